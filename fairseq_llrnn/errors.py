@@ -97,7 +97,7 @@ def check_least(option: str, value: float | None, least: int, of: str = "") -> N
         raise OptionError(f"{option} {value}: expected {kind} of at least {least}")
 
 
-def refuse_idle(options: Mapping[str, object], reason: str) -> None:
+def check_unused_options(options: Mapping[str, object], reason: str) -> None:
     """Raise OptionError for the first option that is present, where none of them would do anything.
 
     Args:
@@ -109,7 +109,7 @@ def refuse_idle(options: Mapping[str, object], reason: str) -> None:
             raise OptionError(f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}: {reason}")
 
 
-def refuse_arguments(parser: argparse.ArgumentParser, arguments: Sequence[str], message: str) -> NoReturn:
+def exit_with_argument_error(parser: argparse.ArgumentParser, arguments: Sequence[str], message: str) -> NoReturn:
     """Exit with status 2 and one line: what is wrong with the arguments of a command, and the nearest option or choice.
 
     Args:

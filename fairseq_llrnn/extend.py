@@ -2,7 +2,7 @@
 
     from fairseq_llrnn.extend import ContextClasses, Part, register_part
 
-Each is imported when it is used. docs/guides/packages.md and class-sources.md show them at work; where a name
+Each is imported when it is used. docs/guides/extending.md shows them at work; where a name
 comes from may change. The laws for tests are in `fairseq_llrnn.testing`.
 """
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.algebra import BySource as BySource
     from fairseq_llrnn.backgrounds.base import Background as Background
     from fairseq_llrnn.backgrounds.base import StaticBackground as StaticBackground
+    from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights as ExplicitWeights
     from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground as ExplicitBackground
-    from fairseq_llrnn.backgrounds.masses import ExplicitWeights as ExplicitWeights
     from fairseq_llrnn.errors import DataError as DataError
     from fairseq_llrnn.errors import OptionError as OptionError
     from fairseq_llrnn.files.numbers import is_weight as is_weight
@@ -45,7 +45,7 @@ _MODULES = {
     "backgrounds.algebra": ("BySource",),
     "backgrounds.base": ("Background", "StaticBackground"),
     "backgrounds.explicit_background": ("ExplicitBackground",),
-    "backgrounds.masses": ("ExplicitWeights",),
+    "backgrounds.class_weights": ("ExplicitWeights",),
     "errors": ("DataError", "OptionError"),
     "files.numbers": ("is_weight",),
     "files.text_lines": ("iter_lines", "place", "shown"),

@@ -4,8 +4,8 @@
     class SuffixSettings(Settings):
         floor: Annotated[int, Ge(1), Doc("words that must share a suffix")] = 5
 
-    checked(SuffixSettings, {"floor": "7"}, called)     SuffixSettings(floor=7), with numbers read of text
-    checked(SuffixSettings, {"flor": 7}, called)        OptionError: there is no key flor; did you mean floor?
+    checked(SuffixSettings, {"floor": "7"}, option_name)  SuffixSettings(floor=7), with numbers read of text
+    checked(SuffixSettings, {"flor": 7}, option_name)  OptionError: there is no key flor; did you mean floor?
 
 Nothing else says what a key may be: options, `--help`, docs/options.md and the property test of extreme
 numbers ask `keys`.
@@ -77,8 +77,8 @@ class Settings:
         "allow_inf_nan": False,
     }
 
-    def check(self, called: Callable[[str], str] = str) -> None:
-        """Raise OptionError for keys that do not go together. `called`: as of `checked`."""
+    def check(self, option_name: Callable[[str], str] = str) -> None:
+        """Raise OptionError for keys that do not go together. `option_name`: as of `checked`."""
 
 
 @dataclass(frozen=True)
@@ -191,14 +191,14 @@ def about_of(hint: Any) -> tuple[object, ...]:
 def checked(
     kind: type[SettingsType],
     values: Mapping[str, Any] | SettingsType,
-    called: Callable[[str], str],
+    option_name: Callable[[str], str],
 ) -> SettingsType:
     """The settings that are said, each value of its type and in its range; numbers may be text.
 
     Where an option may come alone, true is what that means, and false that it is absent; else neither is a number.
 
     Args:
-        called: the full name of a key -> how messages call it; "": what has the keys.
+        option_name: the full name of a key -> how messages call it; "": what has the keys.
 
     Raises:
         OptionError: a key that there is not, or a value that is none.
@@ -209,7 +209,7 @@ def checked(
         settings: SettingsType = _validator(kind).validate_python(values)  # type: ignore[arg-type]  # a class is hashable
         return settings
     except ValidationError as error:
-        raise OptionError(_message(kind, error, called)) from None
+        raise OptionError(_message(kind, error, option_name)) from None
 
 
 @cache
@@ -239,7 +239,7 @@ def _without_flags(schema: Any) -> Any:
     return core_schema.no_info_before_validator_function(checked_number, same) if is_number else same
 
 
-def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> str:
+def _message(kind: type[Settings], error: Any, option_name: Callable[[str], str]) -> str:
     """What is wrong with the first key, where any of a union's types would do."""
     every = keys(kind)
     names, classes = {key.name for key in every}, {key.owner.__name__ for key in every}
@@ -247,22 +247,22 @@ def _message(kind: type[Settings], error: Any, called: Callable[[str], str]) -> 
     name, first = entries[0]
     value = first["input"]
     if first["type"] == "unexpected_keyword_argument":
-        return f"{called('')}: there is no key {name}; {nearest_key(kind, name)}"
+        return f"{option_name('')}: there is no key {name}; {nearest_key(kind, name)}"
     if first["type"] in ("missing", "missing_argument"):
         key = next(key for key in every if key.name == name)
         what, advice = key.doc.partition(";")[0].partition(" (")[0], key.option.name if key.option else None
-        return f"{called(name)}: expected {what}, found nothing; {f'add {advice}' if advice else 'say it'}"
+        return f"{option_name(name)}: expected {what}, found nothing; {f'add {advice}' if advice else 'say it'}"
     of_key = [entry for place, entry in entries if place == name]
     others = [entry for entry in of_key if entry["type"] != "is_instance_of"] or of_key
     expected = " or ".join(dict.fromkeys(map(_expected, others)))
     if not isinstance(value, (str, int, float, list, tuple)):  # all keys together, or an object of Python
-        return f"{called(name)}: expected {expected}"
+        return f"{option_name(name)}: expected {expected}"
     is_text = isinstance(value, str) and not _NUMBER.fullmatch(value)
     shown = repr(value) if is_text else str(value).lower() if isinstance(value, bool) else value
     near = difflib.get_close_matches(str(value), re.split(", | or ", expected), n=1)
     gone = registry.lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
     advice = gone or (f"did you mean {near[0]}?" if near else "correct it")
-    return f"{called(name)}: expected {expected}, found {shown}; {advice}"
+    return f"{option_name(name)}: expected {expected}, found {shown}; {advice}"
 
 
 def _key_of(names: Collection[str], classes: Collection[str], place: Sequence[object]) -> str:
@@ -308,45 +308,45 @@ def nearest_key(kind: type[Settings], name: str) -> str:
     return f"did you mean {near[0]}?" if near else f"there are: {', '.join(names)}"
 
 
-def check_needs(settings: Settings, needs: Mapping[str, str], called: Callable[[str], str]) -> None:
+def check_needs(settings: Settings, needs: Mapping[str, str], option_name: Callable[[str], str]) -> None:
     """Raise OptionError for a key that is said, and another one is not that it belongs to.
 
     Args:
-        needs: key -> the other key, which is None where the first one has nothing to say. called: as of `checked`.
+        needs: key -> the other key, which is None where the first one has nothing to say. option_name: as of `checked`.
     """
     for key in keys(type(settings)):
         other = needs.get(key.name)
         if other and getattr(settings, key.field) != key.default and getattr(settings, other) is None:
-            raise OptionError(f"{called(key.name)}: it needs {called(other)}; add that, or leave it out")
+            raise OptionError(f"{option_name(key.name)}: it needs {option_name(other)}; add that, or leave it out")
 
 
 # ---- paths ----------------------------------------------------------------------------------------------------------
 
 
-def check_files(settings: Settings, called: Callable[[str], str], section: str = "") -> None:
-    """Raise DataError for the first file or folder that is named and cannot be read. `called`: as of `checked`."""
+def check_files(settings: Settings, option_name: Callable[[str], str], section: str = "") -> None:
+    """Raise DataError for the first file or folder that is named and cannot be read. `option_name`: as of `checked`."""
     for name, hint, _ in _fields(type(settings)):
         value, how = getattr(settings, name), _how(about_of(hint))
         if isinstance(value, Settings):
-            check_files(value, called, f"{section}{name}.")
+            check_files(value, option_name, f"{section}{name}.")
         elif isinstance(value, (str, Path)) or isinstance(value, (list, tuple)) and how != IS_PATH_OR_CONTENT:
             for path in reading.as_paths(value) if how not in (None, IS_PATH_OR_NAME) else ():
-                key = called(f"{section}{name}")
+                key = option_name(f"{section}{name}")
                 reading.check_there(key, file_of(key, path)[1] if how == IS_PLACE else path, how == IS_FOLDER)
 
 
-def file_of(called: str, place: str) -> tuple[str | None, str]:
+def file_of(option_name: str, place: str) -> tuple[str | None, str]:
     """Where the reader is that `READER:FILE` names, one of another package (registry.py), and the file.
 
     Raises:
-        OptionError: there are readers, and neither such a one nor such a file. `called`: what names the place.
+        OptionError: there are readers, and neither such a one nor such a file. `option_name`: what names the place.
     """
     reader, _, file = place.partition(":")
     readers = registry.names("readers") if file else {}
     if readers and reader not in readers and not os.path.exists(place):
         raise OptionError(
-            f"{called} {place}: expected a file, or READER:FILE with one of the readers {', '.join(sorted(readers))}, "
-            "found neither; check the spelling"
+            f"{option_name} {place}: expected a file, or READER:FILE with one of the readers "
+            f"{', '.join(sorted(readers))}, found neither; check the spelling"
         )
     return (readers[reader], file) if reader in readers else (None, place)
 

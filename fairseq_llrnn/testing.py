@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
-from fairseq_llrnn.backgrounds.masses import each_row
+from fairseq_llrnn.backgrounds.class_weights import broadcast_groups
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource, layers_of
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class _Laws:
         _holds("best_members belong to their class", bool(inside.all()))
         numbers = torch.where(nothing, torch.arange(-BEST, 0, device=tokens.device), tokens).sort(dim=2).values
         _holds("best_members are different words", bool((numbers[:, :, 1:] != numbers[:, :, :-1]).all()))
-        best = each_row(background.best_share(self.state), self.rows)
+        best = broadcast_groups(background.best_share(self.state), self.rows)
         _same("best_share is that of the best member", best, values[:, :, 0])
 
     def the_only_member_is_named(self) -> None:
@@ -230,14 +230,15 @@ class _Laws:
         _holds(law + " where little is left", bool((answers[little] < some[little] + 1e-3).all()))
 
     def masses_are_those_of_all_classes(self) -> None:
-        masses = self.background.masses(self.state)
+        class_weights = self.background.class_weights(self.state)
         _holds(
-            "masses have entries where a background is `sparse`", (masses.entries is not None) == self.background.sparse
+            "class weights have entries where a background is `sparse`",
+            (class_weights.entries is not None) == self.background.sparse,
         )
-        _close("masses are those of log_mass", masses.dense(), self.mass)
-        repeated = masses.repeated(2).dense()
+        _close("masses are those of log_mass", class_weights.dense(), self.mass)
+        repeated = class_weights.repeated(2).dense()
         _close("repeated masses are those of repeated rows", repeated, self.mass.repeat_interleave(2, 0))
-        each = torch.stack([masses.of_classes(c) for c in self.each_class.unbind(1)], dim=1)
+        each = torch.stack([class_weights.for_classes(c) for c in self.each_class.unbind(1)], dim=1)
         _close("masses of one class are an entry of log_mass", each, self.mass)
 
     def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:
@@ -249,7 +250,7 @@ class _Laws:
         left = (~lost & ~self.mass.isneginf()[:, self.class_of]).any(1)
         reachable = (self.background.steps_to_end(self.state) <= remaining) & ~self.mass.isneginf().all(1)
         _holds(f"a word is left where an end is in reach (limit {remaining})", bool((left >= reachable).all()))
-        if limited is not self.background and not self.background.constant:
+        if limited is not self.background and not self.background.is_context_independent:
             tokens = torch.arange(after.size(1), device=after.device).repeat(self.rows)
             each = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
             _same("log_share is an entry of log_shares, with a limit, too", each, after)
@@ -273,8 +274,8 @@ def _positions_equal_steps(bound: _Conditions, history: Tensor, cross_fitted: bo
     batch, time = history.shape
     background = bound.of(history, cross_fitted=cross_fitted)
     targets = history.roll(-1, dims=1)
-    flat, masses = background.teacher_forced(history)
-    mass = masses.dense().view(batch, time, -1).detach()
+    flat, class_weights = background.teacher_forced(history)
+    mass = class_weights.dense().view(batch, time, -1).detach()
     shares = background.log_shares(flat).expand(batch * time, -1).view(batch, time, -1).detach()
     share = background.log_share(flat, targets.flatten()).view_as(targets).detach()
     # cross-fitted, each sentence of a row begins in the state of its own fold, which no search meets
@@ -302,8 +303,8 @@ def _gradients_are_finite(bound: _Conditions, history: Tensor) -> None:
     if not parameters:
         return
     background = bound.of(history)
-    states, masses = background.teacher_forced(history)
-    mass, share = masses.dense(), background.log_share(states, history.roll(-1, dims=1).flatten())
+    states, class_weights = background.teacher_forced(history)
+    mass, share = class_weights.dense(), background.log_share(states, history.roll(-1, dims=1).flatten())
     answers = mass[~mass.isneginf()].sum() + share[~share.isneginf()].sum()
     if answers.requires_grad:
         gradients = torch.autograd.grad(answers, parameters, allow_unused=True)
@@ -374,14 +375,14 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
     _check_words(background.source, background.source.start(len(history)), "at the beginning")
     states = background.flat_states(history)
     targets = history.roll(-1, 1)
-    masses = background.teacher_forced(history)[1].dense().view(*history.shape, -1)
+    class_weights = background.teacher_forced(history)[1].dense().view(*history.shape, -1)
     shares = background.log_share(states, targets.flatten()).view_as(targets)
     before = background.flat_states(functional.pad(targets, (1, 0))[:, :-1])
     of_targets = background.classes(before, targets.flatten()).view_as(targets)
     for t, state in enumerate(states.unflatten(0, history.shape).unbind(1)):
         _check_words(background.source, background.contexts_of(state), f"before word {t}")
         mass = background.log_mass(state).expand(len(state), -1)
-        _close("masses of training are those of a search", masses[:, t], mass, CLOSE)
+        _close("masses of training are those of a search", class_weights[:, t], mass, CLOSE)
         share, classes = background.log_share(state, targets[:, t]), background.classes(state, targets[:, t])
         _close("shares of training are those of a search", shares[:, t], share, CLOSE)
         _holds("classes of training are those of a search", torch.equal(of_targets[:, t], classes))
@@ -422,7 +423,7 @@ def _check_context_state(background: ContextClasses, state: Tensor, changes: Cha
         many = background.num_columns
         _holds(f"answers have num_columns, {many}, columns; found {widths}", set(widths) == {many})
         best, words = background.best_members(state, torch.arange(background.num_classes).expand(len(state), -1), 3)
-        best_shares = each_row(background.best_share(state), len(state))
+        best_shares = broadcast_groups(background.best_share(state), len(state))
         _same("best_share is that of the best member", best_shares, best[:, :, 0])
         for row, by_word in enumerate(weights):
             one, seen = state[row : row + 1], set()

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from fairseq_llrnn.cli.main import main as llrnn
-from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.languages.base import SOURCES, FeatureSource, Spelling
+from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 
 

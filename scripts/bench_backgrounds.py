@@ -142,10 +142,10 @@ class LanguageModel(nn.Module):
         """−log p of the targets, (B, T), summed."""
         hidden, _ = self.network(self.embedding(previous))
         background = self.background.bind(text=previous)
-        states, masses = background.teacher_forced(previous)
+        states, class_weights = background.teacher_forced(previous)
         share = background.log_share(states, target.flatten())
         classes = self.output.class_of[target.flatten()]
-        log_prob = ExactRows(self.output).log_prob(hidden.flatten(0, 1), classes, masses, share)
+        log_prob = ExactRows(self.output).log_prob(hidden.flatten(0, 1), classes, class_weights, share)
         return -log_prob.masked_fill(target.flatten() == PAD, 0.0).sum()
 
 
@@ -261,7 +261,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         Distribution(classes).best_words(static, static.start(HYPOTHESES), BEST)
 
     def step(of: BoundBackground, before: Tensor, changed: Tensor) -> None:
-        of.masses(of.advance(before, tokens)).correct(changed)
+        of.class_weights(of.advance(before, tokens)).apply_sparse_updates_(changed)
 
     parts: dict[str, Callable[[], object]] = {
         "output layer": output_layer,

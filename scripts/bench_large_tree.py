@@ -95,12 +95,12 @@ class Large:
 
     def __init__(self, words: int, args: argparse.Namespace) -> None:
         self.setting = sizes.Setting.of(words, args)
-        self.words, self.masses = words, zipf(words)
+        self.words, self.class_weights = words, zipf(words)
         device = self.setting.device
         names = tuple(f"W:{i}" for i in range(words))
         table = FeatureTable(names, np.arange(words + 1), np.arange(words), np.ones(words, dtype=np.float32))
         self.layer = LogLinearOutput(table, torch.arange(words), self.setting.hidden.size(1)).to(device)
-        self.log_mass = torch.from_numpy(np.log(self.masses)).float().to(device).unsqueeze(0)
+        self.log_mass = torch.from_numpy(np.log(self.class_weights)).float().to(device).unsqueeze(0)
 
     def exact(self) -> Rival:
         def log_probs(hidden: Tensor, targets: Tensor) -> Tensor:
@@ -118,7 +118,7 @@ class Large:
 
     def _tree(self, arity: int, sparse: bool) -> Rival:
         name = f"tree, arity {arity}{', sparse' if sparse else ''}"
-        tree = huffman_tree(self.masses, arity)
+        tree = huffman_tree(self.class_weights, arity)
         nodes = TreeLayer(tree, self.setting.hidden.size(1), self.log_mass[0].cpu()).to(self.setting.device)
         nodes.sparse_gradients = sparse
         with torch.no_grad():

@@ -45,14 +45,14 @@ def write_data(folder: Path, words: int, batches: int) -> None:
     """A dictionary, a text of so many batches, and a prior in which every word is a signature of its own."""
     from fairseq.data import Dictionary, indexed_dataset
 
-    masses = 1.0 / np.arange(1, words + 1)
-    counts = np.ceil(masses / masses.sum() * 20 * words).astype(int)
+    class_weights = 1.0 / np.arange(1, words + 1)
+    counts = np.ceil(class_weights / class_weights.sum() * 20 * words).astype(int)
     lines = [f"w{i} {count}\n" for i, count in enumerate(counts.tolist())]
     (folder / "dict.txt").write_text("".join(lines), encoding="utf-8")
     rng = np.random.default_rng(1)
     builder = indexed_dataset.make_builder(str(folder / "train.bin"), impl="mmap", vocab_size=words + 4)
     for _ in range(batches * TOKENS // 32):
-        tokens = 4 + rng.choice(words, 31, p=masses / masses.sum())  # after <s> <pad> </s> <unk>
+        tokens = 4 + rng.choice(words, 31, p=class_weights / class_weights.sum())  # after <s> <pad> </s> <unk>
         builder.add_item(torch.from_numpy(np.append(tokens, 2)))
     builder.finalize(str(folder / "train.idx"))
     dictionary = Dictionary.load(str(folder / "dict.txt"))

@@ -154,7 +154,9 @@ class Setting:
 
         def loss() -> Tensor:
             mass, share = background.log_mass(state), background.log_share(state, self.targets)
-            return -ExactRows(layer).log_prob(self.hidden, layer.class_of[self.targets], mass, share).sum()
+            classes, is_counted = layer.class_of[self.targets], torch.ones_like(self.targets, dtype=torch.bool)
+            arguments = self.hidden, classes, mass, share, None, is_counted
+            return -ExactRows(layer).log_prob(*arguments).sum()
 
         self.prior = layer, background
         return Contestant(f"log-linear (S = {table.num_rows:,})", layer, loss, self.hidden)
@@ -176,17 +178,19 @@ class Setting:
     def trees(self) -> list[Contestant]:
         """The fastest Huffman tree, two levels of clusters, and two levels in random order."""
         _, background = self.prior
-        masses = background.log_mass(background.start(1))[0].double().exp().cpu().numpy()
+        class_weights = background.log_mass(background.start(1))[0].double().exp().cpu().numpy()
         timed: list[tuple[float, int, Contestant]] = []
         for arity in ARITIES:
-            candidate = self.tree(f"Huffman, arity {arity}", huffman_tree(masses, arity))
+            candidate = self.tree(f"Huffman, arity {arity}", huffman_tree(class_weights, arity))
             candidate.seconds()
             timed.append((candidate.seconds(), arity, candidate))
-        clusters = cluster_tree(masses)
+        clusters = cluster_tree(class_weights)
         composed = self.tree("clusters, rows composed", clusters, "composed")
         chosen = [min(timed)[2], self.tree("clusters", clusters), composed]
-        chosen += [self.tree(f"{arity} nodes, even", two_levels(len(masses), arity)) for arity in EVEN]
-        return chosen + [self.tree(f"{arity} nodes, filled", two_levels(len(masses), arity, True)) for arity in FILLED]
+        chosen += [self.tree(f"{arity} nodes, even", two_levels(len(class_weights), arity)) for arity in EVEN]
+        return chosen + [
+            self.tree(f"{arity} nodes, filled", two_levels(len(class_weights), arity, True)) for arity in FILLED
+        ]
 
     def softmax(self) -> Contestant:
         layer = nn.Linear(self.width, self.words).to(self.device, self.dtype)

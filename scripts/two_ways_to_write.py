@@ -29,17 +29,17 @@ def measure(path: str, source: str, target: str) -> str:
     texts = [[line for _, line in iter_lines(place)] for place in (source, target)]
     check_as_long(source, target, *map(len, texts))
     scorer = load_scorer(path, 4000)
-    task, as_written = scorer.task, getattr(scorer.task, "as_written", lambda _, tokens: tokens)
+    task, retokenize = scorer.task, getattr(scorer.task, "retokenize", lambda _, tokens: tokens)
     pairs = []
     for pair in zip(*texts, strict=True):
         read, tokens = (encode(d, line.split()) for d, line in zip(_dictionaries(task), pair, strict=True))
-        if len(as_written(read, tokens)) < len(tokens):
+        if len(retokenize(read, tokens)) < len(tokens):
             pairs.append(pair)
     if not pairs:
         raise DataError(f"{target}: expected strings of several pieces that the source offers, found none")
     sources, targets = map(list, zip(*pairs, strict=True))
     slots = scorer.score(sources, targets)
-    task.as_written = lambda _, tokens: tokens
+    task.retokenize = lambda _, tokens: tokens
     pieces = scorer.score(sources, targets)
     shares = [1 / (1 + math.exp(min(s - p, 700.0))) for s, p in zip(slots, pieces, strict=True)]
     rows = [

@@ -1,4 +1,4 @@
-"""The source of dates in docs/guides/class-sources.md, whose strings no dictionary has: alone, and beside evidence."""
+"""The dates of examples/extending/llrnn_dates.py, which no dictionary has: alone, and next to copied numbers."""
 
 import copy
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from guide_pages import ROOT, read_page
+from guide_pages import ROOT
 from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, extend
@@ -26,7 +26,7 @@ from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.testing import check_background, check_class_features, check_context_classes
 
-PAGE = read_page(ROOT / "docs" / "guides" / "class-sources.md")
+EXTENDING = ROOT / "examples" / "extending"
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 ENGLISH = [*SPECIAL, "on", "from", "to", "25", "November", "2026", "2026-01-02"]
 FRENCH = [*SPECIAL, "le", "du", "au", "25/11/2026", "02.01.2026"]
@@ -36,10 +36,8 @@ H, E = 5, 3
 
 
 @pytest.fixture
-def dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name, content in PAGE.files.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
+def dates(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(EXTENDING))
     sys.modules.pop("llrnn_dates", None)
     import llrnn_dates  # type: ignore[import-not-found]
 
@@ -100,7 +98,7 @@ def test_log_probs_need_the_text_so_far_where_a_source_does(dates: ModuleType) -
     prior = build(evidence=True)
     evidence_table(prior, once=True)
     head, source, states, target, hidden = make(prior)
-    assert not head.reads_context
+    assert not head.needs_context
     with pytest.raises(DataError, match="expected `previous`, the tokens before each position, since the background"):
         head.log_probs(hidden, source=source, source_states=states)
     assert head.log_probs(hidden, source=source, source_states=states, previous=head.previous(target)).exp().sum() > 0
@@ -126,7 +124,7 @@ def test_marks_of_what_is_asked_for_come_to_evidence_alone(dates: ModuleType, be
             read.append(int(source.max()))
             return background
 
-        def written(self, source: Tensor, target: Tensor) -> Tensor:
+        def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
             return self.bind(target, source)  # type: ignore[arg-type, return-value]
 
     head = LogLinearHead(prior, H, source_size=E, classes=[lambda head: Reader()]).double().eval()
@@ -225,14 +223,16 @@ def test_what_a_head_lacks_is_named(dates: ModuleType) -> None:
         plain.encode_source(SOURCES)
 
     class Mute(dates.Dates):  # type: ignore[name-defined, misc]
-        brings_strings = False
+        has_source_strings = False
 
     mute = LogLinearHead(replace(head.prior, parts=(Mute(0.3),)), H, source_size=E)
     read, written = mute.encode_source(SOURCES), mute.encode(TARGETS)
     with pytest.raises(OptionError, match="the classes of DateClasses bring strings, expected a part of the prior wi"):
         mute.loss(hidden.float(), written, source=read, source_states=torch.zeros(*read.shape, E))
-    with pytest.raises(ValueError, match="part ignorant: brings_strings is True, expected knows_source = True beside"):
-        register_part("ignorant")(type("Ignorant", (extend.Part,), {"brings_strings": True}))
+    with pytest.raises(
+        ValueError, match="part ignorant: has_source_strings is True, expected needs_source = True beside"
+    ):
+        register_part("ignorant")(type("Ignorant", (extend.Part,), {"has_source_strings": True}))
 
 
 def test_the_source_dictionary_is_found_kept_and_compared(dates: ModuleType, tmp_path: Path) -> None:

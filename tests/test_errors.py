@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_llrnn.errors import LONGEST_MESSAGE, DataError, OptionError, PriorError, as_one_line, refuse_idle
+from fairseq_llrnn.errors import LONGEST_MESSAGE, DataError, OptionError, PriorError, as_one_line, check_unused_options
 
 LONG = "x" * 10_000
 
@@ -42,9 +42,9 @@ def test_what_a_terminal_would_obey_is_written_as_escapes() -> None:
 )
 def test_the_first_option_that_does_nothing_is_named(given: dict[str, object], said: str) -> None:
     with pytest.raises(OptionError) as error:
-        refuse_idle(given, "expected c")
+        check_unused_options(given, "expected c")
     assert str(error.value) == said
 
 
 def test_options_that_are_not_given_are_not_refused() -> None:
-    refuse_idle({"a": None, "b": []}, "expected c")
+    check_unused_options({"a": None, "b": []}, "expected c")

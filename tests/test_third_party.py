@@ -213,9 +213,9 @@ class Power:
 class Powers(Extension):
     options = {HEAD: PowerConfig}
 
-    def of_head(self, args, task, beside=None):
+    def head_arguments(self, args, task, beside=None):
         power = getattr(args, "mass_power", 1.0)
-        return {} if power == 1.0 else {"masses": lambda head: Power(power)}
+        return {} if power == 1.0 else {"class_weights": lambda head: Power(power)}
 
 
 EXTENSIONS.append(Powers())
@@ -225,13 +225,13 @@ import argparse, fairseq_llrnn
 from types import SimpleNamespace
 fairseq_llrnn.register()
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
-from fairseq_llrnn.plugin.models.extensions import of_heads
+from fairseq_llrnn.plugin.models.extensions import all_head_arguments
 config = MODEL_DATACLASS_REGISTRY["llrnn_lbl"]
 parser = argparse.ArgumentParser()
 MODEL_REGISTRY["llrnn_transformer"].add_args(parser)
 print(config().mass_power, parser.parse_args(["--mass-power", "0.5"]).mass_power)
 task = SimpleNamespace(prior=None)
-print(of_heads(config(), task), of_heads(config(mass_power=0.5), task)["masses"](None).power)
+print(all_head_arguments(config(), task), all_head_arguments(config(mass_power=0.5), task)["class_weights"](None).power)
 """
 TASK_EXTENSION = '''
 """An option of all tasks: sentences that training does not see."""
@@ -272,7 +272,7 @@ class Skips(TaskExtension):
 class Skip(Extension):
     options = dict.fromkeys(TASKS, SkipConfig)
 
-    def of_task(self, task, from_checkpoint):
+    def task_extension(self, task, from_checkpoint):
         return Skips(task.options.skip_sentences)
 
 

@@ -121,7 +121,7 @@ class Classifier:
                 loss.backward()
                 optimizer.step()
                 updates, loss_sum = updates + 1, loss_sum + loss.item() * len(part)
-                self.head.normaliser.after(updates, batches)  # a learned tree changes now and then
+                self.head.normaliser.update_if_due(updates, batches)  # a learned tree changes now and then
             yield epoch, time.process_time() - started, loss_sum / len(rows)
 
     @torch.inference_mode()

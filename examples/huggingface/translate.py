@@ -32,7 +32,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords, plain
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.head.inputs import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
-from fairseq_llrnn.lexicon.gather import read_word_forms
+from fairseq_llrnn.lexicon.merge_sources import read_word_forms
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms

@@ -30,11 +30,11 @@ def main() -> int:
     words = words_of_text([args.text], args.words)
     symbols = [*SPECIALS, *(word for word in words.symbols if word not in SPECIALS)]
     prior = build_prior(symbols, Recipe(text=args.text, top_words=args.top_words, shapes=True, suffixes=20))
-    of_prior, masses, features = words_of_prior(prior, "the prior")
+    of_prior, class_weights, features = words_of_prior(prior, "the prior")
     offset = torch.zeros(len(words.symbols), dtype=torch.float64)
     print("| kinds of tokens | seconds of processor time |\n|---|---|")
     for known, form in (
-        (of_prior, Form("uw", 1, masses, args.width, features)),
+        (of_prior, Form("uw", 1, class_weights, args.width, features)),
         (words, Form("uw", 1, offset, args.width)),
     ):
         text = known.read([args.text])

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn import Prior
-from fairseq_llrnn.backgrounds.masses import class_log_sums
+from fairseq_llrnn.backgrounds.class_weights import class_log_sums
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
 from fairseq_llrnn.plugin.models.llrnn_lm import LogBilinearNetwork
 from fairseq_llrnn.systems.output_trees.builders import (
@@ -144,7 +144,7 @@ class Learned(OverTree):
             order: of the words (S,) in the first tree, by their masses. share: of the updates in which it changes.
             sizes: arity and depth.
         """
-        super().__init__(prior, width, lambda masses: complete_tree(order(masses), *sizes))
+        super().__init__(prior, width, lambda class_weights: complete_tree(order(class_weights), *sizes))
         self.share = share
         self.learner = TreeLearner(self.layer.tree, *sizes)
         self.seen: list[VisitProbabilities] = []
@@ -180,8 +180,8 @@ def clustered(world: World) -> Tree:
     return clustering_tree(vectors, ARITY, DEPTH, world.seed)
 
 
-def sorted_by_mass(masses: np.ndarray) -> np.ndarray:
-    return np.argsort(-masses, kind="stable")
+def sorted_by_mass(class_weights: np.ndarray) -> np.ndarray:
+    return np.argsort(-class_weights, kind="stable")
 
 
 OUTPUTS: dict[str, Callable[[World], Output]] = {
@@ -189,13 +189,13 @@ OUTPUTS: dict[str, Callable[[World], Output]] = {
     "flat-bf16": lambda world: FlatReduced(world.prior, WIDTH),
     "adaptive": lambda world: Adaptive(world.words, WIDTH),
     "clusters": lambda world: OverTree(world.prior, WIDTH, cluster_tree),
-    "huffman": lambda world: OverTree(world.prior, WIDTH, lambda masses: huffman_tree(masses, ARITY)),
-    "clustering": lambda world: OverTree(world.prior, WIDTH, lambda masses: clustered(world)),
+    "huffman": lambda world: OverTree(world.prior, WIDTH, lambda class_weights: huffman_tree(class_weights, ARITY)),
+    "clustering": lambda world: OverTree(world.prior, WIDTH, lambda class_weights: clustered(world)),
     "random": lambda world: OverTree(
-        world.prior, WIDTH, lambda masses: random_tree(len(masses), ARITY, DEPTH, world.seed)
+        world.prior, WIDTH, lambda class_weights: random_tree(len(class_weights), ARITY, DEPTH, world.seed)
     ),
     "learned": lambda world: Learned(
-        world.prior, WIDTH, lambda masses: np.random.default_rng(world.seed).permutation(len(masses)), 1.0
+        world.prior, WIDTH, lambda class_weights: np.random.default_rng(world.seed).permutation(len(class_weights)), 1.0
     ),
     "learned-sorted": lambda world: Learned(world.prior, WIDTH, sorted_by_mass, 0.5),
     "learned-clusters": lambda world: Learned(

@@ -30,7 +30,7 @@ import numpy as np
 import sacrebleu
 
 from fairseq_llrnn.errors import LLRNNError, OptionError
-from fairseq_llrnn.lexicon.gather import WordForms, read_word_forms
+from fairseq_llrnn.lexicon.merge_sources import WordForms, read_word_forms
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart

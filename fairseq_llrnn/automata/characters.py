@@ -60,7 +60,7 @@ def read_words(path: Path | str, symbols: Symbols) -> Automaton:
         else:
             spelled[word] = f"{where}: the word {shown(text)}"
             count.read += 1
-    symbols.refuse_unknown()
+    symbols.check_known_words()
     if not separators:
         separators = {symbols.index[name]: name for name in USUAL_SEPARATORS if name in symbols.index}
     if not separators:
@@ -84,7 +84,7 @@ def _is_comment(line: str, symbols: Symbols) -> bool:
 def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:
     """The characters of a word as symbols; None where the word is dropped.
 
-    Unknown characters are left out; `Symbols.refuse_unknown` reports them.
+    Unknown characters are left out; `Symbols.check_known_words` reports them.
 
     Raises:
         DataError: as `Symbols.find`; a word of more than LONGEST_WORD characters.

@@ -174,7 +174,7 @@ def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
             else:
                 count.read += 1
                 rules.append(Alternative(items, math.log(1.0 if weight is None else weight)))
-    symbols.refuse_unknown()
+    symbols.check_known_words()
     count.done()
     if not grammar.rules:
         raise DataError(f"{path}: expected rules `X -> …`, found none; is it the right file?")
@@ -237,12 +237,12 @@ def _items(
     names: list[tuple[str, bool]], symbols: Symbols, where: str, used: dict[str, str]
 ) -> tuple[Item, ...] | None:
     """Symbols and nonterminals; None where a symbol is unknown, and the alternative goes with it."""
-    looked_up: list[Item | None] = []
+    find_sorted: list[Item | None] = []
     for name, is_word in names:
         if is_word:
-            looked_up.append(symbols.find(name, where))
+            find_sorted.append(symbols.find(name, where))
         else:
             used.setdefault(name, where)
-            looked_up.append(name)
-    items = tuple(item for item in looked_up if item is not None)
-    return items if len(items) == len(looked_up) else None
+            find_sorted.append(name)
+    items = tuple(item for item in find_sorted if item is not None)
+    return items if len(items) == len(find_sorted) else None

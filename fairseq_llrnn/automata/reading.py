@@ -92,7 +92,7 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
         if final != math.inf:
             paths.finals[origin] = log_weight(final, where, f"{final:g}")
             paths.weighted |= final != 0.0
-    symbols.refuse_unknown()
+    symbols.check_known_words()
     count.done()
     return to_automaton(paths, len(symbols))
 
@@ -195,7 +195,7 @@ def read_automaton(
     try:
         read = READERS.get(path.suffix) or (read_openfst if is_openfst(path) else read_text)
         automaton = read(path, symbols)
-        symbols.refuse_unknown()  # where the reader has not yet done so
+        symbols.check_known_words()  # where the reader has not yet done so
         automaton.check(log_weights)
         if not (automaton.tokens != END).any() and not (automaton.chain_end == ROOT).any():
             raise ValueError("expected strings of words, found the empty string alone")

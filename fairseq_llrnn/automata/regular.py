@@ -137,7 +137,7 @@ class _Parser:
         node = self._choice(0)
         if self.next.kind != "end":
             raise self._unexpected("an operator or a word")
-        self.symbols.refuse_unknown()
+        self.symbols.check_known_words()
         self.count.done()
         return node
 

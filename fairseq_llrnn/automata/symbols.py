@@ -74,7 +74,7 @@ class Symbols:
         return np.flatnonzero(words)
 
     def find(self, name: str, where: str) -> int | None:
-        """The id of a symbol; None for an unknown one, which is dropped, or kept for `refuse_unknown`.
+        """The id of a symbol; None for an unknown one, which is dropped, or kept for `check_known_words`.
 
         Raises:
             DataError: a symbol that can be on no arc, with the place that `where` names.
@@ -97,7 +97,7 @@ class Symbols:
             )
         return symbol
 
-    def refuse_unknown(self) -> None:
+    def check_known_words(self) -> None:
         """To be called when a file has been read, before anything is built from it.
 
         Raises:

@@ -88,7 +88,7 @@ def read_text(path: Path | str, symbols: Symbols) -> Automaton:
             count.read += 1
         else:
             count.left_out[LACKED] += 1
-    symbols.refuse_unknown()
+    symbols.check_known_words()
     if not (lines.some_arc or lines.fail):
         raise DataError(f"{path}: expected lines `from to symbol`, found none; is it the right file?")
     if not lines.fail:

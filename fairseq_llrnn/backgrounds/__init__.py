@@ -1,7 +1,7 @@
 """Backgrounds b(K, x): the weight of every next token that is known before training.
 
     base.py                 the contract: a state machine over tokens; one weight per word, whatever the context
-    masses.py               log masses that differ from one row at few places, and sums of weights by their logarithms
+    class_weights.py         log masses that differ from one row at few places, and sums of weights by their logarithms
     members.py              the best members of classes, from several lists
     automaton.py            n-grams, grammars, word lists
     automaton_tables.py     … arcs, steps, masses

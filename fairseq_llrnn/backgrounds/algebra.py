@@ -6,7 +6,7 @@ Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed i
 every part must allow a word.
 
 A state is the parts' states in one row of int64; a part's state may have any shape behind N, and floating-point numbers
-are kept bit by bit. Only a part with `growth` may have a state that gets wider.
+are kept bit by bit. Only a part with `state_columns_per_token` may have a state that gets wider.
 
 `Tempered` is b(K, x)^(1/T) for a temperature T: nearer to uniform where T is large. Each word's weight is tempered,
 so that masses of signatures change as well. Words that are forbidden stay so. What the part can list, this lists;
@@ -37,8 +37,8 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground
+from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.explicit_background import BoundExplicit, ExplicitBackground
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, side_by_side
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
@@ -62,23 +62,23 @@ class Combined(ExplicitBackground):
     parts: nn.ModuleList
     bound: ClassVar[type[BoundCombined]]
 
-    def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None, lists_all: bool) -> None:
+    def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None, is_exhaustive: bool) -> None:
         """parts: that `check_parts` passed. root_log_weights: as in ExplicitBackground."""
         super().__init__(parts[0].class_of, parts[0].num_classes, root_log_weights)
-        self.parts, self.lists_all = nn.ModuleList(parts), lists_all
+        self.parts, self.is_exhaustive = nn.ModuleList(parts), is_exhaustive
 
-    def each(self) -> list[Background]:
+    def part_modules(self) -> list[Background]:
         """The parts."""
         return [part for part in self.parts if isinstance(part, Background)]
 
     def gates(self, hidden_size: int) -> None:
-        for part in self.each():
+        for part in self.part_modules():
             part.gates(hidden_size)
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         of_batch = text if source is None else source
         rows = 1 if of_batch is None else len(of_batch)
-        return self.bound(self, [part.bind(source, text) for part in self.each()], rows)
+        return self.bound(self, [part.bind(source, text) for part in self.part_modules()], rows)
 
 
 class BoundCombined(BoundExplicit):
@@ -92,13 +92,15 @@ class BoundCombined(BoundExplicit):
                 f"{type(module).__name__}: a part has classes of its own for this sentence; evidence and open words go "
                 "around a product or mixture, not into it"
             )
-        self.lists_all = module.lists_all
-        self.constant = all(part.constant for part in parts)  # a source may bring a context in
-        self.growth = sum(part.growth for part in parts)
+        self.is_exhaustive = module.is_exhaustive
+        self.is_context_independent = all(
+            part.is_context_independent for part in parts
+        )  # a source may bring a context in
+        self.state_columns_per_token = sum(part.state_columns_per_token for part in parts)
         self.parts = list(parts)
         states = [part.start(rows) for part in parts]
         self._forms = [(state.shape[1:], state.dtype) for state in states]  # of the parts' states: shape after N, type
-        self.sparse = self.root is not None and not self.constant
+        self.sparse = self.root is not None and not self.is_context_independent
 
     def _with_parts(self, parts: list[BoundBackground]) -> Self:
         """This background with other parts; itself if they are the same."""
@@ -110,7 +112,9 @@ class BoundCombined(BoundExplicit):
 
     def explicit_of_parts(self, state: Tensor) -> list[ExplicitWeights]:
         """What the parts list, of those that have a root."""
-        return [weights for part, substate in self.of_parts(state) if (weights := part.explicit(substate)) is not None]
+        return [
+            weights for part, substate in self.of_parts(state) if (weights := part.sparse_weights(substate)) is not None
+        ]
 
     # ---- hidden states and limits -----------------------------------------------------------------------------------
 
@@ -138,8 +142,8 @@ class BoundCombined(BoundExplicit):
         return all(part.with_max_length(remaining) is part for part in self.parts)
 
     @property
-    def closes(self) -> bool:
-        return any(part.closes for part in self.parts)
+    def has_dead_ends(self) -> bool:
+        return any(part.has_dead_ends for part in self.parts)
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -156,11 +160,18 @@ class BoundCombined(BoundExplicit):
     def of_parts(self, state: Tensor) -> list[tuple[BoundBackground, Tensor]]:
         """Each part, and its state."""
         widths = [shape.numel() for shape, _ in self._forms]
-        words = (state.size(1) - sum(widths)) // self.growth if self.growth else 0
+        words = (state.size(1) - sum(widths)) // self.state_columns_per_token if self.state_columns_per_token else 0
         parts, place = [], 0
         for part, (shape, dtype), width in zip(self.parts, self._forms, widths, strict=True):
-            end = place + width + words * part.growth
-            parts.append((part, _unpacked(state[:, place:end], shape if part.growth == 0 else (end - place,), dtype)))
+            end = place + width + words * part.state_columns_per_token
+            parts.append(
+                (
+                    part,
+                    _unpacked(
+                        state[:, place:end], shape if part.state_columns_per_token == 0 else (end - place,), dtype
+                    ),
+                )
+            )
             place = end
         return parts
 
@@ -181,9 +192,9 @@ class BoundTempered(BoundCombined):
 
     module: Tempered
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         ((part, substate),) = self.of_parts(state)
-        weights = part.explicit(substate)
+        weights = part.sparse_weights(substate)
         if weights is None:
             return None
         by = self.module.temperature
@@ -213,7 +224,7 @@ class Tempered(Combined):
             raise ValueError(f"temperature {temperature}: expected {temperature_range()}")
         bound = part.bind()
         root = bound.root_log_weights()
-        super().__init__([part], None if root is None else root / temperature, bound.lists_all)
+        super().__init__([part], None if root is None else root / temperature, bound.is_exhaustive)
         self.temperature = temperature
 
 
@@ -226,10 +237,10 @@ class BoundProduct(BoundCombined):
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
-        if self.lists_all:
+        if self.is_exhaustive:
             return self._of_the_closed(self.of_parts(state))
         explicit = self.explicit_of_parts(state)
         roots = [root for part in self.parts if (root := part.root_log_weights()) is not None]
@@ -245,9 +256,9 @@ class BoundProduct(BoundCombined):
 
     def _of_the_closed(self, parts: list[tuple[BoundBackground, Tensor]]) -> ExplicitWeights | None:
         """What the first part allows that lists all of its words, weighed by the others, too."""
-        which = next(i for i, (part, _) in enumerate(parts) if part.lists_all)
+        which = next(i for i, (part, _) in enumerate(parts) if part.is_exhaustive)
         part, substate = parts[which]
-        weights = part.explicit(substate)
+        weights = part.sparse_weights(substate)
         assert weights is not None
         rows, tokens = weights.rows, weights.tokens
         others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != which]
@@ -271,7 +282,7 @@ class Product(Combined):
         """
         check_parts("Product", parts)
         bound = [part.bind() for part in parts]
-        closed = [part for part in bound if part.lists_all and part.root_log_weights() is not None]
+        closed = [part for part in bound if part.is_exhaustive and part.root_log_weights() is not None]
         roots = [part.root_log_weights() for part in (closed[:1] or bound)]
         static_roots = [root for root in roots if root is not None]
         whole = bool(static_roots) and len(static_roots) == len(roots)

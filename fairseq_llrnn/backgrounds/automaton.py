@@ -20,8 +20,8 @@ from torch.nn import functional
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.automaton_tables import PADDING, AutomatonTables
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, Masses
-from fairseq_llrnn.backgrounds.masses import Entries, ExplicitWeights, log_difference
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
+from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, SparseUpdates, log_difference
 from fairseq_llrnn.backgrounds.members import Members, best_of, candidates, heaviest
 from fairseq_llrnn.ngrams.folds import folds_per_position
 
@@ -37,7 +37,7 @@ class BoundAutomaton(BoundBackground):
         """sentence_starts: (B, T) the first state of the sentence at each position of a cross-fitted text."""
         super().__init__(tables.class_of, tables.num_classes)
         self.tables, self.root, self.sentence_starts = tables, tables.root, sentence_starts
-        self.lists_all = tables.lists_all
+        self.is_exhaustive = tables.is_exhaustive
         self.remaining: int | None = None  # the limit of a search step (`with_max_length`)
 
     # ---- states -----------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ class BoundAutomaton(BoundBackground):
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self.masses(state).dense()
+        return self.class_weights(state).dense()
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
         return self.tables.mass(state.squeeze(1), classes)
@@ -84,24 +84,24 @@ class BoundAutomaton(BoundBackground):
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         return self._share(state.squeeze(1), tokens)
 
-    def masses(self, state: Tensor) -> Masses:
+    def class_weights(self, state: Tensor) -> ClassWeights:
         tables, states = self.tables, state.squeeze(1)
         rows, entries = tables.expand(tables.chain[states], tables.entry_offsets)
-        of_rows = Entries(
+        own_weights = SparseUpdates(
             rows=rows,
             classes=tables.entry_classes[entries],
             added=tables.added[entries],
-            only=None if tables.all_rooted else ~tables.rooted[states],
+            sparse_row_mask=None if tables.all_rooted else ~tables.rooted[states],
             constant=tables.costs[states, -1],
         )
-        return Masses(self.root.class_log_mass.unsqueeze(0), len(states), of_rows)
+        return ClassWeights(self.root.class_log_mass.unsqueeze(0), len(states), own_weights)
 
     # ---- words that it lists ----------------------------------------------------------------------------------------
 
     def root_log_weights(self) -> Tensor | None:
         return self.root.word_log_weight
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         tables, states = self.tables, state.squeeze(1)
         keys, weights = [], []
         for level in range(tables.chain.size(1)):
@@ -242,7 +242,7 @@ class BoundAutomaton(BoundBackground):
         return limited
 
     @property
-    def closes(self) -> bool:
+    def has_dead_ends(self) -> bool:
         return not self.tables.all_rooted
 
 
@@ -268,7 +268,7 @@ class AutomatonBackground(AutomatonTables):
         super().__init__(class_of, num_classes, log_weights, automaton if with_folds else automaton.in_use)
         self.automaton = automaton  # as given, the cross-fitted models included
         self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
-        self.lists_all = not bool(self.rooted.any())
+        self.is_exhaustive = not bool(self.rooted.any())
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         """In training, every sentence of the text is read from the start state of its fold."""

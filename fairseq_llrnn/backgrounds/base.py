@@ -9,7 +9,7 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
     state = bound.advance(state, tokens)           after the tokens (N,) were emitted
     bound.log_mass(state)          (N, S) or (1, S)    log Σ_{x∈σ} b(K, x)
     bound.log_share(state, tokens) (N,)                log b(K, x) − log B_K(σ(x))
-    states, masses = bound.teacher_forced(previous)    all positions of a batch; masses.py has the masses
+    states, masses = bound.teacher_forced(previous)    all positions of a batch; class_weights.py has the masses
 
 `bind` returns a `BoundBackground`. It depends on the source sentences of the batch, and in training on its text. Its
 methods `with_hidden`, `select_rows` and `with_max_length` return other bound objects. No module is made or copied for a
@@ -37,9 +37,9 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY as NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, class_log_sums
-from fairseq_llrnn.backgrounds.masses import Masses as Masses
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY as NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights as ClassWeights
+from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, class_log_sums
 
 
 class ExactBuffers(nn.Module):
@@ -79,10 +79,10 @@ class BoundBackground:
 
     class_of: Tensor  # (V,) int64
     num_classes: int  # S
-    constant = False  # whether all states of a sentence have the same weights
+    is_context_independent = False  # whether all states of a sentence have the same weights
     sparse = False  # whether its masses are one row with entries
-    lists_all = False  # whether `explicit` lists every word that has weight
-    growth = 0  # by how many columns a state gets wider with each word
+    is_exhaustive = False  # whether `sparse_weights` lists every word that has weight
+    state_columns_per_token = 0  # by how many columns a state gets wider with each word
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
         self.class_of, self.num_classes = class_of, num_classes
@@ -106,8 +106,8 @@ class BoundBackground:
 
     @property
     def constant_shares(self) -> bool:
-        """As `constant`, of shares and classes alone: what changes may have other masses."""
-        return self.constant
+        """As `is_context_independent`, of shares and classes alone: what changes may have other masses."""
+        return self.is_context_independent
 
     # ---- hidden states, and searches with a limit -----------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class BoundBackground:
         return self.class_of.new_ones(len(state))
 
     @property
-    def closes(self) -> bool:
+    def has_dead_ends(self) -> bool:
         """Whether it may have no weight until the sentence ends, after a word that it forbids and another one gives."""
         return False
 
@@ -157,11 +157,11 @@ class BoundBackground:
         some = torch.zeros_like(sizes).scatter(0, self.class_of, torch.arange(len(self.class_of), device=sizes.device))
         return some.masked_fill(sizes != 1, -1)
 
-    def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """The tokens (N, T) as a network with rows for V words may read them: row i is sentence i, or of state i."""
         return tokens
 
-    def knows(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def in_vocabulary(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """Whether each token (N, …) has a class: ids ≥ V are strings. Row i is of sentence i, or of state i."""
         return tokens < len(self.class_of)
 
@@ -186,13 +186,13 @@ class BoundBackground:
         """log p of every word from log p(σ | K): (N, S) -> (N, V). −inf for forbidden words."""
         return classes[:, self.class_of] + self.log_shares(state).to(classes.dtype)
 
-    # ---- words that it lists (masses.py) --------------------------------------------------------------------
+    # ---- words that it lists (class_weights.py) --------------------------------------------------------------------
 
     def root_log_weights(self) -> Tensor | None:
-        """log weights of the words that `explicit` does not list: (V,), always the same ones; None: it lists none."""
+        """Return the log weights of words that `sparse_weights` does not list, (V,), or None."""
         return None
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         """The weights in N states as a factor of the root and exceptions; None where there is no root."""
         return None
 
@@ -220,8 +220,8 @@ class BoundBackground:
         """
         weights = self.log_weights(state).expand(words.size(0), -1)
         out = torch.zeros_like(weights).scatter_add(1, words, taken.to(weights.dtype))  # a GPU scatters no bool
-        masses = class_log_sums(weights.masked_fill(out > 0, NEGATIVE_INFINITY), self.class_of, self.num_classes)
-        return masses.gather(1, self.class_of[words])
+        class_weights = class_log_sums(weights.masked_fill(out > 0, NEGATIVE_INFINITY), self.class_of, self.num_classes)
+        return class_weights.gather(1, self.class_of[words])
 
     def log_mass(self, state: Tensor) -> Tensor:
         """log B_K(σ): (N, S), or (1, S) where it is the same for all hypotheses."""
@@ -239,7 +239,7 @@ class BoundBackground:
 
     def log_share_sums(self, state: Tensor) -> tuple[Tensor, Tensor]:
         """How many members of every class have weight, and the sum of their log shares: (N, S) or (1, S) each."""
-        root, listed = self.root_log_weights(), self.explicit(state)
+        root, listed = self.root_log_weights(), self.sparse_weights(state)
         if root is None or listed is None:
             weights = self.log_weights(state)
             has_weight, none = ~weights.isneginf(), weights.new_zeros(len(weights), self.num_classes)
@@ -278,9 +278,9 @@ class BoundBackground:
 
     # ---- masses of a search step, or of a whole batch (training) ----------------------------------------------------
 
-    def masses(self, state: Tensor) -> Masses:
+    def class_weights(self, state: Tensor) -> ClassWeights:
         """The masses of `log_mass`, without a tensor (N, S) where that can be."""
-        return Masses(self.log_mass(state), state.size(0))
+        return ClassWeights(self.log_mass(state), state.size(0))
 
     def flat_states(self, previous: Tensor) -> Tensor:
         """States before each position of a batch whose inputs are `previous` (B, T): (B·T, …), position b·T + t.
@@ -288,19 +288,19 @@ class BoundBackground:
         previous[:, 0] is the start symbol, which the state machine does not read.
         """
         states = [self.start(previous.size(0))]
-        if self.constant:
+        if self.is_context_independent:
             return states[0].repeat_interleave(previous.size(1), 0)
         for tokens in previous[:, 1:].unbind(1):
             states.append(self.advance(states[-1], tokens))
         return torch.stack(states, dim=1).flatten(0, 1)
 
-    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, Masses]:
+    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
         """The states before each position of a batch (B, T), as `flat_states`, and their masses: N = B·T."""
-        if self.constant:
+        if self.is_context_independent:
             start = self.start(previous.size(0))
-            return start.repeat_interleave(previous.size(1), 0), self.masses(start).repeated(previous.size(1))
+            return start.repeat_interleave(previous.size(1), 0), self.class_weights(start).repeated(previous.size(1))
         states = self.flat_states(previous)
-        return states, self.masses(states)
+        return states, self.class_weights(states)
 
 
 class Background(BoundBackground, ExactBuffers):
@@ -358,7 +358,7 @@ class StaticBackground(Background):
     class_starts: Tensor  # (S + 1,) where each class begins in ranked_members
     class_support: Tensor  # (S,) how many members have weight
     best_of_class: Tensor  # (S,) the largest share
-    constant = True
+    is_context_independent = True
 
     def __init__(self, class_of: Tensor, num_classes: int, log_weights: Tensor) -> None:
         """class_of: (V,) int64. log_weights: (V,) natural logarithms; −inf forbids a word."""
@@ -393,7 +393,7 @@ class StaticBackground(Background):
         """The log weights of the words at places in ranked_members; any shape."""
         return self.word_log_weight[self.ranked_members[places]]
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         nothing = self.word_log_weight[:0]
         return ExplicitWeights(
             len(self.class_of), nothing.long(), nothing, self.word_log_weight.new_zeros(len(state)), None
@@ -402,12 +402,12 @@ class StaticBackground(Background):
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
         return self.word_log_weight[tokens]
 
-    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, Masses]:
+    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
         positions = previous.numel()
-        return self.class_of.new_zeros((positions, 0)), Masses(self.class_log_mass.unsqueeze(0), positions)
+        return self.class_of.new_zeros((positions, 0)), ClassWeights(self.class_log_mass.unsqueeze(0), positions)
 
-    def masses(self, state: Tensor) -> Masses:
-        return Masses(self.class_log_mass.unsqueeze(0), len(state))
+    def class_weights(self, state: Tensor) -> ClassWeights:
+        return ClassWeights(self.class_log_mass.unsqueeze(0), len(state))
 
     def log_weights(self, state: Tensor) -> Tensor:
         return self.word_log_weight.unsqueeze(0)

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END
+from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, class_log_sums, log_odds
 from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, class_log_sums, log_odds
 
 NO_WORD = -1  # a place of the cache that is empty yet
 LARGEST = 100_000  # words of a cache: every hypothesis carries so many ids
@@ -90,7 +90,7 @@ class Cache(ExplicitBackground):
         windows = words[:, :-1].unfold(1, self.size, 1)  # shape: (B, T, L)
         return windows.gather(1, before.unsqueeze(2).expand(-1, -1, self.size)).flatten(0, 1)
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         assert self.root is not None
         b0 = self.root.word_log_weight
         filled = state >= 0  # shape: (N, L)

@@ -1,4 +1,4 @@
-"""Backgrounds that list the words whose weight differs from a static one, the root: all answers from `explicit`.
+"""Backgrounds that list the words whose weight differs from a static one, the root: all answers from `sparse_weights`.
 
 Sizes: N hypotheses, B batch, T time, V words, S signatures, E words listed in all rows, C classes asked for. Cost:
 O(E log E) for masses, shares and best members; never V, except for `log_weights` and `log_shares` and, near a limit
@@ -16,12 +16,12 @@ from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, log_difference, row_numbers
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, Masses, log_difference, row_numbers
 
 
 class ExplicitBackground(Background):
-    """A subclass supplies `start`, `advance`, and `explicit`."""
+    """A subclass supplies `start`, `advance`, and `sparse_weights`."""
 
     def __init__(self, class_of: Tensor, num_classes: int, root_log_weights: Tensor | None) -> None:
         """root_log_weights: (V,), or None if there is no root."""
@@ -37,7 +37,7 @@ class BoundExplicit(BoundBackground):
 
     def __init__(self, module: ExplicitBackground) -> None:
         super().__init__(module.class_of, module.num_classes)
-        self.module, self.root, self.constant = module, module.root, module.constant
+        self.module, self.root, self.is_context_independent = module, module.root, module.is_context_independent
         self.sparse = self.root is not None
         self.remaining: int | None = None  # the limit of a search step (`with_max_length`)
         self._last: tuple[Tensor, bool, ListedClasses] | None = None  # of the last states; whether with gradients
@@ -51,8 +51,8 @@ class BoundExplicit(BoundBackground):
     def flat_states(self, previous: Tensor) -> Tensor:
         return self.module.flat_states(previous)
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
-        return self.module.explicit(state)
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
+        return self.module.sparse_weights(state)
 
     def root_log_weights(self) -> Tensor | None:
         return None if self.root is None else self.root.word_log_weight
@@ -68,7 +68,7 @@ class BoundExplicit(BoundBackground):
         grad = torch.is_grad_enabled()
         if self._last is not None and self._last[0] is state and self._last[1] == grad:
             return self._last[2]
-        weights = self.explicit(state)
+        weights = self.sparse_weights(state)
         assert weights is not None
         answer = ListedClasses(self.root, weights)
         self._last = state, grad, answer
@@ -76,13 +76,13 @@ class BoundExplicit(BoundBackground):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def masses(self, state: Tensor) -> Masses:
+    def class_weights(self, state: Tensor) -> ClassWeights:
         listed = self.listed(state) if self.sparse else None
-        return super().masses(state) if listed is None else listed.masses()
+        return super().class_weights(state) if listed is None else listed.class_weights()
 
     def log_mass(self, state: Tensor) -> Tensor:
         listed = self.listed(state)
-        return super().log_mass(state) if listed is None else listed.masses().dense()
+        return super().log_mass(state) if listed is None else listed.class_weights().dense()
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
         listed = self.listed(state)
@@ -96,7 +96,7 @@ class BoundExplicit(BoundBackground):
             return super().log_mass_without(state, words, taken)
         rows = row_numbers(words)
         gone = torch.unique((rows * len(self.class_of) + words)[taken])
-        left = ListedClasses(listed.root, listed.weights.without(gone))
+        left = ListedClasses(listed.root, listed.weights.forbid(gone))
         return left.mass_at(rows.flatten(), self.class_of[words].flatten()).view_as(words)
 
     def log_weights(self, state: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ class BoundExplicit(BoundBackground):
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
-        if self.constant and self.remaining is None:  # neighbours in a batch have the same state
+        if self.is_context_independent and self.remaining is None:  # neighbours in a batch have the same state
             some, which = state[:1], torch.zeros_like(rows)
             if state.numel():
                 some, which = torch.unique_consecutive(state, return_inverse=True, dim=0)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
-from fairseq_llrnn.backgrounds.masses import class_log_sums, same_tensor
+from fairseq_llrnn.backgrounds.class_weights import class_log_sums, same_tensor
 
 NOTHING_YET = -1  # behind the last word of a prefix that is shorter than others
 
@@ -69,7 +69,7 @@ class BoundModel(BoundBackground):
     Every answer needs all V weights of a position; those of the last prefixes, and their masses, are kept.
     """
 
-    growth = 1
+    state_columns_per_token = 1
 
     def __init__(self, module: ModelBackground) -> None:
         super().__init__(module.class_of, module.num_classes)
@@ -94,7 +94,7 @@ class BoundModel(BoundBackground):
         return self._per_state(lambda answer: answer.weights, state)
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self._per_state(lambda answer: answer.masses, state)
+        return self._per_state(lambda answer: answer.class_weights, state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         return self._per_state(lambda answer: answer.shares, state)
@@ -142,16 +142,16 @@ class _Answer:
     num_classes: int  # S
 
     @cached_property
-    def masses(self) -> Tensor:
+    def class_weights(self) -> Tensor:
         """(B, T, S) or (B, 1, S)"""
-        masses = class_log_sums(self.weights.flatten(0, 1), self.class_of, self.num_classes)
-        return masses.view(*self.weights.shape[:2], -1)
+        class_weights = class_log_sums(self.weights.flatten(0, 1), self.class_of, self.num_classes)
+        return class_weights.view(*self.weights.shape[:2], -1)
 
     @property
     def shares(self) -> Tensor:
         """As the weights."""
-        masses = self.masses[..., self.class_of]
-        return (self.weights - masses).masked_fill(self.weights.isneginf(), NEGATIVE_INFINITY)
+        class_weights = self.class_weights[..., self.class_of]
+        return (self.weights - class_weights).masked_fill(self.weights.isneginf(), NEGATIVE_INFINITY)
 
     def is_of(self, previous: Tensor, last: bool) -> bool:
         """Whether this is the answer for these prefixes (B, T)."""

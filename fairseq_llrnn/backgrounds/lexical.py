@@ -40,7 +40,7 @@ from torch.nn import functional
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.masses import ExplicitWeights, Masses, expanded, log_odds, runs
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, compress_runs, expanded, log_odds
 from fairseq_llrnn.backgrounds.source import FormShares, SourceRows
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 
@@ -139,7 +139,7 @@ class LexicalBackground(StaticBackground):
         weights = torch.cat([weights, (coverage.unsqueeze(1) * self.kept_weights).flatten()])
         return *_sum_equal(keys, weights), coverage
 
-    def by_place(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def by_source_place(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Which place says what of which word, as parts of e: keys sentence · V + word, places in the source, weights.
 
         Words that keep their mass are not among them. A pair of a word and a place may come several times: a place's
@@ -186,7 +186,7 @@ class LexicalMixture(BoundBackground):
     Behind the E entries stands one without meaning, so that what is looked up and not found may point there.
     """
 
-    constant = True
+    is_context_independent = True
 
     def __init__(
         self,
@@ -233,8 +233,8 @@ class LexicalMixture(BoundBackground):
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         return state
 
-    def masses(self, state: Tensor) -> Masses:
-        return Masses(self.class_log_mass.index_select(0, runs(state.squeeze(1))), len(state))
+    def class_weights(self, state: Tensor) -> ClassWeights:
+        return ClassWeights(self.class_log_mass.index_select(0, compress_runs(state.squeeze(1))), len(state))
 
     def log_mass(self, state: Tensor) -> Tensor:
         return self.class_log_mass.index_select(0, state.squeeze(1))
@@ -284,7 +284,7 @@ class LexicalMixture(BoundBackground):
     def root_log_weights(self) -> Tensor | None:
         return self.root.word_log_weight
 
-    def explicit(self, state: Tensor) -> ExplicitWeights:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights:
         keys, order, offsets = self._by_word
         sentence = state.squeeze(1)
         rows, places = expanded(offsets[sentence], offsets[sentence + 1] - offsets[sentence])
@@ -314,7 +314,7 @@ class LexicalMixture(BoundBackground):
     # ---- the best words (search) ------------------------------------------------------------------------------------
 
     def best_share(self, state: Tensor) -> Tensor:
-        return self._best_share.index_select(0, runs(state.squeeze(1)))
+        return self._best_share.index_select(0, compress_runs(state.squeeze(1)))
 
     @cached_property
     def _best_share(self) -> Tensor:
@@ -347,7 +347,7 @@ class LexicalMixture(BoundBackground):
     # ---- all words (only where asked for) ---------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
-        return self.explicit(state).dense(self.root.word_log_weight)
+        return self.sparse_weights(state).dense(self.root.word_log_weight)
 
     def log_shares(self, state: Tensor) -> Tensor:
         return self._log_shares[state.squeeze(1)]

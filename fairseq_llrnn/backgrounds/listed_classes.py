@@ -4,7 +4,7 @@ Sizes: N rows, K roots, V words, S signatures, E entries (listed words), G pairs
 entries, M pairs of a row and a class that are asked about, F words of the front.
 
 `ListedClasses` are the masses and best members of the signatures that have listed words: what `ExplicitWeights`
-(masses.py) change of their root.
+(class_weights.py) change of their root.
 
     B(n, σ)  =  exp(constant[n]) · (B_root(σ) − Σ_{x ∈ σ listed} root(x))  +  Σ_{x ∈ σ listed} b(n, x)
 
@@ -33,14 +33,14 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, ExactBuffers, StaticBackground
-from fairseq_llrnn.backgrounds.masses import (
-    Entries,
+from fairseq_llrnn.backgrounds.class_weights import (
+    ClassWeights,
     ExplicitWeights,
-    Masses,
+    SparseUpdates,
     class_log_sums,
     expanded,
+    find_sorted,
     log_difference,
-    looked_up,
 )
 from fairseq_llrnn.backgrounds.members import Members, best_of, heaviest
 
@@ -114,7 +114,7 @@ class ListedClasses:
 
     def find(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """The pairs with entries among M pairs, and whether they are: (M,), (M,) bool."""
-        return looked_up(self.keys, rows * self.root.num_classes + classes)
+        return find_sorted(self.keys, rows * self.root.num_classes + classes)
 
     def mass_at(self, rows: Tensor, classes: Tensor) -> Tensor:
         """log B(n, σ): (M,), (M,) -> (M,)."""
@@ -122,20 +122,20 @@ class ListedClasses:
         places, mask = self.find(rows, classes)
         return torch.where(mask, self.mass[places], by_root) if len(self.keys) else by_root
 
-    def masses(self) -> Masses:
+    def class_weights(self) -> ClassWeights:
         """The masses of all rows and classes."""
         shared = self.root.class_log_mass
         has_mass = shared[self.classes].isfinite()  # a class without weight in the root has none anywhere
         rows, classes = self.rows[has_mass], self.classes[has_mass]
         constant = self.weights.constant
-        entries = Entries(
+        entries = SparseUpdates(
             rows=rows,
             classes=classes,
             added=self.mass[has_mass] - constant[rows] - shared[classes],
-            only=None if self.weights.rooted is None else ~self.weights.rooted,
+            sparse_row_mask=None if self.weights.rooted is None else ~self.weights.rooted,
             constant=constant,
         )
-        return Masses(shared.unsqueeze(0), len(constant), entries)
+        return ClassWeights(shared.unsqueeze(0), len(constant), entries)
 
     # ---- best members -----------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.masses import NEGATIVE_INFINITY, log_difference, row_numbers
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, log_difference, row_numbers
 
 
 def none_overruled(which: Any, words: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ def candidates(lists: Iterable[Members], k: int | None) -> tuple[Tensor, Tensor]
 
 
 def best_of(
-    lists: Iterable[Members], masses: Tensor, k: int, forbidden: Callable[[Tensor, Tensor], Tensor] | None = None
+    lists: Iterable[Members], class_weights: Tensor, k: int, forbidden: Callable[[Tensor, Tensor], Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
     """The k with the largest log shares in masses (M,): log shares and words (M, k); −inf and 0 where there are fewer.
 
@@ -74,7 +74,7 @@ def best_of(
         weights = weights.masked_fill(out, NEGATIVE_INFINITY)
     missing = max(0, k - weights.size(1))
     values, where = functional.pad(weights, (0, missing), value=NEGATIVE_INFINITY).topk(k, dim=1)
-    shares = log_difference(values, masses.unsqueeze(1))
+    shares = log_difference(values, class_weights.unsqueeze(1))
     return shares, functional.pad(words, (0, missing)).gather(1, where).masked_fill(shares.isneginf(), 0)
 
 

@@ -37,17 +37,17 @@ from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.backgrounds.algebra import BoundCombined, Combined, Product, Tempered, check_parts
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, SeveralRoots
-from fairseq_llrnn.backgrounds.masses import (
-    Entries,
+from fairseq_llrnn.backgrounds.class_weights import (
+    ClassWeights,
     ExplicitWeights,
-    Masses,
+    SparseUpdates,
     log_difference,
     log_part_weights,
     log_sum,
     row_numbers,
     side_by_side,
 )
+from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, SeveralRoots
 
 WEIGHTINGS = ("fixed", "learned", "network")
 
@@ -64,7 +64,7 @@ class BoundMixture(BoundCombined):
     def __init__(self, module: Mixture, parts: Sequence[BoundBackground], rows: int) -> None:
         super().__init__(module, parts, rows)
         if module.weighting == "network":
-            self.constant, self.sparse = False, self.root is not None
+            self.is_context_independent, self.sparse = False, self.root is not None
         self.roots = module.roots
         logits = module.gate.bias if hasattr(module, "gate") else module.weight_logits
         self._log_w = log_part_weights(logits).unsqueeze(0)  # log w: (N, K) of N hidden states, or (1, K)
@@ -94,7 +94,7 @@ class BoundMixture(BoundCombined):
     def possible_words(self) -> Tensor:
         return torch.stack([part.possible_words() for part in self.parts]).any(0)
 
-    def explicit(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
         if self.root is None:
             return None
         explicit = self.explicit_of_parts(state)
@@ -119,15 +119,15 @@ class BoundMixture(BoundCombined):
 
     # ---- masses: mixed from those of the parts -----------------------------------------------------------------------
 
-    def masses(self, state: Tensor) -> Masses:
+    def class_weights(self, state: Tensor) -> ClassWeights:
         if self.root is None or not self.sparse:
-            return BoundBackground.masses(self, state)
-        masses = [_masses(part, substate, self.root) for part, substate in self.of_parts(state)]
-        return mixed_masses(masses, self._log_w.to(self.root.word_log_weight.dtype))
+            return BoundBackground.class_weights(self, state)
+        class_weights = [_masses(part, substate, self.root) for part, substate in self.of_parts(state)]
+        return mixed_masses(class_weights, self._log_w.to(self.root.word_log_weight.dtype))
 
     def log_mass(self, state: Tensor) -> Tensor:
         if self.root is not None and self.sparse:
-            return self.masses(state).dense()
+            return self.class_weights(state).dense()
         return self._mixed([part.log_mass(substate).expand(len(state), -1) for part, substate in self.of_parts(state)])
 
     def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
@@ -171,11 +171,11 @@ class BoundMixture(BoundCombined):
 
     def unlimited(self, remaining: int) -> bool:
         # an end is in reach by one of these parts, whatever came before
-        return any(part.with_max_length(remaining) is part and not part.closes for part in self.parts)
+        return any(part.with_max_length(remaining) is part and not part.has_dead_ends for part in self.parts)
 
     @property
-    def closes(self) -> bool:
-        return all(part.closes for part in self.parts)
+    def has_dead_ends(self) -> bool:
+        return all(part.has_dead_ends for part in self.parts)
 
 
 class Mixture(Combined):
@@ -209,7 +209,7 @@ class Mixture(Combined):
         roots = [part.root_log_weights() for part in bound]
         first = roots[0]
         same = first is not None and all(root is not None and torch.equal(root, first) for root in roots)
-        super().__init__(parts, first if same else None, all(part.lists_all for part in bound))
+        super().__init__(parts, first if same else None, all(part.is_exhaustive for part in bound))
         self.weighting = weighting
         logits = torch.tensor(chosen, dtype=torch.float64).log().log_softmax(0)
         self.learn("weight_logits", logits, weighting == "learned")
@@ -233,17 +233,17 @@ def _constants(parts: Sequence[ExplicitWeights]) -> Tensor:
     return torch.stack(each, dim=1)
 
 
-def _masses(part: BoundBackground, state: Tensor, root: StaticBackground) -> Masses:
+def _masses(part: BoundBackground, state: Tensor, root: StaticBackground) -> ClassWeights:
     """A part's masses over the root that all parts have, with entries."""
-    masses = part.masses(state)
-    if masses.entries is None:
-        weights = part.explicit(state)
+    class_weights = part.class_weights(state)
+    if class_weights.entries is None:
+        weights = part.sparse_weights(state)
         assert weights is not None
-        masses = ListedClasses(root, weights).masses()
-    return masses
+        class_weights = ListedClasses(root, weights).class_weights()
+    return class_weights
 
 
-def mixed_masses(parts: Sequence[Masses], log_w: Tensor) -> Masses:
+def mixed_masses(parts: Sequence[ClassWeights], log_w: Tensor) -> ClassWeights:
     """Masses Σ w_i B_i of parts with the same shared masses; log_w: (N, K) or (1, K).
 
     A place (row, class) that any part has entries for is worth one entry; the first one found stands for all others,
@@ -264,19 +264,21 @@ def mixed_masses(parts: Sequence[Masses], log_w: Tensor) -> Masses:
         begin = span.stop
         total = part.added.new_zeros(len(place)).index_add(0, stands[span], part.added)
         constant = part.constant + log_w[:, i]
-        if part.only is not None:
+        if part.sparse_row_mask is not None:
             listed = torch.zeros_like(place, dtype=torch.bool).index_fill(0, stands[span], True)
-            total = total.masked_fill(part.only[rows] & ~listed, NEGATIVE_INFINITY)
+            total = total.masked_fill(part.sparse_row_mask[rows] & ~listed, NEGATIVE_INFINITY)
         totals.append(total + constant[rows])
-        constants.append(constant if part.only is None else constant.masked_fill(part.only, NEGATIVE_INFINITY))
-    only = [part.only for part in entries if part.only is not None]
+        constants.append(
+            constant if part.sparse_row_mask is None else constant.masked_fill(part.sparse_row_mask, NEGATIVE_INFINITY)
+        )
+    only = [part.sparse_row_mask for part in entries if part.sparse_row_mask is not None]
     closed = torch.stack(only).all(0) if len(only) == len(parts) else None
     constant = log_sum(torch.stack(constants, dim=1))
     if closed is not None:
         constant = constant.masked_fill(closed, 0.0)
     added = log_sum(torch.stack(totals, dim=1)) - constant[rows]
-    mixed = Entries(rows, classes, torch.where(stands == each, added, 0.0), closed, constant)
-    return Masses(first.shared, num_rows, mixed)
+    mixed = SparseUpdates(rows, classes, torch.where(stands == each, added, 0.0), closed, constant)
+    return ClassWeights(first.shared, num_rows, mixed)
 
 
 def product(parts: Sequence[Background]) -> Background:
@@ -286,7 +288,7 @@ def product(parts: Sequence[Background]) -> Background:
         ValueError: as Product.
     """
     check_parts("Product", parts)
-    flat = [each for part in parts for each in (part.each() if isinstance(part, Product) else [part])]
+    flat = [each for part in parts for each in (part.part_modules() if isinstance(part, Product) else [part])]
     static = [part for part in flat if type(part) is StaticBackground]
     others = [part for part in flat if type(part) is not StaticBackground]
     if static:
@@ -320,7 +322,7 @@ def _reweighed(part: Background, log_weights: Tensor) -> Background:
     if isinstance(part, Mixture):
         static = StaticBackground(part.class_of, part.num_classes, log_weights)
         weights = part.weight_logits.detach().double().softmax(0).tolist()
-        return Mixture([product([each, static]) for each in part.each()], weights, part.weighting)
+        return Mixture([product([each, static]) for each in part.part_modules()], weights, part.weighting)
     assert isinstance(part, AutomatonBackground)
     automaton, factors = part.automaton, log_weights.double().cpu().numpy()
     # an arc on a forbidden word stays: it says where the word leads that another part, or a slot, may give

@@ -12,10 +12,10 @@ from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS, count_words, load_dictionary
 from fairseq_llrnn.files.text_lines import in_form
-from fairseq_llrnn.lexicon.completion import TextWords
-from fairseq_llrnn.lexicon.gather import gather, places
+from fairseq_llrnn.lexicon.merge_sources import gather, places
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import READERS
+from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 from fairseq_llrnn.settings import keys
 
 NAME = "lexicon"

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 from fairseq_llrnn import registry
 from fairseq_llrnn.cli.places import check_folder, expanded
 from fairseq_llrnn.cli.tables import drop_output, note, notes_of_readers, open_streams, output_error, plain_warnings
-from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, refuse_arguments, with_option
+from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, exit_with_argument_error, with_option
 from fairseq_llrnn.version import __version__
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Parser(argparse.ArgumentParser):
         unknown = re.search(r"unrecognized arguments: --([\w-]+)", message)
         if unknown and hasattr(self.command, "key_of") and (key := self.command.key_of(unknown[1])) is not None:
             message += f"; as a key of the recipe it is --set {key}=VALUE"
-        refuse_arguments(self, self.arguments, message)
+        exit_with_argument_error(self, self.arguments, message)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
-from fairseq_llrnn.cli.tables import many, note, say_notes, warn
+from fairseq_llrnn.cli.tables import note, plural, say_notes, warn
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.evaluation.texts import NATS, LineScore, TextScore, sum_of
 from fairseq_llrnn.evaluation.training_words import training_words, words_of_text
@@ -168,9 +168,9 @@ def _print_notes(args: argparse.Namespace, total: TextScore, unscored: int, chec
         warn(advice)
     say_notes(unknown_remark(name, check.unknown, check.words, args.open, check.explains_most()))
     if total.empty_lines:
-        note(f"{many(total.empty_lines, 'line')} without words; the end of each is scored")
+        note(f"{plural(total.empty_lines, 'line')} without words; the end of each is scored")
     if unscored:
-        note(f"{many(unscored, 'line')} without a score, which the sums leave out")
+        note(f"{plural(unscored, 'line')} without a score, which the sums leave out")
 
 
 def _print_table(lines: Iterable[LineScore], print_line: Callable[[LineScore, str], None]) -> tuple[TextScore, int]:

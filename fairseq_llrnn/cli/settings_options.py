@@ -48,12 +48,12 @@ def settings_of(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsT
     names = {key.name: option.name for key in keys(kind) if (option := option_of(key, vars(args))) is not None}
     values = {name: value for name in names if (value := getattr(args, name)) not in (None, False)}
 
-    def called(name: str) -> str:
+    def option_name(name: str) -> str:
         return names.get(name, name)
 
-    settings = checked(kind, values, called)
-    settings.check(called)
-    check_files(settings, called)
+    settings = checked(kind, values, option_name)
+    settings.check(option_name)
+    check_files(settings, option_name)
     return settings
 
 

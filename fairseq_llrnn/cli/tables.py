@@ -49,7 +49,7 @@ def cut(text: str, width: int) -> str:
     return kept + "…"
 
 
-def left(text: str, width: int) -> str:
+def fit_left(text: str, width: int) -> str:
     """Cut or padded to exactly `width` columns, flush left."""
     text = cut(text, width)
     return text + " " * (width - columns(text))
@@ -57,7 +57,7 @@ def left(text: str, width: int) -> str:
 
 def labelled(label: str, items: Iterable[str], indent: int = 2, label_width: int = 13, gap: str = "   ") -> str:
     """`label  item   item …`, broken between items where the terminal ends."""
-    start = " " * indent + left(label, label_width) + " "
+    start = " " * indent + fit_left(label, label_width) + " "
     lines, room = [start], WIDTH - columns(start)
     fresh = True
     for item in items:
@@ -89,7 +89,7 @@ def percent(share: float) -> str:
     return f"{hundred:.{max(0, 1 - math.floor(math.log10(hundred)))}f}%"
 
 
-def many(number: int, one: str, several: str | None = None) -> str:
+def plural(number: int, one: str, several: str | None = None) -> str:
     """`1 word`, `2,500 words`."""
     return f"{number:,} {one if number == 1 else several or one + 's'}"
 

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator
 
 from fairseq_llrnn.cli.places import check_text_place, text_output
-from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.files.text_lines import FORMS, ReadCount
 from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS, in_one_word, iter_conllu_sentences, surface_words
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             sentences += 1
             words += len(line)
             file.write(" ".join(line) + "\n")
-    note(f"{many(sentences, 'sentence')}, {many(words, 'word')}")
+    note(f"{plural(sentences, 'sentence')}, {plural(words, 'word')}")
     return 0
 
 

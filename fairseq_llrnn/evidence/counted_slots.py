@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.masses import Masses, OfRows, each_row
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OwnClassWeights, broadcast_groups
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 
@@ -116,7 +116,7 @@ class CountedSlots(EvidenceMixture):
     def __init__(self, base: BoundBackground, source: QuotaSlots) -> None:
         self.state_columns = 1 + source.most.size(1)
         super().__init__(base, source)
-        self.constant = False
+        self.is_context_independent = False
         # the classes of `_log_factors`: (1 + J,)
         self._factored = torch.cat([self.class_of[END : END + 1], self.class_numbers])
         if int((self.class_of == self.class_of[END]).sum()) > 1:
@@ -199,14 +199,14 @@ class CountedSlots(EvidenceMixture):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def masses(self, state: Tensor) -> Masses:
+    def class_weights(self, state: Tensor) -> ClassWeights:
         if not self.by_context:
-            return Masses(self.log_mass(state), len(state))
-        here = self.at(state)
+            return ClassWeights(self.log_mass(state), len(state))
+        here = self.context_rows(state)
         mass = here.pick(here.table.log_mass.index_select(1, self._factored))
         changed = mass + self._log_factors(state).to(mass.dtype)
-        of_rows = OfRows(self._factored, changed, self.num_below)
-        return Masses(here.pick_groups(here.table.log_mass), len(state), of_rows=of_rows)
+        own_weights = OwnClassWeights(self._factored, changed, self.num_below)
+        return ClassWeights(here.pick_groups(here.table.log_mass), len(state), own_weights=own_weights)
 
     def log_mass(self, state: Tensor) -> Tensor:
         mass = super().log_mass(state)
@@ -227,7 +227,7 @@ class CountedSlots(EvidenceMixture):
         best, lost = super().best_share(state), self._lost(state)
         if lost is None:
             return best
-        best = each_row(best, len(state))
+        best = broadcast_groups(best, len(state))
         out = lost[:, -1:].expand_as(best).index_copy(1, self._factored, lost[:, :-1])
         return best.masked_fill(out, NEGATIVE_INFINITY)
 

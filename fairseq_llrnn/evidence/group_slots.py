@@ -19,7 +19,7 @@ from fairseq_llrnn.features.dictionary import SHIFT, UNK, OpenWords
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedGroup:
     """A group that a sentence asks for."""
 
     group: Group
@@ -34,7 +34,7 @@ class SentenceSlot:
     word: int
     row: int
     unknown: bool  # a word that a network does not know
-    read_as: int  # the target id that it reads in its place
+    input_id: int  # the target id that it reads in its place
     names_unknown: bool  # a string that no dictionary has
     places: tuple[int, ...]
     log_part: float  # of the weight ε, as a logarithm
@@ -59,19 +59,21 @@ class Groups:
         return replace(self, member=member, beside=beside)
 
 
-def asked_groups(table: GroupTable, sources: np.ndarray) -> list[list[Asked]]:
+def requested_groups(table: GroupTable, sources: np.ndarray) -> list[list[RequestedGroup]]:
     """The groups that each of the sentences (B, L) asks for, those that must be said and have few strings first."""
     matches: list[dict[int, tuple[int, list[int]]]] = [{} for _ in range(len(sources))]
     for sentence, place in zip(*(sources >> SHIFT).nonzero(), strict=True):
         for use in table.uses(int(sources[sentence, place])):
             most, places = matches[sentence].setdefault(use.group, (0, []))
             matches[sentence][use.group] = most + use.counts, [*places, int(place)] if use.is_place else places
-    rows = [[Asked(table.groups[g], most, tuple(p)) for g, (most, p) in row.items() if most] for row in matches]
+    rows = [
+        [RequestedGroup(table.groups[g], most, tuple(p)) for g, (most, p) in row.items() if most] for row in matches
+    ]
     return [sorted(row, key=lambda one: (not one.group.must, len(one.group.words))) for row in rows]
 
 
 def sentence_slots(
-    kept: Sequence[tuple[Offer, Sequence[Sequence[int]]]], asked: Sequence[Asked], target: OpenWords
+    kept: Sequence[tuple[Offer, Sequence[Sequence[int]]]], requested: Sequence[RequestedGroup], target: OpenWords
 ) -> list[SentenceSlot]:
     """The slots of a sentence: its evidence shares ε, and so do the strings of each group.
 
@@ -80,7 +82,7 @@ def sentence_slots(
     """
     unk = target.word_index[UNK]
     grouped: dict[int, list[int]] = {}  # target id -> groups
-    for number, one in enumerate(asked):
+    for number, one in enumerate(requested):
         for word in one.group.words:
             grouped.setdefault(word, []).append(number)
     part = -math.log(max(1, len(kept)))
@@ -93,29 +95,31 @@ def sentence_slots(
         if o.word not in grouped
     ]
     slot_of = {
-        word: (row, read_as)
-        for one in asked
-        for word, row, read_as in zip(one.group.words, one.group.rows, one.group.read_as, strict=True)
+        word: (row, input_id)
+        for one in requested
+        for word, row, input_id in zip(one.group.words, one.group.rows, one.group.input_ids, strict=True)
     }
     for word, groups in grouped.items():
-        places = sorted({*at.get(word, ()), *(place for g in groups for place in asked[g].places)})
-        log_weight = math.log(math.fsum(1 / len(asked[g].group.words) for g in groups))
-        row, read_as = slot_of[word]
+        places = sorted({*at.get(word, ()), *(place for g in groups for place in requested[g].places)})
+        log_weight = math.log(math.fsum(1 / len(requested[g].group.words) for g in groups))
+        row, input_id = slot_of[word]
         unknown = word >= target.num_words
-        slots.append(SentenceSlot(word, row, unknown, read_as, False, tuple(places), log_weight, 0, tuple(groups)))
-    beside = {word: row for one in asked for word, row in one.group.beside if word not in at and word not in grouped}
+        slots.append(SentenceSlot(word, row, unknown, input_id, False, tuple(places), log_weight, 0, tuple(groups)))
+    beside = {
+        word: row for one in requested for word, row in one.group.beside if word not in at and word not in grouped
+    }
     return slots + [SentenceSlot(w, row, False, w, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
 
 
 def groups_of(
-    slots: Sequence[Sequence[SentenceSlot]], asked: Sequence[Sequence[Asked]], device: torch.device
+    slots: Sequence[Sequence[SentenceSlot]], requested: Sequence[Sequence[RequestedGroup]], device: torch.device
 ) -> Groups:
     """The groups of a batch."""
-    many, width = max(1, *map(len, asked)), max(1, *map(len, slots))
+    many, width = max(1, *map(len, requested)), max(1, *map(len, slots))
     member = np.zeros((len(slots), width, many), dtype=bool)
     most, must = np.zeros((len(slots), many), dtype=np.int64), np.zeros((len(slots), many), dtype=bool)
     beside = np.zeros((len(slots), width), dtype=bool)
-    for sentence, (of_slots, of_groups) in enumerate(zip(slots, asked, strict=True)):
+    for sentence, (of_slots, of_groups) in enumerate(zip(slots, requested, strict=True)):
         for j, slot in enumerate(of_slots):
             member[sentence, j, list(slot.groups)] = True
             beside[sentence, j] = slot.is_beside

@@ -36,7 +36,7 @@ class PieceTable(EvidenceTable):
         """What a word of a single piece offers."""
         return self._offers_of_word((index,))
 
-    def some(self, source: np.ndarray) -> np.ndarray:
+    def offers_at(self, source: np.ndarray) -> np.ndarray:
         """At which tokens of the sentences (…, L) a word begins that offers something: bool, the same shape."""
         mask = np.zeros(source.shape, dtype=bool)
         for sentence, row in zip(np.atleast_2d(source), np.atleast_2d(mask), strict=True):
@@ -63,9 +63,9 @@ class PieceTable(EvidenceTable):
             self._offers[tokens] = self._offered_by(evidence)
         return self._offers[tokens]
 
-    def written(self, string: str) -> str:
+    def token_string(self, string: str) -> str:
         return " ".join(map(self.convention.whole, string.split()))
 
     def unknown_features(self, string: str) -> dict[str, float]:
-        place = self.convention.position(self.written(string))
+        place = self.convention.position(self.token_string(string))
         return super().unknown_features(string) | ({place: 1.0} if place in self._feature else {})

@@ -37,7 +37,7 @@ from fairseq_llrnn import registry
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.spelling import NUMBER, UserPatterns
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.languages.names import CODES
 
 FEATURES = {  # of every kind that tokens are of, the preferred ones first
@@ -54,21 +54,21 @@ FEATURES = {  # of every kind that tokens are of, the preferred ones first
 KINDS = tuple(FEATURES)
 UNKNOWN = "Evidence:Unknown"  # the source word is in no dictionary
 NEXT = "Evidence:Next"  # the second and later words of a mapped string
-ASKED: dict[str, AskedKind] = {}  # by name; `features` has them all
+ASKED: dict[str, StringKind] = {}  # by name; `features` has them all
 BY_KNOWN_WORDS = ("names", "copies")  # kinds that depend on which words are known
 DEFAULT_WEIGHT = 0.25  # ε
 ENTRIES = ("kinds", "weight", "mapping", "patterns")  # of a description
 
 
 @dataclass(frozen=True)
-class AskedKind:
+class StringKind:
     """A kind of strings that a system asks for."""
 
     feature: str  # of slots that are one of them: `Evidence:…`
     origin: str  # where they come from, for `llrnn show`
 
 
-def register_kind(name: str, kind: AskedKind) -> None:
+def register_kind(name: str, kind: StringKind) -> None:
     """Register a kind. Over pieces, the part then has the words of the target's training text, too."""
     ASKED[name] = kind
 
@@ -270,15 +270,15 @@ def read_evidence_map(
     count = ReadCount(path, "rows", form)
     for number, (source, text) in count.rows({2}, "`source token<TAB>target words`", header=header):
         where, target = place(path, number), tuple(text.split())
-        refuse_blank(source, where, "the source side")
-        refuse_blank(text, where, "the target side")
+        check_not_blank(source, where, "the source side")
+        check_not_blank(text, where, "the target side")
         if source.split() != [source]:
             raise DataError(
                 f"{where}: expected one source token, found the blank in {shown(source)}; only single tokens can be "
                 "mapped: fix or remove the row"
             )
         for word in (source, *target):
-            refuse_blank(word, where, "a word")
+            check_not_blank(word, where, "a word")
             if not is_token(word):
                 raise DataError(f"{where}: {word!r} is a special symbol, not a word; fix or remove the row")
         if mapping.setdefault(source, target) != target:

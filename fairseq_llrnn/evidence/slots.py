@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.evidence.group_slots import Groups, asked_groups, groups_of, sentence_slots
+from fairseq_llrnn.evidence.group_slots import Groups, groups_of, requested_groups, sentence_slots
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.features.dictionary import SHIFT, plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, SentenceClasses
@@ -46,7 +46,7 @@ class Slots:
 
     words: Tensor  # (B, J) target ids, NO_WORD where there is no slot
     unknown: Tensor  # (B, J) bool, of words that a network does not know
-    read_as: Tensor  # (B, J) target ids: what it reads in their place
+    input_ids: Tensor  # (B, J) target ids: what it reads in their place
     names_unknown: Tensor  # (B, J) bool, a string that no dictionary has
     log_part: Tensor  # (B, J) which part of ε each adds, as a logarithm; −inf where there is no slot
     count: Tensor  # (B,) how many slots there are
@@ -92,8 +92,8 @@ class EvidenceSlots(SentenceClasses):
     def log_lift(self, contexts: Tensor) -> Tensor | None:
         return None if self._lift is None else self._lift[contexts]
 
-    def read_as(self, contexts: Tensor) -> Tensor:
-        return self.slots.read_as[contexts]
+    def input_id_of(self, contexts: Tensor) -> Tensor:
+        return self.slots.input_ids[contexts]
 
 
 class EvidenceMixture(ContextClasses):
@@ -136,7 +136,7 @@ def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Of
 def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     """The slots of the sentences `source` (B, L), padded on any side: `kept_offers`, and groups that are asked for."""
     marked = source.cpu().numpy()
-    kept, asked = kept_offers(table, plain(marked)), asked_groups(table.groups, marked)
+    kept, asked = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
     slots = [sentence_slots(offers, groups, table.target) for offers, groups in zip(kept, asked, strict=True)]
     many, flat = max(1, *map(len, slots)), [slot for one in slots for slot in one]
     at = [b * many + j for b, one in enumerate(slots) for j in range(len(one))]  # of each, in the batch
@@ -156,7 +156,7 @@ def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     return Slots(
         words=each([slot.word for slot in flat], NO_WORD),
         unknown=each([slot.unknown for slot in flat], False, torch.bool),
-        read_as=each([slot.read_as for slot in flat], NO_WORD),
+        input_ids=each([slot.input_id for slot in flat], NO_WORD),
         names_unknown=each([slot.names_unknown for slot in flat], False, torch.bool),
         log_part=each([slot.log_part for slot in flat], NEGATIVE_INFINITY, torch.float32),
         count=tensor([len(one) for one in slots]),
@@ -207,7 +207,7 @@ class SlotRows(ClassSource):
         assert layer is not None and isinstance(layer.source, EvidenceSlots) and source_states is not None
         return self(layer.source, weight, head.output.bias, source_states)
 
-    def written(self, source: Tensor, target: Tensor) -> Tensor:
+    def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
         return target if self.table is None else merged_target(self.table(), source, target)
 
     def explained(self, batch: Batch, terms: dict[str, Any]) -> dict[str, Any]:
@@ -246,6 +246,6 @@ def merged_target(table: EvidenceTable, source: Tensor, target: Tensor) -> Tenso
     marked = source.cpu().numpy()[None]
     if table.target_words.convention is None and not (marked >> SHIFT).any():
         return target  # over words, only strings of groups are several tokens
-    [offers], [asked] = kept_offers(table, plain(marked)), asked_groups(table.groups, marked)
+    [offers], [asked] = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
     slots = [offer.word for offer, _ in offers] + [word for one in asked for word in one.group.words]
     return torch.from_numpy(merged(target.cpu().numpy(), slots, table.target_words)) if slots else target

@@ -17,8 +17,8 @@ source to it; everyone else is given the tokens' own ids (`plain` of features/di
 numbers that live as long as the session's evidence table, whose part this is.
 
 A string that no dictionary has gets features by what it looks like (`unknown_word_features`). Evidence that finds no
-room in the slots of its sentence gets one warning, with the count of all sentences (`LeftOut`). Where a data set is
-loaded, they are counted beforehand (plugin/data/evidence_data.py). Where sentences come one after the other
+room in the slots of its sentence gets one warning, with the count of all sentences (`OmissionCount`). Where a data set
+is loaded, they are counted beforehand (plugin/data/evidence_data.py). Where sentences come one after the other
 (fairseq-interactive, `llrnn explain`, `llrnn rescore`), only the end of the process knows their number.
 
 In an `EvidenceTable`, ids below U (V) are those of the dictionaries. A string outside gets the next free id when it
@@ -111,7 +111,7 @@ class Group:
     name: str
     words: tuple[int, ...]  # target ids, different ones
     rows: tuple[int, ...]  # of EvidenceTable.rows
-    read_as: tuple[int, ...]  # target ids: what a network reads in their place
+    input_ids: tuple[int, ...]  # target ids: what a network reads in their place
     must: bool
     beside: tuple[tuple[int, int], ...] = ()  # other tokens that spell some of the strings, with their rows
 
@@ -163,7 +163,7 @@ class GroupTable:
 logger = logging.getLogger(__name__)
 
 
-class LeftOut:
+class OmissionCount:
     """Counts what the sentences leave out. Each counts once, in however many models, batches and epochs it is read."""
 
     def __init__(self) -> None:
@@ -263,7 +263,7 @@ class EvidenceTable:
         self._row_index: dict[tuple[tuple[int, ...], tuple[float, ...]], int] = {}
         self._offers: dict[int | tuple[int, ...], tuple[Offer, ...]] = {}  # by source id; by those of a word's pieces
         self._seen = np.zeros(0, dtype=np.uint8)  # by source id; 0: not asked yet, 1: offers nothing, 2: something
-        self.left_out = LeftOut()
+        self.left_out = OmissionCount()
         self.groups = GroupTable()  # of strings that systems require of sentences
 
     def __deepcopy__(self, memo: object) -> EvidenceTable:
@@ -293,7 +293,7 @@ class EvidenceTable:
             offers = self._offers[index] = self._find(index)
         return offers
 
-    def some(self, source: np.ndarray) -> np.ndarray:
+    def offers_at(self, source: np.ndarray) -> np.ndarray:
         """Which of the source ids (any shape) offer something: bool, the same shape."""
         if more := len(self.source.symbols) - len(self._seen):
             self._seen = np.pad(self._seen, (0, more))
@@ -303,7 +303,7 @@ class EvidenceTable:
 
     def offered(self, sources: np.ndarray) -> Iterator[tuple[int, list[int], tuple[Offer, ...]]]:
         """What the sentences (B, L) offer: the number of the sentence, the places of a word in it, its offers."""
-        for sentence, place in zip(*self.some(sources).nonzero(), strict=True):
+        for sentence, place in zip(*self.offers_at(sources).nonzero(), strict=True):
             yield int(sentence), [int(place)], self.offers(int(sources[sentence, place]))
 
     def strings(self, source: np.ndarray) -> int:
@@ -328,7 +328,7 @@ class EvidenceTable:
         offers = []
         for i, string in enumerate(() if evidence is None else evidence.words):
             assert evidence is not None
-            target = self.target.index(self.written(string))
+            target = self.target.index(self.token_string(string))
             is_unknown = target >= self.target.num_words if unknown is None else unknown
             row = self._row(string, evidence, is_unknown, first=i == 0)
             names_unknown = is_unknown and (is_alias or target >= self.target.num_words)
@@ -337,7 +337,7 @@ class EvidenceTable:
 
     def _row(self, string: str, evidence: Evidence, unknown: bool, first: bool) -> int:
         """The number of the slot's feature row, a new one if no slot had it before."""
-        target = self.target.word_index.get(self.written(string))
+        target = self.target.word_index.get(self.token_string(string))
         features = self.unknown_features(string) if target is None or unknown else self.output.features_of(target)
         features[FEATURES[evidence.kind]] = 1.0
         if unknown:
@@ -355,7 +355,7 @@ class EvidenceTable:
             self.rows.append(row)
         return number
 
-    def written(self, string: str) -> str:
+    def token_string(self, string: str) -> str:
         """How a target word, or a phrase, is written as one token."""
         return string
 

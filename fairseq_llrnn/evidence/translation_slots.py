@@ -42,8 +42,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.algebra import BySource
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
+from fairseq_llrnn.backgrounds.class_weights import expanded
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-from fairseq_llrnn.backgrounds.masses import expanded
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.rules import FEATURES
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, slots_of
@@ -98,7 +98,7 @@ class TranslationSlots(nn.Module):
             source: (B, L), ids of the dictionary. leave_out: (B, T) the text, as in `LexicalBackground.bind`.
         """
         words = len(self.class_of)
-        keys, places, weights = lexicon.by_place(source, leave_out)
+        keys, places, weights = lexicon.by_source_place(source, leave_out)
         taken = slots.words + words * torch.arange(len(source), device=source.device).unsqueeze(1)
         kept = (weights > 0) & ~torch.isin(keys, taken[slots.exist & (slots.words < words)])
         keys, places, weights = keys[kept], places[kept], weights[kept]
@@ -145,7 +145,7 @@ class TranslationSlots(nn.Module):
             slots,
             words=placed(slots.words, NO_WORD, word),
             unknown=placed(slots.unknown, False, False),
-            read_as=placed(slots.read_as, NO_WORD, word),
+            input_ids=placed(slots.input_ids, NO_WORD, word),
             names_unknown=placed(slots.names_unknown, False, False),
             log_part=placed(slots.log_part, NEGATIVE_INFINITY, NEGATIVE_INFINITY),
             count=slots.count + torch.bincount(sentence, minlength=batch),
@@ -197,7 +197,7 @@ class Unsupported(nn.Module):
         lost = self.log_factors[words].masked_fill(~known, 0.0)
         lost = lost.masked_fill(lost.isneginf(), 0.0)
         root, state = base.root_log_weights(), base.start(len(words))
-        weights = base.explicit(state) if self.of_root and root is not None else None
+        weights = base.sparse_weights(state) if self.of_root and root is not None else None
         if weights is None or root is None:
             return -lost
         rows = torch.arange(len(words), device=words.device).repeat_interleave(words.size(1))
@@ -243,7 +243,7 @@ class EvidenceBackground(BySource):
     @property
     def needs_length_limit(self) -> bool:
         """Also if terms are required, or a grammar may forbid some."""
-        return super().needs_length_limit or self.table.groups.required or self.base.bind().closes
+        return super().needs_length_limit or self.table.groups.required or self.base.bind().has_dead_ends
 
     @property
     def _lexicon(self) -> LexicalBackground:

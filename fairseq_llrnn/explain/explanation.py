@@ -113,7 +113,7 @@ def explain(
             if (of_source := terms.get(type(layer.source))) is not None:
                 asked.append((of_source, layer_state[0]))
             if not isinstance(layer, EvidenceMixture):  # whose classes have features of their own
-                left = (here_ := layer.at(layer_state[0])).pick(here_.table.original)[0]  # shape: (X,)
+                left = (here_ := layer.context_rows(layer_state[0])).pick(here_.table.original)[0]  # shape: (X,)
                 former.append((layer.num_below, left))
                 if layer.num_below <= signature < layer.num_below + len(left):
                     if of_source is None:

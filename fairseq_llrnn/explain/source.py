@@ -83,8 +83,8 @@ class SlotTerms:
 
     def offered(self, log_masses: Tensor, log_probs: Tensor) -> tuple[OfferedSlot, ...]:
         """All slots in the table's order. log_masses, log_probs: of the columns at one position, (V + J,)."""
-        masses, probs = log_masses[self._columns].tolist(), log_probs[self._columns].tolist()
-        values = zip(self._slots, masses, probs, strict=False)  # J is 1 where there is none
+        class_weights, probs = log_masses[self._columns].tolist(), log_probs[self._columns].tolist()
+        values = zip(self._slots, class_weights, probs, strict=False)  # J is 1 where there is none
         return tuple(OfferedSlot(*slot, mass, log_prob) for slot, mass, log_prob in values)
 
 
@@ -156,9 +156,9 @@ def source_evidence(
 def _log_weights(background: BoundBackground, tokens: Tensor) -> Tensor:
     """log of the normalised background of each token after those before it: (T,) -> (T,)."""
     previous = tokens.roll(1).unsqueeze(0)  # the first one is not read
-    states, masses = background.teacher_forced(previous)
-    log_weight = masses.of_classes(background.class_of[tokens]) + background.log_share(states, tokens)
-    return log_weight - masses.dense().logsumexp(1)
+    states, class_weights = background.teacher_forced(previous)
+    log_weight = class_weights.for_classes(background.class_of[tokens]) + background.log_share(states, tokens)
+    return log_weight - class_weights.dense().logsumexp(1)
 
 
 def _largest_first(values: Iterable[tuple[int, float]], top: int) -> Places:

@@ -270,7 +270,7 @@ def count_blocks(
     Raises:
         DataError: also for treebanks.
     """
-    _refuse_treebanks(paths)
+    _check_treebanks(paths)
     held_out = held_out or HeldOut()
     found = held_out.found[f"--count-text {' '.join(map(str, paths))}"]
     for words, lines, sentences in map_blocks(
@@ -292,7 +292,7 @@ def count_words(
     return counts, lines
 
 
-def _refuse_treebanks(paths: Sequence[Path | str]) -> None:
+def _check_treebanks(paths: Sequence[Path | str]) -> None:
     """Raise DataError for a file whose first line without a comment has the ten columns of CoNLL-U.
 
     CoNLL-U Plus names other columns in a comment.

@@ -47,9 +47,9 @@ def reading(path: Path | str) -> Iterator[None]:
         raise DataError(f"{path}: {reason}", path) from error
 
 
-def check_there(called: str, path: Path | str, is_folder: bool = False) -> None:
-    """Raise DataError where there is no such file, or folder, that may be read; `called`: what names it."""
-    with reading(f"{called} {path}"):
+def check_there(option_name: str, path: Path | str, is_folder: bool = False) -> None:
+    """Raise DataError where there is no such file, or folder, that may be read; `option_name`: what names it."""
+    with reading(f"{option_name} {path}"):
         wrong_kind = stat.S_ISDIR(os.stat(path).st_mode) != is_folder
         number = errno.EACCES if not os.access(path, os.R_OK) else errno.ENOTDIR if is_folder else errno.EISDIR
         if number == errno.EACCES or wrong_kind:
@@ -83,7 +83,7 @@ def kind_of(status: os.stat_result) -> str | None:
     return next((name for is_kind, name in kinds if is_kind(status.st_mode)), "a device")
 
 
-def refuse_special(path: Path | str, may_be_pipe: bool = True) -> None:
+def check_regular_file(path: Path | str, may_be_pipe: bool = True) -> None:
     """Refuse what is neither a file nor, where that `may_be`, a pipe. What is not there, opening it will tell.
 
     Raises:
@@ -107,9 +107,9 @@ def open_file(path: Path | str) -> io.BufferedReader:
     """Open a file to read bytes; a pipe from its beginning, also where it was read before.
 
     Raises:
-        OSError: the file cannot be opened. DataError: as `refuse_special`.
+        OSError: the file cannot be opened. DataError: as `check_regular_file`.
     """
-    refuse_special(path)
+    check_regular_file(path)
     return open(path_of_content(path), "rb")
 
 
@@ -149,7 +149,7 @@ def read_whole(path: Path | str, most: int | None = None) -> bytes:
         most: bytes that a file may have.
 
     Raises:
-        OSError: it cannot be read. DataError: as `refuse_special`; more bytes, or a pipe with more than MOST_OF_A_PIPE.
+        OSError: unreadable. DataError: as `check_regular_file`; more bytes, or a pipe with more than MOST_OF_A_PIPE.
     """
     with open_file(path) as file:
         most = MOST_OF_A_PIPE if most is None and not os.path.isfile(path) else most

@@ -167,7 +167,7 @@ def is_letter(character: str) -> bool:
     return character.isalpha() or character in JOINERS or unicodedata.category(character)[0] == "M"
 
 
-def refuse_blank(word: str, where: str, what: str) -> None:
+def check_not_blank(word: str, where: str, what: str) -> None:
     """Raise DataError for a word that shows nothing.
 
     Args:

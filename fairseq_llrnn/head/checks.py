@@ -64,8 +64,8 @@ def check_names(
         raise OptionError(f"{expected}, with which the checkpoint was trained; give it, with the same sizes")
     for name in names:
         if saved and name in have - saved - neutral:
-            called = options.get(name, name).partition(":")[0]
-            raise OptionError(f"{called}: expected none, as the checkpoint was trained without it; leave it out")
+            option_name = options.get(name, name).partition(":")[0]
+            raise OptionError(f"{option_name}: expected none, as the checkpoint was trained without it; leave it out")
 
 
 def fingerprint_of(prior: Prior) -> Tensor:
@@ -73,22 +73,22 @@ def fingerprint_of(prior: Prior) -> Tensor:
     return torch.tensor(list(bytes.fromhex(prior.fingerprint)), dtype=torch.float32)
 
 
-def check_fingerprint(expected: Tensor, saved: object, folder: str | None, called: str = "prior") -> None:
+def check_fingerprint(expected: Tensor, saved: object, folder: str | None, option_name: str = "prior") -> None:
     """Raise PriorError where a checkpoint's is that of another prior. fairseq refuses weights that have none.
 
     Args:
         saved: what the checkpoint holds; None: nothing.
         folder: where the own prior was read, by its option or because it is the data directory's.
-        called: the kind of prior, by which its option is called.
+        option_name: the kind of prior, by which its option is called.
 
     Raises:
         DataError: as of `in_hex`.
     """
     if saved is not None and in_hex(saved) != in_hex(expected):
         raise PriorError(
-            f"the checkpoint was trained with another {called} than {folder or 'the one given'} (fingerprints "
+            f"the checkpoint was trained with another {option_name} than {folder or 'the one given'} (fingerprints "
             f"{in_hex(saved)[:12]}… and {in_hex(expected)[:12]}…); to train anew, say another --save-dir; to use the "
-            f"checkpoint, give the {called} of its training with --{called.replace(' ', '-')}"
+            f"checkpoint, give the {option_name} of its training with --{option_name.replace(' ', '-')}"
         )
 
 
@@ -133,7 +133,7 @@ def first_forbidden(log_prob: Tensor, words: Tensor, pad: int) -> Forbidden | No
     return Forbidden(row, position + 1, int(words[row, position]), near[near.ne(pad)], int(impossible.sum()))
 
 
-def refuse_other_numbers(head: LogLinearHead, **tokens: Tensor) -> None:
+def check_token_ids(head: LogLinearHead, **tokens: Tensor) -> None:
     """Raise DataError for a token, of some by what they are called, that is the number of no word or string.
 
     One below 0 would be read as a word from the dictionary's end, and one beyond all words as `<unk>`. torch's own
@@ -156,7 +156,7 @@ def refuse_other_numbers(head: LogLinearHead, **tokens: Tensor) -> None:
             )
 
 
-def refuse_other_sources(prior: Prior, source: Tensor) -> None:
+def check_source_ids(prior: Prior, source: Tensor) -> None:
     """Raise DataError for a source token, with a mark or without, that is the number of no word or string.
 
     Strings that a source offers have numbers in one prior object only. A prior that is read again has none of them.
@@ -170,18 +170,18 @@ def refuse_other_sources(prior: Prior, source: Tensor) -> None:
         )
 
 
-def check_rows(shape: Sequence[int], named: str, what: str, **of_rows: Tensor | None) -> None:
+def check_rows(shape: Sequence[int], named: str, what: str, **tensors: Tensor | None) -> None:
     """Raise DataError for an empty batch, or for a tensor that has not one row for each of `what`.
 
     Args:
-        shape: of the batch. named: how messages write what it is, with its shape. of_rows: tensors by their names.
+        shape: of the batch. named: how messages write what it is, with its shape. tensors: tensors by their names.
     """
     if min(shape) < 1:
         raise DataError(
             f"LogLinearHead: expected {named}, of one at least, found {tuple(shape)}; leave empty batches out (an "
             "empty sentence is `</s>` alone)"
         )
-    for name, tensor in of_rows.items():
+    for name, tensor in tensors.items():
         if tensor is not None and len(tensor) != shape[0]:
             raise DataError(
                 f"{name}: expected a row for each of {shape[0]:,} {what}, found {len(tensor):,}; repeat, or choose, "
@@ -189,7 +189,7 @@ def check_rows(shape: Sequence[int], named: str, what: str, **of_rows: Tensor | 
             )
 
 
-def refuse_forbidden(
+def check_allowed(
     head: LogLinearHead, log_prob: Tensor, targets: Tensor, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
 ) -> None:
     """Raise DataError for the first target, (B, T), but padding, whose log_prob (B, T) is −inf: its loss is infinite.

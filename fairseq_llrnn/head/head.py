@@ -12,13 +12,13 @@ are natural logarithms. Source: Dymetman & Xiao 2016, §2.
 `loss` and `log_probs` are made of three steps, which a training loop can also call itself: `bind` (what is known
 before the network reads), `batch` (its hidden states, and rows of all classes), `target_log_probs` and others.
 
-    background.teacher_forced(previous)          ->  states and masses, log B_K(σ)           backgrounds/masses.py
+    background.teacher_forced(previous) ->  states and class weights, log B_K(σ)     backgrounds/class_weights.py
     normaliser.over(…), source.rows(…)  ->  rows E of signatures, and of classes of the context
     normalised.log_prob(…)              ->  log p(target): functional.log_linear_nll, where log Z is summed exactly
 
 What is not the same for all models is given when the head is made: how the network reads (`embedding`), how log Z is
 summed (`normaliser`, output/normalisers.py), which classes a context has beside the signatures (`classes`,
-output/class_source.py), and what the network makes of the masses (`masses`).
+output/class_source.py), and what the network makes of the masses (`class_weights`).
 
 In training mode (`head.train()`), what a background was estimated from is left out: n-grams are cross-fitted, lexical
 translations leave the sentence at hand out.
@@ -37,8 +37,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, Masses
-from fairseq_llrnn.backgrounds.masses import class_log_sums, each_row
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
+from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
@@ -46,20 +46,20 @@ from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head import inputs, search
 from fairseq_llrnn.head.checks import (
     LEAVE_OUT,
+    check_allowed,
     check_fingerprint,
     check_names,
     check_numbers,
     check_rows,
+    check_source_ids,
+    check_token_ids,
     fingerprint_of,
-    refuse_forbidden,
-    refuse_other_numbers,
-    refuse_other_sources,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
-from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, by_parts, spans
+from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, chunk_slices, chunked
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class MassChange(Protocol):
 
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
 
-    def applied(self, masses: Masses, hidden: Tensor) -> Masses:
+    def applied(self, class_weights: ClassWeights, hidden: Tensor) -> ClassWeights:
         """The masses of N positions with these hidden states, (N, H)."""
         ...
 
@@ -89,7 +89,8 @@ class LogLinearHead(nn.Module):
     prior_fingerprint: Tensor
     log_sizes: Tensor  # (S,)
 
-    start, advance, step, top_k, readable = search.start, search.advance, search.step, search.top_k, search.readable
+    start, advance, step, top_k = search.start, search.advance, search.step, search.top_k
+    to_input_ids = search.to_input_ids
     encode, encode_source, decode, previous = inputs.encode, inputs.encode_source, inputs.decode, inputs.previous
 
     def __init__(
@@ -100,7 +101,7 @@ class LogLinearHead(nn.Module):
         embedding: Callable[[LogLinearHead], nn.Module] | None = None,
         source_size: int | None = None,
         classes: Sequence[ClassSourceOf] = (),
-        masses: Callable[[LogLinearHead], MassChange] | None = None,
+        class_weights: Callable[[LogLinearHead], MassChange] | None = None,
         normaliser: NormaliserOf = Exact,
         initial_scale: float | None = 1.0,
     ) -> None:
@@ -116,7 +117,7 @@ class LogLinearHead(nn.Module):
             initial_scale: the standard deviation of initial scores aᵀφ, for hidden states of unit variance, as after a
                 layer normalisation: rows Φ W have a root mean square of initial_scale / √H. For hidden states of
                 standard deviation s, give 1 / s. 0: the model starts as its background. None: each weight is drawn
-                from U(−0.1, 0.1), which is better for LSTMs (docs/results/initial-scale.md).
+                from U(−0.1, 0.1), which is better for LSTMs (docs/results/small-texts.md).
 
         Raises:
             OptionError: what excludes each other, or what the prior cannot have. TypeError: the path of a prior, or a
@@ -131,7 +132,7 @@ class LogLinearHead(nn.Module):
                 f"LogLinearHead: initial_scale {initial_scale}: expected a number of at least 0, or None; the default, "
                 "1.0, is for layer-normalised hidden states"
             )
-        for option, maker in (("embedding", embedding), ("masses", masses), ("normaliser", normaliser)):
+        for option, maker in (("embedding", embedding), ("class_weights", class_weights), ("normaliser", normaliser)):
             if maker is not None and (isinstance(maker, nn.Module) or not callable(maker)):
                 raise TypeError(
                     f"LogLinearHead: {option}: expected what makes a module for this head, such as FeatureInput(D) for "
@@ -148,30 +149,30 @@ class LogLinearHead(nn.Module):
         if embedding is not None:
             self._keep("embedding", embedding(self))
         self._arguments: dict[str, Any] = {
-            "embedding": embedding, "source_size": source_size, "classes": classes, "masses": masses,
+            "embedding": embedding, "source_size": source_size, "classes": classes, "class_weights": class_weights,
             "initial_scale": initial_scale,
         }  # fmt: skip
         with torch.device("cpu"):  # what is not drawn is computed, also if parameters are made on the meta device
-            self._make_parts(classes, masses, normaliser)
+            self._make_parts(classes, class_weights, normaliser)
         self.register_load_state_dict_post_hook(_rebuild_lost)
 
     def _make_parts(
         self,
         classes: Sequence[ClassSourceOf],
-        masses: Callable[[LogLinearHead], MassChange] | None,
+        class_weights: Callable[[LogLinearHead], MassChange] | None,
         normaliser: NormaliserOf,
     ) -> None:
         prior = self.prior
         self.background = prior.background(has_source=self.source_size is not None)
         self.background.gates(self.hidden_size)
         self.sources = self._new_sources(classes)  # of context classes, the innermost first
-        self.brings_strings = self.source_size is not None and prior.brings_strings
+        self.has_source_strings = self.source_size is not None and prior.has_source_strings
         self.replaced = next((source.replaces for source in self.sources if source.replaces is not None), None)
-        if self.embedding is not None and not self.brings_strings:
-            self.embedding.read_as = next((source.read_as for source in self.sources if source.opens), None)
+        if self.embedding is not None and not self.has_source_strings:
+            self.embedding.input_id_of = next((source.input_id_of for source in self.sources if source.opens), None)
         self.change: MassChange | None = None
-        if masses is not None:
-            self._keep("change", masses(self))
+        if class_weights is not None:
+            self._keep("change", class_weights(self))
         self.normaliser: Normaliser
         self.set_normaliser(normaliser)
         leave_out = self.output.class_of.new_tensor([self.eos, self.unk])
@@ -247,24 +248,24 @@ class LogLinearHead(nn.Module):
             DataError: there is no position, or not one source for each sentence.
         """
         check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
-        if source is not None and self.brings_strings and not torch.compiler.is_compiling():
-            refuse_other_sources(self.prior, source)
+        if source is not None and self.has_source_strings and not torch.compiler.is_compiling():
+            check_source_ids(self.prior, source)
         whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
         tokens, backgrounds = self.for_background(previous), []
-        for rows in [slice(None)] if whole else spans(previous, self.background.bind()):
+        for rows in [slice(None)] if whole else chunk_slices(previous, self.background.bind()):
             left_out = None
             if self.training:
                 words = previous[rows] if text is None else text[rows]
                 left_out = self.for_background(words)
                 for each in self.sources:
-                    left_out = each.in_text(words, left_out)
+                    left_out = each.restore_original_tokens(words, left_out)
                 left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
             backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
         read = tokens
-        if self.brings_strings:
-            read = torch.cat([background.readable(tokens[rows], None) for rows, background in backgrounds])
+        if self.has_source_strings:
+            read = torch.cat([background.to_input_ids(tokens[rows], None) for rows, background in backgrounds])
         if self.embedding is not None:
-            read = self.embedding.readable(previous, read)
+            read = self.embedding.to_input_ids(previous, read)
         return Condition(backgrounds, tokens, read)
 
     def bound_background(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
@@ -289,32 +290,32 @@ class LogLinearHead(nn.Module):
         check_rows(hidden.shape[:1], "hidden states (B, T, H)", "sentences", source_states=source_states)
         hidden = to_autocast(hidden)
 
-        def of_some(sentences: slice, background: BoundBackground, shared: Rows | None = None) -> Batch:
+        def make_batch(sentences: slice, background: BoundBackground, shared: Rows | None = None) -> Batch:
             states_of = None if source_states is None else source_states[sentences]
             spelled_from = None if spelling is None else spelling[sentences]
             background = background.with_hidden(hidden[sentences].flatten(0, 1))
-            states, masses = background.teacher_forced(condition.previous[sentences])
+            states, class_weights = background.teacher_forced(condition.previous[sentences])
             rows = self._rows(background, states_of, shared)
-            arguments = hidden[sentences], background, states, masses, rows
+            arguments = hidden[sentences], background, states, class_weights, rows
             return self._scored(*arguments, spelling=spelled_from, sentences=sentences)
 
         (sentences, background), *later = condition.backgrounds
         with outside_autocast(hidden):
-            first = of_some(sentences, background)
-        first.rest.extend(partial(of_some, *each, first.rows) for each in later)
+            first = make_batch(sentences, background)
+        first.rest.extend(partial(make_batch, *each, first.rows) for each in later)
         return first
 
     def for_background(self, tokens: Tensor) -> Tensor:
         """Tokens as the background knows them: one whose classes bring strings knows these itself."""
-        return tokens if self.brings_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
+        return tokens if self.has_source_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
 
     def _source_of(self, layer: ContextClasses) -> ClassSource:
         """Raises DataError where there is none, OptionError for strings that no text would have."""
-        if layer.source.unk is not None and not self.brings_strings:
+        if layer.source.unk is not None and not self.has_source_strings:
             raise OptionError(
                 f"LogLinearHead: the classes of {type(layer.source).__name__} bring strings, expected a part of the "
-                "prior with brings_strings = True, which opens the dictionaries for them, and source_size, found none; "
-                "add them"
+                "prior with has_source_strings = True, which opens the dictionaries for them, and source_size, "
+                "found none; add them"
             )
         for source in self.sources:
             if source.kind is not None and isinstance(layer.source, source.kind):
@@ -325,11 +326,11 @@ class LogLinearHead(nn.Module):
             "`classes`, or by `class_source` of a part whose `class_name` is the source's name"
         )
 
-    def _refuse_replaced(self, layer: ContextClasses, states: Tensor) -> None:
+    def _check_replaced(self, layer: ContextClasses, states: Tensor) -> None:
         """Raise OptionError for classes with the word <unk>, in whose place a source has scores of its own."""
         if self.replaced is None or layer.source.unk is not None:
             return
-        here = layer.at(states.flatten(0, 1))
+        here = layer.context_rows(states.flatten(0, 1))
         if bool((here.pick(here.table.words) == self.unk).any()):
             raise OptionError(
                 f"LogLinearHead: expected classes of {type(layer.source).__name__} without <unk>, in whose place the "
@@ -359,11 +360,17 @@ class LogLinearHead(nn.Module):
         if shared is not None and shared.width == weight.size(1):
             classes = shared.classes
         else:
-            classes = self.normaliser.over(self.output, weight, self.replaced)
+            classes = self.normaliser.compose_rows(self.output, weight, self.replaced)
         return Rows(classes, of_source, weight.size(1), partial(self._rows, background, source_states))
 
     def _scored(
-        self, hidden: Tensor, background: BoundBackground, states: Tensor, masses: Masses, rows: Rows, **more: Any
+        self,
+        hidden: Tensor,
+        background: BoundBackground,
+        states: Tensor,
+        class_weights: ClassWeights,
+        rows: Rows,
+        **more: Any,
     ) -> Batch:
         """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
         has_layers = isinstance(background, ContextClasses)
@@ -373,28 +380,31 @@ class LogLinearHead(nn.Module):
             if source.num_columns:
                 hidden = source.widen(hidden, Place(layer, columns, rows, []))
         if self.change is not None:
-            masses = self.change.applied(masses, hidden.flatten(0, 1))
+            class_weights = self.change.applied(class_weights, hidden.flatten(0, 1))
         pairs: list[RowPair] = []
         for layer, columns in layers:
             if layer.source.width:
                 each = columns if layer.source.changes else columns[:, :1]
-                self._refuse_replaced(layer, each)
+                self._check_replaced(layer, each)
                 pairs.append(self._source_of(layer).rows_at(Place(layer, each, rows, pairs)))
         scores, kept = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
-        of_slots = [each_row(masses.of_classes_in(slice(static, None)).shared, masses.num_rows)] if scores else []
+        of_slots = []
+        if scores:
+            slot_weights = class_weights.select_classes(slice(static, None))
+            of_slots = [broadcast_groups(slot_weights.shared, slot_weights.num_rows)]
         for source in self.sources:
             if source.replaces is not None:
                 of_classes = kept[source.name] = source.scores(hidden, rows.of_source[source.name])
                 scores.append(of_classes.logsumexp(-1, keepdim=True))
-                place = states.new_full((masses.num_rows,), source.replaces, dtype=torch.int64)
-                of_slots.append(masses.of_classes(place).unsqueeze(1))
+                place = states.new_full((class_weights.num_rows,), source.replaces, dtype=torch.int64)
+                of_slots.append(class_weights.for_classes(place).unsqueeze(1))
         slots = None
         if scores:
             together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
             mass = of_slots[0] if len(of_slots) == 1 else torch.cat(of_slots, dim=1)
             slots = SlotScores(together.flatten(0, 1), mass, self.replaced)
-        return Batch(hidden, background, states, masses, rows, slots, kept, **more)
+        return Batch(hidden, background, states, class_weights, rows, slots, kept, **more)
 
     # ---- what the network reads -------------------------------------------------------------------------------------
 
@@ -425,20 +435,28 @@ class LogLinearHead(nn.Module):
 
     # ---- what is asked of a batch -----------------------------------------------------------------------------------
 
-    @by_parts
-    def target_log_probs(self, batch: Batch, targets: Tensor) -> Tensor:
-        """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
-        words, masses, static = self.for_background(targets).flatten(), batch.masses, self.output.rows.num_rows
-        if masses.shared.size(1) > static:
-            masses = masses.of_classes_in(slice(static))
+    @chunked
+    def target_log_probs(self, batch: Batch, targets: Tensor, is_summed: bool = False) -> Tensor:
+        """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it.
+
+        Args:
+            is_summed: whether gradients are those of a sum or mean over all targets but padding, and of no other
+                weights: then the exact normaliser makes them in the forward pass (functional.log_linear_nll).
+        """
+        words, static = self.for_background(targets).flatten(), self.output.rows.num_rows
+        class_weights = batch.class_weights
+        if class_weights.shared.size(1) > static:
+            class_weights = class_weights.select_classes(slice(static))
         classes, share = batch.background.classes(batch.states, words), batch.background.log_share(batch.states, words)
         places = classes if batch.slots is None else batch.slots.places(classes, static)
-        log_prob = batch.rows.classes.log_prob(batch.hidden.flatten(0, 1), places, masses, share, batch.slots)
+        is_counted = targets.ne(self.pad).flatten() if is_summed else None
+        arguments = batch.hidden.flatten(0, 1), places, class_weights, share, batch.slots, is_counted
+        log_prob = batch.rows.classes.log_prob(*arguments)
         for source in self.sources:
             log_prob = source.finish(log_prob, batch, targets.flatten(), classes)
         return log_prob.view(targets.shape)
 
-    @by_parts
+    @chunked
     def smoothing_gain(self, batch: Batch, targets: Tensor) -> Tensor:
         """What label smoothing adds to these log-probabilities, in units of its ε: (B, T).
 
@@ -461,19 +479,19 @@ class LogLinearHead(nn.Module):
             slots = SlotScores(each[0], each[1], slots.replaced)
         static = batch.log_mass[..., :num_static]
         gain = batch.rows.classes.smoothing_gain(batch.hidden, classes, log_q, static, slots)
-        if self.learns_background:
+        if self.has_learned_background:
             gain = gain + self._background_gain(batch, targets, log_q).to(gain.dtype)
         return gain.masked_fill(nothing, 0.0)
 
     @property
-    def learns_background(self) -> bool:
+    def has_learned_background(self) -> bool:
         """Whether any weight of the background is learned."""
         return self.change is not None or any(each.requires_grad for each in self.background.parameters())
 
     def _background_gain(self, batch: Batch, targets: Tensor, log_q: Tensor) -> Tensor:
         """E_q[log b] − log b(target), q alike for the words of a signature that may come: (B, T) float64."""
         background, states = batch.background, batch.states
-        if background.constant:  # one state for each sentence
+        if background.is_context_independent:  # one state for each sentence
             states = states[:: targets.size(1)]
         many, total = background.log_share_sums(states)
         share = (total / many.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
@@ -482,10 +500,10 @@ class LogLinearHead(nn.Module):
         expected = (log_q.double().softmax(-1)[..., : mass.size(-1)] * log_b).sum(-1)
         words = self.for_background(targets).flatten()
         of_target = background.log_share(batch.states, words)
-        of_target = of_target + batch.masses.of_classes(background.classes(batch.states, words))
+        of_target = of_target + batch.class_weights.for_classes(background.classes(batch.states, words))
         return expected - of_target.masked_fill(of_target.isneginf(), 0.0).view(targets.shape)
 
-    @by_parts
+    @chunked
     def adaptor_norm(self, batch: Batch, p: float = 2.0) -> Tensor:
         """‖a(K)‖ₚ at every position: (B, T); paper, §2.2. What sources of classes add to a is part of it.
 
@@ -505,7 +523,7 @@ class LogLinearHead(nn.Module):
                 norm = torch.linalg.vector_norm(torch.stack([norm, of_source], dim=1), p, -1)
         return norm.view(batch.hidden.shape[:2])
 
-    @by_parts
+    @chunked
     def sources_of(self, batch: Batch, targets: Tensor) -> Tensor:
         """For which of the targets (B, T) a string of the source stands, by its place in `sources`, else −1: (B, T).
 
@@ -524,7 +542,7 @@ class LogLinearHead(nn.Module):
                 source_of = source_of.masked_fill(inside, self.sources.index(self._source_of(layer)))
         return source_of
 
-    @by_parts
+    @chunked
     def word_log_probs(self, batch: Batch) -> Tensor:
         """log p of all words, and of strings that classes bring: (B, T, V + J₁)."""
         return batch.word_log_probs().view(*batch.hidden.shape[:2], -1)
@@ -600,8 +618,8 @@ class LogLinearHead(nn.Module):
         if not 0.0 <= label_smoothing < 1.0:  # NaN is not
             raise OptionError(f"label_smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
         check_penalty("adaptor_penalty", adaptor_penalty)
-        log_prob = self.target_log_probs(batch, targets)
-        refuse_forbidden(self, log_prob, targets, fix=LEAVE_OUT)
+        log_prob = self.target_log_probs(batch, targets, reduction != "none")
+        check_allowed(self, log_prob, targets, fix=LEAVE_OUT)
         real = targets.ne(self.pad)
         loss = self.regularised(-log_prob, batch, targets, label_smoothing, adaptor_penalty).masked_fill(~real, 0.0)
         if reduction == "none":
@@ -638,8 +656,8 @@ class LogLinearHead(nn.Module):
         self._check(hidden, **({} if previous is None else {"previous": previous}))
         begins = torch.full(hidden.shape[:2], self.eos, device=hidden.device) if previous is None else previous
         condition = self.bind(begins, source)
-        constant = all(background.constant for _, background in condition.backgrounds)  # sources may bring a context in
-        if previous is None and (self.reads_context or not constant):
+        constant = all(background.is_context_independent for _, background in condition.backgrounds)
+        if previous is None and (self.needs_context or not constant):
             raise DataError(
                 "LogLinearHead.log_probs: expected `previous`, the tokens before each position, since the background "
                 "depends on them, found None; give it (B, T)"
@@ -647,10 +665,10 @@ class LogLinearHead(nn.Module):
         return self.word_log_probs(self.batch(hidden, condition, source_states))
 
     @property
-    def reads_context(self) -> bool:
+    def needs_context(self) -> bool:
         """Whether background or classes depend on the text so far."""
         binds = [type(source).bind is not ClassSource.bind for source in self.sources]
-        return not self.background.bind().constant or any(binds)
+        return not self.background.bind().is_context_independent or any(binds)
 
     def explain(
         self,
@@ -679,16 +697,16 @@ class LogLinearHead(nn.Module):
         """As `explain`, of a batch of one sentence that the network has read."""
         from fairseq_llrnn.explain.explanation import explain
 
-        arguments, masses = self.normaliser.explained(batch, tokens), batch.log_mass[0]
+        arguments, class_weights = self.normaliser.explained(batch, tokens), batch.log_mass[0]
         if self.change is not None:
-            before = batch.background.masses(batch.states).dense()
-            arguments["powered"] = (masses - before).masked_fill(before.isneginf(), 0.0)
+            before = batch.background.class_weights(batch.states).dense()
+            arguments["powered"] = (class_weights - before).masked_fill(before.isneginf(), 0.0)
             arguments["scores"] = arguments["scores"] + arguments["powered"]
-            masses = before
+            class_weights = before
         for source in self.sources:
             arguments |= source.explained(batch, arguments)
         of_batch = self.prior, self.output, batch.background, batch.hidden[0], tokens
-        return list(explain(*of_batch, log_masses=masses, top=top, **arguments))
+        return list(explain(*of_batch, log_masses=class_weights, top=top, **arguments))
 
     def _check(self, hidden: Tensor, **of_positions: Tensor) -> None:
         """Raise DataError for hidden states, or tokens, by what they are called, that are not what they should be."""
@@ -704,7 +722,7 @@ class LogLinearHead(nn.Module):
                     f"LogLinearHead: expected {name} (B, T) = {tuple(hidden.shape[:2])}, as the hidden states have "
                     f"them, found {tuple(tokens.shape)}; give one token for each position"
                 )
-        refuse_other_numbers(self, **of_positions)
+        check_token_ids(self, **of_positions)
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 

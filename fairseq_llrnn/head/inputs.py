@@ -20,7 +20,7 @@ from torch.utils.data import get_worker_info
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords, plain
-from fairseq_llrnn.head.checks import refuse_other_numbers
+from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.prior.prior import Prior
 
@@ -80,7 +80,7 @@ def _sentences(lines: Iterable[str]) -> list[str]:
     return lines
 
 
-def _refuse_other_shapes(name: str, tokens: Tensor) -> None:
+def _check_other_shapes(name: str, tokens: Tensor) -> None:
     if tokens.dim() != 2:
         shape = tuple(tokens.shape)
         raise DataError(f"expected {name} (B, T), found {shape}; for one sentence give {name}.unsqueeze(0)")
@@ -100,13 +100,13 @@ def encode(head: LogLinearHead, lines: Iterable[str], source: Tensor | None = No
     """
     lines = _sentences(lines)
     words = head.prior.session.target
-    is_open = head.brings_strings or any(each.opens for each in head.sources)
+    is_open = head.has_source_strings or any(each.opens for each in head.sources)
     tokens = numbers(lines, words, words.index if is_open else None)
     if source is not None and len(tokens):
         rows = []
         for of_source, row in zip(source, tokens, strict=True):
             for each in head.sources:
-                row = each.written(of_source if each.reads_marks else plain(of_source), row)
+                row = each.retokenize_target(of_source if each.reads_marks else plain(of_source), row)
             rows.append(row)
         tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=head.pad)
         tokens = tokens[:, tokens.ne(head.pad).any(0)]
@@ -144,8 +144,8 @@ def decode(head: LogLinearHead, tokens: Tensor) -> list[str]:
 
     Raises DataError: tokens of another shape, or that are no word's number.
     """
-    _refuse_other_shapes("tokens", tokens)
-    refuse_other_numbers(head, tokens=tokens)
+    _check_other_shapes("tokens", tokens)
+    check_token_ids(head, tokens=tokens)
     return strings(tokens, head.prior.session.target)
 
 
@@ -154,7 +154,7 @@ def previous(head: LogLinearHead, targets: Tensor) -> Tensor:
 
     Raises DataError: targets of another shape.
     """
-    _refuse_other_shapes("targets", targets)
+    _check_other_shapes("targets", targets)
     return torch.cat([torch.full_like(targets[:, :1], head.eos), targets[:, :-1]], dim=1)
 
 
@@ -167,11 +167,11 @@ class InputEmbedding(Protocol):
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
     embedding_dim: int  # D
     sparse_gradients: bool
-    read_as: ReadAs | None  # what tells strings outside the dictionary apart by their features
+    input_id_of: ReadAs | None  # what tells strings outside the dictionary apart by their features
 
     def kept_rows(self) -> Tensor | None: ...
 
-    def readable(self, tokens: Tensor, read: Tensor) -> Tensor: ...
+    def to_input_ids(self, tokens: Tensor, read: Tensor) -> Tensor: ...
 
     def __call__(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor: ...
 
@@ -182,7 +182,7 @@ class WordFeatures(FeatureEmbedding):
     """Embeds tokens by their features ψ; strings outside the dictionary as what they look like, or as `<unk>`."""
 
     name = "embedding"
-    read_as: ReadAs | None = None  # of a source of classes that tells strings apart by their features
+    input_id_of: ReadAs | None = None  # of a source of classes that tells strings apart by their features
 
     def __init__(
         self, prior: Prior, size: int, weight: torch.nn.Parameter | None = None, row_rms: float | None = None
@@ -190,7 +190,7 @@ class WordFeatures(FeatureEmbedding):
         """size: D. weight: (G, D), shared with another layer. row_rms: of FeatureInput."""
         read = prior.input
         for part in prior.parts:
-            read = part.readable(read)
+            read = part.input_signatures(read)
         super().__init__(read.features, torch.from_numpy(read.class_of.copy()), size, weight, row_rms)
         self.embedding_dim = size  # torch's name
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
@@ -200,13 +200,13 @@ class WordFeatures(FeatureEmbedding):
         none = self.sparse_gradients and torch.is_grad_enabled()
         return None if none else self.rows.compose(self.weight)
 
-    def readable(self, tokens: Tensor, read: Tensor) -> Tensor:
+    def to_input_ids(self, tokens: Tensor, read: Tensor) -> Tensor:
         """The tokens as `forward` can read them; read: with <unk> for strings outside the dictionary."""
-        return read if self.read_as is None else self.read_as(tokens, read)
+        return read if self.input_id_of is None else self.input_id_of(tokens, read)
 
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
         """(…,) -> (…, D); table: of `kept_rows`, to use again."""
-        vocabulary_size = self.num_words if self.read_as is None else self.class_of.numel()
+        vocabulary_size = self.num_words if self.input_id_of is None else self.class_of.numel()
         vectors: Tensor = super().forward(tokens.masked_fill(tokens >= vocabulary_size, self.unk), table)
         return vectors
 

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.functional import outside_autocast, to_autocast
-from fairseq_llrnn.head.checks import check_rows, refuse_other_numbers, refuse_other_sources
+from fairseq_llrnn.head.checks import check_rows, check_source_ids, check_token_ids
 from fairseq_llrnn.output.records import Batch, Pinned, State, shares_and_classes
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def start(
     """
     given = {"source": source, "source_states": source_states}
     check_rows((batch_size,), "hypotheses (N,)", "hypotheses", **given)
-    if source is not None and head.brings_strings:
-        refuse_other_sources(head.prior, source)
+    if source is not None and head.has_source_strings:
+        check_source_ids(head.prior, source)
     sentence, sources = None, source
     if source is not None:
         of_source = [source] if source_states is None else [source, source_states]
@@ -75,9 +75,9 @@ def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
     Raises DataError: not one row of tokens for each hypothesis, or a token that is no word's number; on a GPU, which
     would have to wait, nobody looks for that.
     """
-    _refuse_others("advance", tokens, state)
+    _check_others("advance", tokens, state)
     if tokens.device.type == "cpu":
-        refuse_other_numbers(head, tokens=tokens)
+        check_token_ids(head, tokens=tokens)
     for token in [tokens] if tokens.dim() == 1 else tokens.unbind(1):
         states = state.background.advance(state.states, head.for_background(token))
         width = head.hidden_size + sum([each.num_columns for each in head.sources])
@@ -92,16 +92,16 @@ def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
     Raises DataError: there are no hypotheses, or not one row for each.
     """
     check_rows(hidden.shape[:1], "hypotheses (N,)", "hypotheses")
-    _refuse_others("step", hidden, state)
+    _check_others("step", hidden, state)
     hidden = to_autocast(hidden)
     with outside_autocast(hidden):
         background = state.reachable.with_hidden(hidden)
-        masses = background.masses(state.states)
-        parts = hidden.unsqueeze(1), background, state.states, masses, state.rows
+        class_weights = background.class_weights(state.states)
+        parts = hidden.unsqueeze(1), background, state.states, class_weights, state.rows
         return head._scored(*parts, pinned=state.pinned)
 
 
-def _refuse_others(name: str, rows: Tensor, state: State) -> None:
+def _check_others(name: str, rows: Tensor, state: State) -> None:
     """Raise DataError where there is not one row for each hypothesis, which would be read as of other ones."""
     if len(rows) != len(state.states):
         raise DataError(
@@ -134,7 +134,7 @@ def top_k(
     return head.step(hidden, state).tempered(temperature).top_k(k)
 
 
-def readable(head: LogLinearHead, tokens: Tensor, state: State) -> Tensor:
+def to_input_ids(head: LogLinearHead, tokens: Tensor, state: State) -> Tensor:
     """Tokens (N, t) of hypotheses as the network may read them: without ids of strings that it has no row for."""
-    read = state.background.readable(head.for_background(tokens), state.states)
-    return read if head.embedding is None else head.embedding.readable(tokens, read)
+    read = state.background.to_input_ids(head.for_background(tokens), state.states)
+    return read if head.embedding is None else head.embedding.to_input_ids(tokens, read)

@@ -36,7 +36,7 @@ from fairseq_llrnn.huggingface.models import (
     LogLinearModel,
     Search,
     TargetWords,
-    refuse_other_start,
+    check_first_token,
     scale_of,
     special_tokens,
 )
@@ -244,7 +244,7 @@ class LogLinearForCausalLM(LogLinearModel):
         is_first = (begun == 1) & is_real
         if not self.is_wrapped and tokens.size(1):
             first = tokens.masked_fill(~is_first, 0).sum(1, keepdim=True)
-            refuse_other_start(start, first, "LogLinearForCausalLM: expected the first of input_ids")
+            check_first_token(start, first, "LogLinearForCausalLM: expected the first of input_ids")
         words = words.masked_fill(~is_real, self.head.pad)
         return words.masked_fill((begun == 0) | (is_first & (tokens == start)), NOT_READ)
 

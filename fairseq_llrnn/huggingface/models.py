@@ -26,7 +26,7 @@ from transformers import PreTrainedModel as TransformersModel
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import PAD, plain
-from fairseq_llrnn.head.checks import refuse_other_numbers
+from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.huggingface.processor import PrefixStates, by_token, only_behind_the_end
@@ -120,7 +120,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         """
         ((name, numbers),) = tokens.items()
         if not self.is_wrapped:
-            refuse_other_numbers(self.head, **tokens)
+            check_token_ids(self.head, **tokens)
             return numbers
         if not torch.compiler.is_compiling():
             wrong = (numbers < 0) | (numbers >= len(self.words))
@@ -166,7 +166,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         logits = self.to_tokens(self.head.word_log_probs(batch))
         if logits.requires_grad and not torch.compiler.is_compiling():
             forbidden, name = logits.detach().isneginf(), type(self).__name__
-            logits.register_hook(lambda gradient: refuse_smoothed(name, forbidden, gradient))
+            logits.register_hook(lambda gradient: check_smoothed_gradient(name, forbidden, gradient))
         return logits
 
     def _needs_logits(self, labels: Tensor | None) -> bool:
@@ -314,7 +314,7 @@ def said_once(head: LogLinearHead, make: Callable[[], State]) -> State:
         return make()
 
 
-def refuse_smoothed(name: str, forbidden: Tensor, gradient: Tensor) -> None:
+def check_smoothed_gradient(name: str, forbidden: Tensor, gradient: Tensor) -> None:
     """Raise OptionError for a gradient of log p, (B, T, K), where log p is −inf."""
     if bool((gradient.ne(0) & forbidden).any()):
         raise OptionError(
@@ -323,7 +323,7 @@ def refuse_smoothed(name: str, forbidden: Tensor, gradient: Tensor) -> None:
         )
 
 
-def refuse_other_start(start: int, tokens: Tensor, expected: str) -> None:
+def check_first_token(start: int, tokens: Tensor, expected: str) -> None:
     """Raise DataError where a row of tokens (B, T) does not begin as in training."""
     first = tokens[:, 0]
     if not torch.compiler.is_compiling() and bool(first.ne(start).any()):

@@ -39,7 +39,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK
-from fairseq_llrnn.head.checks import refuse_other_sources
+from fairseq_llrnn.head.checks import check_source_ids
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.prior.prior import Prior
 
@@ -216,7 +216,7 @@ class BackgroundProcessor:
                 "words_of_tokens(tokenizer, prior), with this very prior"
             )
         if source is not None:
-            refuse_other_sources(prior, source)
+            check_source_ids(prior, source)
         self.prior, self.words, self.longest = prior, words, longest
         self.finds_unread = unread is None
         self.sentences = None if source is None else len(source)

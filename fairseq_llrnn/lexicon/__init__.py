@@ -2,11 +2,11 @@
 
 table.py          the table: rows, its file, and the features in it
 options.py        who is asked, and how the text spells words
-gather.py         all that the options name, in one table
+merge_sources.py  the lexicons that the options name, in one table
 readers/          who reads what: treebanks, lexicons, analysers, numbers; rows of words cut into segments
 languages/        packages that know the words of languages
 segments.py       words cut into segments, by files or Morfessor, as rows
-completion.py     guesses for the words of a text that nobody knows
+unknown_word_features.py  guessed features of words that no lexicon has
 guessing.py       features of a word from its spelling: guessed, or of its morphemes
 lemmas.py         lemmas of words, listed or by their endings; forms that a text lacks
 features.py       which features a word can have

@@ -24,7 +24,7 @@ _ABOVE = 230  # the combining class of accents above
 _WITH_ACCENT = {"Ì": f"i{DOT}\u0300", "Í": f"i{DOT}\u0301", "Ĩ": f"i{DOT}\u0303"}
 
 
-def language_of(code: str | None, called: str = "--lower") -> str | None:
+def language_of(code: str | None, option_name: str = "--lower") -> str | None:
     """The language whose rules are meant, by a code such as `tr`, `tur` or `tr_TR`; None, or "": no rules of its own.
 
     Raises:
@@ -35,7 +35,8 @@ def language_of(code: str | None, called: str = "--lower") -> str | None:
     match = CODE.fullmatch(code)
     if match is None:
         raise OptionError(
-            f"{called} {code}: expected the code of a language, such as tr, az, lt or el (ISO 639), found another text"
+            f"{option_name} {code}: expected the code of a language, such as tr, az, lt or el (ISO 639), "
+            "found another text"
         )
     language = match[1].lower()
     return SYNONYMS.get(language, language)

@@ -69,7 +69,7 @@ class LexiconOptions(Settings):
         Doc(
             "what packages know of the words of this language, e.g. uk, ukr or Ukrainian: analyses and lemmas as "
             "features, and frequencies for the background `language`; `--language list` prints the languages and their "
-            "packages (extra `languages`; docs/guides/languages.md)"
+            "packages (extra `languages`; docs/guides/features-and-lexicons.md)"
         ),
     ] = None
     lemma_floor: Annotated[
@@ -117,30 +117,31 @@ class LexiconOptions(Settings):
         ),
     ] = None
 
-    def check(self, called: Callable[[str], str] = str) -> None:
+    def check(self, option_name: Callable[[str], str] = str) -> None:
         """Refuse options that do not go together, or that need what is not installed.
 
         Args:
-            called: as of `settings.checked`.
+            option_name: as of `settings.checked`.
 
         Raises:
             OptionError: such options. DataError: a program, an analyser or a file that is not there.
         """
-        language_of(self.lower, called("lower"))
+        language_of(self.lower, option_name("lower"))
         if self.lower is not None and self.keep_case:
             raise OptionError(
-                f"{called('lower')} {self.lower}: found {called('keep_case')} beside it; leave one of them out"
+                f"{option_name('lower')} {self.lower}: found {option_name('keep_case')} beside it; "
+                "leave one of them out"
             )
-        check_needs(self, {"lemma_floor": "language", "morpheme_floor": "morphemes"}, called)
+        check_needs(self, {"lemma_floor": "language", "morpheme_floor": "morphemes"}, option_name)
         if self.language is not None:
             installed_sources(language_code(self.language))
         if self.apertium is not None:
             find_program()
-            find_analyser(self.apertium, called("apertium"))
+            find_analyser(self.apertium, option_name("apertium"))
         for path in as_paths(self.hunspell):
-            rules_of(path, called("hunspell"))
+            rules_of(path, option_name("hunspell"))
         if isinstance(self.morphemes, (str, Path)):
-            _check_segmenter(self.morphemes, called("morphemes"))
+            _check_segmenter(self.morphemes, option_name("morphemes"))
 
     @property
     def spelling(self) -> Spelling:
@@ -148,17 +149,17 @@ class LexiconOptions(Settings):
         return Spelling(not self.keep_case, language_of(self.lower), self.normalize)
 
 
-def _check_segmenter(segmenter: str | Path, called: str) -> None:
+def _check_segmenter(segmenter: str | Path, option_name: str) -> None:
     """Raise OptionError where Morfessor is not installed, or was meant; DataError for a file that is not there."""
     if segmenter == MORFESSOR:
         if find_spec("morfessor") is None:
             raise OptionError(
-                f"{called} {MORFESSOR}: expected the package Morfessor, found none; {from_checkout('morphemes')}, "
+                f"{option_name} {MORFESSOR}: expected the package Morfessor, found none; {from_checkout('morphemes')}, "
                 "or give a FILE of words cut into segments"
             )
         return
     if not os.path.exists(segmenter) and get_close_matches(Path(segmenter).name, [MORFESSOR]):
         raise OptionError(
-            f"{called} {segmenter}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
+            f"{option_name} {segmenter}: expected {MORFESSOR} or a file, found neither; did you mean {MORFESSOR}?"
         )
-    check_there(called, segmenter)
+    check_there(option_name, segmenter)

@@ -34,13 +34,13 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.casing import lower
-from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.guessing import Segmentation, Segmentations, has_morphemes, morpheme_features
 from fairseq_llrnn.lexicon.language_check import words_in_both
 from fairseq_llrnn.lexicon.options import MORFESSOR, LexiconOptions
 from fairseq_llrnn.lexicon.table import Row, as_features
+from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
 PLUS = " + "
 EXPECTED = "a word, a tab and its segments with blanks between, or the segments alone"
@@ -95,7 +95,7 @@ def _row(cells: Sequence[str], of_morfessor: bool, where: str) -> tuple[str, Seg
             f"{where}: expected segments that spell the word {shown(word)}, found {shown(' '.join(segments))}; fix the "
             "row"
         )
-    refuse_blank(word, where, "the word")
+    check_not_blank(word, where, "the word")
     return word, segments
 
 

@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_VALUE
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.features import Lexicon, as_upos, feature_group, pos_feature, what_is_wrong
 from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEMES
 from fairseq_llrnn.lexicon.held_out import HeldOut
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.lexicon.completion import Completed
     from fairseq_llrnn.lexicon.languages.base import Spelling
     from fairseq_llrnn.lexicon.languages.findings import Gathered
+    from fairseq_llrnn.lexicon.unknown_word_features import Completed
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS", "count", "source", "guessed", "values")
 EXPECTED = f"{len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"
@@ -51,8 +51,8 @@ _ESCAPE = re.compile(r"\\(.)")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a reader of words is asked for: `read(place, asked)` gives rows with their counts (readers/)."""
+class ReadRequest:
+    """What a reader of words is asked for: `read(place, request)` gives rows with their counts (readers/)."""
 
     spelling: Spelling  # of forms and lemmas in the text
     words: Collection[str] | None = None  # of the text, for those that only answer; None: all that there are
@@ -244,7 +244,7 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
         where = place(count.file, number)
         form, lemma, tag, feats, number_of, source, guessed, values = cells
         form = _unescaped(form)
-        refuse_blank(form, where, "column 1 (form)")
+        check_not_blank(form, where, "column 1 (form)")
         if not (number_of.isascii() and number_of.isdecimal()):
             raise DataError(f"{where}: expected a count in column 5, found {shown(number_of)}; give a number, or 0")
         if guessed not in ANSWERS:

@@ -175,7 +175,7 @@ class _Section:
                 "fix the line, or estimate the model again"
             )
 
-    def _refuse_twice(self, keys: np.ndarray, order: np.ndarray) -> None:
+    def _check_twice(self, keys: np.ndarray, order: np.ndarray) -> None:
         """Raise where sorted keys are equal; `order` (L,) says which n-gram stands where."""
         same = np.flatnonzero(keys[1:] == keys[:-1])
         if len(same):
@@ -197,7 +197,7 @@ class _Section:
             histories = model.find(histories, spelled[:, k])
         keys = trie_keys(histories, spelled[:, -1], len(self.index))
         order = np.argsort(keys, kind="stable")
-        self._refuse_twice(keys[order], order)
+        self._check_twice(keys[order], order)
         return NGrams(
             tuple(self.index),
             np.append(model.starts, len(model) + len(order)),

@@ -157,15 +157,15 @@ class OpenWords(ClassSource):
 
     # ---- text -------------------------------------------------------------------------------------------------------
 
-    def read_as(self, tokens: Tensor, read: Tensor) -> Tensor:
+    def input_id_of(self, tokens: Tensor, read: Tensor) -> Tensor:
         """The tokens `read` with V + o in the place of strings beyond the dictionary, o the class they look like."""
         outside = tokens >= self.num_words
         if not bool(outside.any()):
             return read
-        classes = torch.from_numpy(self.table.read_as(tokens[outside].cpu().numpy())).to(read)
+        classes = torch.from_numpy(self.table.input_id_of(tokens[outside].cpu().numpy())).to(read)
         return read.masked_scatter(outside, self.num_words + classes)
 
-    def in_text(self, tokens: Tensor, text: Tensor) -> Tensor:
+    def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:
         """The tokens `text` with words in the place of their aliases: as in the text that b is estimated from."""
         outside = tokens >= self.num_words
         words = torch.from_numpy(self.table.words_of(tokens[outside].cpu().numpy())).to(text)

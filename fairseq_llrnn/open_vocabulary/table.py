@@ -59,7 +59,7 @@ class OpenTable:
         outside = np.logaddexp(log_outside, np.where(alias, log_probs, -np.inf))
         return log_probs - outside
 
-    def read_as(self, ids: np.ndarray) -> np.ndarray:
+    def input_id_of(self, ids: np.ndarray) -> np.ndarray:
         """The class that a network reads in the place of each string, the one it most looks like: (n,) -> (n,).
 
         argmax_o π_o P_o(w); the ids are at least V.

@@ -63,7 +63,7 @@ class OpenVocabulary:
     kind: str = KIND
     rare: RareWords | None = None  # of all other kinds
 
-    def readable(self, words: Signatures) -> Signatures:
+    def input_signatures(self, words: Signatures) -> Signatures:
         """ψ of V words, and behind them ψ of the O classes, with those of their features that ψ has."""
         table, of_classes = words.features, [self.features.row(o) for o in range(len(self.names))]
         index = table.index

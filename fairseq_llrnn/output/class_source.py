@@ -19,7 +19,7 @@ whoever makes a head can add others: `LogLinearHead(prior, H, classes=[…])`. E
             shape = (*place.states.shape[:2], 1)  # one class in each context
             return self.row.expand(*shape, -1), self.row.new_zeros(shape)
 
-and all but these has a default: nothing. docs/guides/class-sources.md has the whole of one with mass and strings.
+and all but these has a default: nothing. examples/extending/llrnn_dates.py is a complete one.
 
 `SentenceClasses` are the context classes of sentences: which words they are is known when a batch begins, and no token
 changes it.
@@ -55,7 +55,7 @@ class Head(Protocol):
     num_words: int  # V
     unk: int  # the token <unk>
     sources: list[ClassSource]
-    brings_strings: bool  # whether the background knows strings of the source, by parts of the prior
+    has_source_strings: bool  # whether the background knows strings of the source, by parts of the prior
     replaced: int | None  # the signature that some source replaces
     attached: dict[str, Any]  # modules that were made for it, by their roles
 
@@ -99,15 +99,15 @@ class ClassSource(nn.Module):
         """The background of a batch with the classes in front of it; source: (B, L)."""
         return background
 
-    def in_text(self, tokens: Tensor, text: Tensor) -> Tensor:
+    def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:
         """`text` (B, T) as in the text that the background was estimated from; tokens: what training reads."""
         return text
 
-    def read_as(self, tokens: Tensor, read: Tensor) -> Tensor:
+    def input_id_of(self, tokens: Tensor, read: Tensor) -> Tensor:
         """What a network reads by its features: `read`, with other rows for strings of `tokens` (…,) that it knows."""
         return read
 
-    def written(self, source: Tensor, target: Tensor) -> Tensor:
+    def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) with tokens of the source (L,) in the place of what they are written with: (T',)."""
         return target
 
@@ -179,7 +179,7 @@ ClassSourceOf = Callable[["Head"], ClassSource]
 ClassTerms = Callable[[int, Tensor, int, Mapping[str, float]], tuple[Sequence[tuple[str, float]], Detail]]
 
 
-def refuse_beside(head: Head, option: str) -> None:
+def check_row_sources(head: Head, option: str) -> None:
     """Raise OptionError where a head has sources that need all rows of an exact normaliser, for this other option."""
     for source in head.sources:
         if source.needs_all_rows:

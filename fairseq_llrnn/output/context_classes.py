@@ -30,8 +30,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, Masses
-from fairseq_llrnn.backgrounds.masses import each_row, log_difference, runs, same_tensor
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
+from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, compress_runs, log_difference, same_tensor
 
 NO_WORD = -1  # fills up contexts with fewer than J context classes
 
@@ -86,7 +86,7 @@ class ContextClassSource:
         """Whether the word of each context class is unknown to a network: (…,) -> (…, J) bool."""
         raise NotImplementedError
 
-    def read_as(self, contexts: Tensor) -> Tensor:
+    def input_id_of(self, contexts: Tensor) -> Tensor:
         """What a network reads in the place of the word of each context class: (…,) -> (…, J)."""
         assert self.unk is not None
         return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
@@ -99,7 +99,7 @@ class ClassTable:
         """contexts: (M,). below: (M, …) states of the background below, `base`."""
         self.base, self.source, self.contexts, self.below = base, source, contexts, below
         unk, self.width, words = source.unk, source.width, source.words(contexts)
-        knows = base.knows(words, below)
+        knows = base.in_vocabulary(words, below)
         self.words = words if unk is not None else words.masked_fill(~knows, NO_WORD)  # shape: (M, J)
         self.moved = knows & (self.words != NO_WORD)  # whether each word leaves a class below
         self.words_below = self.words.masked_fill(~self.moved, unk or 0)  # these, and some word for the others
@@ -117,7 +117,7 @@ class ClassTable:
     def share_below(self) -> Tensor:
         """The log share below of each word that moved, −inf for others: (M, J)."""
         base = self.base
-        if base.constant or isinstance(base, ContextClasses):
+        if base.is_context_independent or isinstance(base, ContextClasses):
             share = shares_of(base, self.below, self.words_below)
         else:  # each of the states is looked up once, not once for each of its J words
             rows = torch.arange(len(self.below), device=self.below.device).repeat_interleave(self.width)
@@ -137,15 +137,15 @@ class ClassTable:
         return torch.logaddexp(source.log_added(self.contexts).to(mass.dtype), mass)
 
     @cached_property
-    def rest(self) -> Tensor:
+    def residual_mass(self) -> Tensor:
         """The log mass of each original class without all words that left it: (M, J)."""
         return self.base.log_mass_without(self.below, self.words_below, self.moved)
 
     @cached_property
-    def gain(self) -> Tensor:
+    def log_renormaliser(self) -> Tensor:
         """How much the log shares grow of the words that stay in the original class; 0 but for the first: (M, J)."""
         before = self.mass_below.gather(1, self.original)
-        return torch.where(self.first & ~self.rest.isneginf(), before - self.rest, 0.0)
+        return torch.where(self.first & ~self.residual_mass.isneginf(), before - self.residual_mass, 0.0)
 
     @cached_property
     def log_mass(self) -> Tensor:
@@ -157,7 +157,7 @@ class ClassTable:
         # what is left of a class is written once, or it would have its gradient twice
         own = base.num_classes + torch.arange(self.width, device=mass.device)
         place = torch.where(self.first, self.original, own)
-        return mass.scatter_(1, place, torch.where(self.first, self.rest, self.mass))
+        return mass.scatter_(1, place, torch.where(self.first, self.residual_mass, self.mass))
 
     @cached_property
     def sorted_words(self) -> Tensor:
@@ -165,7 +165,7 @@ class ClassTable:
         return self.words.sort(1).values
 
 
-class Here:
+class ContextRows:
     """The context classes in N states: a table, and its row for each state."""
 
     def __init__(self, table: ClassTable, state: Tensor, rows: Tensor | None) -> None:
@@ -183,8 +183,8 @@ class Here:
 
     @cached_property
     def groups(self) -> Tensor | None:
-        """One row for each group of equal neighbours, as `runs` of backgrounds/masses.py: (G,)."""
-        return None if self.rows is None else runs(self.rows)
+        """One row for each group of equal neighbours, as `compress_runs` of backgrounds/class_weights.py: (G,)."""
+        return None if self.rows is None else compress_runs(self.rows)
 
     def pick_groups(self, values: Tensor) -> Tensor:
         """Select a row for each group: (M, …) -> (G, …)."""
@@ -204,9 +204,10 @@ class ContextClasses(BoundBackground):
         super().__init__(base.class_of, base.num_classes)
         self.source = source
         self.num_below = base.num_classes  # C
-        self.by_context = base.constant and not source.changes  # whether the context decides all but what was said
-        self.constant = self.by_context
-        self.growth = base.growth
+        # without changes of the source, the context decides all but what its words add
+        self.by_context = base.is_context_independent and not source.changes
+        self.is_context_independent = self.by_context
+        self.state_columns_per_token = base.state_columns_per_token
         self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
         self._base_shape: torch.Size | None = None
         self._remaining: int | None = None
@@ -217,7 +218,7 @@ class ContextClasses(BoundBackground):
         """Stand in front of this background, and forget what followed from another one."""
         self.base = self._reach = base  # `_reach`: what a limit of length leaves of it, for shares
         self._every: ClassTable | None = None  # of all contexts of the batch
-        self._here: Here | None = None  # of the last states
+        self._context_rows: ContextRows | None = None  # of the last states
         self._forget_shares()
 
     def _forget_shares(self) -> None:
@@ -259,14 +260,14 @@ class ContextClasses(BoundBackground):
 
     def _is_limiting(self, remaining: int) -> bool:
         """Whether a limit takes words away that the background below keeps."""
-        return self.source.unk is not None and self.base.closes
+        return self.source.unk is not None and self.base.has_dead_ends
 
     def steps_to_end(self, state: Tensor) -> Tensor:
         return self.base.steps_to_end(self.below(state))
 
     @property
-    def closes(self) -> bool:
-        return self.base.closes
+    def has_dead_ends(self) -> bool:
+        return self.base.has_dead_ends
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -275,12 +276,12 @@ class ContextClasses(BoundBackground):
         return columns if self.by_context else self._joined(columns, self.base.start(n))
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        if self.constant:
+        if self.is_context_independent:
             return state
         if self.by_context:
             return self._columns_after(state, tokens)
         below = self.below(state)
-        if not self.base.constant:
+        if not self.base.is_context_independent:
             below = self.base.advance(below, self._as_below(tokens, state))
         columns = self._columns_after(state, tokens)
         self._grow()
@@ -315,9 +316,9 @@ class ContextClasses(BoundBackground):
         """The contexts of the hypotheses: (N,)."""
         return state[:, 0].long()
 
-    def at(self, state: Tensor) -> Here:
+    def context_rows(self, state: Tensor) -> ContextRows:
         """The context classes in N states; kept for the next call with the same states."""
-        last = self._here
+        last = self._context_rows
         if last is not None and last.table.width == self.source.width:
             if last.state is state:
                 return last
@@ -330,17 +331,18 @@ class ContextClasses(BoundBackground):
                 start = self._start_columns(self.source.rows)
                 below = self.base.start(self.source.rows)
                 self._every = ClassTable(self.base, self.source, self.contexts_of(start), below)
-            self._here = Here(self._every, state, contexts)
+            self._context_rows = ContextRows(self._every, state, contexts)
         else:
-            self._here = Here(ClassTable(self.base, self.source, contexts, self._below_in(state)), state, None)
-        return self._here
+            table = ClassTable(self.base, self.source, contexts, self._below_in(state))
+            self._context_rows = ContextRows(table, state, None)
+        return self._context_rows
 
     def below(self, state: Tensor) -> Tensor:
         """The state of the background below, in the shape that it has there."""
-        return self.at(state).below if self.by_context else self._below_in(state)
+        return self.context_rows(state).below if self.by_context else self._below_in(state)
 
     def _below_in(self, state: Tensor) -> Tensor:
-        if self.growth:
+        if self.state_columns_per_token:
             return state[:, self.state_columns :]
         if self._base_shape is None:
             self._base_shape = self.base.start(self.source.rows).shape[1:]
@@ -353,11 +355,13 @@ class ContextClasses(BoundBackground):
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         if state is not None:
-            here = self.at(state)
+            here = self.context_rows(state)
             words = here.pick(here.table.words)
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
-            words = words if self.source.unk is not None else words.masked_fill(~self.base.knows(words), NO_WORD)
+            words = (
+                words if self.source.unk is not None else words.masked_fill(~self.base.in_vocabulary(words), NO_WORD)
+            )
         same = words.view(len(words), *[1] * (tokens.dim() - 1), -1) == tokens.unsqueeze(-1)
         return same.long().argmax(-1), same.any(-1)
 
@@ -365,11 +369,11 @@ class ContextClasses(BoundBackground):
         """The tokens (N, …) as the background below knows them."""
         if self.source.unk is None:
             return tokens
-        is_below = self.base.knows(tokens, None if state is None else self.below(state))
+        is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
         return tokens.masked_fill(~is_below, self.source.unk)
 
-    def knows(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        is_below = self.base.knows(tokens, None if state is None else self.below(state))
+    def in_vocabulary(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
         return is_below if self.source.unk is None else is_below | self._which(tokens, state)[1]
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
@@ -381,24 +385,24 @@ class ContextClasses(BoundBackground):
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
-        here = self.at(state)
+        here = self.context_rows(state)
         words = here.pick(here.table.words).clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
-    def readable(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        read = self.base.readable(self._as_below(tokens, state), None if state is None else self.below(state))
+    def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+        read = self.base.to_input_ids(self._as_below(tokens, state), None if state is None else self.below(state))
         if self.source.unk is None:
             return read
         which, is_context = self._which(tokens, state)
         contexts = self.source.start(len(tokens)) if state is None else self.contexts_of(state)
-        in_place = self.source.read_as(contexts.to(tokens.device)).gather(1, which)
+        in_place = self.source.input_id_of(contexts.to(tokens.device)).gather(1, which)
         return torch.where(is_context & (in_place != tokens), in_place, read)
 
     def columns(self, state: Tensor) -> Tensor:
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None or not self.source.width:
             return base
-        here = self.at(state)
+        here = self.context_rows(state)
         return torch.cat([base, here.pick(here.table.words).clamp_min(0)], dim=1)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
@@ -407,7 +411,7 @@ class ContextClasses(BoundBackground):
         if self.source.unk is None:
             return column
         which, is_context = self._which(tokens, state)
-        return torch.where(is_context & ~self.base.knows(tokens, below), self.base.num_columns + which, column)
+        return torch.where(is_context & ~self.base.in_vocabulary(tokens, below), self.base.num_columns + which, column)
 
     def column_classes(self, state: Tensor) -> Tensor:
         base = self.base.column_classes(self.below(state)).expand(len(state), -1)
@@ -426,7 +430,7 @@ class ContextClasses(BoundBackground):
         """Values of the columns below (N, K), with the values of context classes (N, J) in their words' columns."""
         if not of_contexts.size(1):
             return of_words.expand(len(state), -1)
-        size, here = of_words.size(1), self.at(state)
+        size, here = of_words.size(1), self.context_rows(state)
         # strings have columns of their own after those below, which void places and what they hold fall out of
         more = size + torch.arange(of_contexts.size(1), device=of_contexts.device)
         column = self.base.column_of(here.pick(here.table.words_below), here.below)
@@ -437,25 +441,26 @@ class ContextClasses(BoundBackground):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def masses(self, state: Tensor) -> Masses:
+    def class_weights(self, state: Tensor) -> ClassWeights:
         if not self.source.width:
-            return self.base.masses(self.below(state))
-        here = self.at(state)
-        return Masses(here.pick_groups(here.table.log_mass), len(state))
+            return self.base.class_weights(self.below(state))
+        here = self.context_rows(state)
+        return ClassWeights(here.pick_groups(here.table.log_mass), len(state))
 
-    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, Masses]:
+    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
         states = self.flat_states(previous)  # first: there are more context classes when all contexts were met
-        if self.constant:
+        if self.is_context_independent:
             return super().teacher_forced(previous)
-        if self.source.width or not self.base.constant:
-            return states, Masses(self.log_mass(states), len(states))
-        masses = self.base.masses(self.base.start(len(previous)))  # one row for a sentence, though its contexts differ
-        return states, masses.repeated(previous.size(1))
+        if self.source.width or not self.base.is_context_independent:
+            return states, ClassWeights(self.log_mass(states), len(states))
+        # one row for a sentence, though its contexts differ
+        class_weights = self.base.class_weights(self.base.start(len(previous)))
+        return states, class_weights.repeated(previous.size(1))
 
     def log_mass(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self.base.log_mass(self.below(state))
-        here = self.at(state)
+        here = self.context_rows(state)
         return here.pick(here.table.log_mass)
 
     def _unk_factor(self, state: Tensor) -> Tensor:
@@ -466,7 +471,7 @@ class ContextClasses(BoundBackground):
         """As the interface's; words of context classes have left their classes before, and leave an empty one."""
         if not self.source.width:
             return self.base.log_mass_without(self.below(state), self._as_below(words, state), taken)
-        here, (which, is_context) = self.at(state), self._which(words, state)
+        here, (which, is_context) = self.context_rows(state), self._which(words, state)
         others = self._as_below(words, state).masked_fill(is_context, self.source.unk or 0)
         both = torch.cat([here.pick(here.table.words_below), others], dim=1)
         out = torch.cat([here.pick(here.table.moved), taken & ~is_context], dim=1)
@@ -481,12 +486,12 @@ class ContextClasses(BoundBackground):
         if not self.source.width:
             return sums
         many, total = (each.expand(len(state), -1) for each in sums)
-        here = self.at(state)
+        here = self.context_rows(state)
         original, share = here.pick(here.table.original), here.pick(here.table.share_below)
         gone = ~share.isneginf()
         many = many.scatter_add(1, original, -gone.to(many.dtype))
         total = total.scatter_add(1, original, -share.masked_fill(~gone, 0.0))
-        total = total + many * torch.zeros_like(many).scatter_add(1, original, here.pick(here.table.gain))
+        total = total + many * torch.zeros_like(many).scatter_add(1, original, here.pick(here.table.log_renormaliser))
         alone = self.source.width  # each context class has one member, whose share is 1
         return functional.pad(many, (0, alone), value=1.0), functional.pad(total, (0, alone))
 
@@ -495,7 +500,7 @@ class ContextClasses(BoundBackground):
         share = self._reach.log_share(below, words_below)
         if not self.source.width:
             return share
-        (which, is_context), here = self._which(tokens, state), self.at(state)
+        (which, is_context), here = self._which(tokens, state), self.context_rows(state)
         alone = here.pick(self._class_shares(here.table)).gather(1, which.unsqueeze(1)).squeeze(1)
         gain = _gain_at(here, self.base.classes(below, words_below).unsqueeze(1)).squeeze(1)
         return torch.where(is_context, alone, share + gain)
@@ -508,7 +513,7 @@ class ContextClasses(BoundBackground):
 
     def _find_class_shares(self, table: ClassTable) -> Tensor:
         shares = table.mass.masked_fill(~table.mass.isneginf(), 0.0)
-        if self._remaining is None or (self._reach is self.base and not self.base.closes):
+        if self._remaining is None or (self._reach is self.base and not self.base.has_dead_ends):
             return shares
         lost = shares_of(self._reach, table.below, table.words_below).isneginf()
         if self.source.unk is not None:  # words that have their mass from the source alone
@@ -523,12 +528,12 @@ class ContextClasses(BoundBackground):
     def best_share(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self._reach.best_share(self.below(state))
-        here = self.at(state)
+        here = self.context_rows(state)
         table = here.table
         if self._best is None or self._best[0] is not table:
-            shares, every = self._class_shares(table), Here(table, state, None)
+            shares, every = self._class_shares(table), ContextRows(table, state, None)
             first = self._staying(every, table.original, 1)[0].squeeze(2)  # shape: (M, J)
-            best = torch.cat([each_row(self._reach.best_share(table.below), len(shares)), shares], dim=1)
+            best = torch.cat([broadcast_groups(self._reach.best_share(table.below), len(shares)), shares], dim=1)
             place = torch.where(table.moved, table.original, self.class_numbers)
             self._best = table, best.scatter_(1, place, torch.where(table.moved, first, shares))
         return here.pick_groups(self._best[1])
@@ -536,7 +541,7 @@ class ContextClasses(BoundBackground):
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
             return self._reach.best_members(self.below(state), classes, k)
-        here = self.at(state)
+        here = self.context_rows(state)
         if not self.by_context:
             return self._best_members(here, classes, k)
         # hypotheses and steps ask for the same classes over and over: every pair of a context and a class is found once
@@ -545,14 +550,14 @@ class ContextClasses(BoundBackground):
         there = place[pairs]
         if bool((there < 0).any()):
             new = pairs[there < 0].unique()
-            contexts, which = Here(here.table, state, new // self.num_classes), new % self.num_classes
+            contexts, which = ContextRows(here.table, state, new // self.num_classes), new % self.num_classes
             more = [values.squeeze(1) for values in self._best_members(contexts, which.unsqueeze(1), k)]
             place[new] = (len(found[0]) if found else 0) + torch.arange(len(new), device=new.device)
             found = [torch.cat(pair) for pair in zip(found, more, strict=True)] if found else more
             self._ranked[k], there = (place, *found), place[pairs]
         return found[0][there], found[1][there]
 
-    def _best_members(self, here: Here, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def _best_members(self, here: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         which = (classes - self.num_below).clamp_min(0)
         is_context = classes >= self.num_below
         shares, words = self._staying(here, classes.masked_fill(is_context, 0), k)
@@ -561,7 +566,7 @@ class ContextClasses(BoundBackground):
         shares = torch.where(is_context, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
         return shares, torch.where(is_context, word, words).masked_fill(shares.isneginf(), 0)
 
-    def _staying(self, here: Here, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def _staying(self, here: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The k best words that stay in classes below: (N, C') -> log shares and words (N, C', k)."""
         shares, words = self._reach.best_members(here.below, classes, k + self.source.width)
         gone = here.pick(here.table.sorted_words)
@@ -580,7 +585,7 @@ class ContextClasses(BoundBackground):
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
             weights = weights.index_add(1, unk, self._unk_factor(state).to(weights))
-        here = self.at(state)
+        here = self.context_rows(state)
         return self._in_columns(weights, here.pick(here.table.mass), state)
 
     def log_shares(self, state: Tensor) -> Tensor:
@@ -588,7 +593,7 @@ class ContextClasses(BoundBackground):
         shares = self._reach.log_shares(self.below(state))
         if not self.source.width:
             return shares
-        here = self.at(state)
+        here = self.context_rows(state)
         return self._in_columns(self._lifted(shares, state), here.pick(self._class_shares(here.table)), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
@@ -596,22 +601,23 @@ class ContextClasses(BoundBackground):
         words = self._reach.word_log_probs(classes[:, : self.num_below], self.below(state))
         if not self.source.width:
             return words
-        here = self.at(state)
+        here = self.context_rows(state)
         of_contexts = classes[:, self.num_below :] + here.pick(self._class_shares(here.table)).to(classes.dtype)
         return self._in_columns(self._lifted(words, state), of_contexts, state)
 
     def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
         """Values of the columns below (N, K), with the gain of the words that stay."""
-        here = self.at(state)
+        here = self.context_rows(state)
         lift = of_words.new_zeros(len(state), self.num_below)
-        lift = lift.scatter_add(1, here.pick(here.table.original), here.pick(here.table.gain).to(of_words.dtype))
+        renormaliser = here.pick(here.table.log_renormaliser).to(of_words.dtype)
+        lift = lift.scatter_add(1, here.pick(here.table.original), renormaliser)
         return of_words + lift.gather(1, self.base.column_classes(here.below).expand(len(state), -1))
 
 
-def _gain_at(here: Here, classes: Tensor) -> Tensor:
+def _gain_at(here: ContextRows, classes: Tensor) -> Tensor:
     """How much the log shares grow of the words that stay in classes below: (N, C') -> (N, C')."""
     same = classes.unsqueeze(2) == here.pick(here.table.original).unsqueeze(1)
-    return torch.where(same, here.pick(here.table.gain).unsqueeze(1), 0.0).sum(2)
+    return torch.where(same, here.pick(here.table.log_renormaliser).unsqueeze(1), 0.0).sum(2)
 
 
 def each_layer(background: BoundBackground) -> Iterator[ContextClasses]:
@@ -621,9 +627,7 @@ def each_layer(background: BoundBackground) -> Iterator[ContextClasses]:
         background = background.base
 
 
-def layers_of(
-    background: BoundBackground, states: Tensor, shape: Sequence[int]
-) -> list[tuple[ContextClasses, Tensor]]:
+def layers_of(background: BoundBackground, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
     """The context classes in front of a background, the innermost first, each with its own columns of the states.
 
     Args:

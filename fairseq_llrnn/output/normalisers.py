@@ -10,8 +10,8 @@ this is a linear layer, bit for bit.
     Sampled(n)           over a random part of them, in training (sampled.py)
     …                    whatever else a head is made with (`LogLinearHead(normaliser=)`)
 
-A normaliser is a module of the head, made once. For each batch or search it answers `over` with an object whose rows
-are composed: `Normalised`. Who asks does not know which of them answers.
+A normaliser is a module of the head, made once. For each batch or search, `compose_rows` returns an object whose rows
+are composed: `Normalised`. All normalisers have this interface.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.masses import Masses, in_groups, log_shares
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, in_groups, log_shares
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import (
@@ -56,7 +56,7 @@ class SlotScores:
         return classes.masked_fill(classes == self.replaced, static + self.scores.size(-1) - 1)
 
 
-def class_log_probs(scores: Tensor, log_mass: Tensor | Masses) -> Tensor:
+def class_log_probs(scores: Tensor, log_mass: Tensor | ClassWeights) -> Tensor:
     """log p(σ | K) for every signature: scores (…, S) -> (…, S); −inf where nothing is possible.
 
     Args:
@@ -200,13 +200,20 @@ class Normalised(Protocol):
     """p(σ | K) of a batch or a search."""
 
     def log_prob(
-        self, hidden: Tensor, classes: Tensor, masses: Masses, log_share: Tensor, slots: SlotScores | None = None
+        self,
+        hidden: Tensor,
+        classes: Tensor,
+        class_weights: ClassWeights,
+        log_share: Tensor,
+        slots: SlotScores | None = None,
+        is_counted: Tensor | None = None,
     ) -> Tensor:
         """log p(target | K) at every position, for training: (N,) float32 (float64 for float64 parameters).
 
         Args:
             hidden: (N, H'). classes: of the targets, (N,); S + j for slot j.
             masses: log B_K(σ) of the signatures, N rows. log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
+            is_counted: (N,) bool: which of them are added up with one weight, the others with none; None: any weights.
         """
         ...
 
@@ -222,7 +229,7 @@ class Normalised(Protocol):
         ...
 
     def distribution(
-        self, hidden: Tensor, slots: SlotScores | None, masses: Masses, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, slots: SlotScores | None, class_weights: ClassWeights, temperature: float | Tensor = 1.0
     ) -> Distribution:
         """p(σ | K): hidden (N, H'), masses of N rows and S + J classes.
 
@@ -273,7 +280,7 @@ class Normaliser(nn.Module):
     counting = True  # whether what training says of the batch at hand is to count
     sparse_gradients = False  # whether gradients of the weights of features are sparse tensors
 
-    def over(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
+    def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
         """Rows for a batch or a search. Made where the parameters are to be seen used.
 
         Args:
@@ -282,7 +289,7 @@ class Normaliser(nn.Module):
         """
         raise NotImplementedError
 
-    def after(self, updates: int, updates_per_epoch: int) -> int | None:
+    def update_if_due(self, updates: int, updates_per_epoch: int) -> int | None:
         """Change, if that is due after so many updates: how many classes have another place then."""
         return None
 
@@ -313,7 +320,7 @@ class Exact(Normaliser):
     def __init__(self, head: Head) -> None:
         super().__init__()
 
-    def over(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> ExactRows:
+    def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> ExactRows:
         return ExactRows(output, output.composed(weight=weight), replaced)
 
 
@@ -333,13 +340,14 @@ class ExactRows:
         self,
         hidden: Tensor,
         classes: Tensor,
-        masses: Masses | Tensor,
+        class_weights: ClassWeights | Tensor,
         log_share: Tensor | None,
         slots: SlotScores | None = None,
+        is_counted: Tensor | None = None,
     ) -> Tensor:
         rows, bias = self.composed
         of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
-        return -log_linear_nll(hidden, classes, rows, masses, log_share, bias, of_slots)
+        return -log_linear_nll(hidden, classes, rows, class_weights, log_share, bias, of_slots, is_counted)
 
     def smoothing_gain(
         self,
@@ -380,8 +388,8 @@ class ExactRows:
         return torch.cat([scores, context[:, :-1]], dim=-1) if context.size(1) > 1 else scores
 
     def distribution(
-        self, hidden: Tensor, slots: SlotScores | None, masses: Masses, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, slots: SlotScores | None, class_weights: ClassWeights, temperature: float | Tensor = 1.0
     ) -> Distribution:
         scores = self.scores(hidden, slots)
         scores = scores if isinstance(temperature, float) and temperature == 1.0 else scores / temperature
-        return Distribution(class_log_probs(scores, masses))
+        return Distribution(class_log_probs(scores, class_weights))

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.masses import Masses, each_row
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.functional import outside_autocast
@@ -35,7 +35,7 @@ class Condition:
 
     backgrounds: Sequence[tuple[slice, BoundBackground]]  # of which sentences: all, or some at a time of a large batch
     previous: Tensor  # (B, T) the tokens before each position, as the background knows them
-    readable: Tensor  # (B, T) the same, as a network with a row per word can read them
+    input_ids: Tensor  # (B, T) the same, as a network with a row per word can read them
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Batch:
     """Positions that the network has read: those of a batch, or one of each hypothesis of a search (B = N, T = 1).
 
     A batch that is too large to be looked at as a whole is the first of its sentences, and what makes the rest: where
-    no gradient is asked for, what is asked of a position is all that has to be kept of it (`by_parts`).
+    no gradient is asked for, what is asked of a position is all that has to be kept of it (`chunked`).
     """
 
     hidden: Tensor  # (B, T, H')
     background: BoundBackground  # of these sentences and hidden states
     states: Tensor  # (N, …), of the background, before each position
-    masses: Masses  # log B of all classes, S + J, in N rows
+    class_weights: ClassWeights  # log B of all classes, S + J, in N rows
     rows: Rows
     slots: SlotScores | None  # (N, …) scores of what has no row among the signatures
     kept: Mapping[str, Tensor]  # (B, T, …) what sources of classes need again, by their names
@@ -83,17 +83,19 @@ class Batch:
     @property
     def log_mass(self) -> Tensor:
         """log B of all classes, broadcasting to (B, T, S + J): dense, so only where it is needed."""
-        if self.masses.entries is not None:
-            return self.masses.dense().view(*self.hidden.shape[:2], -1)
-        shared, batch = self.masses.shared, len(self.hidden)
+        if self.class_weights.entries is not None:
+            return self.class_weights.dense().view(*self.hidden.shape[:2], -1)
+        shared, batch = self.class_weights.shared, len(self.hidden)
         if 1 < len(shared) < batch:
-            shared = each_row(shared, batch)
+            shared = broadcast_groups(shared, batch)
         return shared.view(batch if len(shared) > 1 else 1, max(1, len(shared) // batch), -1)
 
     @cached_property
     def classes(self) -> Distribution:
         """p(σ | K)."""
-        return self.rows.classes.distribution(self.hidden.flatten(0, 1), self.slots, self.masses, self.temperature)
+        return self.rows.classes.distribution(
+            self.hidden.flatten(0, 1), self.slots, self.class_weights, self.temperature
+        )
 
     def tempered(self, temperature: float) -> Batch:
         """The same with aᵀφ divided by a temperature. Raises OptionError for one that is not in SCORE_TEMPERATURES."""
@@ -187,19 +189,23 @@ def shares_and_classes(background: BoundBackground, states: Tensor, tokens: Tens
     return share, background.classes(each, tokens.flatten()).view_as(tokens)
 
 
-def spans(previous: Tensor, background: BoundBackground) -> list[slice]:
+def chunk_slices(previous: Tensor, background: BoundBackground) -> list[slice]:
     """The sentences of a batch (B, T) that are looked at together, where no gradient is asked for; one at least."""
-    width = background.num_classes if background.sparse or background.constant else len(background.class_of)
+    width = (
+        background.num_classes if background.sparse or background.is_context_independent else len(background.class_of)
+    )
     many, at_once = len(previous), max(1, CELLS // max(1, previous.size(1) * width))
     if at_once >= many:
         return [slice(None)]
     return [slice(start, min(start + at_once, many)) for start in range(0, many, at_once)]
 
 
-Asked = ParamSpec("Asked")
+Arguments = ParamSpec("Arguments")
 
 
-def by_parts(ask: Callable[Concatenate[Any, Batch, Asked], Tensor]) -> Callable[Concatenate[Any, Batch, Asked], Tensor]:
+def chunked(
+    ask: Callable[Concatenate[Any, Batch, Arguments], Tensor],
+) -> Callable[Concatenate[Any, Batch, Arguments], Tensor]:
     """ask(head, batch, …) -> (B, T) or (B, T, V + J₁), of a large batch by its parts, one after the other.
 
     Outside torch.autocast (functional.py). Tensors among the arguments are (B, T). Where some parts have strings of
@@ -207,7 +213,7 @@ def by_parts(ask: Callable[Concatenate[Any, Batch, Asked], Tensor]) -> Callable[
     """
 
     @wraps(ask)
-    def answer(head: Any, batch: Batch, *arguments: Asked.args, **options: Asked.kwargs) -> Tensor:
+    def answer(head: Any, batch: Batch, *arguments: Arguments.args, **options: Arguments.kwargs) -> Tensor:
         with outside_autocast(batch.hidden):
             if not batch.rest:
                 return ask(head, batch, *arguments, **options)

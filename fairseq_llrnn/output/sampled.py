@@ -1,8 +1,8 @@
 """Sampled training, for priors whose signatures are too many to sum: a random part of the classes stands for all.
 
-Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries (backgrounds/masses.py). With
-w(σ) = B_K(σ) exp(a(K)ᵀφ(σ)), so that Z = Σ_σ w(σ), and t the target's class. Every class is drawn by itself, with the
-probability
+Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries (backgrounds/class_weights.py).
+With w(σ) = B_K(σ) exp(a(K)ᵀφ(σ)), so that Z = Σ_σ w(σ), and t the target's class. Every class is drawn by itself,
+with the probability
 
     π(σ) = min(1, c·B(σ)),   B the background without context,   c such that Σ_σ π(σ) = n
 
@@ -33,9 +33,9 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import Masses, each_row, log_shares, looked_up
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, find_sorted, log_shares
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.output.class_source import Head, refuse_beside
+from fairseq_llrnn.output.class_source import Head, check_row_sources
 from fairseq_llrnn.output.normalisers import (
     Distribution,
     Exact,
@@ -141,7 +141,7 @@ class Sampled:
 
     def __call__(self, head: Head) -> SampledSum:
         """Raises OptionError: classes that need all rows; another normaliser, which needs few of them."""
-        refuse_beside(head, OPTION)
+        check_row_sources(head, OPTION)
         other = head.attached.get("normaliser")
         if other is not None and not isinstance(other, Exact | SampledSum):
             raise OptionError(f"{OPTION}: not supported with {other.option}; leave one of them out")
@@ -157,7 +157,7 @@ class SampledSum(Normaliser):
         super().__init__()
         self.sampler = sampler
 
-    def over(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
+    def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
         if self.training:
             return SampledOutput(output, self.sampler.draw(), replaced)
         return ExactRows(output, output.composed(weight=weight), replaced)
@@ -174,13 +174,14 @@ class SampledOutput:
         self,
         hidden: Tensor,
         classes: Tensor,
-        masses: Tensor | Masses,
+        class_weights: Tensor | ClassWeights,
         log_share: Tensor,
         slots: SlotScores | None = None,
+        is_counted: Tensor | None = None,
     ) -> Tensor:
         """As of Normalised, with log Ẑ in the place of log Z: (N,)."""
         static = classes.clamp_max(self.output.rows.num_rows - 1)
-        of_sample, of_target = _masses(Masses.of(masses, len(hidden)), self.sample.classes, static)
+        of_sample, of_target = _masses(ClassWeights.of(class_weights, len(hidden)), self.sample.classes, static)
         different, which = torch.unique(static, return_inverse=True)
         rows, bias = self.output.composed(different)
         return log_share.to(self.bias.dtype) + sampled_log_prob(
@@ -202,24 +203,24 @@ class SampledOutput:
         raise OptionError(NOT_SMOOTHED)
 
     def distribution(
-        self, hidden: Tensor, slots: SlotScores | None, masses: Masses, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, slots: SlotScores | None, class_weights: ClassWeights, temperature: float | Tensor = 1.0
     ) -> Distribution:
         """Exact."""
-        return self._exact.distribution(hidden, slots, masses, temperature)
+        return self._exact.distribution(hidden, slots, class_weights, temperature)
 
     @cached_property
     def _exact(self) -> ExactRows:
         return ExactRows(self.output, None, self.replaced)
 
 
-def _masses(log_mass: Masses, classes: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+def _masses(log_mass: ClassWeights, classes: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     """Log masses of sampled classes (U,), (1, U) or (N, U), and of the targets (N,).
 
     log_mass: of N rows. classes: (U,), rising. targets: (N,).
     """
-    some, of_rows = log_mass.shared[:, classes], log_mass.entries
-    if of_rows is None:
-        return (some if len(some) == 1 else each_row(some, log_mass.num_rows)), log_mass.of_classes(targets)
-    place, drawn = looked_up(classes, of_rows.classes)
-    entries = replace(of_rows, rows=of_rows.rows[drawn], classes=place[drawn], added=of_rows.added[drawn])
-    return Masses(some, log_mass.num_rows, entries).dense(), log_mass.of_classes(targets)
+    some, own_weights = log_mass.shared[:, classes], log_mass.entries
+    if own_weights is None:
+        return (some if len(some) == 1 else broadcast_groups(some, log_mass.num_rows)), log_mass.for_classes(targets)
+    place, drawn = find_sorted(classes, own_weights.classes)
+    entries = replace(own_weights, rows=own_weights.rows[drawn], classes=place[drawn], added=own_weights.added[drawn])
+    return ClassWeights(some, log_mass.num_rows, entries).dense(), log_mass.for_classes(targets)

@@ -31,7 +31,7 @@ from fairseq.data import data_utils
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from omegaconf.errors import OmegaConfBaseException
 
-from fairseq_llrnn.errors import DataError, OptionError, refuse_arguments
+from fairseq_llrnn.errors import DataError, OptionError, exit_with_argument_error
 from fairseq_llrnn.plugin.command_lines import Report, output_of
 from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
 from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, prior_of_state, read_checkpoint
@@ -79,7 +79,7 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
             report = Report(save_dir, metric, opening, _next([*more, *words], save_dir / "checkpoint_best.pt"))
 
         def refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-            refuse_arguments(parser, words, message)
+            exit_with_argument_error(parser, words, message)
 
         with (
             replaced(argparse.ArgumentParser, "error", lambda usual: refuse),
@@ -143,7 +143,7 @@ def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None
         prepended += _of_checkpoint(name, utils.split_paths(path)[0], arguments, data)
     else:
         if task is None:
-            task = _task_of(data or _refuse_no_data(arguments), _value_of(arguments, "--prior"))
+            task = _task_of(data or _check_no_data(arguments), _value_of(arguments, "--prior"))
         prepended.append(f"--task={task}")
     kind = KINDS.get(task or "")
     if name == "train" and kind is not None:
@@ -191,7 +191,7 @@ def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[
     if preset is not None and count > SMALL_TEXT:
         lines.append(
             f"note: --preset {preset} is for fewer than {SMALL_TEXT:,} words of training text, and this one has "
-            f"{count:,}; docs/guides/training.md has start values for larger texts"
+            f"{count:,}; docs/guides/training-and-evaluation.md has start values for larger texts"
         )
     if offers and 0 < count < SMALL_TEXT:
         lines.append(
@@ -251,7 +251,7 @@ def _is_ours(task: str) -> bool:
     return kind is None or issubclass(kind, PluginTask)  # fairseq says that there is none
 
 
-def _refuse_no_data(arguments: Sequence[str]) -> NoReturn:
+def _check_no_data(arguments: Sequence[str]) -> NoReturn:
     """Raise OptionError: no argument is a data folder; the first one was perhaps meant to be."""
     expected = "expected DATA, a folder of fairseq-preprocess (with dict.txt, or two of dict.LANGUAGE.txt), found"
     first = next(iter(arguments), "-")

@@ -29,7 +29,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.files.numbers import check_penalty
-from fairseq_llrnn.head.checks import refuse_forbidden
+from fairseq_llrnn.head.checks import check_allowed
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.output.records import Batch
@@ -185,13 +185,13 @@ class LogLinearCriterion(FairseqCriterion):
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
         batch: Batch = extra["batch"]
-        log_prob = head.target_log_probs(batch, target)
+        log_prob = head.target_log_probs(batch, target, reduce and not self.leaves_out)
         tokens = sample["ntokens"]
         if self.leaves_out:
             mask = mask & ~(log_prob.isneginf() & mask).any(1, keepdim=True)
             tokens = int(mask.sum())
         elif bool((log_prob.isneginf() & mask).any()):
-            refuse_forbidden(head, log_prob, target, sample["id"], decoder.fix_zero_mass)
+            check_allowed(head, log_prob, target, sample["id"], decoder.fix_zero_mass)
         nll = -log_prob.masked_fill(~mask, 0.0)
         loss = nll
         if self.label_smoothing or self.adaptor_penalty:

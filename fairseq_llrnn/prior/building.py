@@ -22,13 +22,13 @@ from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import other_forms, warn_of_forms
-from fairseq_llrnn.lexicon.completion import TextWords, of_package
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.language_check import unknown_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
+from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.table import GUESS, Table
+from fairseq_llrnn.lexicon.unknown_word_features import TextWords, of_package
 from fairseq_llrnn.prior.background_terms import (
     check_background,
     is_static,
@@ -107,7 +107,7 @@ def build(
     recipe: Recipe | None = None,
     open_model: OpenModel | None = None,
     read_bitext: ReadBitext | None = None,
-    called: Callable[[str], str] = str,
+    option_name: Callable[[str], str] = str,
 ) -> BuildResult:
     """Build a prior.
 
@@ -115,17 +115,17 @@ def build(
         dictionary: a dict.txt of fairseq-preprocess, or the V symbols themselves, those of fairseq first.
         open_model: who can read other trained models, for `model:FILE`.
         read_bitext: who can read data of fairseq, for `translations.data`.
-        called: as of `settings.checked`.
+        option_name: as of `settings.checked`.
 
     What is wrong with the recipe, and files that are not there, are said before any text is read.
 
     Raises:
         OptionError, DataError: options that do not go together, files that are not what they should be.
     """
-    options = checked(Recipe, recipe or Recipe(), called)
-    options.check(called)
+    options = checked(Recipe, recipe or Recipe(), option_name)
+    options.check(option_name)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
-    check_files(kept := replace(options, dictionary=path), called)
+    check_files(kept := replace(options, dictionary=path), option_name)
     words = _words(dictionary)
     if options.translations is not None:
         choose_aligner(options.translations.aligner)
@@ -140,8 +140,8 @@ def build(
     check_beside(options.translations, background)
     of_pieces, named = _texts_of_pieces(options, path, words), named_in(background)
     asked = evidence is not None or options.translations is not None
-    knows_source = asked or any(one.part.knows_source for _, one in named)
-    if options.source_dictionary is not None and not knows_source:
+    needs_source = asked or any(one.part.needs_source for _, one in named)
+    if options.source_dictionary is not None and not needs_source:
         raise OptionError(
             "source_dictionary: it needs translations, evidence or a background that knows the source; add one of "
             "them, or leave it out"
@@ -157,7 +157,7 @@ def build(
         read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
         options = replace(options, translations=replace(options.translations, data=read))
     asked_by = f"--background {options.background}" if evidence is None else "--evidence"
-    source = source_symbols(options, path, asked_by) if knows_source else ()
+    source = source_symbols(options, path, asked_by) if needs_source else ()
     if evidence is not None and evidence.mapping:
         warn_of_forms("evidence.mapping", evidence.mapping, source)
         targets = (word for some in evidence.mapping.values() for word in some)
@@ -240,7 +240,7 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
     for part in built:
         if isinstance(part, AutomatonPart) and np.array_equal(part.root_of(prior.log_weights), combined.log_weights):
             part = replace(part, root=None)
-        combined = combined.with_part(part, inputs.source_symbols if part.knows_source else None)
+        combined = combined.with_part(part, inputs.source_symbols if part.needs_source else None)
     if not isinstance(expression, Atom):
         names = iter(combined.names)
         combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))

@@ -24,7 +24,7 @@ from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import check_order, hash_symbols
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.atomic_write import check_room, may_replace, recover, set_aside, whole_folder, writing
-from fairseq_llrnn.files.reading import refuse_special
+from fairseq_llrnn.files.reading import check_regular_file
 from fairseq_llrnn.prior.part import Part
 
 FORMAT = "fairseq_llrnn prior"
@@ -112,7 +112,7 @@ def read_directory(directory: Path) -> SavedPrior:
     description = read_description(directory)
     try:
         for name in (WORDS_FILE, SOURCE_FILE, ARRAYS_FILE):
-            refuse_special(directory / name, may_be_pipe=False)
+            check_regular_file(directory / name, may_be_pipe=False)
         symbols = _read_words(directory / WORDS_FILE)
         source_symbols = _read_words(directory / SOURCE_FILE) if SOURCE_HASH in description else ()
         raw = map_file(directory / ARRAYS_FILE)
@@ -153,7 +153,7 @@ def read_description(directory: Path) -> dict[str, Any]:
     """
     path = directory / JSON_FILE
     try:
-        refuse_special(path, may_be_pipe=False)
+        check_regular_file(path, may_be_pipe=False)
         description = json.loads(path.read_text(encoding="utf-8"))
         json.dumps(description, ensure_ascii=False).encode()  # refuses halves of characters, which no file can hold
     except DataError as error:

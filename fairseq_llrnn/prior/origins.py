@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from fairseq_llrnn.files.reading import as_paths, file_digest
-from fairseq_llrnn.lexicon.gather import places
+from fairseq_llrnn.lexicon.merge_sources import places
 from fairseq_llrnn.lexicon.options import MORFESSOR
 from fairseq_llrnn.prior.background_terms import with_files
 from fairseq_llrnn.prior.expression import Expression, with_atoms

@@ -183,12 +183,12 @@ class Part:
 
     kind: ClassVar[str]  # as register_part was told
     is_base: ClassVar[bool] = False  # whether its background stands by itself, over b₀, and wraps no other
-    knows_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
-    brings_strings: ClassVar[bool] = False  # whether strings of a source may be words of its translation by it
+    needs_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
+    has_source_strings: ClassVar[bool] = False  # whether strings of a source may be words of its translation by it
     is_of_features: ClassVar[bool] = False  # whether it only says where features come from
     needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
     class_name: ClassVar[str] = ""  # of its source of classes; "": it has none
-    called: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
+    subject: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
 
     # ---- on disk ------------------------------------------------------------------------------------------------
 
@@ -240,7 +240,7 @@ class Part:
         """What gives a head rows for classes of this part (output/class_source.py); None: it has no use for it."""
         return None
 
-    def readable(self, signatures: Signatures) -> Signatures:
+    def input_signatures(self, signatures: Signatures) -> Signatures:
         """The input's signatures, with rows for strings outside the dictionary where the part tells such apart."""
         return signatures
 
@@ -286,8 +286,8 @@ class Part:
     def source_index(self, prior: PriorView, word: str) -> int | None:
         """The number of a word that the source dictionary lacks, if a translation may need it; else it is <unk>.
 
-        Of a part that `brings_strings`: `prior.session.source.open(word)` gives it one. Strings of the translation have
-        those of `prior.session.target.index(string)`.
+        If the part `has_source_strings`, `prior.session.source.open(word)` gives it one. Strings of the translation
+        have those of `prior.session.target.index(string)`.
         """
         return None
 
@@ -355,8 +355,8 @@ def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
         raise ValueError(f"expected a name of lower case letters, digits and _ for a part, found {kind!r}")
 
     def register(part: type[PartType]) -> type[PartType]:
-        if part.brings_strings and not part.knows_source:
-            raise ValueError(f"part {kind}: brings_strings is True, expected knows_source = True beside it; add it")
+        if part.has_source_strings and not part.needs_source:
+            raise ValueError(f"part {kind}: has_source_strings is True, expected needs_source = True beside it; add it")
         part.kind = kind
         KINDS[kind] = part
         return part

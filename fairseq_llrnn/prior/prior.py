@@ -123,9 +123,9 @@ class Prior:
         return next((table for table in tables if table is not None), None)
 
     @property
-    def brings_strings(self) -> bool:
+    def has_source_strings(self) -> bool:
         """Whether strings of a source may be words of its translation."""
-        return any(part.brings_strings for part in self.parts)
+        return any(part.has_source_strings for part in self.parts)
 
     def source_index(self, word: str) -> int | None:
         """The number of a source word, in this prior's session; None: it is <unk> to all parts."""
@@ -207,7 +207,7 @@ class Prior:
         _add_arrays(digest, self._base_arrays())
         digest.update("\n".join((*self.output.features.names, "", *self.input.features.names)).encode())
         for name, part in self.by_name.items():
-            source = hash_symbols(self.source_symbols) if part.knows_source else ""
+            source = hash_symbols(self.source_symbols) if part.needs_source else ""
             digest.update(f"{name} {source} {part.identity}".encode())
             _add_arrays(digest, part.arrays())
         if self.expression is not None:
@@ -215,24 +215,24 @@ class Prior:
         return digest.hexdigest()
 
     @property
-    def of_labels(self) -> bool:
+    def has_labels(self) -> bool:
         """Whether its words are labels of texts."""
         return bool(self.settings.get("labels"))
 
     @cached_property
     def signature(self) -> str:
-        """One line that names the prior beside a score: the same prior has the same one.
+        """Return a line of at most 120 characters that identifies the prior next to a score.
 
             llrnn:0.2.0|features:Gender,POS|background:ngram:3|lexicon:1f2e3d4c|dict:0a1b2c3d|prior:9c8b7a6f
 
-        `lexicon` is a hash of what the prior was made from, `dict` of the dictionary, `prior` of all together.
+        `lexicon` is a hash of the sources, `dict` of the dictionary, `prior` of everything.
         """
         groups = {feature_group(name) for name in self.output.features.names} - set(OF_WORDS)
         sources = "\n".join(map(str, self.settings.get("sources", ())))
         facts = {
             "llrnn": __version__,
-            "features": ",".join(sorted(groups)) or "none",
-            "background": str(self.settings.get("background", "unknown")),
+            "features": _cut(",".join(sorted(groups))) or "none",
+            "background": _cut(str(self.settings.get("background", "unknown"))),
             "lexicon": hashlib.sha256(sources.encode()).hexdigest()[:8] if sources else "none",
             "dict": hash_symbols(self.symbols)[:8],
             "prior": self.fingerprint[:8],
@@ -266,9 +266,9 @@ class Prior:
 
     def check_source_dictionary(self, symbols: Sequence[str], where: str, advice: str | None = None) -> None:
         """The same for the source words that the prior knows, if it knows any."""
-        part = next((part for part in self.parts if part.knows_source), None)
+        part = next((part for part in self.parts if part.needs_source), None)
         if part is not None:
-            problem = f"the prior's {part.called} made for another source dictionary than {where}"
+            problem = f"the prior's {part.subject} made for another source dictionary than {where}"
             check_symbols(symbols, self.source_symbols, problem, advice or f"{REBUILD} {part.source_option(where)}")
 
     # ---- on disk ------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ class Prior:
                 raise ValueError("its parts are not called as they would be")
             if sorted(classes, key=lambda part: not part.is_base) != classes:
                 raise ValueError("its parts are not in order: a background by itself comes before all that wrap one")
-            if any(part.knows_source for part in classes) and not saved.source_symbols:
+            if any(part.needs_source for part in classes) and not saved.source_symbols:
                 raise ValueError("some of its parts belong to source words, and there are none")
             for part, entry in zip(classes, entries, strict=True):
                 name = entry["part"]
@@ -368,6 +368,10 @@ class Prior:
         check_log_weights(weights, size)
         check_total(weights)
         return cls(saved.symbols, output, read, weights, description["settings"], saved.source_symbols, folder=folder)
+
+
+def _cut(text: str, width: int = 20) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _plain(char: str) -> str:

@@ -98,11 +98,11 @@ class TranslationOptions(Settings):
         ),
     ] = "auto"
 
-    def check(self, called: Callable[[str], str] = str) -> None:
-        """Raise OptionError for data that are no folder. `called`: as of `settings.checked`."""
+    def check(self, option_name: Callable[[str], str] = str) -> None:
+        """Raise OptionError for data that are no folder. `option_name`: as of `settings.checked`."""
         if isinstance(self.data, (str, Path)) and not os.path.isdir(self.data):
             raise OptionError(
-                f"{called('data')} {self.data}: expected the folder that fairseq-preprocess wrote, found "
+                f"{option_name('data')} {self.data}: expected the folder that fairseq-preprocess wrote, found "
                 f"{'a file' if os.path.exists(self.data) else 'no such folder'}; give its --destdir"
             )
 
@@ -251,10 +251,10 @@ class Recipe(Settings):
         Option("--background", OF_BACKGROUND, "EXPRESSION"),
         Doc(
             "unigram; uniform; language or language:CODE, the frequencies of words in the texts of others "
-            "(docs/guides/languages.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
-            "n-grams of order N estimated from the counted text; automaton:FILE, a grammar, regular expression or "
-            "weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of a trained "
-            "language model; cache:N, the last N words (up to 100,000). Parentheses have options, as in `ngram(3, "
+            "(docs/guides/features-and-lexicons.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); "
+            "ngram:N, n-grams of order N estimated from the counted text; automaton:FILE, a grammar, regular "
+            "expression or weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of a "
+            "trained language model; cache:N, the last N words (up to 100,000). Parentheses have options, as in `ngram(3, "
             "folds=10)`, `cache(500, weight=0.9)`, `automaton(FILE, on_zero=skip)` or `unigram(smoothing=additive)` "
             "(docs/options.md has all). Several are combined as in `automaton:FILE times ngram:3` (both must allow a "
             "word), `0.7 ngram:3 plus 0.3 cache:500`, `ngram:3 plus model:FILE with weights learned` (or `with weights "
@@ -292,16 +292,16 @@ class Recipe(Settings):
         """Whether translations are between lemmas."""
         return self.translations is not None and self.translations.units == "lemma"
 
-    def check(self, called: Callable[[str], str] = str) -> None:
-        """Raise OptionError for keys that do not go together. `called`: as of `settings.checked`."""
-        self.words.check(lambda name: called(f"words.{name}"))
+    def check(self, option_name: Callable[[str], str] = str) -> None:
+        """Raise OptionError for keys that do not go together. `option_name`: as of `settings.checked`."""
+        self.words.check(lambda name: option_name(f"words.{name}"))
         if self.translations is not None:
-            self.translations.check(lambda name: called(f"translations.{name}"))
+            self.translations.check(lambda name: option_name(f"translations.{name}"))
         power = defaults.FORM_POWER if self.translations is None else self.translations.form_power
         of_lemmas = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
         for name, value in of_lemmas.items():
             if value and not self.between_lemmas:
-                raise OptionError(f"{called(name)}: it needs translations.units=lemma; add that, or leave it out")
+                raise OptionError(f"{option_name(name)}: it needs translations.units=lemma; add that, or leave it out")
         of_whole_words = {
             "words.morphemes: morphemes are": self.words.morphemes,
             "translations.source_lexicon: lemmas are": self.translations and self.translations.source_lexicon,

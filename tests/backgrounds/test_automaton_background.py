@@ -18,7 +18,7 @@ from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground, BoundAutomaton
 from fairseq_llrnn.backgrounds.base import BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.masses import class_log_sums
+from fairseq_llrnn.backgrounds.class_weights import class_log_sums
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.ngrams.folds import folds_of
 from fairseq_llrnn.ngrams.ngrams import Sentences

@@ -10,7 +10,7 @@ from sparse_masses import sparse_masses
 
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.base import StaticBackground
-from fairseq_llrnn.backgrounds.masses import class_log_sums
+from fairseq_llrnn.backgrounds.class_weights import class_log_sums
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights

@@ -191,7 +191,7 @@ def test_combinations_of_combinations() -> None:
     check(whole, parts, lambda w: w[0] + mixed(w[1:4]) + w[4] / 2.0)
     check_search(whole)
     check_background(whole, source=SOURCE)
-    assert whole.bind().sparse and whole.lists_all and statistics.root is not None
+    assert whole.bind().sparse and whole.is_exhaustive and statistics.root is not None
     assert {id(p) for p in whole.parameters()} >= {id(p) for p in atoms["lexical"].parameters()}
 
 
@@ -199,7 +199,7 @@ def test_combinations_of_combinations() -> None:
 
 
 def same_background(one: Background, other: Background, constant: float = 0.0, without: int = -1) -> None:
-    """Equal weights up to a constant, after words that are not `without`."""
+    """Equal weights up to a constant, after words that are not `forbid`."""
     one, other, history = bound(one), bound(other), HISTORY.masked_fill(HISTORY.eq(without), 4)
     for mine, theirs in zip(positions.states(one, history), positions.states(other, history), strict=True):
         expected = other.log_mass(theirs).expand(5, -1) + constant
@@ -278,7 +278,7 @@ def test_a_source_may_bring_a_context_into_a_part() -> None:
     made = BySource(static, lambda base, source: ATOMS["cache"]().bind())
     others = Product([made, static]), Mixture([made, static], [1, 2], "fixed"), Tempered(made, 2.0)
     for background in (made, *others):
-        assert background.bind().constant and not bound(background).constant
+        assert background.bind().is_context_independent and not bound(background).is_context_independent
         check_background(background, source=SOURCE)
 
 

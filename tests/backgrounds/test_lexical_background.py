@@ -175,10 +175,10 @@ def test_equals_the_plain_formula(weight: float, learned: bool) -> None:
     bound = background(weight, learned).bind(SOURCE)
     state = bound.start(5)
     weights = plain(weight)
-    masses = plain_masses(weights)
-    shares = torch.where(weights > 0, weights / masses[:, CLASS_OF], 0.0)
+    class_weights = plain_masses(weights)
+    shares = torch.where(weights > 0, weights / class_weights[:, CLASS_OF], 0.0)
     torch.testing.assert_close(bound.log_weights(state), weights.log())
-    torch.testing.assert_close(bound.log_mass(state), masses.log())
+    torch.testing.assert_close(bound.log_mass(state), class_weights.log())
     torch.testing.assert_close(bound.log_shares(state), shares.log())
     every_word = torch.arange(len(CLASS_OF)).expand(5, -1)
     torch.testing.assert_close(positions.log_share(bound, every_word, every_word), shares.log())
@@ -304,8 +304,9 @@ def test_masses_and_shares_have_the_gradient_of_the_plain_formula(logit: float) 
 
     def by_the_formula(z: Tensor) -> tuple[Tensor, Tensor]:
         weights = plain(torch.sigmoid(z))
-        masses = plain_masses(weights)
-        return masses[possible].log(), weights.gather(1, tokens).log() - masses.gather(1, CLASS_OF[tokens]).log()
+        class_weights = plain_masses(weights)
+        shares = weights.gather(1, tokens).log() - class_weights.gather(1, CLASS_OF[tokens]).log()
+        return class_weights[possible].log(), shares
 
     at = torch.tensor(logit, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(ours, (at,))

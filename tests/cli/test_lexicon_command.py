@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from small_corpus import Llrnn
 
-from fairseq_llrnn.lexicon.gather import gather
 from fairseq_llrnn.lexicon.languages import base
 from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
 from fairseq_llrnn.lexicon.lemmas import Lemmas
+from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.guesses import GuessesPart

@@ -164,7 +164,7 @@ def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
         torch.testing.assert_close(share[:, t], bound.log_share(state, targets[:, t]))
         assert torch.equal(classes[:, t], bound.classes(state, targets[:, t]))
         torch.testing.assert_close(bound.log_mass(state[order]), bound.log_mass(state)[order])
-        assert torch.equal(bound.readable(history, state), bound.readable(history))
+        assert torch.equal(bound.to_input_ids(history, state), bound.to_input_ids(history))
 
 
 @pytest.mark.parametrize("remaining", [1, 2, 3, 20])

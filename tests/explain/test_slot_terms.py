@@ -119,8 +119,8 @@ def make(kind: str = "static", source: list[str] = SOURCE, sentence: list[str] =
     tokens = torch.tensor([evidence_table(prior).target.index(word) for word in sentence])
     rows, bias = pointer(bound.source, output.weight, output.bias, states)
     scores = torch.cat([output.class_scores(hidden), hidden @ rows[0].T + bias[0]], dim=1)
-    masses = positions.log_mass(bound, tokens.roll(1).unsqueeze(0))[0]
-    explained = list(explain(prior, output, bound, hidden, tokens, scores, masses, 3, rows[0]))
+    class_weights = positions.log_mass(bound, tokens.roll(1).unsqueeze(0))[0]
+    explained = list(explain(prior, output, bound, hidden, tokens, scores, class_weights, 3, rows[0]))
     return Case(prior, unbound.base, bound, output, pointer, states, hidden, tokens, explained)
 
 
@@ -193,8 +193,10 @@ def test_a_source_without_evidence() -> None:
     assert all(e.slots == () and e.slot is None for e in case.explained)
     without = case.prior.without(EvidencePart)
     background, scores = without.background().bind(), case.output.class_scores(case.hidden)
-    masses = background.log_mass(background.start(1))
-    plainly = explain(without, case.output, background, case.hidden, torch.tensor([UNK, 7, 4]), scores, masses, 3)
+    class_weights = background.log_mass(background.start(1))
+    plainly = explain(
+        without, case.output, background, case.hidden, torch.tensor([UNK, 7, 4]), scores, class_weights, 3
+    )
     for e, plain in zip(case.explained, plainly, strict=True):
         assert (e.log_prob, e.log_background) == pytest.approx((plain.log_prob, plain.log_background), abs=1e-6)
         assert (plain.slots, plain.slot, plain.rank) == (None, None, e.rank)

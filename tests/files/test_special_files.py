@@ -15,7 +15,7 @@ from fairseq_llrnn.errors import DataError, LLRNNError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.files import reading
-from fairseq_llrnn.files.reading import read_whole, refuse_special
+from fairseq_llrnn.files.reading import check_regular_file, read_whole
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.reranking.nbest.reading import settle
@@ -50,7 +50,7 @@ def test_files_of_the_kernel_are_refused() -> None:
 def test_ordinary_files_empty_ones_and_absent_ones_are_not(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "absent", "/dev/null", tmp_path, "nul\0"):
-        refuse_special(path)
+        check_regular_file(path)
     assert list(iter_lines("/dev/null")) == []
 
 

@@ -13,7 +13,7 @@ from fairseq_llrnn.cli.main import main
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.text_lines import FORMS, advice_on_form, form_of, in_form, in_other_form
-from fairseq_llrnn.lexicon.gather import read_word_forms
+from fairseq_llrnn.lexicon.merge_sources import read_word_forms
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers.values import read_weights
 from fairseq_llrnn.lexicon.segments import read_segmentations

@@ -17,7 +17,7 @@ from fairseq_llrnn import Prior
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.evidence import evidence_table
@@ -97,12 +97,12 @@ def log_p(model: Any, source: Tensor, written: Tensor) -> float:
     words = written[1:]
     words = words[: (words.tolist() + [2]).index(2) + 1].unsqueeze(0)  # without a grammar, some are cut
     prior = model.head.prior
-    if model.head.brings_strings:
+    if model.head.has_source_strings:
         evidence_table(prior).once = True
     try:
         return -model(input_ids=source, labels=words).loss.item() * words.numel()
     finally:
-        if model.head.brings_strings:
+        if model.head.has_source_strings:
             evidence_table(prior).once = False
 
 
@@ -192,7 +192,7 @@ def test_the_loss_is_of_the_words_with_and_without_padding_and_smoothing(tmp_pat
         previous = model.head.previous(targets)
         read = model.model.encoder(input_ids=source, attention_mask=(source != 1).long())[0]
         state = model.model.decoder(
-            input_ids=model.head.bind(previous, source).readable, encoder_hidden_states=read,
+            input_ids=model.head.bind(previous, source).input_ids, encoder_hidden_states=read,
             encoder_attention_mask=(source != 1).long(),
         )[0]  # fmt: skip
         expected = hidden_of(state, targets, source=source, source_states=read, label_smoothing=0.1)
@@ -265,7 +265,7 @@ def test_what_the_model_is_not_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="max_newtokens"):
         model.generate(source, max_newtokens=5)
     cache = model.model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), use_cache=True).past_key_values
-    with pytest.raises(DataError, match="expected `state` beside a cache, found None"):
+    with pytest.raises(DataError, match="past_key_values without the tokens that they are of"):
         model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), past_key_values=cache)
 
 

@@ -182,7 +182,7 @@ def test_arguments_of_the_network_pass_through(tmp_path: Path) -> None:
     mask = source.ne(1).long()
     both = model(inputs_embeds=embeds, input_ids=source, attention_mask=mask, labels=targets).loss
     torch.testing.assert_close(both, found.loss)
-    read = model.head.bind(model.head.previous(targets), source).readable
+    read = model.head.bind(model.head.previous(targets), source).input_ids
     target_embeds = model.model.get_decoder().get_input_embeddings()(read)
     torch.testing.assert_close(model(input_ids=source, decoder_inputs_embeds=target_embeds, labels=targets).loss, found.loss)
     with pytest.raises(DataError, match="expected input_ids next to inputs_embeds or encoder_outputs, since the"):

@@ -344,12 +344,12 @@ SPELLINGS = {  # rules, words; forms without a text; a text, and the forms then
 
 @pytest.mark.parametrize("case", list(SPELLINGS))
 def test_spellings_of_a_text(tmp_path: Path, case: str) -> None:
-    rules, words, expected, text, in_text = SPELLINGS[case]
+    rules, words, expected, text, restore_original_tokens = SPELLINGS[case]
     found = forms(tmp_path, f"SET UTF-8\n{rules}SFX S Y 1\nSFX S 0 s .\n", *words.split())
     assert [form for its in found.values() for form in its] == expected.split()
     asked = text.split()
     answer = [form for _, its in iter_hunspell(tmp_path / "a.dic", asked) for form in its]
-    assert sorted(answer) == sorted(in_text.split())
+    assert sorted(answer) == sorted(restore_original_tokens.split())
     if checker := _checker(tmp_path):
         assert [form for form in (*expected.split(), *asked) if not checker.spell(form)] == []
 

@@ -10,9 +10,9 @@ from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.gather import gather, read_word_forms
 from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
 from fairseq_llrnn.lexicon.lemmas import LemmaRules, Lemmas, more_forms
+from fairseq_llrnn.lexicon.merge_sources import gather, read_word_forms
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row, Table
 

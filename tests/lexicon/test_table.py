@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.lexicon.completion import TextWords
 from fairseq_llrnn.lexicon.features import RESERVED_GROUPS, Lexicon, feature_group
-from fairseq_llrnn.lexicon.gather import gather
+from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import READERS
-from fairseq_llrnn.lexicon.table import HEADER, Asked, Row, Table, as_features, parsed, written
+from fairseq_llrnn.lexicon.table import HEADER, ReadRequest, Row, Table, as_features, parsed, written
+from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
 ROW = "chats\tchat\tNOUN\tGender=Masc|Number=Plur\t3\tconllu\tno\t_"
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zs", "Zl", "Zp"]), min_size=1, max_size=5)
@@ -142,7 +142,7 @@ def test_every_reader_is_asked_for_all_words_of_a_text(name: str, monkeypatch: p
     """Those of the dictionary, and those of the text alone, as `llrnn lexicon` has of --dict and --count-text."""
     answered: list[object] = []
 
-    def rows(place: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+    def rows(place: str, asked: ReadRequest) -> Iterator[tuple[Row, int]]:
         answered.append(asked.words)
         yield Row("chat"), 0
 

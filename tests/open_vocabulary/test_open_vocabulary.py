@@ -11,7 +11,7 @@ import torch
 from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -270,14 +270,14 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
     output, mixture, _, _ = tiny_model()
     torch.manual_seed(1)
     hidden = torch.randn(N, HIDDEN, dtype=torch.float64, requires_grad=True)
-    masses: Tensor | Masses = torch.randn(N, S, dtype=torch.float64)
+    class_weights: Tensor | ClassWeights = torch.randn(N, S, dtype=torch.float64)
     if sparse:
-        masses = sparse_masses(
+        class_weights = sparse_masses(
             torch.randn(1, S, dtype=torch.float64), torch.tensor([0, 1, 1, 4]), torch.tensor([UNK, 2, UNK, 0]),
             torch.randn(4, dtype=torch.float64), torch.tensor([False, True, False, False, True, False]),
             torch.randn(N, dtype=torch.float64),
         )  # fmt: skip
-    dense = masses.dense() if isinstance(masses, Masses) else masses
+    dense = class_weights.dense() if isinstance(class_weights, ClassWeights) else class_weights
     of_slots = torch.randn(N, J, dtype=torch.float64) if with_slots else None
     slot_mass = torch.randn(N, J, dtype=torch.float64)
     targets = torch.tensor([UNK, UNK, 2, UNK, 0, 1])  # the last two of <unk> are strings
@@ -285,12 +285,15 @@ def test_value_and_gradient_equal_the_definition(with_slots: bool, sparse: bool)
     string = torch.tensor([False, True, False, True, False, False])
 
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
-    beside, mass = scores.logsumexp(1, keepdim=True), Masses.of(masses, N).of_classes(torch.full((N,), UNK))[:, None]
+    beside, mass = (
+        scores.logsumexp(1, keepdim=True),
+        ClassWeights.of(class_weights, N).for_classes(torch.full((N,), UNK))[:, None],
+    )
     torch.testing.assert_close(mass[:, 0], dense[:, UNK])
     if of_slots is not None:
         beside, mass = torch.cat([of_slots, beside], 1), torch.cat([slot_mass, mass], 1)
     places = targets.masked_fill(targets == UNK, S + beside.size(1) - 1)
-    found = ExactRows(output, None, UNK).log_prob(hidden, places, masses, None, SlotScores(beside, mass, UNK))
+    found = ExactRows(output, None, UNK).log_prob(hidden, places, class_weights, None, SlotScores(beside, mass, UNK))
     found = found + torch.where(string, log_spelling(scores, log_strings), 0.0)
 
     static, opened = by_definition(output, mixture, hidden, dense, None if of_slots is None else of_slots + slot_mass)
@@ -314,7 +317,7 @@ def test_search_scores_equal_the_definition() -> None:
     hidden, log_mass = torch.randn(N, HIDDEN, dtype=torch.float64), torch.randn(N, S, dtype=torch.float64)
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
     slots = SlotScores(scores.logsumexp(1, keepdim=True), log_mass[:, UNK:], UNK)
-    classes = ExactRows(output, None, UNK).distribution(hidden, slots, Masses.of(log_mass, N)).log_probs
+    classes = ExactRows(output, None, UNK).distribution(hidden, slots, ClassWeights.of(log_mass, N)).log_probs
     static, opened = by_definition(output, mixture, hidden, log_mass, None)
     static[:, UNK] = opened.logsumexp(1)
     torch.testing.assert_close(classes, static)
@@ -326,7 +329,7 @@ def test_all_strings_together_have_probability_one() -> None:
     hidden, log_mass = torch.randn(1, HIDDEN, dtype=torch.float64), torch.zeros(1, S, dtype=torch.float64)
     scores = mixture.scores(hidden, mixture.composed(output.weight, output.bias))
     slots = SlotScores(scores.logsumexp(1, keepdim=True), log_mass[:, UNK:], UNK)
-    classes = ExactRows(output, None, UNK).distribution(hidden, slots, Masses.of(log_mass, 1)).log_probs.exp()[0]
+    classes = ExactRows(output, None, UNK).distribution(hidden, slots, ClassWeights.of(log_mass, 1)).log_probs.exp()[0]
     # of the strings up to 11 characters, with `c` in the place of the one unknown character up to 7
     strings = ["".join(t) for k in range(1, 12) for t in itertools.product("ab", repeat=k)]
     strings += [s for k in range(1, 8) for s in map("".join, itertools.product("abc", repeat=k)) if "c" in s]

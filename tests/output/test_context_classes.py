@@ -164,12 +164,12 @@ def test_a_network_reads_strings_and_unreadable_words_as_unk() -> None:
     ann = TARGET_WORDS.index("Ann")
     tokens = torch.tensor([[ZOE, ann, NOBODY]]).expand(B, -1)
     for bound in (slots, make("singled out over slots", base("static"))):
-        assert bound.readable(tokens).tolist() == [[UNK, ann, UNK]] * B
-        assert torch.equal(bound.readable(tokens, bound.start(B)), bound.readable(tokens))
+        assert bound.to_input_ids(tokens).tolist() == [[UNK, ann, UNK]] * B
+        assert torch.equal(bound.to_input_ids(tokens, bound.start(B)), bound.to_input_ids(tokens))
         assert bound.column_of(tokens)[1].tolist()[1:] == [ann, UNK], "what is nowhere offered is <unk>"
         assert bound.column_of(tokens)[1, 0] >= V, "a string has its own column where it is offered"
-        assert bound.knows(tokens).tolist()[1] == [True, True, False] and not bound.knows(tokens)[0, 0]
-    read = make("terms", base("static")).readable(torch.tensor([[ZOE], [5], [9], [9], [9]]))
+        assert bound.in_vocabulary(tokens).tolist()[1] == [True, True, False] and not bound.in_vocabulary(tokens)[0, 0]
+    read = make("terms", base("static")).to_input_ids(torch.tensor([[ZOE], [5], [9], [9], [9]]))
     assert read[:2].tolist() == [[UNK], [5]]
 
 
@@ -178,14 +178,14 @@ def test_nothing_of_a_batch_outlives_it(sources: str, kind: str) -> None:
     """No reference from a background's module, and no cycle that only the garbage collector ends."""
     module = base(kind)
     bound, previous = make(sources, module), some_history(4)
-    states, masses = bound.teacher_forced(previous)
+    states, class_weights = bound.teacher_forced(previous)
     bound.log_share(states, previous.flatten()), bound.best_share(states)
     limited = bound.with_max_length(2)
     limited.best_members(states, torch.zeros(len(states), 1, dtype=torch.long), 2)
-    objects = [weakref.ref(each) for each in (bound, limited, bound.at(states).table)]
+    objects = [weakref.ref(each) for each in (bound, limited, bound.context_rows(states).table)]
     gc.disable()
     try:
-        del bound, limited, states, masses
+        del bound, limited, states, class_weights
         assert [each() for each in objects] == [None] * len(objects)
     finally:
         gc.enable()

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background, StaticBackground
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, group_equal_rows
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output import feature_weights
@@ -114,7 +114,7 @@ def test_gradient_in_the_adaptor_is_expected_minus_observed_features() -> None:
 
 
 @st.composite
-def some_corrections(draw: st.DrawFn) -> tuple[Masses, int]:
+def some_corrections(draw: st.DrawFn) -> tuple[ClassWeights, int]:
     """Corrections of up to six rows and five classes, of which the last is forbidden to all."""
     rows, classes = draw(st.integers(1, 6)), 5
     torch.manual_seed(draw(st.integers(0, 2**31)))
@@ -130,7 +130,7 @@ def some_corrections(draw: st.DrawFn) -> tuple[Masses, int]:
 @pytest.mark.parametrize("slots", [False, True])
 @given(some_corrections(), st.integers(0, 2**31))
 @settings(max_examples=60)
-def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Masses, int], seed: int) -> None:
+def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[ClassWeights, int], seed: int) -> None:
     """In training and in search, value and gradient; with slots, whose masses know nothing of `constant`."""
     corrections, n = drawn
     output, _, _ = make()
@@ -154,8 +154,8 @@ def test_corrections_equal_their_dense_form(slots: bool, drawn: tuple[Masses, in
     for a, b in zip(ours, theirs, strict=True):
         torch.testing.assert_close(a, b)
         assert a is None or torch.isfinite(a).all(), "no NaN, where all is forbidden, either"
-    masses = corrections, Masses(corrections.dense(), n)
-    found, expected = (class_log_probs(output.class_scores(hidden), each) for each in masses)
+    class_weights = corrections, ClassWeights(corrections.dense(), n)
+    found, expected = (class_log_probs(output.class_scores(hidden), each) for each in class_weights)
     torch.testing.assert_close(found, expected, equal_nan=True)
     if expected.isnan().any():  # nothing is allowed
         return

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.output.feature_weights import SparseRows
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores
@@ -147,11 +147,13 @@ def test_all_classes_are_the_exact_loss() -> None:
 
 
 @settings(max_examples=50, deadline=None)
-@given(masses=st.lists(st.floats(-30, 5) | st.just(-math.inf), min_size=1, max_size=40), expected=st.integers(1, 50))
+@given(
+    class_weights=st.lists(st.floats(-30, 5) | st.just(-math.inf), min_size=1, max_size=40), expected=st.integers(1, 50)
+)
 def test_inclusion_probabilities_add_up_to_the_size_and_follow_the_background(
-    masses: list[float], expected: int
+    class_weights: list[float], expected: int
 ) -> None:
-    log_mass = torch.tensor([0.0, *masses], dtype=torch.float64)
+    log_mass = torch.tensor([0.0, *class_weights], dtype=torch.float64)
     inclusion = inclusion_probabilities(log_mass, expected)
     support = int((~log_mass.isneginf()).sum())
     assert float(inclusion.sum()) == pytest.approx(min(expected, support))
@@ -189,9 +191,9 @@ def test_some_rows_are_composed_as_among_all() -> None:
 # ---- with an output layer -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("masses", ["one row", "rows", "groups", "corrections"])
+@pytest.mark.parametrize("class_weights", ["one row", "rows", "groups", "corrections"])
 @pytest.mark.parametrize("slots", [False, True])
-def test_a_sampled_output_of_all_classes_is_the_output(masses: str, slots: bool) -> None:
+def test_a_sampled_output_of_all_classes_is_the_output(class_weights: str, slots: bool) -> None:
     """In value and gradient, however the masses are given; and of some classes, it is its definition."""
     generator = torch.Generator().manual_seed(2)
 
@@ -202,12 +204,14 @@ def test_a_sampled_output_of_all_classes_is_the_output(masses: str, slots: bool)
     output = LogLinearOutput(signatures.features, torch.from_numpy(signatures.class_of), WIDTH).double()
     torch.nn.init.normal_(output.weight, generator=generator)
     hidden, targets = normal(N, WIDTH).requires_grad_(), TARGETS
-    log_mass: Tensor | Masses = normal({"one row": 1, "rows": N, "groups": 2, "corrections": 1}[masses], S)
-    if masses == "corrections":
+    log_mass: Tensor | ClassWeights = normal({"one row": 1, "rows": N, "groups": 2, "corrections": 1}[class_weights], S)
+    if class_weights == "corrections":
         rows, classes = torch.tensor([0, 0, 1, 2, 2, 2, 3]), torch.tensor([0, 4, 3, 5, 6, 5, 3])
         only = torch.tensor([False, True, True, False])
         log_mass = sparse_masses(normal(1, S), rows, classes, normal(7), only, normal(N))
-    dense = log_mass.dense() if isinstance(log_mass, Masses) else log_mass.repeat_interleave(N // len(log_mass), 0)
+    dense = (
+        log_mass.dense() if isinstance(log_mass, ClassWeights) else log_mass.repeat_interleave(N // len(log_mass), 0)
+    )
     share, of_slots = normal(N), None
     if slots:
         of_slots = SlotScores(normal(N, 2).requires_grad_(), normal(N, 2))

@@ -26,7 +26,7 @@ def made(evidence: EvidenceWorld, kind: str) -> Setting:
 @pytest.mark.parametrize("kind", ["bigrams", "grammar"])
 def test_losses_steps_and_searches_agree(evidence: EvidenceWorld, kind: str) -> None:
     setting = made(evidence, kind)
-    assert not setting.model.decoder.head.background.bind().constant
+    assert not setting.model.decoder.head.background.bind().is_context_independent
     lines = PREFIXES if kind == "bigrams" else ["le chat", "la mer le chat"] * len(SENTENCES)
     sample = batch(setting.task, SENTENCES, lines[: len(SENTENCES)])
     assert_steps_agree(setting, sample)

@@ -14,7 +14,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.ngrams import read_sentences
-from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_cut_sentences
+from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, check_whole_sentences
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
@@ -126,16 +126,16 @@ def test_blocks_that_cut_sentences(world: World) -> None:
     prior = Prior.load(world.prior("prior"))
     for mode in (None, "none"):
         with pytest.raises(OptionError, match="--sample-break-mode none: it cuts sentences, but .* is a grammar; say"):
-            refuse_cut_sentences(with_grammar(prior), mode)
+            check_whole_sentences(with_grammar(prior), mode)
         with pytest.raises(OptionError, match="is cross-fitted n-grams, which know a training sentence by its words"):
-            refuse_cut_sentences(cross_fitted(world), mode)
-        refuse_cut_sentences(prior, mode)
-        refuse_cut_sentences(with_bigrams(prior, {"le": {"chat": 0.5}}), mode)
+            check_whole_sentences(cross_fitted(world), mode)
+        check_whole_sentences(prior, mode)
+        check_whole_sentences(with_bigrams(prior, {"le": {"chat": 0.5}}), mode)
     for mode in ("eos", "complete"):
-        refuse_cut_sentences(with_grammar(prior), mode)
+        check_whole_sentences(with_grammar(prior), mode)
         with pytest.raises(OptionError, match="--shorten-method truncate: it cuts sentences, .* a grammar; leave it"):
-            refuse_cut_sentences(with_grammar(prior), mode, "truncate")
-        refuse_cut_sentences(prior, mode, "truncate")
+            check_whole_sentences(with_grammar(prior), mode, "truncate")
+        check_whole_sentences(prior, mode, "truncate")
 
 
 def test_a_task_looks_before_it_trains(world: World, tmp_path: Path) -> None:

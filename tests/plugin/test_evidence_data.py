@@ -14,7 +14,7 @@ from tiny_world import build
 
 from fairseq_llrnn.backgrounds.automaton import BoundAutomaton
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.head.checks import refuse_forbidden
+from fairseq_llrnn.head.checks import check_allowed
 from fairseq_llrnn.ngrams.folds import folds_of
 from fairseq_llrnn.ngrams.ngrams import Sentences
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
@@ -101,9 +101,7 @@ def test_a_target_that_needs_evidence_and_has_none(evidence: EvidenceWorld) -> N
         prior = replace(prior, settings={**prior.settings, **more})
         decoder = make(evidence, "llrnn_lstm", "static", loaded=prior).model.decoder
         with pytest.raises(DataError, match=says):
-            refuse_forbidden(
-                decoder.head, torch.tensor([[-torch.inf]]), torch.tensor([[5]]), None, decoder.fix_zero_mass
-            )
+            check_allowed(decoder.head, torch.tensor([[-torch.inf]]), torch.tensor([[5]]), None, decoder.fix_zero_mass)
 
 
 def test_only_training_has_aliases(evidence: EvidenceWorld, task: Any) -> None:

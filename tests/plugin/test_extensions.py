@@ -10,23 +10,23 @@ from torch import nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.models import extensions, options
-from fairseq_llrnn.plugin.models.extensions import Extension, non_default_options, of_heads
+from fairseq_llrnn.plugin.models.extensions import Extension, all_head_arguments, non_default_options
 
 
 class Makes(Extension):
     def __init__(self, **parts: Any) -> None:
         self.parts = parts
 
-    def of_head(self, args: Any, task: Any, beside: int | None = None) -> dict[str, Any]:
+    def head_arguments(self, args: Any, task: Any, beside: int | None = None) -> dict[str, Any]:
         return dict(self.parts)
 
     def source_embedding(self, args: Any, task: Any, size: int) -> nn.Module | None:
-        return self.parts.get("masses")
+        return self.parts.get("class_weights")
 
 
 @pytest.fixture
 def two(monkeypatch: pytest.MonkeyPatch) -> list[Extension]:
-    mine: list[Extension] = [Makes(classes=[1]), Makes(classes=[2], masses=nn.Identity())]
+    mine: list[Extension] = [Makes(classes=[1]), Makes(classes=[2], class_weights=nn.Identity())]
     for module in (extensions, options):
         monkeypatch.setattr(module, "EXTENSIONS", mine)
     return mine
@@ -45,11 +45,11 @@ def test_options_are_given_that_differ_from_their_defaults() -> None:
 
 
 def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension]) -> None:
-    found = of_heads(Namespace(), None)
-    assert found["classes"] == [1, 2] and isinstance(found["masses"], nn.Identity)
-    assert options.source_embedding(Namespace(), None, 4) is found["masses"]
-    two.append(Makes(masses=nn.Identity()))
+    found = all_head_arguments(Namespace(), None)
+    assert found["classes"] == [1, 2] and isinstance(found["class_weights"], nn.Identity)
+    assert options.source_embedding(Namespace(), None, 4) is found["class_weights"]
+    two.append(Makes(class_weights=nn.Identity()))
     with pytest.raises(OptionError, match="one makes the masses of a model, found several that do; leave one"):
-        of_heads(Namespace(), None)
+        all_head_arguments(Namespace(), None)
     with pytest.raises(OptionError, match="expected one option for the embedding of the encoder"):
         options.source_embedding(Namespace(), None, 4)

@@ -61,7 +61,7 @@ def test_the_loss_is_the_definition(world: World, kind: str) -> None:
         for t in range(int(target[row].ne(setting.task.dictionary.pad()).sum())):
             layer = decoder.head.temperature
             tau = 1 + layer.weight @ hidden[row, t] + layer.bias + layer.of_class
-            mass, constant = background.log_mass(state)[0], background.masses(state).entries.constant
+            mass, constant = background.log_mass(state)[0], background.class_weights(state).entries.constant
             possible = ~mass.isneginf()
             said = (mass - shared - constant)[possible]
             scores = output.class_scores(hidden[row, t])
@@ -104,7 +104,7 @@ def test_language_models(world: World, kind: str) -> None:
             place = decoder.head.output.class_of[token]
             assert e.log_background == pytest.approx((mass[place] + share - mass.logsumexp(0)).item(), abs=1e-4), "b"
             said = mass[place] - background.root.class_log_mass[place]
-            said = said - background.masses(state).entries.constant
+            said = said - background.class_weights(state).entries.constant
             layer = decoder.head.temperature
             power = layer.weight @ hidden[0, t] + layer.bias + layer.of_class[place]
             assert own.get("Background:Power", 0.0) == pytest.approx((power * said).item(), abs=1e-4)

@@ -292,8 +292,8 @@ def test_a_prior_that_was_built_computes_what_it_computes_when_it_is_read(
 ) -> None:
     """Parts that come later may bring features that the tables of earlier parts lack."""
     monkeypatch.chdir(files)
-    knows_source = {"source_dictionary": files / "dict.en.txt"} if "evidence" in options else {}
-    built = made(files, **{"background": "unigram", **options, **knows_source})  # type: ignore[arg-type]
+    needs_source = {"source_dictionary": files / "dict.en.txt"} if "evidence" in options else {}
+    built = made(files, **{"background": "unigram", **options, **needs_source})  # type: ignore[arg-type]
     built.save(tmp_path / "prior")
     found = []
     for prior in (built, Prior.load(tmp_path / "prior")):
@@ -301,7 +301,7 @@ def test_a_prior_that_was_built_computes_what_it_computes_when_it_is_read(
         head = LogLinearHead(prior, 5, source_size=3).double()
         for parameter in head.parameters():
             torch.nn.init.normal_(parameter)
-        source = head.encode_source(["the house 12", "the cat 7"]) if knows_source else None
+        source = head.encode_source(["the house 12", "the cat 7"]) if needs_source else None
         target = head.encode(["la maison 12 xyz" if "open_vocabulary" in options else "la maison 12", "le 7"])
         hidden = torch.randn(*target.shape, 5, dtype=torch.float64, requires_grad=True)
         states = None if source is None else torch.randn(*source.shape, 3, dtype=torch.float64)

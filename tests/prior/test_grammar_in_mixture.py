@@ -56,7 +56,7 @@ def test_it_has_no_weight_until_the_sentence_ends(tmp_path: Path, name: str, wit
             torch.testing.assert_close(weights(mixed, history), uniform)
     check_background(mixed.module)
     assert mixed.with_max_length(2) is mixed  # the other part can always end
-    assert alone.closes and not mixed.closes
+    assert alone.has_dead_ends and not mixed.has_dead_ends
 
 
 def test_of_two_grammars_the_one_that_goes_on_says_what_can_end(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_of_two_grammars_the_one_that_goes_on_says_what_can_end(tmp_path: Path) 
     files = tmp_path / "s.regex", tmp_path / "long.regex"
     both = build(tmp_path, " plus ".join(f"automaton({file}, on_zero=skip)" for file in files))
     check_background(both.module)
-    assert both.closes
+    assert both.has_dead_ends
     state = both.advance(both.start(1), torch.tensor([SYMBOLS.index("la")]))
     assert both.steps_to_end(both.start(1)).tolist() == [3] and both.steps_to_end(state).tolist() == [5]
     beginning = both.start(1)

@@ -26,8 +26,8 @@ from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
-from fairseq_llrnn.lexicon.gather import read_word_forms
 from fairseq_llrnn.lexicon.languages.english import _lemmas as english_lemmas
+from fairseq_llrnn.lexicon.merge_sources import read_word_forms
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
 from fairseq_llrnn.lexicon.readers.values import read_weights

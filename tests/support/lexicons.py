@@ -7,7 +7,7 @@ from pathlib import Path
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.readers import READERS
-from fairseq_llrnn.lexicon.table import Asked, Table
+from fairseq_llrnn.lexicon.table import ReadRequest, Table
 
 # words that are blanks, or characters that show nothing
 BLANKS = ["\u00a0", "\u3000", "\u2009", "\x85", "\u2028", "\u00a0 \u00a0"]
@@ -21,7 +21,7 @@ def read_table(
     words: Iterable[str] | None = None,
 ) -> Table:  # fmt: skip
     """All rows of a reader."""
-    asked = Asked(Spelling(lowercase, language, form), None if words is None else list(words))
+    asked = ReadRequest(Spelling(lowercase, language, form), None if words is None else list(words))
     table = Table(READERS[name](str(path), asked))
     table.notes.update(asked.notes)
     return table

@@ -9,7 +9,7 @@ from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
 from torch.utils.data import Dataset
 
 from fairseq_llrnn.evidence.table import slot_features
-from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms

@@ -8,7 +8,7 @@ from sparse_masses import sparse_masses
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 
 
 def log_linear_by_hand(
@@ -58,7 +58,7 @@ class SparseHashBackground(HashBackground):
 
     sparse = True
 
-    def masses(self, state: Tensor, times: int = 1) -> Masses:
+    def class_weights(self, state: Tensor, times: int = 1) -> ClassWeights:
         mass = self.log_mass(state)
         shared = mass.new_zeros(1, self.num_classes)
         constant = mass[:, -1]

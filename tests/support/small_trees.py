@@ -9,7 +9,7 @@ import torch
 from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import LogLinearOutput
 from fairseq_llrnn.systems.output_trees.tree import Tree, numbered
@@ -104,11 +104,11 @@ class TreeCase:
         hidden = torch.from_numpy(rng.standard_normal((positions, H))).requires_grad_()
         return cls(rng, tree, output, layer, hidden, log_mass)
 
-    def masses(self, groups: int) -> Tensor:
+    def class_weights(self, groups: int) -> Tensor:
         """(G, S), some of them −inf."""
-        masses = torch.from_numpy(self.rng.standard_normal((groups, self.tree.leaves)) * 2)
-        forbidden = torch.from_numpy(self.rng.random(masses.shape) < 0.3)
-        return masses.masked_fill(forbidden, float("-inf"))
+        class_weights = torch.from_numpy(self.rng.standard_normal((groups, self.tree.leaves)) * 2)
+        forbidden = torch.from_numpy(self.rng.random(class_weights.shape) < 0.3)
+        return class_weights.masked_fill(forbidden, float("-inf"))
 
     def all_rows(self) -> tuple[Tensor, Tensor]:
         """Of all nodes, by the definition."""
@@ -116,13 +116,13 @@ class TreeCase:
         if self.layer.rows == "free":
             return torch.cat([self.layer.node_rows, rows]), torch.cat([self.layer.node_bias, bias])
         share = self.log_mass.exp()
-        of_rows, of_bias = [], []
+        own_weights, of_bias = [], []
         for begin, end in self.tree.span[: self.tree.internal].tolist():
             below = torch.from_numpy(self.tree.order[begin:end].copy())
             weights = (share[below] / share[below].sum().clamp_min(1e-300)).float().double()
-            of_rows.append(weights @ rows[below])
+            own_weights.append(weights @ rows[below])
             of_bias.append(weights @ bias[below])
-        return torch.cat([torch.stack(of_rows), rows]), torch.cat([torch.stack(of_bias), bias])
+        return torch.cat([torch.stack(own_weights), rows]), torch.cat([torch.stack(of_bias), bias])
 
     def normal(self, *shape: int) -> Tensor:
         return torch.from_numpy(self.rng.standard_normal(shape))
@@ -141,10 +141,10 @@ class TreeCase:
         return TreeOutput(self.output, self.layer, self.output.composed() if composed else None)
 
 
-def corrections_of(case: TreeCase, kind: int, largest: float = 3.0) -> Masses:
+def corrections_of(case: TreeCase, kind: int, largest: float = 3.0) -> ClassWeights:
     """Random ones: entries of one place, removed classes, and rows that forbid all others."""
     many = len(case.hidden)
-    shared = case.masses(1)
+    shared = case.class_weights(1)
     shared[0, 0] = 0.0
     known = torch.from_numpy(case.rng.permutation(shared.isfinite()[0].nonzero()[:, 0].numpy()))
     size = (0, 30, 60)[kind % 3]

@@ -83,7 +83,7 @@ def check_smoothing(head: LogLinearHead, training: bool, reads_source: bool, see
     targets = torch.where(possible, targets, head.pad)  # what a grammar forbids is no target
     expected = smoothed(head, batch, targets)
     found = head.loss_of(batch, targets, EPSILON, reduction="sum")
-    if head.learns_background:
+    if head.has_learned_background:
         torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
     options = {"allow_unused": True, "materialize_grads": True, "retain_graph": True}
     wanted, ours = (torch.autograd.grad(loss, inputs, **options) for loss in (expected, found))

@@ -41,7 +41,7 @@ def facts(prior: Prior, lines: list[str], sources: list[str]) -> dict[str, Any]:
     losses: list[float | None] = []
     for line, source in zip(lines, sources, strict=True):
         words = [word for word in line.split() if word in prior.symbols and prior.allowed[prior.index(word)]]
-        targets = torch.tensor([[*map(prior.index, words), *([] if prior.of_labels else [head.eos])]])
+        targets = torch.tensor([[*map(prior.index, words), *([] if prior.has_labels else [head.eos])]])
         hidden = torch.sin(torch.arange(targets.numel() * HIDDEN)).view(1, -1, HIDDEN)
         given = {}
         if from_source:

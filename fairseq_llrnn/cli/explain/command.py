@@ -96,11 +96,11 @@ def run(args: argparse.Namespace) -> int:
     for view in views:
         view.opened(loaded)
     source = _source(args, loaded)
-    offered = "" if source is None or not loaded.task.prior.brings_strings else ", nor offered by the source,"
+    offered = "" if source is None or not loaded.task.prior.has_source_strings else ", nor offered by the source,"
     number, tokens, total = 0, 0, 0.0
     for words, header in _targets(args, loaded, source):
         read_from = source.words if source else None
-        words = loaded.as_written(words, read_from)
+        words = loaded.retokenize(words, read_from)
         explained = loaded.explain(words, args.top, read_from)
         for view in views:
             view.add(words, explained)
@@ -152,7 +152,7 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
     text, *cells = args.source.split("\t")
     loaded.require(cells)
     words = text.split()
-    source = Source(words, loaded.read_as(words))
+    source = Source(words, loaded.input_words(words))
     symbols, strings = loaded.task.source_dictionary.symbols, loaded.strings_of(words)
     _note_unknown(words, source.tokens, symbols, "source dictionary and is read as", strings)
     return source

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.cli.tables import cut, labelled, left, many, printable, probability
+from fairseq_llrnn.cli.tables import cut, fit_left, labelled, plural, printable, probability
 
 if TYPE_CHECKING:  # they import torch, which takes a while
     from fairseq_llrnn.explain.explanation import Explanation
@@ -44,9 +44,9 @@ class Source:
 def _shown(word: str | None, token: str) -> str:
     """The word in its column; `<unk>` for a word that was scored as that always stays in sight."""
     if word is None or word == token:
-        return left(printable(token), WORD_WIDTH)
+        return fit_left(printable(token), WORD_WIDTH)
     mark = f" ({token})"
-    return left(cut(printable(word), WORD_WIDTH - len(mark)) + mark, WORD_WIDTH)
+    return fit_left(cut(printable(word), WORD_WIDTH - len(mark)) + mark, WORD_WIDTH)
 
 
 def totals(tokens: int, nats: float, sentences: int) -> str:
@@ -54,7 +54,7 @@ def totals(tokens: int, nats: float, sentences: int) -> str:
     words = tokens - sentences
     each = nats / tokens
     end = "the end of sentence" if sentences == 1 else f"{sentences:,} ends of sentence"
-    return f"{many(words, 'word')} and {end}: {each:.4f} nats per word, perplexity {_exp(each)}"
+    return f"{plural(words, 'word')} and {end}: {each:.4f} nats per word, perplexity {_exp(each)}"
 
 
 def _exp(nats: float) -> str:

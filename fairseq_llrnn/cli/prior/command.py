@@ -59,13 +59,13 @@ def run(args: argparse.Namespace) -> int:
     if language.is_list(getattr(args, "words.language")):
         return 0
     started = time.perf_counter()
-    recipe, called = recipe_of(args)
+    recipe, option_name = recipe_of(args)
     dictionary = str(recipe.dictionary)
     check_place(Path(args.out))
     if any(named.part.needs_fairseq for _, named in named_in(read_background(recipe.background))):
         need_fairseq()
     try:
-        built = build(dictionary, recipe, open_model, read_bitext, called)
+        built = build(dictionary, recipe, open_model, read_bitext, option_name)
     except LLRNNError as error:
         if time.perf_counter() - started >= LONG:  # who waited so long wants to know
             error.args = (f"{error}; nothing was written: {args.out} is as it was",)
@@ -96,19 +96,19 @@ def recipe_of(args: argparse.Namespace) -> tuple[Recipe, Callable[[str], str]]:
         raise OptionError("--out: expected where the prior goes, found nothing; add --out DIR")
     begin = {}
     if args.softmax:
-        _refuse_beside_softmax(args)
+        _check_beside_softmax(args)
         begin = plain_values(Recipe.softmax())[0]
     elif args.recipe is not None:
         begin = plain_values(read_recipe(args.recipe))[0]
     values, option = overridden(begin, args, Recipe)
     where = f"--recipe {args.recipe}: " if args.recipe is not None else ""
-    recipe = checked(Recipe, values, called := lambda name: option(name) or f"{where}{name}")
+    recipe = checked(Recipe, values, option_name := lambda name: option(name) or f"{where}{name}")
     if recipe.dictionary is None:
         raise OptionError("--dict: expected the dict.txt of fairseq-preprocess, found nothing; add --dict FILE")
-    return recipe, called
+    return recipe, option_name
 
 
-def _refuse_beside_softmax(args: argparse.Namespace) -> None:
+def _check_beside_softmax(args: argparse.Namespace) -> None:
     options = {key.name: key.option.name for key in keys(Recipe) if key.option is not None}
     for name, value in vars(args).items():
         if name not in OF_A_SOFTMAX and value not in (None, False, []):

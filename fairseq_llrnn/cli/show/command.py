@@ -23,7 +23,7 @@ import numpy as np
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.cli.show.text import find, find_word, source_word_text, summary_text, word_text
-from fairseq_llrnn.errors import OptionError, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.feature_table import Signatures
 from fairseq_llrnn.lexicon.features import feature_group
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         return status
     for view in VIEWS:
         beside = {option: getattr(args, option) for option in view.BESIDE}
-        refuse_idle(beside, f"it needs {view.ASKED}, found none; give both")
+        check_unused_options(beside, f"it needs {view.ASKED}, found none; give both")
     if args.folder is None:
         others = "".join(f", or {view.ASKED}" for view in VIEWS)
         raise OptionError(f"expected PRIOR, the folder of a prior{others}, found none")
@@ -106,13 +106,13 @@ class PriorView:
         Raises OptionError where the prior knows nothing of the source, or lacks the word and has no evidence.
         """
         prior = self.prior
-        if not any(part.knows_source for part in prior.parts):
+        if not any(part.needs_source for part in prior.parts):
             raise OptionError(
                 f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
                 "with --lexical-translation or --evidence"
             )
         index = None
-        if word in prior.source_symbols or not prior.brings_strings:
+        if word in prior.source_symbols or not prior.has_source_strings:
             index = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
             word = prior.source_symbols[index]
         return {"source": word, "parts": _facts(part.source_word(prior, word, index) for part in prior.parts)}
@@ -214,7 +214,7 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
 
     with torch.no_grad():
         background, end = prior.background(has_source=False).bind(), prior.index(EOS)
-        if background.constant:
+        if background.is_context_independent:
             return {}
         state = background.start(1)
         shortest = int(background.steps_to_end(state)[0])

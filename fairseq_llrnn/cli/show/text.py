@@ -6,7 +6,17 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.cli.tables import WIDTH, cut, feature_items, labelled, many, note, percent, printable, probability
+from fairseq_llrnn.cli.tables import (
+    WIDTH,
+    cut,
+    feature_items,
+    labelled,
+    note,
+    percent,
+    plural,
+    printable,
+    probability,
+)
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.feature_table import AUTO
 from fairseq_llrnn.features.subwords import CONVENTIONS
@@ -44,13 +54,13 @@ def summary_text(summary: dict[str, Any]) -> str:
     lines += [
         "",
         background_line,
-        f"            {many(background['possible_words'], 'possible next word')} of its root b₀, "
+        f"            {plural(background['possible_words'], 'possible next word')} of its root b₀, "
         f"entropy {entropy:.3f} nats (perplexity {math.exp(entropy):,.1f})",
         *_beginning_lines(background),
         *_parts_lines(summary["parts"]),
         "",
-        f"signatures  {summary['counts']['output signatures']:,} for {many(words, 'word')}; "
-        f"{many(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
+        f"signatures  {summary['counts']['output signatures']:,} for {plural(words, 'word')}; "
+        f"{plural(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
     ]
     if largest:
         lines.append(f"  {'words':>10} {'root b₀':>11} {'number':>7}  features, and the most probable words")
@@ -142,7 +152,7 @@ def _beginning_lines(background: Mapping[str, Any]) -> list[str]:
     lines = [f"            a sentence begins with {', '.join(shown)}"]
     lines.append(f"            and goes on, for example, as: {example}")
     if background["shortest"] > 0:
-        lines.append(f"            the shortest has {many(background['shortest'], 'word')}")
+        lines.append(f"            the shortest has {plural(background['shortest'], 'word')}")
     return lines
 
 

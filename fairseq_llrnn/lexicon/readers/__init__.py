@@ -8,10 +8,10 @@ from fairseq_llrnn.lexicon.readers.hunspell import hunspell_rows
 from fairseq_llrnn.lexicon.readers.tsv import lexicon_rows
 from fairseq_llrnn.lexicon.readers.unimorph import unimorph_rows
 from fairseq_llrnn.lexicon.readers.values import values_rows
-from fairseq_llrnn.lexicon.table import Asked, Row
+from fairseq_llrnn.lexicon.table import ReadRequest, Row
 
 # Others are packages (languages/), morphemes (segments.py) and readers of other people (registry.py).
-READERS: Mapping[str, Callable[[str, Asked], Iterator[tuple[Row, int]]]] = {
+READERS: Mapping[str, Callable[[str, ReadRequest], Iterator[tuple[Row, int]]]] = {
     "conllu": conllu_rows,
     "lexicon": lexicon_rows,
     "unimorph": unimorph_rows,

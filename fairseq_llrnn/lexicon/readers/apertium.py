@@ -21,7 +21,7 @@ from fairseq_llrnn.files.text_lines import ReadCount, in_form
 from fairseq_llrnn.lexicon.casing import upper
 from fairseq_llrnn.lexicon.features import by_tag
 from fairseq_llrnn.lexicon.languages.base import Spelling
-from fairseq_llrnn.lexicon.table import Asked, Row, as_features
+from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
 
 # The first tag of an analysis is its part of speech. The tags of "to be" and "to have", vbser and vbhaver, do not say
 # whether the form is used as an auxiliary.
@@ -76,7 +76,7 @@ PART_OR_TAG = re.compile(r"\\.|(\+)|<([^<>]*)>", re.DOTALL)
 SPECIAL = re.compile(r"([\[\]{}^$/\\@<>*])")
 
 
-def apertium_rows(analyser: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+def apertium_rows(analyser: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """Each analysis of the words that are asked for; a word without one has no row.
 
     Where the words come from lower-cased text, `lyon`, without an analysis, is looked up as Lyon and LYON.
@@ -88,14 +88,14 @@ def apertium_rows(analyser: str, asked: Asked) -> Iterator[tuple[Row, int]]:
         OptionError: no words are asked for. DataError: lt-proc or the analyser is missing or fails, or does not know a
             single word.
     """
-    if asked.words is None:
+    if request.words is None:
         raise OptionError(
             f"apertium {analyser}: expected words that it is asked for, found none; give --dict or --count-text"
         )
     program, automaton = find_program(), find_analyser(analyser)
-    count, remaining = ReadCount(analyser, "words"), iter(asked.words)
+    count, remaining = ReadCount(analyser, "words"), iter(request.words)
     while batch := list(islice(remaining, WORDS_PER_RUN)):
-        spellings = [_spellings(in_form(word, "nfc"), asked.spelling) for word in batch]
+        spellings = [_spellings(in_form(word, "nfc"), request.spelling) for word in batch]
         answers = iter(_run(program, automaton, [spelling for group in spellings for spelling in group]))
         for word, group in zip(batch, spellings, strict=True):
             analyses = _first_analyses([(spelling, next(answers)) for spelling in group])
@@ -105,7 +105,7 @@ def apertium_rows(analyser: str, asked: Asked) -> Iterator[tuple[Row, int]]:
             else:
                 count.left_out[SPLIT if analyses is None else UNKNOWN] += 1
             for one in analyses or ():
-                lemma, names = asked.spelling.of_text(_analysis_lemma(one) or ""), analysis_features(one)
+                lemma, names = request.spelling.of_text(_analysis_lemma(one) or ""), analysis_features(one)
                 yield Row(word, lemma, as_features(names), "apertium"), 0
     if count.entries and not count.read:
         raise DataError(
@@ -126,11 +126,11 @@ def find_program() -> str:
     return program
 
 
-def find_analyser(analyser: str | Path, called: str = "apertium") -> Path:
+def find_analyser(analyser: str | Path, option_name: str = "apertium") -> Path:
     """The automaton at this path, or else of this mode among those installed under /usr/share/apertium.
 
     Raises:
-        DataError: there is none. `called`: the option that names it.
+        DataError: there is none. `option_name`: the option that names it.
     """
     if os.path.isfile(analyser):
         return Path(analyser).resolve()
@@ -139,7 +139,7 @@ def find_analyser(analyser: str | Path, called: str = "apertium") -> Path:
     if str(analyser) in installed:
         return installed[str(analyser)]
     raise DataError(
-        f"{called} {analyser}: expected the path of an *{ENDING}, or one of the installed modes "
+        f"{option_name} {analyser}: expected the path of an *{ENDING}, or one of the installed modes "
         f"({', '.join(installed) or 'none'}), found neither; Debian's package apertium-fra-cat brings fra-cat, French"
     )
 

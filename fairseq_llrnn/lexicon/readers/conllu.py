@@ -19,10 +19,10 @@ from conllu.exceptions import ParseException
 from conllu.parser import parse_id_value, parse_int_value
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, cells_of, is_blank, place, refuse_blank, shown, warn_of_blanks
+from fairseq_llrnn.files.text_lines import ReadCount, cells_of, check_not_blank, is_blank, place, shown, warn_of_blanks
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
-from fairseq_llrnn.lexicon.table import Asked, Row, as_features
+from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 PLUS = re.compile(r"#\s*global\.columns\s*=(.*)", re.IGNORECASE)
@@ -202,7 +202,7 @@ def _parse_row(
     if isinstance(token_id, tuple) and token_id[1] == ".":
         return None
     if not form.strip():
-        refuse_blank(form, place(path, number), "column 2 (FORM)")
+        check_not_blank(form, place(path, number), "column 2 (FORM)")
     if isinstance(token_id, tuple):
         return Span(token_id[0], token_id[2], form, number)
     if token_id != expected_id:
@@ -231,10 +231,10 @@ def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
     return sentence
 
 
-def conllu_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+def conllu_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """Each syntactic word of a treebank. Raises DataError as `iter_conllu_sentences` does."""
-    count, spelling = ReadCount(path, "rows", asked.spelling.form), asked.spelling
-    wanted, found = asked.held_out.sentences, asked.held_out.found[f"--conllu {path}"]
+    count, spelling = ReadCount(path, "rows", request.spelling.form), request.spelling
+    wanted, found = request.held_out.sentences, request.held_out.found[f"--conllu {path}"]
     for sentence in iter_conllu_sentences(count, spelling.lowercase, spelling.rules):
         count.left_out[SURFACE_ROWS] += len(sentence.spans)
         if wanted:

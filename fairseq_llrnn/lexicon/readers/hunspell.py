@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, in_form, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, in_form, place, shown
 from fairseq_llrnn.lexicon.readers.hunspell_affixes import (
     UNDECODED,
     Affixes,
@@ -26,7 +26,7 @@ from fairseq_llrnn.lexicon.readers.hunspell_affixes import (
     read_affixes,
     split_flags,
 )
-from fairseq_llrnn.lexicon.table import Asked, Row
+from fairseq_llrnn.lexicon.table import ReadRequest, Row
 
 MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
 WITHOUT_WORD, FORBIDDEN, IN_COMPOUNDS = "without a word", "forbidden", "in compounds only"
@@ -37,12 +37,13 @@ ALIAS = re.compile(r"(.+/\S+|[^\t]+(?=\t))\s+(\d+)\s*", re.ASCII)  # word and fl
 logger = logging.getLogger(__name__)
 
 
-def rules_of(path: Path | str, called: str = "") -> Path:
-    """FILE.aff of FILE.dic. Raises DataError: it is another name, or not there; `called`: the option that names it."""
+def rules_of(path: Path | str, option_name: str = "") -> Path:
+    """Return FILE.aff of FILE.dic. Raises DataError: another name, or no such file. option_name: for messages."""
     rules = Path(path).with_suffix(".aff") if Path(path).suffix == ".dic" else None  # there is a name to change
     if rules is None or not rules.exists():
         raise DataError(
-            f"{called} {path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, found ".lstrip()
+            f"{option_name} {path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, "
+            "found ".lstrip()
             + ("another name" if rules is None else f"no {rules.name}") + "; give both files"
         )
     return rules
@@ -89,7 +90,7 @@ def iter_hunspell(
         if not word:
             count.left_out[WITHOUT_WORD] += 1
             continue
-        refuse_blank(word, where, "the word")
+        check_not_blank(word, where, "the word")
         affixes.words[flags] += 1
         if affixes.has(flags, "forbidden") or affixes.has(flags, "in compounds"):
             count.left_out[FORBIDDEN if affixes.has(flags, "forbidden") else IN_COMPOUNDS] += 1
@@ -154,11 +155,11 @@ def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> fr
     return frozenset(word[:end] for word in beginnings for end in range(len(word) + 1))
 
 
-def hunspell_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+def hunspell_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """Each form with its lemma; of a text, those of lemmas that have a form in it. Raises as `iter_hunspell`."""
-    spelling, words, read_in = asked.spelling, None, asked.spelling.form and "nfc"
-    if asked.words is not None:
-        words = frozenset(in_form(word, read_in) for word in asked.words)
+    spelling, words, read_in = request.spelling, None, request.spelling.form and "nfc"
+    if request.words is not None:
+        words = frozenset(in_form(word, read_in) for word in request.words)
     for lemma, forms in iter_hunspell(path, words, spelling.cased, read_in):
         lemma = "" if lemma == "_" else spelling.of_text(lemma)
         for form in forms:

@@ -7,10 +7,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import AS_HEADER, ReadCount, clean_cells, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import AS_HEADER, ReadCount, check_not_blank, clean_cells, place, shown
 from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import COLUMNS as TABLE
-from fairseq_llrnn.lexicon.table import Asked, Row, as_features, iter_rows
+from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features, iter_rows
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS")
 FOUR_OR_MORE = range(len(COLUMNS), sys.maxsize)
@@ -55,7 +55,7 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
     for number, cells in count.rows(FOUR_OR_MORE, EXPECTED, ADVICE, header=(FORM, LEMMA), alike=True, lines=lines):
         where = place(path, number)
         form, lemma, upos, feats = cells[: len(COLUMNS)]
-        refuse_blank(form, where, "column 1 (form)")
+        check_not_blank(form, where, "column 1 (form)")
         if lemma == upos == feats == "_":
             count.left_out[SURFACE_ROWS] += 1
             continue
@@ -70,12 +70,12 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
         raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
 
 
-def lexicon_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+def lexicon_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """Each analysis of a lexicon, or row of a table (table.py), whose words are spelled as they are.
 
     Raises DataError as iter_tsv_rows and table.iter_rows do.
     """
-    count, spelling = ReadCount(path, "rows", asked.spelling.form), asked.spelling
+    count, spelling = ReadCount(path, "rows", request.spelling.form), request.spelling
     lines = count.lines()
     first = next(lines, None)
     cells = [] if first is None else clean_cells(first[1])
@@ -98,10 +98,10 @@ def lexicon_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
             continue
         count.read += 1
         if met:
-            asked.notes[FURTHER] += 1
+            request.notes[FURTHER] += 1
         met.add(row.feats)
         lemma = "" if row.lemma in ("", "_") else spelling.cased(row.lemma)
         yield Row(spelling.cased(row.form), lemma, as_features(row.features), "lexicon"), row.often
     tags = {upos for _, _, upos in entries}
     if len(tags) > max(LARGEST_TAG_SET, len(entries) / 10):
-        asked.notes[MANY_UPOS] += len(tags)
+        request.notes[MANY_UPOS] += len(tags)

@@ -15,9 +15,9 @@ from collections.abc import Container, Iterator
 from functools import lru_cache
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.features import by_tag, with_finite
-from fairseq_llrnn.lexicon.table import Asked, Row, as_features
+from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
 
 PERSONS = ("1", "2", "3")
 NUMBERS = {"S": "Sing", "P": "Plur", "D": "Dual"}
@@ -124,9 +124,9 @@ WITHOUT_FORM = "without a form"
 MOST_SHOWN = 5
 
 
-def unimorph_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+def unimorph_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """Each row, phrases as well. Raises DataError, with file and line, for one of another shape; a file without any."""
-    count, rest = ReadCount(path, "rows", asked.spelling.form), dict[str, None]()
+    count, rest = ReadCount(path, "rows", request.spelling.form), dict[str, None]()
     lemmas, forms = set[str](), set[str]()
     for lemma, form, tags in _cells(count):
         count.read += 1
@@ -134,13 +134,15 @@ def unimorph_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
         forms.add(form)
         names = tags_features(tags)
         rest.update(dict.fromkeys(name for name in names if name.startswith(f"{GROUP}:")))
-        lemma = "" if lemma in ("", "_") else asked.spelling.cased(lemma)
-        yield Row(asked.spelling.cased(form), lemma, as_features(names), "unimorph"), 0
+        lemma = "" if lemma in ("", "_") else request.spelling.cased(lemma)
+        yield Row(request.spelling.cased(form), lemma, as_features(names), "unimorph"), 0
     if len(lemmas) > len(forms):
-        asked.notes[f"lemmas in {path}, more than it has forms: are the columns {', '.join(COLUMNS)}?"] += len(lemmas)
+        request.notes[f"lemmas in {path}, more than it has forms: are the columns {', '.join(COLUMNS)}?"] += len(lemmas)
     if rest:
         kept = ", ".join(list(rest)[:MOST_SHOWN]) + (", …" if len(rest) > MOST_SHOWN else "")
-        asked.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(rest)
+        request.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(
+            rest
+        )
 
 
 def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
@@ -149,7 +151,7 @@ def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
     for number, cells in count.rows(THREE_OR_MORE, EXPECTED, header=NAMES):
         where, (lemma, form, tags) = place(path, number), cells[: len(COLUMNS)]
         for column, cell in ((2, form), (3, tags)):
-            refuse_blank(cell, where, f"column {column} ({COLUMNS[column - 1]})")
+            check_not_blank(cell, where, f"column {column} ({COLUMNS[column - 1]})")
         if tags in OF_LEXICONS:
             raise DataError(
                 f"{where}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "

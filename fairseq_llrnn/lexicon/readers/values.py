@@ -12,9 +12,9 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
-from fairseq_llrnn.files.text_lines import ReadCount, form_hint, place, refuse_blank
+from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, form_hint, place
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.table import Asked, Row, as_features
+from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
 
 # what columns are called in the first row of a table
 WORD = ("word", "words", "form", "token", "symbol")
@@ -22,19 +22,19 @@ FEATURE = ("feature", "features", "name")
 VALUE = ("value", "values", "weight", "weights", "count", "counts", "frequency", "freq", "probability", "prob", "score")
 
 
-def values_rows(path: str, asked: Asked) -> Iterator[tuple[Row, int]]:
+def values_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """A row for each value; blank lines are skipped.
 
     Raises DataError, with file and line, for a row of another shape, a value that is no finite number, a word and
     feature given twice, and a file without rows.
     """
-    count, checked = ReadCount(path, "rows", asked.spelling.form), Lexicon()
+    count, checked = ReadCount(path, "rows", request.spelling.form), Lexicon()
     seen: dict[tuple[str, str], int] = {}
     expected = "word, feature and value with tabs between"
     for number, (word, feature, text) in count.rows({3}, expected, header=(WORD, FEATURE, VALUE)):
         where = place(path, number)
-        refuse_blank(word, where, "the word")
-        word = asked.spelling.cased(word)
+        check_not_blank(word, where, "the word")
+        word = request.spelling.cased(word)
         if (word, feature) in seen:
             raise DataError(
                 f"{where}: {feature!r} of word {word!r} was already given in line {seen[word, feature]}; "

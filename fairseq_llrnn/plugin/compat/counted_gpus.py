@@ -25,7 +25,7 @@ JOINED = (
 )
 
 
-def refuse_separate_processes() -> None:
+def check_single_process() -> None:
     """To be called by a process that trains. Raises OptionError where it is one of several, and not joined to them."""
     size = os.environ.get("WORLD_SIZE", "")  # set by torchrun, and by what starts processes as it does
     joined = torch.distributed.is_available() and torch.distributed.is_initialized()

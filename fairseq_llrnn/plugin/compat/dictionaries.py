@@ -30,7 +30,7 @@ from fairseq_llrnn.plugin.compat.loading import dictionaries_of
 from fairseq_llrnn.plugin.compat.moved_folders import TWO_DICTIONARIES, data_folder
 
 
-def refuse_other_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
+def check_dictionary_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
     """Raise DataError for a checkpoint of a model over other words than those of `task`.
 
     Args:

@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 STDIN = "-"
 
 
-def survive_bad_lines() -> None:
+def continue_after_input_error() -> None:
     """From now on the fairseq-interactive that is calling, if one is, does so."""
     for names in callers():
         fairseqs = names.get("make_batches")

@@ -2,7 +2,7 @@
 
 A task of ours gets the parser of the command line that names it. What was parsed is checked here before fairseq looks
 at it. What needs data or a model is checked where they are (tasks/task.py); what no check catches is listed in
-docs/fairseq-notes.md.
+docs/troubleshooting.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from fairseq_llrnn.errors import OptionError, refuse_arguments, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_unused_options, exit_with_argument_error
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 
@@ -120,7 +120,7 @@ def check_when_parsed(parser: ArgumentParser) -> None:
 
     What it cannot parse is one line, not a page of all options.
     """
-    parser.error = lambda message: refuse_arguments(parser, sys.argv[1:], message)  # type: ignore[method-assign]
+    parser.error = lambda message: exit_with_argument_error(parser, sys.argv[1:], message)  # type: ignore[method-assign]
     parse = parser.parse_known_args
 
     def parse_and_check(*args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
@@ -149,10 +149,12 @@ def check_options(args: Namespace) -> None:
     if not values.get("sampling"):
         sizes = {name: values.get(name) for name in ("sampling_topk", "sampling_topp")}
         positive = {name: value for name, value in sizes.items() if (value or -1) > 0}
-        refuse_idle(positive, "expected --sampling beside it; add that, or leave both out")
+        check_unused_options(positive, "expected --sampling beside it; add that, or leave both out")
     if values.get("adaptor_norm") not in (None, USUAL_NORM) and not values.get("adaptor_penalty"):
         idle = {"adaptor_norm": values["adaptor_norm"]}
-        refuse_idle(idle, "expected --adaptor-penalty beside it, which takes it, found none; add that, or leave it out")
+        check_unused_options(
+            idle, "expected --adaptor-penalty beside it, which takes it, found none; add that, or leave it out"
+        )
     if _in_training_command():
         _check_training(values)
 

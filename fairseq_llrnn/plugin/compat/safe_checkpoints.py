@@ -114,7 +114,7 @@ def read_as_data(load: Callable[..., Any]) -> Callable[..., Any]:
     def checked(path: str, arg_overrides: dict[str, Any] | None = None, **passed_on: Any) -> Any:
         state = load(path, arg_overrides, **passed_on)
         forget_user_code(state, arg_overrides or {})
-        refuse_lost_systems(path, state.get("cfg"))
+        check_systems_present(path, state.get("cfg"))
         return state
 
     return explain_load_errors(checked)
@@ -169,7 +169,7 @@ def named_code(cfg: Any, option: str, from_checkpoint: bool) -> str | None:
     return getattr(cfg, option, None) if in_safe_loading() or not from_checkpoint else None
 
 
-def refuse_lost_systems(path: str, cfg: Any) -> None:
+def check_systems_present(path: str, cfg: Any) -> None:
     """Raise DataError, with the system's name, where the options of a checkpoint need a deleted one."""
     for part in ("task", "model"):
         if reason := lost(name := name_of(cfg, part)):

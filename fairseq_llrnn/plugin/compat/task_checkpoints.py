@@ -43,7 +43,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import remove_leftovers, whole_binary
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explained_misfit
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
-from fairseq_llrnn.plugin.compat.dictionaries import refuse_other_words
+from fairseq_llrnn.plugin.compat.dictionaries import check_dictionary_words
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.compat.resuming import forget_progress, note_progress, take_up_progress
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced, safe_loading
@@ -259,7 +259,7 @@ def _load_models_and_task(
                 if read is not None and task is None:
                     _find_what_moved(path, read, arg_overrides or {})
                 elif read is not None:
-                    refuse_other_words(path, read, task)
+                    check_dictionary_words(path, read, task)
                 with nullcontext() if read is None else no_larger_than(read["model"]):
                     one, cfg, task = load([filename], arg_overrides, task, strict, suffix, 1, read)
                 models += one

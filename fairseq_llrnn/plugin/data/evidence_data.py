@@ -78,7 +78,7 @@ def warn_of_lost_evidence(
         rows = [plain(sources[i].numpy()) for i in range(first, min(first + AT_ONCE, len(sources)))]
         tokens = np.concatenate(rows)
         unknown += int((tokens == unk).sum())
-        offering = np.concatenate([[0], table.some(tokens).cumsum()])
+        offering = np.concatenate([[0], table.offers_at(tokens).cumsum()])
         many = np.diff(offering[np.cumsum([0, *map(len, rows)])])  # words that offer something, of each sentence
         for i in np.flatnonzero(many * widest > table.max_slots).tolist():
             left_out = max(0, table.strings(rows[i]) - table.max_slots)
@@ -215,5 +215,5 @@ class RareWordAliases(ChangedPairs):
         """The target words that a source (L,) offers as evidence: these are to be copied."""
         assert self.evidence is not None
         source = plain(source)
-        some = source[self.evidence.some(source)].tolist()
+        some = source[self.evidence.offers_at(source)].tolist()
         return [offer.word for token in some for offer in self.evidence.offers(token)]

@@ -155,7 +155,7 @@ class InventedEvidence(ChangedPairs):
             pieces = self._in_pieces(word)
             if pieces is not None:
                 self.sources.append(pieces)
-                self.targets.append(table.target.open(table.written(word)))
+                self.targets.append(table.target.open(table.token_string(word)))
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]
@@ -248,7 +248,7 @@ class OfferedStrings:
         leaves_out = self.prior.translations is not None or any(part.folds for part in self.prior.parts)
         return TextBeside(pairs, text, self.dictionary) if leaves_out else pairs
 
-    def as_written(self, source: Tensor, target: Tensor) -> Tensor:
+    def retokenize(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
         return merged_target(self.table, source, target) if self.are_long else target
 

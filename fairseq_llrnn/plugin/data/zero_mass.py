@@ -24,7 +24,7 @@ from fairseq_llrnn.prior.prior import Prior
 logger = logging.getLogger(__name__)
 
 
-def refuse_cut_sentences(prior: Prior, break_mode: str | None, shorten: str = "none") -> None:
+def check_whole_sentences(prior: Prior, break_mode: str | None, shorten: str = "none") -> None:
     """Raise OptionError where a language model's training text has parts of sentences, and that matters.
 
     Args:
@@ -101,7 +101,7 @@ def how_to_fix(prior: Prior, fix_grammar: str = FIX_GRAMMAR) -> str:
     return fix
 
 
-def refuse_beginning(
+def check_prefix(
     log_share: Tensor, beginning: Tensor, ids: Tensor | None, dictionary: Dictionary, prior: Prior
 ) -> None:
     """Raise DataError for the first word, (B, t), that a search must begin with and that has log_share (B, t) −inf.

@@ -69,8 +69,8 @@ class Extension:
     recorded: ClassVar[Mapping[str, Sequence[str]]] = {}
     modules: ClassVar[Mapping[str, str]] = {}
 
-    def of_head(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
-        """Arguments of LogLinearHead beside those that the model gives: `normaliser`, `classes`, `masses`, …
+    def head_arguments(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
+        """Arguments of LogLinearHead beside those that the model gives: `normaliser`, `classes`, `class_weights`, …
 
         Args:
             task: with its `prior`. beside: the width of the context and state that the model can hand over beside the
@@ -88,7 +88,7 @@ class Extension:
             features: None: a table with a row per word, beside the head. size: the width that it must have; None: any.
 
         Raises:
-            OptionError: as `of_head`.
+            OptionError: as `head_arguments`.
         """
         return None
 
@@ -99,7 +99,7 @@ class Extension:
             task: with its dictionaries, and `source_words`. size: the width of the vectors.
 
         Raises:
-            OptionError: as `of_head`.
+            OptionError: as `head_arguments`.
         """
         return None
 
@@ -110,7 +110,7 @@ class Extension:
             dictionary: of the words that it reads.
 
         Raises:
-            OptionError: as `of_head`.
+            OptionError: as `head_arguments`.
         """
 
     def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any) -> None:
@@ -123,7 +123,7 @@ class Extension:
             OptionError: training cannot go on with this optimiser.
         """
 
-    def of_task(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
+    def task_extension(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
         """What it does in a task for which it has options; None: nothing.
 
         Args:
@@ -184,18 +184,18 @@ def check_dropouts(args: Args, *names: str) -> None:
             raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
 
 
-def of_heads(args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
-    """Arguments of a LogLinearHead, of all extensions; beside: as of `Extension.of_head`."""
+def all_head_arguments(args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
+    """Arguments of a LogLinearHead, of all extensions; beside: as of `Extension.head_arguments`."""
     arguments: dict[str, Any] = {}
     for extension in EXTENSIONS:
-        more = extension.of_head(args, task, beside)
+        more = extension.head_arguments(args, task, beside)
         classes = [*arguments.pop("classes", ()), *more.pop("classes", ())]
-        refuse_two(arguments, more)
+        check_single_maker(arguments, more)
         arguments |= {**more, "classes": classes} if classes else more
     return arguments
 
 
-def refuse_two(arguments: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+def check_single_maker(arguments: Mapping[str, Any], more: Mapping[str, Any]) -> None:
     """Raise OptionError where two options make the same part of a head."""
     if clash := sorted(arguments.keys() & more.keys()):
         raise OptionError(

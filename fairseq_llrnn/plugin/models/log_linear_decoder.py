@@ -25,7 +25,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import ID_MASK
-from fairseq_llrnn.head.checks import refuse_forbidden
+from fairseq_llrnn.head.checks import check_allowed
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.output.records import Batch, State
@@ -165,7 +165,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         source = None if encoder_out is None else encoder_out["src_tokens"][0]
         condition = self.head.bind(prev_output_tokens, source, text)
         with short_products(self, prev_output_tokens) as short:
-            states = self.hidden(condition.readable, encoder_out, None)
+            states = self.hidden(condition.input_ids, encoder_out, None)
         hidden = states.hidden.to(torch.bfloat16) if short else states.hidden
         source_states = None  # after the network: gradients are summed in this order
         if encoder_out is not None and self.head.sources:
@@ -192,9 +192,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             unread = tokens[:, 1:]
         state = search.state = self.head.advance(state, unread)
         if search.read is None:
-            search.read = self.head.readable(tokens, state)
+            search.read = self.head.to_input_ids(tokens, state)
         else:
-            search.read = torch.cat([search.read, self.head.readable(unread, state)], dim=1)
+            search.read = torch.cat([search.read, self.head.to_input_ids(unread, state)], dim=1)
         states = self.hidden(search.read, encoder_out, incremental_state)
         step = self.head.step(states.hidden[:, -1], state)
         attention = None if states.attention is None else [states.attention]
@@ -255,7 +255,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             return result if log_probs else result.exp()
         targets = sample.get("strings", sample["target"])
         of_targets = self.head.target_log_probs(batch, targets)
-        refuse_forbidden(self.head, of_targets, targets, sample["id"], self.fix_zero_mass)
+        check_allowed(self.head, of_targets, targets, sample["id"], self.fix_zero_mass)
         # of several models the scorer takes the mean of probabilities, and leaves out of a perplexity what is 0 then
         return TargetProbs(of_targets if log_probs else of_targets.double().exp(), sample["target"])
 

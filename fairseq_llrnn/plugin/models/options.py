@@ -23,11 +23,11 @@ from fairseq_llrnn.plugin.models.extensions import (
     INPUT,
     RECURRENT,
     SOURCE,
+    all_head_arguments,
     check_dropouts,
+    check_single_maker,
     check_sizes,
     input_of,
-    of_heads,
-    refuse_two,
     takes,
 )
 from fairseq_llrnn.plugin.names import find_task, name_of_task
@@ -186,12 +186,12 @@ def parts_of_head(args: Namespace | FairseqDataclass, task: Any, beside: int | N
     Args:
         task, beside: as of `build_head`.
     """
-    arguments = of_heads(args, task, beside)
+    arguments = all_head_arguments(args, task, beside)
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 
-        refuse_two(arguments, {"masses": learned_temperature})
-        arguments["masses"] = learned_temperature
+        check_single_maker(arguments, {"class_weights": learned_temperature})
+        arguments["class_weights"] = learned_temperature
     return arguments
 
 

@@ -47,7 +47,7 @@ class RecurrentDecoder(LogLinearDecoder):
     """Words by their features or characters -> recurrent network -> log-linear output over signatures.
 
     It may start from a source, read of it beside every word, and look at it afterwards: a subclass says what of these
-    three it does, by `start`, `beside` and `read_out`.
+    three it does, by `start`, `beside` and `output_states`.
 
     Args:
         head: with embeddings.
@@ -76,7 +76,7 @@ class RecurrentDecoder(LogLinearDecoder):
         """What is read beside the words before these positions of the target: (B, positions, X); None: nothing."""
         return None
 
-    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
+    def output_states(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
         """What the head sees, without terms: from the network's states (B, T, H) and what it read (B, T, D + X)."""
         return HiddenStates(hidden)
 
@@ -99,9 +99,9 @@ class RecurrentDecoder(LogLinearDecoder):
         run = self.network.run(read, state)
         if search is None:
             of_network = [term for terms in self.network.terms for term in terms(run, unread)]
-            return replace(self.read_out(run.hidden, read, source), terms=of_network)
+            return replace(self.output_states(run.hidden, read, source), terms=of_network)
         search.network = run.state
-        return self.read_out(run.hidden[:, -1:], read[:, -1:], source)
+        return self.output_states(run.hidden[:, -1:], read[:, -1:], source)
 
     def max_positions(self) -> int:
         return super().max_positions() if self.longest is None else self.longest
@@ -169,7 +169,7 @@ class AttentionDecoder(RecurrentDecoder):
         self.spell_from_context = spell_from_context
         states = network.num_states
         self.state_shape = (states, len(network.layers), head.hidden_size)  # (G, R, H)
-        if head.brings_strings:
+        if head.has_source_strings:
             nn.Linear(encoder_size, head.hidden_size, bias=False)  # only draws: a seed means the same model as before
         self.bridge = nn.Linear(encoder_size, states * len(network.layers) * head.hidden_size)
         for parameter in self.bridge.parameters():
@@ -184,7 +184,7 @@ class AttentionDecoder(RecurrentDecoder):
             return None
         return encoder_out["summary"][0].unsqueeze(1).expand(-1, len(positions), -1)
 
-    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
+    def output_states(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
         if self.attention is None:
             return HiddenStates(hidden)
         source, padding = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]

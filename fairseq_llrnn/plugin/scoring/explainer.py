@@ -48,7 +48,7 @@ class Explainer:
         """
         raise NotImplementedError
 
-    def as_written(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
+    def retokenize(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
         """The words as the model writes them, whose explanations `explain` gives."""
         return list(words)
 
@@ -85,7 +85,7 @@ class TranslationExplainer(Explainer):
             )
         self.cells = cells
 
-    def read_as(self, source: Sequence[str]) -> list[str]:
+    def input_words(self, source: Sequence[str]) -> list[str]:
         """What the network reads for each source word: itself, or <unk>."""
         dictionary = self.task.source_dictionary
         if reads_strings(self.model.encoder):
@@ -102,13 +102,13 @@ class TranslationExplainer(Explainer):
                     strings[word] = name
         return strings
 
-    def as_written(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
+    def retokenize(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
         """As above; those that spell a slot over pieces, or a term of several words, are one token."""
         dictionary = self.task.target_dictionary
         tokens = encode(dictionary, words)
         if source is None:
             return list(words)
-        written = self.task.as_written(self._read(source), tokens)
+        written = self.task.retokenize(self._read(source), tokens)
         if len(written) == len(tokens):
             return list(words)
         return [dictionary[token] for token in written.tolist()[:-1]]
@@ -137,9 +137,9 @@ class TranslationExplainer(Explainer):
         read = self._read(source)
         _check_length("translation", words, self._longest(1))
         dictionary = self.task.target_dictionary
-        tokens = self.task.as_written(read, encode(dictionary, words))
+        tokens = self.task.retokenize(read, encode(dictionary, words))
         decoder, prior = self.model.decoder, self.task.prior
-        if not prior.brings_strings:
+        if not prior.has_source_strings:
             tokens = with_unk(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
         with counted_in_search(self.task.cfg, prior):  # as the search that found it

@@ -119,7 +119,7 @@ class Scorer:
                 raise ValueError("a translation model needs sources")
             read = [self._encode(self.task.source_dictionary, *text.split("\t")) for text in sources]
             if isinstance(self.task, LLRNNTranslationTask):
-                targets = [self.task.as_written(*pair) for pair in zip(read, targets, strict=True)]
+                targets = [self.task.retokenize(*pair) for pair in zip(read, targets, strict=True)]
         for numbers, encoded in self._groups(self._fitting(targets, read), read):
             least = 0 if encoded is None else encoded.length
             widths = {i: max(least, len(targets[i])) for i in sorted(numbers, key=lambda i: len(targets[i]))}

@@ -77,7 +77,7 @@ class SearchSession:
         self.longest, self.columns, self.finalized = longest, None, [[] for _ in range(sentences)]
 
     @property
-    def under_way(self) -> StepColumns:
+    def current(self) -> StepColumns:
         """The columns of the step under way."""
         assert self.columns is not None
         return self.columns
@@ -110,7 +110,7 @@ def is_ours(model: BaseFairseqModel) -> bool:
 
 def has_slots(model: BaseFairseqModel) -> bool:
     """Whether a model offers slots."""
-    return is_ours(model) and model.decoder.head.brings_strings
+    return is_ours(model) and model.decoder.head.has_source_strings
 
 
 def may_not_end(model: BaseFairseqModel) -> bool:
@@ -126,7 +126,7 @@ def with_unknown_slots(answer: Tensor, background: BoundBackground, states: Tens
     vocabulary, masks = answer.size(1), []
     for layer, each in layers_of(background, states, states.shape[:1]):
         if layer.source.unk is not None:
-            here = layer.at(each)  # a word that moved has a column below
+            here = layer.context_rows(each)  # a word that moved has a column below
             own = (here.table.words >= vocabulary) & ~here.table.moved
             masks.append(layer.source.unreadable(layer.contexts_of(each)) & here.pick(own))
     outside = torch.cat(masks, dim=1)  # shape: (N, J)

@@ -36,7 +36,7 @@ from fairseq_llrnn.plugin.search.columns import (
     is_ours,
     may_not_end,
 )
-from fairseq_llrnn.plugin.search.length import refuse_no_hypothesis, refuse_unreachable, search_by_length
+from fairseq_llrnn.plugin.search.length import check_hypotheses, check_reachable, search_by_length
 
 # Options under which fairseq looks at every word of the vocabulary, or at other symbols than the special ones.
 WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()
@@ -116,7 +116,7 @@ class ColumnSearch:
         Raises:
             Exhausted: where there is a limit, and all hypotheses are dead.
         """
-        columns, limited = self.session.under_way, self.session.longest is not None
+        columns, limited = self.session.current, self.session.longest is not None
         if columns.only_end is not None:
             self._let_end(lprobs, columns.only_end, prev_output_tokens)
         if limited and scores is not None and isinstance(self.search, LengthConstrainedBeamSearch):  # dead ones end
@@ -148,7 +148,7 @@ class RepeatBlocker(NGramRepeatBlock):
         self.session = session
 
     def forward(self, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int) -> Tensor:
-        columns = self.session.under_way.column_of(tokens[:, : step + 1])  # without padding, which is no n-gram
+        columns = self.session.current.column_of(tokens[:, : step + 1])  # without padding, which is no n-gram
         return super().forward(columns, lprobs, bsz, beam_size, step)
 
 
@@ -209,14 +209,14 @@ class ColumnGenerator(SequenceGenerator):
             constraints = self._background(net_input).column_of(constraints)
         if self.limited:
             longest = self._longest(net_input)
-            refuse_unreachable(self._background(net_input), sample, prefix_tokens, longest, self.pad, self.eos)
+            check_reachable(self._background(net_input), sample, prefix_tokens, longest, self.pad, self.eos)
         self.session.begin(len(net_input["src_tokens"]), longest)
         try:
             hypotheses: Hypotheses = super()._generate(sample, prefix_tokens, constraints, bos_token)
         except Exhausted:
             hypotheses = [sorted(each, key=lambda h: -h["score"].item()) for each in self.session.finalized]
         if longest is not None:
-            refuse_no_hypothesis(hypotheses, sample, longest)
+            check_hypotheses(hypotheses, sample, longest)
         return hypotheses
 
     def _background(self, net_input: dict[str, Tensor]) -> BoundBackground:
@@ -236,7 +236,7 @@ class ColumnGenerator(SequenceGenerator):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """As fairseq's, which looks for the words of a forced beginning among the columns."""
         words = prefix_tokens[:, step].repeat_interleave(beam_size)
-        self.session.columns, columns = self.session.under_way.forced(words, lprobs)
+        self.session.columns, columns = self.session.current.forced(words, lprobs)
         in_columns = prefix_tokens.clone()  # what came before is compared with the words written
         in_columns[:, step] = columns[::beam_size]
         return super()._prefix_tokens(step, lprobs, scores, tokens, in_columns, beam_size)

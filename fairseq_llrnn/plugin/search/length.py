@@ -100,7 +100,7 @@ def _row(tensor: Tensor | None, rows: Tensor) -> Tensor | None:
 NO_LENGTH = 1 << 30  # more than any limit of length
 
 
-def refuse_unreachable(
+def check_reachable(
     background: BoundBackground, sample: dict[str, Any], prefix: Tensor | None, longest: int, pad: int, eos: int
 ) -> None:
     """Raise DataError unless an end is in reach of every sentence, after what it is forced to begin with.
@@ -141,7 +141,7 @@ def _of_terms(background: BoundBackground, state: Tensor, row: int) -> str:
     return f" ({required:,} of them forms of its terms)" if required else ""
 
 
-def refuse_no_hypothesis(results: Hypotheses, sample: dict[str, Any], longest: int) -> None:
+def check_hypotheses(results: Hypotheses, sample: dict[str, Any], longest: int) -> None:
     """Raise DataError for a sentence without hypotheses, where an end was in reach; longest: as above."""
     for row, hypotheses in enumerate(results):
         if not hypotheses:

@@ -22,17 +22,17 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.head.checks import refuse_forbidden
+from fairseq_llrnn.head.checks import check_allowed
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
-from fairseq_llrnn.plugin.compat.interactive_lines import survive_bad_lines, whole_lines_of_data
+from fairseq_llrnn.plugin.compat.interactive_lines import continue_after_input_error, whole_lines_of_data
 from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.moved_folders import data_folder
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading, plain_options
 from fairseq_llrnn.plugin.criterion import LogLinearCriterion
 from fairseq_llrnn.plugin.data.unknown_words import WRITTEN, check_words, counted_unknown, report
-from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, refuse_beginning
+from fairseq_llrnn.plugin.data.zero_mass import check_prefix, check_training_sentences
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
@@ -144,7 +144,7 @@ class PriorTask(PluginTask):
             yield
         for share in shares:
             is_target = share.dictionary is self.target_dictionary
-            if share.path in self.reported or (is_target and self.prior.of_labels):
+            if share.path in self.reported or (is_target and self.prior.has_labels):
                 continue
             if id(share.dictionary) not in self.reported:
                 check_words(share.dictionary, share.path)
@@ -190,7 +190,7 @@ class PriorTask(PluginTask):
                 "cross_entropy"
             )
         opened = "" if self.prior.open_words is None else "an open vocabulary"
-        strings = "strings of the source (as evidence is)" if self.prior.brings_strings else opened
+        strings = "strings of the source (as evidence is)" if self.prior.has_source_strings else opened
         if strings and is_fairseqs:
             raise OptionError(
                 f"--criterion {name}: expected log_linear, since the prior has {strings}, of which no other knows; use "
@@ -216,7 +216,7 @@ class PriorTask(PluginTask):
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
     ) -> SequenceGenerator:
         """As fairseq's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
-        survive_bad_lines()
+        continue_after_input_error()
         beam, words = getattr(args, "beam", 1), len(self.target_dictionary)
         if beam > words:
             raise OptionError(f"--beam {beam}: expected at most the {words:,} words of the dictionary; 5 is usual")
@@ -253,7 +253,7 @@ class PriorTask(PluginTask):
                 criterion.set_normaliser(head)
             # where batches run out in one of several processes, it gets one of another again, whose gradient is 0
             head.normaliser.counting = not ignore_grad
-            moved = head.normaliser.after(update_num, per_epoch) if head.normaliser.counts else None
+            moved = head.normaliser.update_if_due(update_num, per_epoch) if head.normaliser.counts else None
             if moved is not None:
                 metrics.log_scalar(f"{head.normaliser.name}_moved", moved / head.prior.output.num_classes, 1, round=4)
             for extension in EXTENSIONS:
@@ -315,9 +315,9 @@ class PriorTask(PluginTask):
                 background = decoder.head.background.bind(source)
                 share = background.log_share(background.flat_states(previous), prefix.flatten()).view_as(prefix)
                 if isinstance(generator, SequenceScorer):  # a language model's text: nothing is begun
-                    refuse_forbidden(decoder.head, share, prefix, ids, decoder.fix_zero_mass)
+                    check_allowed(decoder.head, share, prefix, ids, decoder.fix_zero_mass)
                 else:
-                    refuse_beginning(share, prefix, ids, self.target_dictionary, self.prior)
+                    check_prefix(share, prefix, ids, self.target_dictionary, self.prior)
         try:
             hypotheses: list[list[dict[str, Tensor]]] = super().inference_step(
                 generator, models, sample, prefix_tokens, constraints

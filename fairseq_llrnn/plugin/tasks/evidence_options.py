@@ -10,7 +10,7 @@ from typing import Any
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_llrnn.defaults import MAX_SLOTS
-from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_least, check_unused_options
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.models.extensions import non_default_options
 from fairseq_llrnn.prior.prior import Prior
@@ -61,14 +61,14 @@ def check_evidence_options(cfg: Any) -> None:
             )
 
 
-def refuse_idle_evidence(cfg: Any, prior: Prior) -> None:
+def check_evidence_is_used(cfg: Any, prior: Prior) -> None:
     """Raise OptionError for an option with which a training says something of evidence that its prior does not have.
 
     Not for a share of 0, which is what happens.
     """
     if prior.offered_kinds:
         return
-    refuse_idle(
+    check_unused_options(
         {name: value for name, value in non_default_options(cfg, EvidenceConfig).items() if value != 0},
         "expected a prior with evidence (`llrnn prior --evidence`), found one without; leave it out, or build another",
     )

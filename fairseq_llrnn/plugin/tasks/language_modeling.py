@@ -15,10 +15,10 @@ from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageMode
 from omegaconf import II
 from torch import Tensor
 
-from fairseq_llrnn.errors import refuse_idle
+from fairseq_llrnn.errors import check_unused_options
 from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
-from fairseq_llrnn.plugin.data.zero_mass import refuse_cut_sentences
+from fairseq_llrnn.plugin.data.zero_mass import check_whole_sentences
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
 
@@ -44,7 +44,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
     @classmethod
     def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
         """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate."""
-        _refuse_unsupported(args)
+        _check_unsupported(args)
         check_first_folder(args.data, ["dict.txt"])
         task: LLRNNLanguageModelingTask = super().setup_task(args)
         check_folders(args.data, ["dict.txt"])
@@ -66,7 +66,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         if training:
             shortened = self.args.shorten_data_split_list.split(",")
             shorten = self.args.shorten_method if shortened == [""] or split in shortened else "none"
-            refuse_cut_sentences(self.prior, self.args.sample_break_mode, shorten)
+            check_whole_sentences(self.prior, self.args.sample_break_mode, shorten)
         read = super().load_dataset
         with self.reading(split):
             read(split, epoch, combine, **kwargs)
@@ -128,8 +128,8 @@ UNSUPPORTED = {
 }
 
 
-def _refuse_unsupported(args: Namespace) -> None:
+def _check_unsupported(args: Namespace) -> None:
     for name, reason in UNSUPPORTED.items():
         value = getattr(args, name, None)
         if value not in (None, False, -1):
-            refuse_idle({name: value}, f"not supported by {NAME} ({reason}); leave it out")
+            check_unused_options({name: value}, f"not supported by {NAME} ({reason}); leave it out")

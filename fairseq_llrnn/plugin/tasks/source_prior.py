@@ -47,13 +47,13 @@ class SourceSide(TwoDictionaries):
 
         Where the prior brings strings of the source, they do, as far as it numbers them.
         """
-        if not self.prior.brings_strings:
+        if not self.prior.has_source_strings:
             self.src_dict = OpenDictionary(self.source_dictionary, self.source_words)
 
     @cached_property
     def source_words(self) -> OpenWords:
         """The source's words and, where its dictionary is an open one, the strings that it lacks, as met so far."""
-        if self.prior.brings_strings:
+        if self.prior.has_source_strings:
             return self.prior.session.source  # which of them have an id, the prior says
         return OpenWords(self.source_dictionary.symbols)
 

@@ -13,7 +13,7 @@ from fairseq.data import FairseqDataset
 from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.plugin.compat.counted_gpus import refuse_separate_processes
+from fairseq_llrnn.plugin.compat.counted_gpus import check_single_process
 from fairseq_llrnn.plugin.compat.option_checks import check_when_parsed
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, TaskExtension
@@ -47,7 +47,7 @@ class PluginTask(FairseqTask):
 
     def extend(self, name: str, from_checkpoint: bool) -> None:
         """Open what extensions do in the task of that name."""
-        opened = (one.of_task(self, from_checkpoint) for one in EXTENSIONS if name in one.options)
+        opened = (one.task_extension(self, from_checkpoint) for one in EXTENSIONS if name in one.options)
         self.extensions = tuple(one for one in opened if one is not None)
 
     def extended(
@@ -144,7 +144,7 @@ class PluginTask(FairseqTask):
             if self.training_split is None:  # of several folders, every epoch loads one
                 self.unchanged = self.datasets.get(split)
             self.training_split = split
-            refuse_separate_processes()
+            check_single_process()
         return training
 
     def get_batch_iterator(self, *args: Any, **options: Any) -> Any:  # the signature belongs to fairseq

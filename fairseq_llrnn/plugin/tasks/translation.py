@@ -26,9 +26,9 @@ from fairseq_llrnn.plugin.search.length import search_where_there_are_words
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, dictionary_advice, load_task_prior
 from fairseq_llrnn.plugin.tasks.evidence_options import (
     EvidenceConfig,
+    check_evidence_is_used,
     check_evidence_options,
     counted_in_search,
-    refuse_idle_evidence,
 )
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.source_embedding import SourceEmbedding
@@ -97,7 +97,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             from fairseq_llrnn.plugin.data.invented_evidence import OfferedStrings
 
             task.offered = OfferedStrings(task)
-        if task.prior.brings_strings:
+        if task.prior.has_source_strings:
             session = task.prior.session
             task.src_dict = OpenDictionary(task.source_dictionary, session.source, task.prior.source_index)
             task.tgt_dict = OpenDictionary(task.target_dictionary, session.target)  # what is a class, the source says
@@ -120,7 +120,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             read(split, epoch, combine, **kwargs)
         pairs = self.datasets[split]
         if training:
-            refuse_idle_evidence(self.cfg, self.prior)
+            check_evidence_is_used(self.cfg, self.prior)
             self.check_training_data(split)
         self._warn(split, epoch, training)
         data, opened = pairs, self.prior.open_words
@@ -136,9 +136,9 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
             data = self.offered.with_text(data, pairs) if training else data
         self.datasets[split] = data
 
-    def as_written(self, source: Tensor, target: Tensor) -> Tensor:
+    def retokenize(self, source: Tensor, target: Tensor) -> Tensor:
         """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
-        return target if self.offered is None else self.offered.as_written(source, target)
+        return target if self.offered is None else self.offered.retokenize(source, target)
 
     def _warn(self, split: str, epoch: int, training: bool) -> None:
         """Of what a user should know of the data, once of each part: of several, every epoch loads the next one."""
@@ -178,7 +178,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
 
     def build_generator(self, models: list[BaseFairseqModel], *arguments: Any, **named: Any) -> SequenceGenerator:
         """As every task's of ours; raises OptionError for models of which none knows the prior's strings."""
-        if self.prior.brings_strings and not any(map(has_slots, models)):
+        if self.prior.has_source_strings and not any(map(has_slots, models)):
             raise OptionError(
                 "--path: expected a model that was trained with the prior, found none that knows its strings of the "
                 "source (as evidence is); add one, or translate with --task translation"
@@ -196,7 +196,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         """As every task's of ours, but an empty source has an empty translation."""
         whole = super().inference_step
         ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
-        if not ours and not self.prior.brings_strings:
+        if not ours and not self.prior.has_source_strings:
             # a table with a row per word has none for strings outside the dictionary
             net_input = sample["net_input"]
             read = with_unk(net_input["src_tokens"], self.source_dictionary)

@@ -60,9 +60,9 @@ class EvidencePart(Part):
     source_vocabulary: frozenset[str] | None = None  # its words, where it is in pieces; else those of its dictionary
     target_words: Mapping[str, int] | None = None  # D and their counts, where strings are asked for over pieces
 
-    knows_source = brings_strings = True
+    needs_source = has_source_strings = True
     class_name = "slot_rows"
-    called = "evidence was"
+    subject = "evidence was"
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Words as UTF-8, one a line."""

@@ -28,12 +28,12 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.lexicon.casing import is_lower
-from fairseq_llrnn.lexicon.completion import TextWords
-from fairseq_llrnn.lexicon.gather import gather, places
 from fairseq_llrnn.lexicon.lemmas import Lemmas
+from fairseq_llrnn.lexicon.merge_sources import gather, places
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import READERS
 from fairseq_llrnn.lexicon.table import Table
+from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 from fairseq_llrnn.prior.background_terms import is_static, named_in
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
 from fairseq_llrnn.prior.expression_parser import parse
@@ -73,8 +73,8 @@ class LexicalPart(Part):
     source_lemmas: SourceLemmas | None = None  # what rare forms of the source fall back on
 
     is_base = True
-    knows_source = True
-    called = "lexical translations were"
+    needs_source = True
+    subject = "lexical translations were"
 
     def arrays(self) -> dict[str, np.ndarray]:
         arrays = dict(zip(TABLE, _arrays_of(self.table), strict=True))

@@ -69,8 +69,8 @@ class OpenVocabularyPart(Part):
     def class_source(self, head: Head) -> ClassSource:
         return open_words()(head)
 
-    def readable(self, signatures: Signatures) -> Signatures:
-        return self.vocabulary.readable(signatures)
+    def input_signatures(self, signatures: Signatures) -> Signatures:
+        return self.vocabulary.input_signatures(signatures)
 
     def lines(self, prior: PriorView) -> list[str]:
         return [f"classes {', '.join(self.vocabulary.names)}"]
@@ -144,7 +144,9 @@ def add_open_vocabulary(
     classes = open_classes(rare, rows, least_types)
     many = len(classes.names)
     tokens = np.array([counts[word] for word in rare]) * shares
-    masses = np.bincount(classes.class_of, weights=tokens, minlength=many) + 1.0 / many  # a class may have no word yet
+    class_weights = (
+        np.bincount(classes.class_of, weights=tokens, minlength=many) + 1.0 / many
+    )  # a class may have no word yet
     output = prior.output.features.with_names((NOT_TOP, *(f"{OPEN}:{name}" for name in classes.names)))
     features = _class_rows(rows, classes.class_of, classes.names, output)
     strings = StringDistributions(
@@ -159,7 +161,7 @@ def add_open_vocabulary(
     vocabulary = OpenVocabulary(
         classes.names,
         features,
-        np.log(masses / masses.sum()),
+        np.log(class_weights / class_weights.sum()),
         strings,
         strings.log_outside(list(index)),
         word_shares,

@@ -40,20 +40,20 @@ class CharacterWords(CharacterEmbedding):
         self._modules["network"] = self._modules.pop("network")  # the last, as optimizers of older checkpoints know it
 
     @property
-    def read_as(self) -> ReadAs | None:
+    def input_id_of(self) -> ReadAs | None:
         """What features know strings by."""
-        return None if self.features is None else self.features.read_as
+        return None if self.features is None else self.features.input_id_of
 
-    @read_as.setter
-    def read_as(self, read_as: ReadAs | None) -> None:
+    @input_id_of.setter
+    def input_id_of(self, input_id_of: ReadAs | None) -> None:
         if self.features is not None:
-            self.features.read_as = read_as
+            self.features.input_id_of = input_id_of
 
     def kept_rows(self) -> Tensor | None:
         """As of WordFeatures."""
         return None if self.features is None else self.features.kept_rows()
 
-    def readable(self, tokens: Tensor, read: Tensor) -> Tensor:
+    def to_input_ids(self, tokens: Tensor, read: Tensor) -> Tensor:
         """As of WordFeatures: strings as they are."""
         return torch.where(tokens >= self.num_words, tokens, read)
 
@@ -63,7 +63,7 @@ class CharacterWords(CharacterEmbedding):
         if self.features is None:
             return spelled
         words = tokens.masked_fill(tokens >= self.num_words, self.features.unk)
-        by_features: Tensor = self.features(self.features.readable(tokens, words), rows)
+        by_features: Tensor = self.features(self.features.to_input_ids(tokens, words), rows)
         return spelled + by_features
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:

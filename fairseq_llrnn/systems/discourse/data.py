@@ -43,7 +43,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords, load_dictionary
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
-from fairseq_llrnn.files.reading import refuse_special
+from fairseq_llrnn.files.reading import check_regular_file
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.systems.discourse import OBJECTIVES
 
@@ -187,7 +187,7 @@ class Split:
     def load(cls, path: Path, num_ids: int) -> Split:
         """num_ids: V + U. Raises DataError: no such file, damaged, or numbers that are out of range."""
         try:
-            refuse_special(path, may_be_pipe=False)
+            check_regular_file(path, may_be_pipe=False)
             arrays = read_arrays(path, map_file(path))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror or error}; {AGAIN}", path) from None
@@ -247,7 +247,7 @@ def read_description(folder: Path) -> dict[str, Any]:
     """discourse.json. Raises DataError: there is none, or it is not what this version writes."""
     path = folder / DESCRIPTION
     try:
-        refuse_special(path, may_be_pipe=False)
+        check_regular_file(path, may_be_pipe=False)
         description = json.loads(path.read_text(encoding="utf-8"))
         if tuple(description["relations"]) != RELATIONS or not isinstance(description["lower"], bool):
             raise ValueError

@@ -93,7 +93,7 @@ class ExpertFeatures(ClassSource):
     def rows_at(self, place: Place) -> RowPair:
         """[E, 0, v − everywhere] and the bias of each exception: (B, T, J, H') and (B, T, J)."""
         shape, numbers, contexts = place.states.shape[:2], place.contexts, self._contexts(place)
-        here = place.layer.at(place.states.flatten(0, 1))
+        here = place.layer.context_rows(place.states.flatten(0, 1))
         classes = here.pick(here.table.original).view(*shape, -1)  # shape: (B, T, J)
         rows, bias = place.rows.classes.composed  # type: ignore[attr-defined]
         static = len(rows)

@@ -80,7 +80,7 @@ def open_experts(experts: Sequence[Expert], prior: Prior, source_word_of: Callab
     """
     target, pad, eos = prior.session.target, prior.index(PAD), prior.index(EOS)
     many = prior.open_words is not None  # <unk> stands for many words
-    offers = prior.brings_strings and source_word_of is not None
+    offers = prior.has_source_strings and source_word_of is not None
 
     def token_of(word: str) -> int | None:
         if word == UNK and many:

@@ -35,7 +35,7 @@ from fairseq_llrnn.systems.markov_field.star import MEMORY, Exponentials
 ITERATIONS, TOLERANCE = 500, 1e-8
 
 
-def outlook(potentials: Potentials, marginals: Tensor, memory: int = MEMORY) -> Tensor:
+def future_potential(potentials: Potentials, marginals: Tensor, memory: int = MEMORY) -> Tensor:
     """ρ (R,), with the mean 0 under the marginals μ (R,) of a token; what is forbidden has none."""
     exponentials = Exponentials(potentials, 1.0, memory)
     edges = range(potentials.order)

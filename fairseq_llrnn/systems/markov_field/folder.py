@@ -25,7 +25,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.atomic_write import may_replace, recover, whole_folder, writing
-from fairseq_llrnn.files.reading import refuse_special
+from fairseq_llrnn.files.reading import check_regular_file
 
 FORMAT, VERSION = "fairseq_llrnn markov field", 1
 JSON_FILE, ARRAYS_FILE, TRAINING_FILE = "field.json", "arrays.npz", "training.npz"
@@ -105,7 +105,7 @@ def read_folder(folder: str, kind: str) -> SavedField:
     """
     path = Path(folder) / JSON_FILE
     try:
-        refuse_special(path, may_be_pipe=False)
+        check_regular_file(path, may_be_pipe=False)
         description = json.loads(path.read_text(encoding="utf-8"))
     except OSError:
         expected = f"expected a field (a folder with {JSON_FILE}), found none; make one with `llrnn mrf train`"
@@ -136,7 +136,7 @@ def read_training(folder: str) -> dict[str, Tensor] | None:
 def _arrays(folder: str, name: str, digest: object) -> dict[str, np.ndarray]:
     path = Path(folder) / name
     try:
-        refuse_special(path, may_be_pipe=False)
+        check_regular_file(path, may_be_pipe=False)
         raw = map_file(path)
         if digest is not None and hashlib.sha256(raw).hexdigest() != digest:
             raise ValueError("other bytes than were written")

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, LLRNNError
-from fairseq_llrnn.systems.markov_field.background import log_probs_left_to_right, outlook
+from fairseq_llrnn.systems.markov_field.background import future_potential, log_probs_left_to_right
 from fairseq_llrnn.systems.markov_field.objective import tighten
 from fairseq_llrnn.systems.markov_field.pseudo_likelihood import log_conditionals, windows
 
@@ -68,12 +68,12 @@ class MarkovField:
         if self.rho is not None:
             return self.rho
         marginals = Star(self.potentials, self.memory).solve(self.delta).nodes[0]
-        return outlook(self.potentials, marginals, self.memory)
+        return future_potential(self.potentials, marginals, self.memory)
 
     def tightened(self) -> MarkovField:
         """With the best δ, and the outlook that follows."""
         result = tighten(Star(self.potentials, self.memory), self.delta)
-        rho = outlook(self.potentials, result.beliefs.nodes[0], self.memory)
+        rho = future_potential(self.potentials, result.beliefs.nodes[0], self.memory)
         return MarkovField(self.words, self.form, self.parameters, result.delta, self.settings, rho, self.memory)
 
     # ---- what it says of a text ---------------------------------------------------------------------------------

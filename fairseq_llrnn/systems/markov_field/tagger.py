@@ -82,11 +82,11 @@ class WordSignatures:
         ]
         signatures = group_equal_rows(FeatureTable.from_rows(kept))
         weights = np.array([ends, *(counts[word] for word in words[1:])], dtype=np.float64)
-        masses = np.bincount(signatures.class_of, weights=weights, minlength=signatures.num_classes)
+        class_weights = np.bincount(signatures.class_of, weights=weights, minlength=signatures.num_classes)
         signature_of = dict(zip(words, signatures.class_of.tolist(), strict=True))
         return cls(
             signatures.features.names, sparse(signatures.features), signature_of,
-            torch.from_numpy(np.log(masses / masses.sum())),
+            torch.from_numpy(np.log(class_weights / class_weights.sum())),
         )
 
 

@@ -103,10 +103,10 @@ def words_of_prior(prior: Prior, folder: str) -> tuple[FieldWords, Tensor, Tenso
         OptionError: </s> or <unk> has no weight.
     """
     classes, weights = prior.output.class_of, prior.log_weights
-    masses = np.full(prior.output.num_classes, -np.inf)
-    np.logaddexp.at(masses, classes, weights)
-    kept = np.flatnonzero(np.isfinite(masses))
-    place = np.full(len(masses), -1, dtype=np.int64)
+    class_weights = np.full(prior.output.num_classes, -np.inf)
+    np.logaddexp.at(class_weights, classes, weights)
+    kept = np.flatnonzero(np.isfinite(class_weights))
+    place = np.full(len(class_weights), -1, dtype=np.int64)
     place[kept] = np.arange(len(kept))
     row_of = np.where(np.isfinite(weights), place[classes], -1)
     symbols = prior.symbols
@@ -117,7 +117,7 @@ def words_of_prior(prior: Prior, folder: str) -> tuple[FieldWords, Tensor, Tenso
                 "--background for it"
             )
     with np.errstate(invalid="ignore"):
-        shares = np.where(row_of >= 0, weights - masses[classes], 0.0)
+        shares = np.where(row_of >= 0, weights - class_weights[classes], 0.0)
     table = prior.output.features.select(kept)
     rows = np.repeat(np.arange(len(kept)), np.diff(table.offsets))
     places = torch.from_numpy(np.stack([rows, table.indices]))
@@ -125,4 +125,4 @@ def words_of_prior(prior: Prior, folder: str) -> tuple[FieldWords, Tensor, Tenso
         places, torch.from_numpy(table.values.astype(np.float64)), (len(kept), table.num_features), is_coalesced=True,
         check_invariants=False,
     )  # fmt: skip
-    return FieldWords(symbols, row_of, shares), torch.from_numpy(masses[kept]), features
+    return FieldWords(symbols, row_of, shares), torch.from_numpy(class_weights[kept]), features

@@ -104,10 +104,15 @@ def check_room(leaves: int, arity: int, depth: int | None) -> None:
         )
 
 
-def check_masses(masses: np.ndarray) -> None:
+def check_masses(class_weights: np.ndarray) -> None:
     """Raise ValueError unless they are one mass, finite and not negative, for each of at least one leaf, (S,)."""
-    if masses.ndim != 1 or len(masses) < 1 or not np.isfinite(masses).all() or (masses < 0).any():
-        raise ValueError(f"masses: expected a row of finite numbers from 0 on, found {masses.shape}, or others")
+    if (
+        class_weights.ndim != 1
+        or len(class_weights) < 1
+        or not np.isfinite(class_weights).all()
+        or (class_weights < 0).any()
+    ):
+        raise ValueError(f"masses: expected a row of finite numbers from 0 on, found {class_weights.shape}, or others")
 
 
 def cut_evenly(order: np.ndarray, arity: int) -> Tree:
@@ -128,7 +133,7 @@ def cut_evenly(order: np.ndarray, arity: int) -> Tree:
     num_nodes = 1
     while len(numbers):
         is_last = sizes <= arity
-        _hang(leaf_parent, order, numbers[is_last], begins[is_last], sizes[is_last])
+        attach_children(leaf_parent, order, numbers[is_last], begins[is_last], sizes[is_last])
         numbers, begins, sizes = numbers[~is_last], begins[~is_last], sizes[~is_last]
         slots = np.arange(arity)
         parts = sizes[:, None] // arity + (slots < sizes[:, None] % arity)  # (nodes, M)
@@ -143,13 +148,15 @@ def cut_evenly(order: np.ndarray, arity: int) -> Tree:
     return Tree.from_parents(np.concatenate([*parents, leaf_parent]), len(order))
 
 
-def _hang(leaf_parent: np.ndarray, order: np.ndarray, nodes: np.ndarray, begins: np.ndarray, sizes: np.ndarray) -> None:
+def attach_children(
+    leaf_parent: np.ndarray, order: np.ndarray, nodes: np.ndarray, begins: np.ndarray, sizes: np.ndarray
+) -> None:
     """All classes of these nodes become their children."""
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     leaf_parent[order[np.repeat(begins, sizes) + offsets]] = np.repeat(nodes, sizes)
 
 
-def cluster_tree(masses: np.ndarray, number: int | None = None) -> Tree:
+def cluster_tree(class_weights: np.ndarray, number: int | None = None) -> Tree:
     """Two levels: a cluster of classes of similar mass, the heaviest ones first, then a class of it.
 
     Sources: Jernite 2018, §2.3, eq. 2.6; Goodman 2001, *Classes for fast maximum entropy training*. Clusters of equal
@@ -164,20 +171,20 @@ def cluster_tree(masses: np.ndarray, number: int | None = None) -> Tree:
     Raises:
         OptionError: fewer than 1 cluster or more than S.
     """
-    check_masses(masses)
-    size = len(masses)
+    check_masses(class_weights)
+    size = len(class_weights)
     number = math.isqrt(size - 1) + 1 if number is None else number
     if not 1 <= number <= size:
         raise OptionError(f"number of clusters: expected 1 to {size:,}, one per class, found {number:,}; give another")
     cluster = np.empty(size, dtype=np.int64)
-    cluster[np.argsort(-masses, kind="stable")] = np.arange(size) * number // size
+    cluster[np.argsort(-class_weights, kind="stable")] = np.arange(size) * number // size
     return Tree.from_parents(np.concatenate([[NONE], np.zeros(number, dtype=np.int64), 1 + cluster]), size)
 
 
 LEAST_SHARE = 1e-12  # of all mass; lighter leaves, and those of no mass, weigh as much, so that they are not too deep
 
 
-def huffman_tree(masses: np.ndarray, arity: int) -> Tree:
+def huffman_tree(class_weights: np.ndarray, arity: int) -> Tree:
     """The tree with the least mean depth for these masses, (S,).
 
     Source: Huffman 1952, *A method for the construction of minimum-redundancy codes*. The M lightest nodes become
@@ -189,10 +196,10 @@ def huffman_tree(masses: np.ndarray, arity: int) -> Tree:
         OptionError: an arity below 2.
     """
     check_arity(arity)
-    check_masses(masses)
-    size = len(masses)
-    total = masses.sum()
-    weights = np.maximum(masses / total, LEAST_SHARE) if total > 0 else np.ones(size)
+    check_masses(class_weights)
+    size = len(class_weights)
+    total = class_weights.sum()
+    weights = np.maximum(class_weights / total, LEAST_SHARE) if total > 0 else np.ones(size)
     order = np.argsort(weights, kind="stable")
     padding = -(size - 1) % (arity - 1)
     steps = max(1, (size + padding - 1) // (arity - 1))

@@ -74,7 +74,7 @@ class TreeLearner(nn.Module):
         self.follow(tree)
 
     @staticmethod
-    def start(masses: np.ndarray, arity: int, depth: int | None = None) -> Tree:
+    def start(class_weights: np.ndarray, arity: int, depth: int | None = None) -> Tree:
         """The first tree: classes of similar mass are near each other, or, without a depth, Huffman's.
 
         One in random order is much worse, even after it has learned.
@@ -86,9 +86,9 @@ class TreeLearner(nn.Module):
             OptionError: an arity below 2, a depth without room.
         """
         if depth is None:
-            return huffman_tree(masses, arity)
-        check_masses(masses)
-        return complete_tree(np.argsort(-masses, kind="stable"), arity, depth)
+            return huffman_tree(class_weights, arity)
+        check_masses(class_weights)
+        return complete_tree(np.argsort(-class_weights, kind="stable"), arity, depth)
 
     def follow(self, tree: Tree) -> None:
         """Take another tree, such as a checkpoint's, and forget what was observed.

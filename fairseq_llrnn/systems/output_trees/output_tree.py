@@ -24,8 +24,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
-from fairseq_llrnn.output.class_source import Head, refuse_beside
+from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
+from fairseq_llrnn.output.class_source import Head, check_row_sources
 from fairseq_llrnn.systems.output_trees import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED, REASSIGN
 from fairseq_llrnn.systems.output_trees.builders import (
     check_arity,
@@ -70,7 +70,7 @@ class TreeOptions:
             raise OptionError(f"--output-tree {self.kind}: expected one of {', '.join(KINDS)}, or a file with a tree")
         for name, users in USERS.items():
             if self.kind not in users:
-                refuse_idle(
+                check_unused_options(
                     {f"tree_{name}": getattr(self, name)},
                     f"expected --output-tree {' or '.join(users)}, found {self.kind}; leave one of them out",
                 )
@@ -78,19 +78,19 @@ class TreeOptions:
         if self.reassign_epochs is not None and not self.reassign_epochs >= 0:
             raise OptionError(f"--tree-reassign-epochs {self.reassign_epochs}: expected a number of at least 0")
 
-    def build(self, masses: np.ndarray) -> Tree:
+    def build(self, class_weights: np.ndarray) -> Tree:
         """The tree for leaves of these masses, (S,).
 
         Raises:
             OptionError: sizes in which there is no room, or that no tree can have.
         """
-        leaves = len(masses)
+        leaves = len(class_weights)
         if self.kind == CLUSTERS:
-            return cluster_tree(masses, self.clusters)
+            return cluster_tree(class_weights, self.clusters)
         arity, depth = self.sizes(leaves)
         assert depth is not None
         if self.kind == HUFFMAN:
-            return huffman_tree(masses, arity)
+            return huffman_tree(class_weights, arity)
         return random_tree(leaves, arity, depth, self.seed)
 
     def sizes(self, leaves: int) -> tuple[int, int | None]:
@@ -132,7 +132,7 @@ class OutputTree:
 
     def __call__(self, head: Head) -> TreeLayer:
         """Raises OptionError: classes that need all rows; sparse gradients of composed rows."""
-        refuse_beside(head, TreeLayer.option)
+        check_row_sources(head, TreeLayer.option)
         if self.sparse_gradients and self.rows != "free":
             raise OptionError(
                 "--tree-sparse-gradients: expected --output-tree with --tree-rows free, so that an update needs the "
@@ -160,12 +160,12 @@ def flat_tree(leaves: int) -> Tree:
     return Tree.from_parents(np.concatenate([[NONE], np.zeros(leaves, dtype=np.int64)]), leaves)
 
 
-def tree_in_checkpoint(saved: object, of_head: Tree, learned: bool) -> Tree | None:
+def tree_in_checkpoint(saved: object, head_tree: Tree, learned: bool) -> Tree | None:
     """The tree of a checkpoint's weights, checked; None where it has none.
 
     Args:
         saved: its parents, (I + S,); None: nothing.
-        of_head: the tree of the head.
+        head_tree: the tree of the head.
         learned: whether training changes it.
 
     Raises:
@@ -176,15 +176,15 @@ def tree_in_checkpoint(saved: object, of_head: Tree, learned: bool) -> Tree | No
     if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
         raise DataError("the checkpoint: expected whole numbers as the parents of its tree, found others")
     try:
-        tree = Tree.from_parents(saved.cpu().numpy(), of_head.leaves)
+        tree = Tree.from_parents(saved.cpu().numpy(), head_tree.leaves)
     except DataError as error:
         raise DataError(f"the checkpoint: {error}") from None
-    same_size = tree.internal == of_head.internal
-    is_same = same_size and (learned or np.array_equal(tree.parent, of_head.parent))
-    if (learned or of_head.internal > 1) and not is_same:
+    same_size = tree.internal == head_tree.internal
+    is_same = same_size and (learned or np.array_equal(tree.parent, head_tree.parent))
+    if (learned or head_tree.internal > 1) and not is_same:
         raise OptionError(
             f"--output-tree: expected the tree with which the checkpoint was trained, of {tree.internal:,} nodes above "
-            f"{tree.leaves:,} leaves, found another one, of {of_head.internal:,}; give the same kind and sizes, or "
+            f"{tree.leaves:,} leaves, found another one, of {head_tree.internal:,}; give the same kind and sizes, or "
             "train anew in another --save-dir"
         )
     return tree
@@ -213,7 +213,7 @@ class LearnedTreeLayer(TreeLayer):
             real = ~self.log_mass[some.labels].isneginf()
             self.learner.observe(some.labels[real], some.nodes[real], some.probabilities[real])
 
-    def after(self, updates: int, updates_per_epoch: int) -> int | None:
+    def update_if_due(self, updates: int, updates_per_epoch: int) -> int | None:
         """Change the tree if that is due after so many updates: how many signatures move. Again, it does nothing.
 
         Processes that train together all have to call it, and get the same tree.

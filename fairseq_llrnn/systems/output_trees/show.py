@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from fairseq_llrnn.cli.model_options import PARTS, need_fairseq
 from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.show.text import find_word
-from fairseq_llrnn.cli.tables import WIDTH, cut, many, percent, printable
-from fairseq_llrnn.errors import OptionError, refuse_idle
+from fairseq_llrnn.cli.tables import WIDTH, cut, percent, plural, printable
+from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.files.atomic_write import writing
 from fairseq_llrnn.systems.output_trees.tree import Tree, load_tree
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     others = {option: getattr(args, option, None) for option in OTHERS}
-    refuse_idle(others, "it says nothing of --tree; ask one after the other")
+    check_unused_options(others, "it says nothing of --tree; ask one after the other")
     prior_option = getattr(args, "prior", None)  # another view's
     if args.folder is not None and prior_option is not None:
         raise OptionError(f"--prior {prior_option}: expected one prior, found {args.folder} as well; leave one out")
@@ -110,15 +110,15 @@ def _text(path: str, tree: Tree, nodes: Sequence[NodeWords]) -> str:
     lines = [
         f"tree {path}",
         "",
-        f"{many(tree.leaves, 'class', 'classes')}, arity {tree.arity:,}, depth {tree.levels}; "
-        f"{many(len(nodes), 'node')} with words",
+        f"{plural(tree.leaves, 'class', 'classes')}, arity {tree.arity:,}, depth {tree.levels}; "
+        f"{plural(len(nodes), 'node')} with words",
     ]
     for depth in range(1 + nodes[-1].depth):
         level = [node for node in nodes if node.depth == depth]
-        lines += ["", f"level {depth}   {many(len(level), 'node')}", f"  {'node':>8} {'share':>7} {'words':>8}"]
+        lines += ["", f"level {depth}   {plural(len(level), 'node')}", f"  {'node':>8} {'share':>7} {'words':>8}"]
         lines += [_line(node) for node in level[:NODES]]
         if len(level) > NODES:
-            lines.append(f"  {'…':>8} {many(len(level) - NODES, 'lighter node')}; --json lists all")
+            lines.append(f"  {'…':>8} {plural(len(level) - NODES, 'lighter node')}; --json lists all")
     return "\n".join(cut(line, WIDTH) for line in lines)
 
 

@@ -25,7 +25,7 @@ import numpy as np
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.atomic_write import whole_binary, writing
-from fairseq_llrnn.files.reading import refuse_special
+from fairseq_llrnn.files.reading import check_regular_file
 
 NONE = -1  # the root's parent; no node
 DEEPEST = 256  # of a leaf: longer paths are no use, and a file could ask for the memory of S × S
@@ -245,7 +245,7 @@ def load_tree(path: Path | str, classes: str | None, leaves: int | None = None) 
     Raises:
         DataError: no such file, a damaged one, a tree over the classes of another prior.
     """
-    refuse_special(path, may_be_pipe=False)
+    check_regular_file(path, may_be_pipe=False)
     try:
         arrays = read_arrays(Path(path), map_file(Path(path)))
         parent, size, fingerprint = (_array(arrays, name) for name in _KINDS)

@@ -32,7 +32,7 @@ class Kept:
 
     log_mass: Tensor  # (1, S)
     version: int
-    masses: Tensor  # (1, I + S)
+    class_weights: Tensor  # (1, I + S)
 
     def of(self, log_mass: Tensor) -> bool:
         """Whether they are those of this tensor, (1, S): the same memory, not written since."""
@@ -90,7 +90,7 @@ class TreeLayer(Normaliser):
             self.node_rows = nn.Parameter(torch.zeros(tree.internal, hidden_size))
             self.node_bias = nn.Parameter(torch.zeros(tree.internal))
 
-    def over(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
+    def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
         """Rows of the leaves that targets need are composed when they are asked for, in training; else all, once."""
         from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput  # which is made of this class
         from fairseq_llrnn.systems.output_trees.tree_normalisation import TreeNormalisation

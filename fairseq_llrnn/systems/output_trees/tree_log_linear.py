@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import Masses, each_row, log_shares
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.normalisers import LogLinearOutput, SlotScores
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
@@ -54,7 +54,7 @@ class TreeOutput:
         self,
         hidden: Tensor,
         classes: Tensor,
-        log_mass: Tensor | Masses,
+        log_mass: Tensor | ClassWeights,
         slots: SlotScores | None = None,
         temperature: float | Tensor = 1.0,
     ) -> Tensor:
@@ -64,14 +64,14 @@ class TreeOutput:
         tempered, hidden, slots = self._tempered(hidden, slots, temperature)
         if slots is not None:
             slots = SlotScores(slots.scores[which], slots.log_mass[which])
-        masses = Masses.of(log_mass, many).repeated(each)
-        return tempered.class_log_prob(hidden[which], classes.flatten(), masses, slots).view_as(classes)
+        class_weights = ClassWeights.of(log_mass, many).repeated(each)
+        return tempered.class_log_prob(hidden[which], classes.flatten(), class_weights, slots).view_as(classes)
 
     def class_log_prob(
         self,
         hidden: Tensor,
         classes: Tensor,
-        log_mass: Tensor | Masses,
+        log_mass: Tensor | ClassWeights,
         slots: SlotScores | None = None,
         visited: list[VisitProbabilities] | None = None,
     ) -> Tensor:
@@ -82,7 +82,7 @@ class TreeOutput:
         Args:
             visited: a list that gets what a learned tree counts.
         """
-        log_mass = Masses.of(log_mass, len(hidden))
+        log_mass = ClassWeights.of(log_mass, len(hidden))
         if slots is None and visited is None and self._single(hidden, log_mass):
             return self._one_by_one(hidden, classes, log_mass.shared)
         layer, static, is_leaf = self.layer, self.layer.leaves, None
@@ -92,30 +92,30 @@ class TreeOutput:
             classes = classes.masked_fill(~is_leaf, 0)
         paths = paths_of(layer, classes, is_leaf)
         if log_mass.entries is not None and log_mass.shared.requires_grad:
-            log_mass = Masses(log_mass.dense(), len(hidden))
-        masses = kept_masses(layer, log_mass.shared)
+            log_mass = ClassWeights(log_mass.dense(), len(hidden))
+        class_weights = kept_masses(layer, log_mass.shared)
         rows, bias, internal = self._children(paths.visits.children, hidden.dtype)
-        if len(masses) == 1:
-            bias = bias + masses[0].to(bias.dtype)[paths.visits.children]
-            of_rows = None
+        if len(class_weights) == 1:
+            bias = bias + class_weights[0].to(bias.dtype)[paths.visits.children]
+            own_weights = None
         else:
-            of_rows = each_row(masses.to(bias.dtype), log_mass.num_rows).contiguous()
+            own_weights = broadcast_groups(class_weights.to(bias.dtype), log_mass.num_rows).contiguous()
         bias = bias.masked_fill(paths.visits.children < 0, NEGATIVE_INFINITY)
         added, additions = None, None
         if log_mass.entries is not None:
             entries = entries_of(log_mass)
-            added, additions = entries.added, additions_of(layer, paths, log_mass, entries, masses[0].detach())
+            added, additions = entries.added, additions_of(layer, paths, log_mass, entries, class_weights[0].detach())
         cells = paths.visits.start + layer.column[paths.next]
         kept: list[Tensor] | None = None if visited is None else []
         score, partition = VisitScores.apply(
-            hidden, rows, self.node_rows, bias, of_rows, added, paths.visits, internal, cells, additions, kept
+            hidden, rows, self.node_rows, bias, own_weights, added, paths.visits, internal, cells, additions, kept
         )
         if visited is not None and kept:
             visited.extend(visit_probabilities(layer, paths, kept[0], classes, is_leaf))
         # those of the root come first
         return self._log_prob(paths, score, partition, slot, slots, log_mass)
 
-    def _single(self, hidden: Tensor, log_mass: Masses) -> bool:
+    def _single(self, hidden: Tensor, log_mass: ClassWeights) -> bool:
         """Whether positions are so few that each is computed by itself: without a gradient, with rows that are kept."""
         return (
             hidden.size(0) < FEW
@@ -131,8 +131,8 @@ class TreeOutput:
     def _one_by_one(self, hidden: Tensor, classes: Tensor, log_mass: Tensor) -> Tensor:
         visits = self.visits_of_one
         if visits is None or not visits.kept.of(log_mass):
-            masses = kept_masses(self.layer, log_mass.detach())
-            self.visits_of_one = visits = SingleVisits(self.layer, self.all_rows, log_mass, masses)
+            class_weights = kept_masses(self.layer, log_mass.detach())
+            self.visits_of_one = visits = SingleVisits(self.layer, self.all_rows, log_mass, class_weights)
         return visits.log_probs(hidden, classes)
 
     def _log_prob(
@@ -142,7 +142,7 @@ class TreeOutput:
         partition: Tensor,
         slot: Tensor,
         slots: SlotScores | None,
-        log_mass: Masses,
+        log_mass: ClassWeights,
     ) -> Tensor:
         """log p from those of visits and their log Z, (P,): (N,); −inf, without a gradient, for what is forbidden."""
         many = len(slot)
@@ -205,7 +205,7 @@ class TreeOutput:
     def best_classes(
         self,
         hidden: Tensor,
-        log_mass: Tensor | Masses,
+        log_mass: Tensor | ClassWeights,
         best_share: Tensor,
         k: int,
         slots: SlotScores | None = None,
@@ -216,18 +216,18 @@ class TreeOutput:
         Args:
             log_mass, slots, temperature: as in `class_log_probs`. best_share: Background.best_share, (G, S + J).
         """
-        log_mass = Masses.of(log_mass, len(hidden))
+        log_mass = ClassWeights.of(log_mass, len(hidden))
         tempered, hidden, slots = self._tempered(hidden, slots, temperature)
         of_slots = None if slots is None else _beside(slots, log_mass)
-        masses = MassesAt(self.layer, log_mass, len(hidden))
-        return best_classes(self.layer, tempered.all_rows, hidden, masses, best_share, k, of_slots)
+        class_weights = MassesAt(self.layer, log_mass, len(hidden))
+        return best_classes(self.layer, tempered.all_rows, hidden, class_weights, best_share, k, of_slots)
 
     # ---- all classes ------------------------------------------------------------------------------------------------
 
     def class_log_probs(
         self,
         hidden: Tensor,
-        log_mass: Tensor | Masses,
+        log_mass: Tensor | ClassWeights,
         slots: SlotScores | None = None,
         temperature: float | Tensor = 1.0,
     ) -> Tensor:
@@ -237,7 +237,7 @@ class TreeOutput:
             log_mass, slots: as in `class_log_prob`. temperature: divides all scores but
                 the masses; a number or (N, 1).
         """
-        log_mass = Masses.of(log_mass, len(hidden))
+        log_mass = ClassWeights.of(log_mass, len(hidden))
         tempered, hidden, slots = self._tempered(hidden, slots, temperature)
         of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
         shared = log_mass.shared if log_mass.entries is None else log_mass.dense()
@@ -248,7 +248,7 @@ class TreeOutput:
         hidden: Tensor,
         classes: Tensor,
         log_q: Tensor,
-        log_mass: Tensor | Masses,
+        log_mass: Tensor | ClassWeights,
         slots: SlotScores | None = None,
     ) -> Tensor:
         """What label smoothing adds to log p(target), in units of its ε: (N, H), (N,) -> (N,). It looks at all classes.
@@ -256,7 +256,7 @@ class TreeOutput:
         As ExactRows.smoothing_gain: E_q[s] − s(target), s(σ) = log p(σ | K) − log B_K(σ), with q as given.
         log_q: broadcasts to (N, S + J).
         """
-        log_mass = Masses(Masses.of(log_mass, len(hidden)).dense(), len(hidden))
+        log_mass = ClassWeights(ClassWeights.of(log_mass, len(hidden)).dense(), len(hidden))
         log_probs = self.class_log_probs(hidden, log_mass, slots)
         before = log_mass.shared.to(log_probs.dtype)
         if slots is not None:
@@ -266,6 +266,6 @@ class TreeOutput:
         return (q * gain).sum(-1) - gain.gather(-1, classes.unsqueeze(-1)).squeeze(-1)
 
 
-def _beside(slots: SlotScores, log_mass: Masses) -> Tensor:
+def _beside(slots: SlotScores, log_mass: ClassWeights) -> Tensor:
     """Scores and masses of slots, (N, J), to be summed with those of nodes, which lack the constant of a row."""
     return log_mass.without_constant(slots.scores + slots.log_mass.to(slots.scores.dtype))

@@ -29,7 +29,13 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import Entries, Masses, class_log_sums, each_row, log_sum
+from fairseq_llrnn.backgrounds.class_weights import (
+    ClassWeights,
+    SparseUpdates,
+    broadcast_groups,
+    class_log_sums,
+    log_sum,
+)
 from fairseq_llrnn.systems.output_trees.tree_layer import Kept, TreeLayer
 
 LEAST_LEFT = 1e-6  # share of a mass that a difference may leave: float64 has ten digits of it
@@ -48,9 +54,9 @@ def node_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
         is_leaf = children >= layer.internal
         # siblings that are internal are all nodes of the next level, in their order
         inner = levels[-1] if levels else leaves[:, :0]
-        masses = torch.cat([inner, leaves[:, children[is_leaf] - layer.internal]], dim=1)
+        class_weights = torch.cat([inner, leaves[:, children[is_leaf] - layer.internal]], dim=1)
         above = torch.cat([above[~is_leaf], above[is_leaf]])
-        levels.append(class_log_sums(masses, above, end - begin))
+        levels.append(class_log_sums(class_weights, above, end - begin))
     return torch.cat([*reversed(levels), leaves], dim=1).to(log_mass.dtype)
 
 
@@ -62,18 +68,18 @@ def kept_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
     # the tensor itself is kept as well, so that nothing else can have its memory
     if kept is None or not kept.of(log_mass):
         layer.kept = kept = Kept(log_mass, log_mass._version, node_masses(layer, log_mass).detach())
-    return kept.masses
+    return kept.class_weights
 
 
-def entries_of(masses: Masses) -> Entries:
+def entries_of(class_weights: ClassWeights) -> SparseUpdates:
     """The entries, at most one for each place, differentiable in `added`: those of a place are added up."""
-    entries = masses.entries
+    entries = class_weights.entries
     assert entries is not None
-    has_mass = masses.shared[0, entries.classes].isfinite()  # what has no mass at all has none here, either
+    has_mass = class_weights.shared[0, entries.classes].isfinite()  # what has no mass at all has none here, either
     if not bool(has_mass.all()):
         rows, classes, added = entries.rows[has_mass], entries.classes[has_mass], entries.added[has_mass]
         entries = replace(entries, rows=rows, classes=classes, added=added)
-    num_classes = masses.shared.size(1)
+    num_classes = class_weights.shared.size(1)
     key = entries.rows * num_classes + entries.classes
     if not bool((key[1:] > key[:-1]).all()):
         key, which = torch.unique(key, return_inverse=True)
@@ -82,10 +88,10 @@ def entries_of(masses: Masses) -> Entries:
     return entries
 
 
-def dense_masses(layer: TreeLayer, masses: Masses, rows: Tensor) -> Tensor:
+def dense_masses(layer: TreeLayer, class_weights: ClassWeights, rows: Tensor) -> Tensor:
     """log B of all nodes in some rows, (M,), summed without a difference: (M, I + S), without `constant`."""
-    some = masses.select(rows)
-    return node_masses(layer, some.correct(each_row(some.shared, len(rows)).clone()).double())
+    some = class_weights.select(rows)
+    return node_masses(layer, some.apply_sparse_updates_(broadcast_groups(some.shared, len(rows)).clone()).double())
 
 
 @dataclass(frozen=True)
@@ -99,8 +105,8 @@ class Changed:
 
 def changed_masses(
     layer: TreeLayer,
-    masses: Masses,
-    entries: Entries,
+    class_weights: ClassWeights,
+    entries: SparseUpdates,
     base: Tensor,
     pairs: tuple[Tensor, Tensor, Tensor],
     places: int,
@@ -119,8 +125,8 @@ def changed_masses(
     before = exact_base[leaf] - exact_base[nodes]  # shape: (T,), log of the share of the leaf
     after, before = before + added, before.exp()
     closed = torch.zeros_like(which, dtype=torch.bool)
-    if entries.only is not None:
-        closed = entries.only[entries.rows[which]]
+    if entries.sparse_row_mask is not None:
+        closed = entries.sparse_row_mask[entries.rows[which]]
     change = after.exp() - before.masked_fill(closed, 0.0)
     total = change.new_zeros(places).index_add_(0, place, change)[place] + (~closed).double()
     log_ratio = total.clamp_min(0.0).log()
@@ -130,8 +136,8 @@ def changed_masses(
     if bool(unsafe.any()):
         rows, number = torch.unique(entries.rows[which[unsafe]], return_inverse=True)
         exact = torch.empty_like(log_ratio[unsafe])
-        for some in torch.arange(len(rows), device=rows.device).split(max(1, CELLS // masses.shared.size(1))):
-            summed = dense_masses(layer, masses, rows[some])
+        for some in torch.arange(len(rows), device=rows.device).split(max(1, CELLS // class_weights.shared.size(1))):
+            summed = dense_masses(layer, class_weights, rows[some])
             mine = (number >= some[0]) & (number <= some[-1])
             exact[mine] = summed[number[mine] - some[0], nodes[unsafe][mine]]
         log_ratio[unsafe] = exact - exact_base[nodes[unsafe]]
@@ -149,10 +155,10 @@ def all_log_probs(
         rows: of all nodes, (I + S, H) and (I + S,). log_mass: (G, S). of_slots: scores and masses of slots, (N, J).
     """
     weight, bias = rows
-    masses = kept_masses(layer, log_mass).to(bias.dtype)
-    if len(masses) > 1:
-        masses = masses.repeat_interleave(len(hidden) // len(masses), 0)
-    scores = (hidden @ weight.to(hidden.dtype).T).to(bias.dtype) + bias + masses
+    class_weights = kept_masses(layer, log_mass).to(bias.dtype)
+    if len(class_weights) > 1:
+        class_weights = class_weights.repeat_interleave(len(hidden) // len(class_weights), 0)
+    scores = (hidden @ weight.to(hidden.dtype).T).to(bias.dtype) + bias + class_weights
     scores = scores[:, layer.child]  # shape: (N, I + S − 1), siblings side by side
     above = layer.parent[layer.child]
     sums = class_log_sums(scores, above, layer.internal)  # shape: (N, I)
@@ -192,9 +198,9 @@ LARGEST_SCORE, SMALLEST_SUM = 60.0, 1e-25
 class SingleVisits:
     """All rows in the order of siblings, biases and masses behind them: the children of a node are a slice."""
 
-    def __init__(self, layer: TreeLayer, rows: tuple[Tensor, Tensor], log_mass: Tensor, masses: Tensor) -> None:
+    def __init__(self, layer: TreeLayer, rows: tuple[Tensor, Tensor], log_mass: Tensor, class_weights: Tensor) -> None:
         """rows: of all nodes, (I + S, H) and (I + S,). log_mass: (1, S). masses: (1, I + S) made of them."""
-        bias = (rows[1] + masses[0].to(rows[1].dtype))[layer.filled]
+        bias = (rows[1] + class_weights[0].to(rows[1].dtype))[layer.filled]
         of_children = torch.cat([rows[0][layer.filled], bias.unsqueeze(1)], dim=1).detach()  # (C, H + 1)
         sizes = layer.begin.diff().tolist()
         self.rows = [each.numpy() for each in of_children.split(sizes)]  # of the children of each internal node
@@ -203,7 +209,7 @@ class SingleVisits:
         column = layer.column.numpy()[layer.tree.chosen]
         self.plans = np.concatenate([layer.tree.path, column], axis=1).astype(np.int32)
         self.ones = np.ones(self.arity, dtype=self.rows[0].dtype)
-        self.kept = Kept(log_mass, log_mass._version, masses)
+        self.kept = Kept(log_mass, log_mass._version, class_weights)
 
     def log_probs(self, hidden: Tensor, classes: Tensor) -> Tensor:
         """log p of one class at each position: (N, H), (N,) -> (N,)."""

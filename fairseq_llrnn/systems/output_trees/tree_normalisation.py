@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.masses import Masses
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, Distribution, SlotScores, best_words_of
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
@@ -40,10 +40,16 @@ class TreeNormalisation:
     observe: Callable[[list[VisitProbabilities]], None] | None = None  # in training, what counts what the layer says
 
     def log_prob(
-        self, hidden: Tensor, classes: Tensor, masses: Masses, log_share: Tensor, slots: SlotScores | None = None
+        self,
+        hidden: Tensor,
+        classes: Tensor,
+        class_weights: ClassWeights,
+        log_share: Tensor,
+        slots: SlotScores | None = None,
+        is_counted: Tensor | None = None,
     ) -> Tensor:
         visited: list[VisitProbabilities] | None = None if self.observe is None else []
-        log_prob = self.output.class_log_prob(hidden, classes, _without(masses, slots), slots, visited)
+        log_prob = self.output.class_log_prob(hidden, classes, _without(class_weights, slots), slots, visited)
         if self.observe is not None and visited is not None:
             self.observe(visited)
         return log_prob + log_share.to(log_prob.dtype)
@@ -52,18 +58,18 @@ class TreeNormalisation:
         self, hidden: Tensor, classes: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
     ) -> Tensor:
         shape, leaves = classes.shape, self.output.layer.leaves
-        masses = _without(Masses(log_mass.expand(*shape, -1).flatten(0, -2), classes.numel()), slots)
+        class_weights = _without(ClassWeights(log_mass.expand(*shape, -1).flatten(0, -2), classes.numel()), slots)
         if slots is not None:
             slots = SlotScores(slots.scores.flatten(0, -2), slots.log_mass.flatten(0, -2), slots.replaced)
         width = leaves if slots is None else leaves + slots.scores.size(1)
         q = log_q.expand(*shape, width).flatten(0, -2)
-        flat = self.output.smoothing_gain(hidden.flatten(0, -2), classes.flatten(), q, masses, slots)
+        flat = self.output.smoothing_gain(hidden.flatten(0, -2), classes.flatten(), q, class_weights, slots)
         return flat.view(shape)
 
     def distribution(
-        self, hidden: Tensor, slots: SlotScores | None, masses: Masses, temperature: float | Tensor = 1.0
+        self, hidden: Tensor, slots: SlotScores | None, class_weights: ClassWeights, temperature: float | Tensor = 1.0
     ) -> Distribution:
-        return TreeDistribution(self.output, hidden, slots, masses, temperature)
+        return TreeDistribution(self.output, hidden, slots, class_weights, temperature)
 
 
 class TreeDistribution(Distribution):
@@ -74,19 +80,19 @@ class TreeDistribution(Distribution):
         output: TreeOutput,
         hidden: Tensor,
         slots: SlotScores | None,
-        masses: Masses,
+        class_weights: ClassWeights,
         temperature: float | Tensor,
     ) -> None:
         """As of Normalised.distribution."""
         self.output, self.hidden = output, hidden
         self.leaves, self.temperature, self.slots = output.layer.leaves, temperature, slots
-        self.masses = _without(masses.of_classes_in(slice(self.leaves)), slots)
+        self.class_weights = _without(class_weights.select_classes(slice(self.leaves)), slots)
         self.replaced = None if slots is None else slots.replaced
         self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # the place of what is replaced
 
     @cached_property
     def log_probs(self) -> Tensor:
-        flat = self.output.class_log_probs(self.hidden, self.masses, self.slots, self.temperature)
+        flat = self.output.class_log_probs(self.hidden, self.class_weights, self.slots, self.temperature)
         if self.replaced is not None:
             flat = flat[:, :-1].index_copy(1, torch.tensor([self.replaced], device=flat.device), flat[:, -1:])
         return flat
@@ -95,7 +101,7 @@ class TreeDistribution(Distribution):
         if "log_probs" in self.__dict__:
             return super().log_probs_of(classes)
         classes = self.child_of_root(classes)
-        return self.output.log_probs_of(self.hidden, classes, self.masses, self.slots, self.temperature)
+        return self.output.log_probs_of(self.hidden, classes, self.class_weights, self.slots, self.temperature)
 
     def child_of_root(self, classes: Tensor) -> Tensor:
         """Classes as TreeOutput knows them: one that is replaced is the last child of the root."""
@@ -106,24 +112,24 @@ class TreeDistribution(Distribution):
         share = background.best_share(state)
         if self.replaced is not None:
             share = torch.cat([share, share[:, self.replaced].unsqueeze(1)], dim=1)
-        arguments = self.hidden, self.masses, share, k, self.slots, self.temperature
+        arguments = self.hidden, self.class_weights, share, k, self.slots, self.temperature
         best, values, classes = self.output.best_classes(*arguments)
         if self.replaced is not None:
             classes = classes.masked_fill(classes == self.last, self.replaced)
         return best_words_of(values, classes, best, background, state, k)
 
 
-def _without(masses: Masses, slots: SlotScores | None) -> Masses:
+def _without(class_weights: ClassWeights, slots: SlotScores | None) -> ClassWeights:
     """The masses of signatures, none of them that of one in whose place a slot stands."""
     if slots is None or slots.replaced is None:
-        return masses
-    place, entries = torch.tensor([slots.replaced], device=masses.shared.device), masses.entries
-    shared = masses.shared.index_fill(1, place, NEGATIVE_INFINITY)
+        return class_weights
+    place, entries = torch.tensor([slots.replaced], device=class_weights.shared.device), class_weights.entries
+    shared = class_weights.shared.index_fill(1, place, NEGATIVE_INFINITY)
     if entries is None:
-        return Masses(shared, masses.num_rows)
+        return ClassWeights(shared, class_weights.num_rows)
     others = entries.classes != slots.replaced
     left = replace(entries, rows=entries.rows[others], classes=entries.classes[others], added=entries.added[others])
-    return Masses(shared, masses.num_rows, left)
+    return ClassWeights(shared, class_weights.num_rows, left)
 
 
 CHOICE = "Tree"  # what a word's score has from a node on its way, in the list of its features: Tree:1, Tree:2, …
@@ -147,13 +153,13 @@ class Choice:
 
 def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassPath]]:
     """Of a batch of one sentence: log p(σ | K) less the masses, (T, S + J), and the choices that lead to each token."""
-    dense = Masses(batch.masses.dense(), batch.masses.num_rows)
+    dense = ClassWeights(batch.class_weights.dense(), batch.class_weights.num_rows)
     distribution = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
     assert isinstance(distribution, TreeDistribution)
     classes = distribution.child_of_root(batch.background.classes(batch.states, tokens))
     scores = distribution.log_probs - dense.shared
     scores = scores.masked_fill(dense.shared.isneginf(), 0.0)
-    of_batch = distribution.hidden, classes, distribution.masses.shared, distribution.slots
+    of_batch = distribution.hidden, classes, distribution.class_weights.shared, distribution.slots
     choices = choices_of(distribution.output, *of_batch)
     return scores, [path_of(steps) for steps in choices]
 
@@ -188,14 +194,14 @@ def choices_of(
         hidden: (T, H). classes: (T,), from S on slots. log_mass: of the signatures, (1, S) or (T, S).
     """
     tree, scores = output.layer.tree, row_scores(hidden, *output.all_rows)  # shape: (T, I + S)
-    masses = node_masses(output.layer, log_mass).expand(len(hidden), -1).to(scores.dtype)
+    class_weights = node_masses(output.layer, log_mass).expand(len(hidden), -1).to(scores.dtype)
     paths = []
     for t, target in enumerate(classes.tolist()):
         path = [0] if target >= tree.leaves else [int(node) for node in tree.path[target] if node >= 0]
         steps = []
         for level, node in enumerate(path):
             children = torch.from_numpy(tree.child[tree.first[node] : tree.first[node + 1]]).to(scores.device)
-            score, mass = scores[t, children], masses[t, children]
+            score, mass = scores[t, children], class_weights[t, children]
             if node == 0 and slots is not None:
                 mass = torch.cat([mass, slots.log_mass[t].to(score)])
                 score = torch.cat([score, slots.scores[t].to(score)])

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import Entries, Masses
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, SparseUpdates
 from fairseq_llrnn.functional import outside_autocast
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import Changed, changed_masses
@@ -31,7 +31,7 @@ class Additions:
 
     cells: Tensor  # (T,)
     changed: Changed
-    only: Tensor | None  # (N,) rows in which a child without an addition is forbidden
+    sparse_row_mask: Tensor | None  # (N,) rows in which a child without an addition is forbidden
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ class ChildRows:
     nodes: Tensor  # (J,)
 
 
-def additions_of(layer: TreeLayer, paths: Paths, masses: Masses, entries: Entries, base: Tensor) -> Additions:
+def additions_of(
+    layer: TreeLayer, paths: Paths, class_weights: ClassWeights, entries: SparseUpdates, base: Tensor
+) -> Additions:
     """What entries change of the children of visited nodes. base: log masses without entries, (I + S,)."""
     which, nodes, cells = [], [], []
     alive = torch.arange(len(entries.rows), device=base.device)
@@ -57,8 +59,8 @@ def additions_of(layer: TreeLayer, paths: Paths, masses: Masses, entries: Entrie
         cells.append(paths.visits.start[paths.numbers[entries.rows[alive], level]] + layer.column[child])
     place = torch.cat(cells)
     pairs = torch.cat(which), torch.cat(nodes), place
-    changed = changed_masses(layer, masses, entries, base, pairs, paths.visits.cells)
-    return Additions(place, changed, entries.only)
+    changed = changed_masses(layer, class_weights, entries, base, pairs, paths.visits.cells)
+    return Additions(place, changed, entries.sparse_row_mask)
 
 
 def states_of(hidden: Tensor, visits: Visits) -> Tensor:
@@ -101,19 +103,19 @@ def fill(hidden: Tensor, states: Tensor, rows: Tensor, bias: Tensor, visits: Vis
     return buffer
 
 
-def add_masses(buffer: Tensor, masses: Tensor, visits: Visits) -> None:
+def add_masses(buffer: Tensor, class_weights: Tensor, visits: Visits) -> None:
     """Log masses of rows of hidden states, (N, I + S), in place."""
     for group in visits.groups:
         here = visits.rows[group.visits].unsqueeze(2)
-        cells_of(buffer, group).add_(masses[here, group.children.clamp_min(0).unsqueeze(1)])
+        cells_of(buffer, group).add_(class_weights[here, group.children.clamp_min(0).unsqueeze(1)])
 
 
 def add(buffer: Tensor, additions: Additions, visits: Visits) -> None:
     """Additions, in place."""
     cells = additions.cells
     changed = buffer[cells] + additions.changed.log_ratio.to(buffer.dtype)  # those of a cell are equal
-    if additions.only is not None:
-        forbids = additions.only[visits.rows[visits.slots]].unsqueeze(1)
+    if additions.sparse_row_mask is not None:
+        forbids = additions.sparse_row_mask[visits.rows[visits.slots]].unsqueeze(1)
         for block in visits.blocks:
             block.of(buffer).masked_fill_(forbids[block.row : block.row + block.rows], NEGATIVE_INFINITY)
     buffer[cells] = changed
@@ -161,7 +163,7 @@ class VisitScores(torch.autograd.Function):
         leaf_rows: Tensor,
         node_rows: Tensor,
         bias: Tensor,
-        masses: Tensor | None,
+        class_weights: Tensor | None,
         added: Tensor | None,
         visits: Visits,
         internal: ChildRows,
@@ -178,15 +180,15 @@ class VisitScores(torch.autograd.Function):
         rows.index_copy_(0, internal.places, node_rows.index_select(0, internal.nodes).to(rows.dtype))
         states = states_of(hidden, visits)
         buffer = fill(hidden, states, rows, bias, visits)
-        if masses is not None:
-            add_masses(buffer, masses, visits)
+        if class_weights is not None:
+            add_masses(buffer, class_weights, visits)
         if additions is not None:
             add(buffer, additions, visits)
         score = buffer[chosen]
         top, partition = normalise(buffer, visits)
         ctx.save_for_backward(hidden, states, rows, buffer, chosen)
         ctx.plan = visits, internal, additions
-        ctx.sizes = node_rows.shape, node_rows.dtype, None if masses is None else masses.shape, added
+        ctx.sizes = node_rows.shape, node_rows.dtype, None if class_weights is None else class_weights.shape, added
         if kept is not None:
             kept.append(buffer)
         return score - top.masked_fill(top.isneginf(), 0.0) - partition, top + partition

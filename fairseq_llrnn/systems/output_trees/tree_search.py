@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.backgrounds.masses import Masses, each_row
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import changed_masses, entries_of, kept_masses
 from fairseq_llrnn.systems.output_trees.tree_scores import cells_of, fill, states_of
@@ -25,40 +25,42 @@ from fairseq_llrnn.systems.output_trees.tree_visits import Visits, grouped
 class MassesAt:
     """log B of any node in any of N rows, `constant` left out."""
 
-    def __init__(self, layer: TreeLayer, log_mass: Masses, num_rows: int) -> None:
-        self.masses = kept_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
-        self.each = max(1, num_rows // len(self.masses))
+    def __init__(self, layer: TreeLayer, log_mass: ClassWeights, num_rows: int) -> None:
+        self.class_weights = kept_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
+        self.each = max(1, num_rows // len(self.class_weights))
         self.keys: Tensor | None = None
-        self.only: Tensor | None = None
+        self.sparse_row_mask: Tensor | None = None
         if log_mass.entries is not None:
             self._change(layer, log_mass)
 
-    def _change(self, layer: TreeLayer, masses: Masses) -> None:
-        entries = entries_of(masses)
+    def _change(self, layer: TreeLayer, class_weights: ClassWeights) -> None:
+        entries = entries_of(class_weights)
         on_path = layer.chosen[entries.classes]  # shape: (E, D)
         which, level = (on_path >= 0).nonzero(as_tuple=True)
         nodes = on_path[which, level]
-        keys, place = torch.unique(entries.rows[which] * self.masses.size(1) + nodes, return_inverse=True)
-        base = self.masses[0]
-        changed = changed_masses(layer, masses, entries, base, (which, nodes, place), len(keys))
+        keys, place = torch.unique(entries.rows[which] * self.class_weights.size(1) + nodes, return_inverse=True)
+        base = self.class_weights[0]
+        changed = changed_masses(layer, class_weights, entries, base, (which, nodes, place), len(keys))
         self.ratios = base.new_zeros(len(keys)).index_put((place,), changed.log_ratio.to(base.dtype))
-        self.keys, self.only = keys, entries.only
+        self.keys, self.sparse_row_mask = keys, entries.sparse_row_mask
 
     def at(self, rows: Tensor, nodes: Tensor) -> Tensor:
         """rows and nodes broadcast to each other."""
-        masses = self.masses[rows // self.each if len(self.masses) > 1 else torch.zeros_like(rows), nodes]
+        class_weights = self.class_weights[
+            rows // self.each if len(self.class_weights) > 1 else torch.zeros_like(rows), nodes
+        ]
         if self.keys is None:
-            return masses
+            return class_weights
         if len(self.keys):
-            key = rows * self.masses.size(1) + nodes
+            key = rows * self.class_weights.size(1) + nodes
             place = torch.searchsorted(self.keys, key).clamp_max(len(self.keys) - 1)
             has_entry = self.keys[place] == key
-            masses = masses + torch.where(has_entry, self.ratios[place], 0.0)
+            class_weights = class_weights + torch.where(has_entry, self.ratios[place], 0.0)
         else:
-            has_entry = torch.zeros_like(masses, dtype=torch.bool)
-        if self.only is not None:
-            masses = masses.masked_fill(self.only[rows] & ~has_entry, NEGATIVE_INFINITY)
-        return masses
+            has_entry = torch.zeros_like(class_weights, dtype=torch.bool)
+        if self.sparse_row_mask is not None:
+            class_weights = class_weights.masked_fill(self.sparse_row_mask[rows] & ~has_entry, NEGATIVE_INFINITY)
+        return class_weights
 
 
 @dataclass
@@ -81,7 +83,7 @@ def best_classes(
     layer: TreeLayer,
     rows: tuple[Tensor, Tensor],
     hidden: Tensor,
-    masses: MassesAt,
+    class_weights: MassesAt,
     best_share: Tensor,
     k: int,
     of_slots: Tensor | None = None,
@@ -90,7 +92,7 @@ def best_classes(
 
     Args:
         rows: of all nodes, (I + S, H) and (I + S,). hidden: (N, H). best_share: of `Background.best_share`, (G, S + J).
-        of_slots: scores and masses of the slots, (N, J), as `masses` has them.
+        of_slots: scores and masses of the slots, (N, J), as `class_weights` has them.
     """
     many, slots = len(hidden), 0 if of_slots is None else of_slots.size(1)
     k = min(k, layer.leaves + slots)
@@ -99,7 +101,7 @@ def best_classes(
     best = _Best(nothing, nothing, torch.zeros_like(nothing, dtype=torch.int64))
     waiting = bias.new_full((many, layer.internal), NEGATIVE_INFINITY)  # log p of nodes that are not yet visited
     waiting[:, 0] = 0.0
-    share = each_row(best_share.to(bias.dtype), many)
+    share = broadcast_groups(best_share.to(bias.dtype), many)
     wide = min(k, layer.internal)
     while True:
         bound, nodes = waiting.topk(wide, dim=1)
@@ -109,7 +111,7 @@ def best_classes(
         node, above = nodes[row, column], bound[row, column]
         waiting[row, node] = NEGATIVE_INFINITY
         visits = grouped(layer, row, node)
-        buffer = _scores(layer, rows, hidden, masses, visits)
+        buffer = _scores(layer, rows, hidden, class_weights, visits)
         best_values = nothing.new_full((len(row) + 1, k), NEGATIVE_INFINITY)
         log_probs, classes = best_values.clone(), torch.zeros_like(best_values, dtype=torch.int64)
         for group in visits.groups:
@@ -154,12 +156,14 @@ def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, shar
     best.merge(log_probs + share[:, static:], log_probs, numbers.expand_as(log_probs))
 
 
-def _scores(layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, masses: MassesAt, visits: Visits) -> Tensor:
+def _scores(
+    layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, class_weights: MassesAt, visits: Visits
+) -> Tensor:
     """Of all children of the visited nodes, masses included: (cells,)."""
     children = visits.children.clamp_min(0)
     bias = rows[1][children].masked_fill(visits.children < 0, NEGATIVE_INFINITY)
     buffer = fill(hidden, states_of(hidden, visits), rows[0][children].to(hidden.dtype), bias, visits)
     for group in visits.groups:
         here = visits.rows[group.visits].unsqueeze(2)
-        cells_of(buffer, group).add_(masses.at(here, group.children.clamp_min(0).unsqueeze(1)).to(buffer.dtype))
+        cells_of(buffer, group).add_(class_weights.at(here, group.children.clamp_min(0).unsqueeze(1)).to(buffer.dtype))
     return buffer

@@ -218,7 +218,7 @@ class PhraseTable:
         return cls(pairs, max(spans), longest)
 
     def scores(self, sources: Sequence[str], hypotheses: Sequence[str], num_columns: int) -> list[Columns]:
-        """The features of every hypothesis. Asked again for the same lists, it answers without computing."""
+        """The features of every hypothesis. Called again for the same lists, it answers without computing."""
         if self._last is None or self._last[0] is not sources or self._last[1] is not hypotheses:
             by_hypothesis = [self._cover(s, h, num_columns) for s, h in zip(sources, hypotheses, strict=True)]
             self._last = sources, hypotheses, by_hypothesis

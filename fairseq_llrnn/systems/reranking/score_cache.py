@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.atomic_write import lock, writing
 from fairseq_llrnn.files.numbers import LARGEST_LOG_PROB
-from fairseq_llrnn.files.reading import refuse_special
+from fairseq_llrnn.files.reading import check_regular_file
 
 NAME, VERSION = "llrnn rescore", 1
 MAX_LINE_BYTES = 1 << 26  # some thousand sentences; what is longer is another kind of file
@@ -156,7 +156,7 @@ def checked(line: bytes) -> tuple[StoredScores, Notes]:
 
 def _open_locked(path: Path) -> BinaryIO:
     """The file, empty if it was not there; raises DataError where another process has it."""
-    refuse_special(path, may_be_pipe=False)
+    check_regular_file(path, may_be_pipe=False)
     while True:
         file = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")  # noqa: SIM115
         if lock(file.fileno()) is False:

@@ -1,6 +1,6 @@
 """The kind of evidence that a prior with terms has: `llrnn prior --evidence terms`."""
 
-from fairseq_llrnn.evidence.rules import AskedKind, register_kind
+from fairseq_llrnn.evidence.rules import StringKind, register_kind
 
 KIND, FEATURE = "terms", "Evidence:Term"
-register_kind(KIND, AskedKind(FEATURE, "of a file"))
+register_kind(KIND, StringKind(FEATURE, "of a file"))

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.errors import refuse_idle
+from fairseq_llrnn.errors import check_unused_options
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
@@ -51,7 +51,9 @@ class TermsAsked:
         args = self.args
         if not isinstance(loaded, TranslationExplainer):
             options = {name: getattr(args, name) for name in OPTIONS}
-            refuse_idle(options, f"expected a translation model, found a language model in {args.path}; leave it out")
+            check_unused_options(
+                options, f"expected a translation model, found a language model in {args.path}; leave it out"
+            )
             return
         task = loaded.task
         recorded: Any = task.cfg

@@ -25,8 +25,8 @@ from functools import cache, cached_property
 from heapq import nsmallest
 
 from fairseq_llrnn.lexicon.features import feature_group
-from fairseq_llrnn.lexicon.gather import WordForms
 from fairseq_llrnn.lexicon.languages.lemmas import GROUP as LEMMA
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 
 AGREEING = ("Case", "Number", "Gender", "Animacy", "Definite")
 LASTING = ("Degree", "Polarity")  # groups of which a form in a phrase keeps the value: no comparatives, no negations
@@ -46,7 +46,7 @@ def values_of(analysis: Iterable[str], groups: Sequence[str] = AGREEING) -> Valu
     return tuple(map(frozenset, values.values()))
 
 
-def meet(one: Values, other: Values) -> Values | None:
+def unify(one: Values, other: Values) -> Values | None:
     """What both allow; None where they contradict each other."""
     both = []
     for a, b in zip(one, other, strict=True):
@@ -78,7 +78,7 @@ def agreeing(
         going: dict[Values, dict[tuple[str, ...], float]] = {}
         for before, choices in reached.items():
             for values, its_forms in by_values.items():
-                both = meet(before, values)
+                both = unify(before, values)
                 if both is not None:
                     more = {(*c, form): s + weight.get(form, 0.0) for c, s in choices.items() for form in its_forms}
                     going.setdefault(both, {}).update(more)
@@ -157,7 +157,7 @@ class FormAnalyses:
             gender = self._gender(lemma) if role == NOUN else None
             lasting = self._lasting(form, all_analyses)
             ruled = self._ruled(role, gender, lemma, form, bool(analyses))
-            analyses |= {one for one in ruled if meet(values_of(one, LASTING), lasting) is not None}
+            analyses |= {one for one in ruled if unify(values_of(one, LASTING), lasting) is not None}
         return _most_specific({one for one in analyses or map(_bare, of_role) if _agrees(one)})
 
     def _analyses(self, lemma: str, form: str) -> list[Analysis]:

@@ -40,7 +40,7 @@ class TermGroups:
                     lemma,
                     tuple(map(self._token, kept)),
                     tuple(self._row(form, more) for form, more in kept.items()),
-                    tuple(map(self._read_as, kept)),
+                    tuple(map(self._input_id, kept)),
                     must,
                     tuple(self._beside(list(kept), must)),
                 )
@@ -49,18 +49,18 @@ class TermGroups:
 
     def _token(self, form: str) -> int:
         """The id of a form as one token: over pieces behind the dictionary, whose pieces begin and end other words."""
-        target, written = self.table.target, self.table.written(form)
+        target, written = self.table.target, self.table.token_string(form)
         return target.open(written) if self._in_pieces else target.index(written)
 
     def _row(self, form: str, more: Mapping[str, float]) -> int:
         """That of its word's features, or of what its spelling shows and `more`; of several words, the union."""
         features: dict[str, float] = {FEATURE: 1.0}
         for word in form.split():
-            target = self.table.target.word_index.get(self.table.written(word))
+            target = self.table.target.word_index.get(self.table.token_string(word))
             features |= self.table.unknown_features(word) if target is None else self._features(target)
         return self.table.row_with({**more, **features})
 
-    def _read_as(self, form: str) -> int:
+    def _input_id(self, form: str) -> int:
         """What a network reads in its place: its word; of a phrase the head, or else the last known word.
 
         Over pieces `<unk>`, also of a form that one piece spells: as that piece, it might go on with the next one.
@@ -85,7 +85,7 @@ class TermGroups:
         """
         index = self.table.target.word_index
         if self._in_pieces:
-            words: Iterable[str] = map(self.table.written, forms)
+            words: Iterable[str] = map(self.table.token_string, forms)
         elif must:
             phrases = [form.split() for form in forms if len(form.split()) > 1]
             alike = len({len(phrase) for phrase in phrases}) == 1

@@ -35,7 +35,7 @@ import numpy as np
 
 from fairseq_llrnn.evidence.table import Use, marked
 from fairseq_llrnn.features.dictionary import SHIFT, SPECIALS, plain
-from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.groups import FUNCTION_WORDS, LEAST_GUESS, MOST_FORMS, NOUNS, TermGroups

@@ -27,7 +27,7 @@ from itertools import chain
 import numpy as np
 
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.prior.parts.evidence import pieces_of
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.form_analyses import (
@@ -41,7 +41,7 @@ from fairseq_llrnn.systems.terms.form_analyses import (
     FormAnalyses,
     Values,
     agreeing,
-    meet,
+    unify,
     values_of,
 )
 
@@ -194,11 +194,11 @@ class PhraseForms:
     def _lasting(of_form: set[Analysis], some: set[Analysis]) -> set[Analysis]:
         """The analyses that have the degree and polarity of the given form, where it has some."""
         wanted = {values_of(one, LASTING) for one in of_form} or {values_of((), LASTING)}
-        return {one for one in some if any(meet(values_of(one, LASTING), want) is not None for want in wanted)}
+        return {one for one in some if any(unify(values_of(one, LASTING), want) is not None for want in wanted)}
 
 
 def _agree(one: set[Analysis], other: set[Analysis]) -> bool:
-    return any(meet(values_of(a), values_of(b)) is not None for a in one for b in other)
+    return any(unify(values_of(a), values_of(b)) is not None for a in one for b in other)
 
 
 MOSTLY = 0.5

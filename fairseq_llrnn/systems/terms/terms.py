@@ -24,16 +24,16 @@ from fairseq_llrnn.evidence.table import EvidenceTable, Use
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower
-from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.systems.terms.groups import LEAST_GUESS, MOST_FORMS, TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms
 from fairseq_llrnn.systems.terms.tsv_file import (
     EntriesByKey,
     TermEntry,
     check_entry,
-    refuse_lists,
-    refuse_misplaced_kinds,
-    refuse_other,
+    check_kind_places,
+    check_no_lists,
+    check_same_term,
 )
 
 logger = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ class Terms:
 
     def _check(self, entry: TermEntry) -> None:
         """Raise DataError for a part of speech among the words, and for pieces."""
-        for refuse in (refuse_misplaced_kinds, refuse_lists):
+        for refuse in (check_kind_places, check_no_lists):
             refuse(entry, self.table.source.word_index, self.table.target.word_index)
         for words, index in (
             (entry.source, self.table.source.word_index),
@@ -186,7 +186,7 @@ class Terms:
         if len(forms) > MOST_FORMS:
             note(CUT, entry.target, entry.where)
         index = self.table.target.word_index  # words of the dictionary go first where there is no room for all
-        in_order = sorted(forms.items(), key=lambda one: self.table.written(one[0]) not in index)
+        in_order = sorted(forms.items(), key=lambda one: self.table.token_string(one[0]) not in index)
         return {entry.target: forms.get(entry.target, {}), **dict(in_order)}
 
     def _parts_of_speech(self, form: str, features: Mapping[str, float]) -> set[str]:
@@ -231,7 +231,7 @@ class Terms:
         for cell in cells:
             entry = self._entry(cell)
             if entry.source:
-                refuse_other(of_sentence.setdefault(entry.source, entry), entry)
+                check_same_term(of_sentence.setdefault(entry.source, entry), entry)
             else:
                 anywhere.append(self.groups.number(entry.target, self.forms_of(entry), self.must))
         single = {

@@ -34,7 +34,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.rules import SOURCE_NAMES, TARGET_NAMES, is_token
-from fairseq_llrnn.files.text_lines import ReadCount, place, refuse_blank, shown
+from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.features import UPOS
 from fairseq_llrnn.lexicon.languages.names import CODES
 from fairseq_llrnn.systems.terms.groups import MOST_FORMS
@@ -137,7 +137,7 @@ _MISPLACED = re.compile(
 _LISTED = re.compile(r"[^\W\d_][,;]([^\W\d_]|\Z)")  # between words; `1,2-dioxan` is one
 
 
-def refuse_lists(entry: TermEntry, source: Container[str], target: Container[str]) -> None:
+def check_no_lists(entry: TermEntry, source: Container[str], target: Container[str]) -> None:
     """Raise DataError for several words with commas between them, unless the dictionary has that as one.
 
     Args:
@@ -154,11 +154,11 @@ def refuse_lists(entry: TermEntry, source: Container[str], target: Container[str
             )
 
 
-def refuse_misplaced_kinds(entry: TermEntry, source: Container[str], target: Container[str]) -> None:
+def check_kind_places(entry: TermEntry, source: Container[str], target: Container[str]) -> None:
     """Raise DataError for a phrase that ends in a part of speech, unless the dictionary has its last words.
 
     Args:
-        source, target: as of `refuse_lists`.
+        source, target: as of `check_no_lists`.
     """
     for side, words, vocabulary in (("source", entry.source, source), ("target", entry.target.split(), target)):
         phrase = " ".join(words)
@@ -188,7 +188,7 @@ def read_terms(path: Path | str, languages: Sequence[str] = ()) -> StoredTerms:
     count = ReadCount(path, later=True)
 
     def repeated(first: TermEntry, entry: TermEntry) -> None:
-        refuse_other(first, entry)
+        check_same_term(first, entry)
         count.read -= 1
         count.left_out[REPEATED] += 1
 
@@ -213,12 +213,12 @@ def _entries(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
             tuple(source.split()), " ".join(target.split()), upos.upper() or None,
             tuple(" ".join(form.split()) for form in forms.split("|") if form.strip()), where,
         )  # fmt: skip
-        refuse_blank(" ".join(entry.source), where, "the source side")
+        check_not_blank(" ".join(entry.source), where, "the source side")
         yield check_entry(entry)
         count.read += 1
 
 
-def refuse_other(other: TermEntry, entry: TermEntry) -> None:
+def check_same_term(other: TermEntry, entry: TermEntry) -> None:
     """Raise DataError for an entry of the same phrase with another target: both cannot be required."""
     kinds = {one.upos for one in (other, entry)} - {None}
     if (other.target, other.forms) != (entry.target, entry.forms) or len(kinds) > 1:
@@ -236,7 +236,7 @@ def _described(entry: TermEntry) -> str:
 
 def check_entry(entry: TermEntry) -> TermEntry:
     """The entry. Raises DataError for an empty target, special symbols and phrases of too many words."""
-    refuse_blank(entry.target, entry.where, "the target side")
+    check_not_blank(entry.target, entry.where, "the target side")
     if entry.upos is not None and entry.upos not in UPOS:
         raise DataError(
             f"{entry.where}: expected a part of speech, one of {', '.join(UPOS)}, found {shown(entry.upos)}; fix it, "
@@ -253,9 +253,9 @@ def check_entry(entry: TermEntry) -> TermEntry:
                 f"{entry.where}: expected a phrase of at most {MOST_WORDS} words, found {len(phrase)}: "
                 f"{shown(' '.join(phrase))}; a term is no sentence: shorten it"
             )
-        refuse_specials(phrase, entry.where)
+        check_no_specials(phrase, entry.where)
         for word in phrase:
-            refuse_blank(word, entry.where, "a word")
+            check_not_blank(word, entry.where, "a word")
         text = "".join(phrase)
         if not text.isprintable() and any(unicodedata.category(letter) == "Cc" for letter in text):
             raise DataError(
@@ -265,7 +265,7 @@ def check_entry(entry: TermEntry) -> TermEntry:
     return entry
 
 
-def refuse_specials(phrase: Iterable[str], where: str) -> None:
+def check_no_specials(phrase: Iterable[str], where: str) -> None:
     """Raise DataError for a special symbol."""
     for word in phrase:
         if not is_token(word):

@@ -135,11 +135,11 @@ def test_unseen_words_are_read_by_their_characters(world: World, opened: str, op
     head, table = setting.model.eval().decoder.head, setting.task.prior.open_words
     ids = torch.tensor([[table.words.index(word) for word in ("rosette", "chats", "2016")]])
     condition = head.bind(ids)
-    torch.testing.assert_close(condition.readable, ids)
+    torch.testing.assert_close(condition.input_ids, ids)
     read = head.embed(ids)
     expected = head.embedding.before_and_after(["rosette", "chats", "2016"])[1]
     if head.embedding.features is not None:
-        classes = torch.from_numpy(table.read_as(ids[0].numpy())) + head.num_words
+        classes = torch.from_numpy(table.input_id_of(ids[0].numpy())) + head.num_words
         expected = expected + head.embedding.features(classes)
     torch.testing.assert_close(read[0], expected)
 

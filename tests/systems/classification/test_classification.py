@@ -3,7 +3,6 @@
 import json
 import pickle
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -74,7 +73,7 @@ def test_the_loss_is_that_of_the_formula_for_every_pair(labels: LabelsWorld, arc
     loss, size, log = setting.criterion(setting.model, sample)
     head, total, pairs = setting.model.decoder.head, 0.0, 0
     phi = head.output.rows.dense()[head.output.class_of].double()  # shape: (V, F)
-    masses = torch.from_numpy(setting.task.prior.log_weights.copy())
+    class_weights = torch.from_numpy(setting.task.prior.log_weights.copy())
     for i, (text, gold) in enumerate(zip(labels.lines("valid", "text"), labels.lines("valid", "labels"), strict=True)):
         tokens = setting.task.source_dictionary.encode_line(text, add_if_not_exist=False).long().unsqueeze(0)
         assert torch.equal(tokens[0], dataset[i]["source"].long())
@@ -82,7 +81,7 @@ def test_the_loss_is_that_of_the_formula_for_every_pair(labels: LabelsWorld, arc
         if arch == "llrnn_bag":
             table = setting.model.encoder.network.embedding.weight
             torch.testing.assert_close(vector, table[tokens[0]].mean(0))
-        scores = phi @ (head.output.weight @ vector + head.output.bias) + masses
+        scores = phi @ (head.output.weight @ vector + head.output.bias) + class_weights
         log_p = scores - scores.logsumexp(0)
         for label in gold.split():
             index = setting.task.target_dictionary.index(label)
@@ -280,14 +279,14 @@ def test_what_does_not_fit(
     shell.run("llrnn", "prior", "--dict", labels.data / "dict.labels.txt", "--out", words)
     said = shell.run("fairseq-train", *labels.train_args(), "--expert", "mine.py:Mine", code=None)
     assert said.code == 2 and "unrecognized arguments: --expert mine.py:Mine" in said.err
-    of_labels = labels.train_args()
+    has_labels = labels.train_args()
     for arguments, message in (
-        ([*of_labels, "--prior", words], "expected a prior of labels.*llrnn prior --labels"),
-        ([*of_labels, "--arch", "llrnn_lstm"], "llrnn_lstm needs --task llrnn_translation"),
-        ([*of_labels, "--arch", "lstm"], "LSTMModel: expected a classifier, as --task llrnn_classification needs"),
+        ([*has_labels, "--prior", words], "expected a prior of labels.*llrnn prior --labels"),
+        ([*has_labels, "--arch", "llrnn_lstm"], "llrnn_lstm needs --task llrnn_translation"),
+        ([*has_labels, "--arch", "lstm"], "LSTMModel: expected a classifier, as --task llrnn_classification needs"),
         ([*translation.task_args(), "--arch", "llrnn_bag", *TRAINING], "llrnn_bag needs --task llrnn_classification"),
-        ([*of_labels, "--encoder-embed-dim", 0], "--encoder-embed-dim 0"),
-        ([*of_labels, "--dropout", 1.5], "--dropout 1.5"),
+        ([*has_labels, "--encoder-embed-dim", 0], "--encoder-embed-dim 0"),
+        ([*has_labels, "--dropout", 1.5], "--dropout 1.5"),
     ):
         with pytest.raises(LLRNNError, match=message):
             build(arguments)
@@ -313,18 +312,6 @@ def test_what_classify_refuses(shell: Shell, labels: LabelsWorld, trained: dict[
     gold.write_text("food\n\n", encoding="utf-8")
     assert "line 2: expected labels, found none" in said("--path", path, "--labels", gold)
     assert "no such file" in said("--path", tmp_path / "none.pt")
-
-
-def test_classify_finds_what_was_moved(
-    shell: Shell, labels: LabelsWorld, trained: dict[str, Path], tmp_path: Path
-) -> None:
-    expected = shell.run("llrnn", "classify", "--path", trained["llrnn_bag"], stdin="salt\n").out
-    shutil.copytree(labels.place, tmp_path / "moved")
-    checkpoint = tmp_path / "moved" / "llrnn_bag" / "checkpoint_best.pt"
-    options = ("--data", tmp_path / "moved" / "data-bin", "--prior", tmp_path / "moved" / "data-bin" / "prior")
-    assert shell.run("llrnn", "classify", "--path", checkpoint, *options, stdin="salt\n").out == expected
-    said = shell.run("llrnn", "classify", "--path", checkpoint, "--prior", labels.data / "softmax", stdin="a\n", code=2)
-    assert "prior" in said.err
 
 
 def test_the_short_commands(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:

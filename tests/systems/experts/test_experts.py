@@ -284,12 +284,12 @@ def test_experts_without_exceptions_leave_corrections_as_they_are() -> None:
     case = make("n-grams", (Groups(),))
     states = case.bound.flat_states(case.previous)
     assert case.bound.sparse and case.bound.num_classes == NUM_CLASSES
-    masses = case.bound.masses(states)
-    assert masses.entries is not None
-    torch.testing.assert_close(masses.dense(), case.bound.log_mass(states))
+    class_weights = case.bound.class_weights(states)
+    assert class_weights.entries is not None
+    torch.testing.assert_close(class_weights.dense(), case.bound.log_mass(states))
     with_exceptions = make("n-grams", (Unsaid(),))
     states = with_exceptions.bound.flat_states(with_exceptions.previous)
-    assert not with_exceptions.bound.sparse and with_exceptions.bound.masses(states).entries is None
+    assert not with_exceptions.bound.sparse and with_exceptions.bound.class_weights(states).entries is None
 
 
 def test_masses_know_no_limit_of_length_and_shares_do() -> None:

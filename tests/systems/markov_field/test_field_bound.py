@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.markov_field.background import log_probs_left_to_right, next_log_probs, outlook
+from fairseq_llrnn.systems.markov_field.background import future_potential, log_probs_left_to_right, next_log_probs
 from fairseq_llrnn.systems.markov_field.moments import layout
 from fairseq_llrnn.systems.markov_field.objective import tighten
 from fairseq_llrnn.systems.markov_field.potentials import Form, Potentials
@@ -181,7 +181,7 @@ def chain_conditional(potentials, length: int) -> torch.Tensor:  # type: ignore[
 @pytest.mark.parametrize("width", [0, 2])
 def test_the_outlook_is_exact_for_order_one(width: int) -> None:
     potentials = random_potentials(5, 1, seed=6, width=width)
-    rho = outlook(potentials, torch.full((5,), 0.2, dtype=torch.float64))
+    rho = future_potential(potentials, torch.full((5,), 0.2, dtype=torch.float64))
     found = next_log_probs(potentials, rho, torch.arange(5).unsqueeze(1))
     torch.testing.assert_close(found, chain_conditional(potentials, 300))
 
@@ -190,7 +190,7 @@ def test_the_outlook_helps_for_order_two() -> None:
     """Beside the field's own conditionals, from sums over all that may follow, in the mean over contexts."""
     potentials = random_potentials(3, 2, spread=0.7, seed=8)
     star = Star(potentials)
-    rho = outlook(potentials, tighten(star, no_delta(star)).beliefs.nodes[0])
+    rho = future_potential(potentials, tighten(star, no_delta(star)).beliefs.nodes[0])
     edges, contexts = dense(potentials), sequences(3, 2)  # the last token first
     ahead = torch.ones(3, 3, dtype=torch.float64)  # of the last token, and the one before
     for _ in range(200):
@@ -210,7 +210,7 @@ def test_the_outlook_helps_for_order_two() -> None:
 def test_left_to_right_is_a_distribution_over_sentences() -> None:
     """Each row of windows is scored after the tokens before it."""
     potentials = random_potentials(4, 2, seed=2, width=2)
-    rho = outlook(potentials, torch.full((4,), 0.25, dtype=torch.float64))
+    rho = future_potential(potentials, torch.full((4,), 0.25, dtype=torch.float64))
     cycle = np.array([0, 0, 1, 2, 3, 0, 0, 2])
     window = windows(cycle, 2)[:, :3]
     found = log_probs_left_to_right(potentials, rho, window)

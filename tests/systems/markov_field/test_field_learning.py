@@ -216,8 +216,8 @@ def test_signatures_give_what_all_words_give(name: str) -> None:
     class_of = torch.tensor([0, 1, 2, 1, 2, 2])
     weights = torch.tensor([0.2, 0.1, 0.3, 0.05, 0.15, 0.2], dtype=torch.float64)
     rows = torch.tensor([[1.0, 0.0], [0.5, 1.0], [0.0, -1.0]], dtype=torch.float64)
-    masses = torch.zeros(3, dtype=torch.float64).index_add(0, class_of, weights)
-    small = Form(name, 2, masses.log(), 2, rows.to_sparse())
+    class_weights = torch.zeros(3, dtype=torch.float64).index_add(0, class_of, weights)
+    small = Form(name, 2, class_weights.log(), 2, rows.to_sparse())
     large = Form(name, 2, weights.log(), 2, rows[class_of].to_sparse())
     sentences = [[1, 2, 5, 3], [4, 4, 1], [2, 3]]
     of_classes = moments_of([[int(class_of[word]) for word in sentence] for sentence in sentences], 2, 3)
@@ -226,7 +226,7 @@ def test_signatures_give_what_all_words_give(name: str) -> None:
     delta = torch.randn(2, 3, dtype=torch.float64)
     found = Objective(small, of_classes).at(parameters, delta)
     expected = Objective(large, of_words).at(parameters, delta[:, class_of])
-    shares = float(of_words.unary @ (weights.log() - masses.log()[class_of]))  # what says which member it is
+    shares = float(of_words.unary @ (weights.log() - class_weights.log()[class_of]))  # what says which member it is
     assert found.bound + shares == pytest.approx(expected.bound)
     for name in parameters:
         torch.testing.assert_close(found.gradient[name], expected.gradient[name])

@@ -41,8 +41,8 @@ def random_form(order: int, near: int, seed: int) -> tuple[TagForm, dict[str, to
         return torch.randn(*shape, generator=generator, dtype=torch.float64)
 
     offsets = (0,) if near == 1 else (-1, 0, 1)
-    masses = normal(WORDS).log_softmax(0)
-    form = TagForm(order, offsets, TAGS, normal(WORDS, FEATURES).to_sparse(), masses)
+    class_weights = normal(WORDS).log_softmax(0)
+    form = TagForm(order, offsets, TAGS, normal(WORDS, FEATURES).to_sparse(), class_weights)
     return form, {name: normal(*shape) for name, shape in form.shapes().items()}
 
 

@@ -170,8 +170,8 @@ def test_statistics_of_another_tree_are_refused(name: str, value: object) -> Non
 
 
 def test_the_first_tree_is_sorted_by_mass() -> None:
-    masses = np.array([1.0, 9, 0, 8, 2, 7])
-    tree = TreeLearner.start(masses, 3, 2)
+    class_weights = np.array([1.0, 9, 0, 8, 2, 7])
+    tree = TreeLearner.start(class_weights, 3, 2)
     assert tree.parent[tree.internal :].tolist() == [3, 1, 3, 1, 2, 2]
 
 

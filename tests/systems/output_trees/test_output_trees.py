@@ -132,9 +132,9 @@ def test_a_learned_tree(shell: Shell, world: World, tmp_path: Path, rows: str, d
     assert all(0 < float(share) <= 1 for share in moved)
     weights = read_checkpoint(tmp_path / "whole" / "checkpoint_last.pt")["model"]
     prior = Prior.load(world.prior("prior"))
-    masses = np.bincount(prior.output.class_of, np.exp(prior.log_weights), prior.output.num_classes)
+    class_weights = np.bincount(prior.output.class_of, np.exp(prior.log_weights), prior.output.num_classes)
     first = TreeOptions("learned", arity=4, depth=0 if depth else None)
-    begun = TreeLearner.start(masses, *first.sizes(len(masses)))
+    begun = TreeLearner.start(class_weights, *first.sizes(len(class_weights)))
     assert weights["decoder.head.tree.parent"].tolist() != begun.parent.tolist()
     assert weights["decoder.head.tree.learner.counts"].sum() > 0
 
@@ -201,20 +201,9 @@ def test_an_update_of_several_batches_counts_once_in_an_epoch(world: World) -> N
     setting.task.batches_per_epoch = 5
     optimizer = build_optimizer(setting.cfg.optimizer, list(setting.model.parameters()))
     layer = setting.model.decoder.head.normaliser
-    with mock.patch.object(type(layer), "after", return_value=None) as after:
+    with mock.patch.object(type(layer), "update_if_due", return_value=None) as after:
         trained_step(setting, optimizer, 0)
     after.assert_called_once_with(0, 3)
-
-
-@pytest.mark.slow
-def test_translations_by_a_learned_tree(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
-    tree = ("--output-tree", "learned", "--tree-reassign", 2, "--tree-reassign-epochs", 1, "--update-freq", 2)
-    shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path), *tree, "--max-epoch", 2)
-    done = shell.run(
-        "fairseq-generate", *translation.task_args(), "--path", tmp_path / "checkpoint_last.pt", "--beam", 3,
-        "--max-len-b", 10,
-    )  # fmt: skip
-    assert done.out.count("\nH-") > 5
 
 
 def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:

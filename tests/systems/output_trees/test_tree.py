@@ -157,8 +157,8 @@ def test_equal_vectors_can_be_split() -> None:
 
 
 def test_clusters_are_sorted_by_mass_and_of_equal_size() -> None:
-    masses = np.array([0.0, 5, 1, 3, 3, 0, 7, 2])
-    tree = cluster_tree(masses, 3)
+    class_weights = np.array([0.0, 5, 1, 3, 3, 0, 7, 2])
+    tree = cluster_tree(class_weights, 3)
     members = [set((tree.child[tree.first[n] : tree.first[n + 1]] - tree.internal).tolist()) for n in range(1, 4)]
     assert members == [{6, 1, 3}, {4, 7, 2}, {0, 5}]
     assert (tree.levels, tree.internal, tree.children.tolist()) == (2, 4, [3, 3, 3, 2])
@@ -169,29 +169,31 @@ def test_the_number_of_clusters_is_the_root_of_their_sizes(leaves: int, number: 
     assert cluster_tree(np.ones(leaves)).children[0] == number
 
 
-def mean_depth(tree: Tree, masses: np.ndarray) -> float:
-    return float(masses @ tree.depth[tree.internal :])
+def mean_depth(tree: Tree, class_weights: np.ndarray) -> float:
+    return float(class_weights @ tree.depth[tree.internal :])
 
 
-def least_mean_depth(masses: tuple[int, ...], arity: int) -> float:
+def least_mean_depth(class_weights: tuple[int, ...], arity: int) -> float:
     """Over all trees, by what is merged first: any 2 … M nodes."""
-    if len(masses) == 1:
+    if len(class_weights) == 1:
         return 0
     found = math.inf
-    for size in range(2, min(arity, len(masses)) + 1):
-        for chosen in itertools.combinations(range(len(masses)), size):
-            merged = sum(masses[i] for i in chosen)
-            rest = tuple(sorted([*(m for i, m in enumerate(masses) if i not in chosen), merged]))
+    for size in range(2, min(arity, len(class_weights)) + 1):
+        for chosen in itertools.combinations(range(len(class_weights)), size):
+            merged = sum(class_weights[i] for i in chosen)
+            rest = tuple(sorted([*(m for i, m in enumerate(class_weights) if i not in chosen), merged]))
             found = min(found, merged + least_mean_depth(rest, arity))
     return found
 
 
 @settings(max_examples=30)
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=6), st.integers(2, 4))
-def test_no_tree_has_a_smaller_mean_depth_than_huffmans(masses: list[int], arity: int) -> None:
-    tree = huffman_tree(np.array(masses, dtype=float), arity)
+def test_no_tree_has_a_smaller_mean_depth_than_huffmans(class_weights: list[int], arity: int) -> None:
+    tree = huffman_tree(np.array(class_weights, dtype=float), arity)
     assert tree.arity <= arity
-    assert mean_depth(tree, np.array(masses)) == pytest.approx(least_mean_depth(tuple(sorted(masses)), arity))
+    assert mean_depth(tree, np.array(class_weights)) == pytest.approx(
+        least_mean_depth(tuple(sorted(class_weights)), arity)
+    )
 
 
 @settings(max_examples=30)
@@ -242,8 +244,8 @@ def test_what_would_do_does(leaves: int, depth: int, arity: int) -> None:
     assert arity**levels >= leaves and (levels == 1 or arity ** (levels - 1) < leaves)
 
 
-@pytest.mark.parametrize("masses", [np.array([1.0, -1]), np.array([np.nan]), np.ones((2, 2)), np.ones(0)])
-def test_masses_that_are_none_are_refused(masses: np.ndarray) -> None:
-    for build in (cluster_tree, lambda masses: huffman_tree(masses, 2)):
+@pytest.mark.parametrize("class_weights", [np.array([1.0, -1]), np.array([np.nan]), np.ones((2, 2)), np.ones(0)])
+def test_masses_that_are_none_are_refused(class_weights: np.ndarray) -> None:
+    for build in (cluster_tree, lambda class_weights: huffman_tree(class_weights, 2)):
         with pytest.raises(ValueError, match="masses: expected"):
-            build(masses)
+            build(class_weights)

@@ -58,14 +58,14 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     own, own_bias = head.tree.internal_rows((rows, bias))
     rows, bias = torch.cat([own, rows]), torch.cat([own_bias, bias])
     scores = (hidden @ rows.T + bias) / temperature  # shape: (B, T, I + S)
-    masses = batch.log_mass.expand(B, T, -1)
+    class_weights = batch.log_mass.expand(B, T, -1)
     opened = None
     words = head.find(OpenWords)
     if words is not None:  # <unk> hangs below the root, with a score of its own
         opened = words.mixture.scores(hidden, words.mixture.composed(head.output.weight, head.output.bias))
-        opened = opened.logsumexp(-1) / temperature + masses[..., head.replaced]
-        masses = masses.index_fill(-1, torch.tensor([head.replaced]), -torch.inf)
-    masses = masses.clamp_min(-1e4)  # as good as nothing, but with gradients
+        opened = opened.logsumexp(-1) / temperature + class_weights[..., head.replaced]
+        class_weights = class_weights.index_fill(-1, torch.tensor([head.replaced]), -torch.inf)
+    class_weights = class_weights.clamp_min(-1e4)  # as good as nothing, but with gradients
 
     def below(node: int) -> list[int]:
         if node >= tree.internal:
@@ -75,7 +75,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     log_p = {0: torch.zeros(B, T, dtype=torch.float64)}
     for node in range(tree.internal):
         children = np.flatnonzero(tree.parent == node).tolist()
-        terms = [scores[..., child] + masses[..., below(child)].logsumexp(-1) for child in children]
+        terms = [scores[..., child] + class_weights[..., below(child)].logsumexp(-1) for child in children]
         if node == 0 and opened is not None:
             terms.append(opened)
         each = torch.stack(terms, -1)
@@ -178,7 +178,7 @@ def test_a_tree_without_a_limit_of_depth_changes_and_its_nodes_keep_their_rows(r
             head.loss(hidden, TARGETS)
         before = head.tree.internal_rows(head.output.composed())
         with mock.patch.object(head.tree, "move", wraps=head.tree.move) as moved:
-            head.tree.after(change, 1)
+            head.tree.update_if_due(change, 1)
         origin = torch.from_numpy(moved.call_args.args[1])
         shapes.add(tuple(head.tree.tree.parent))
         torch.testing.assert_close(head.log_probs(hidden, previous=head.previous(TARGETS)), by_definition(head, hidden))
@@ -218,8 +218,8 @@ def test_a_learned_tree_is_no_deeper_than_its_classes_need() -> None:
 
 def test_half_precision_keeps_the_digits_of_masses() -> None:
     head = make_head(tree=TreeOptions("huffman", arity=2))
-    masses = head.tree.log_mass.clone()
-    assert torch.equal(head.half().tree.log_mass, masses)
+    class_weights = head.tree.log_mass.clone()
+    assert torch.equal(head.half().tree.log_mass, class_weights)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_the_adaptor_penalty_has_no_meaning() -> None:
 @pytest.mark.parametrize("learn_temperature", [False, True])
 @pytest.mark.parametrize("prior", ["n-grams", "open n-grams"])
 def test_explanations_add_up(prior: str, learn_temperature: bool) -> None:
-    head = make_head(PRIORS[prior](), masses=learned_temperature if learn_temperature else None)
+    head = make_head(PRIORS[prior](), class_weights=learned_temperature if learn_temperature else None)
     hidden = hidden_states()[:1].detach()
     found = head.explain(hidden, TARGETS[0], top=3)
     expected = head.log_probs(hidden, previous=head.previous(TARGETS[:1]))[0].gather(1, TARGETS[0].unsqueeze(1))
@@ -294,7 +294,7 @@ def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> 
     options = TreeOptions("learned", arity=2, reassign=1, reassign_epochs=2)
     head, hidden = make_head(prior, tree=options).train(), hidden_states()
     begun = head.tree.tree
-    assert head.tree.after(0, 3) is None, "nothing was seen"
+    assert head.tree.update_if_due(0, 3) is None, "nothing was seen"
     for _ in range(3):
         head.loss(hidden, TARGETS)
     counts = head.tree.learner.counts
@@ -306,13 +306,13 @@ def test_training_changes_a_learned_tree_and_weights_bring_what_it_counted() -> 
     assert torch.equal(again.tree.learner.sums, head.tree.learner.sums)
     head.eval().loss(hidden, TARGETS)
     assert torch.equal(again.tree.learner.counts, counts), "only training counts"
-    moved = head.tree.after(3, 3)
-    assert moved is not None and head.tree.after(3, 3) is None
-    assert again.tree.after(3, 3) == moved
+    moved = head.tree.update_if_due(3, 3)
+    assert moved is not None and head.tree.update_if_due(3, 3) is None
+    assert again.tree.update_if_due(3, 3) == moved
     assert torch.equal(again.tree.parent, head.tree.parent)
     assert moved == 0 or not np.array_equal(head.tree.tree.parent, begun.parent)
     torch.testing.assert_close(again.loss(hidden, TARGETS), head.loss(hidden, TARGETS))
-    assert head.tree.after(9, 3) is None, "the third epoch keeps it"
+    assert head.tree.update_if_due(9, 3) is None, "the third epoch keeps it"
     fixed = make_head(prior, tree=Tree.from_parents(np.array([-1] + [0] * begun.leaves), begun.leaves))
     fixed.load_state_dict(head.state_dict())
     torch.testing.assert_close(fixed.loss(hidden, TARGETS), head.loss(hidden, TARGETS))
@@ -327,7 +327,7 @@ def test_a_network_spells_words_that_a_tree_leads_to() -> None:
     optimizer = torch.optim.Adam(head.parameters(), 0.05)
     before = head.loss(hidden, targets, reduction="none").detach()
     for updates in range(20):
-        head.tree.after(updates, 100)
+        head.tree.update_if_due(updates, 100)
         optimizer.zero_grad()
         head.loss(hidden, targets).backward()
         assert all(p.grad is not None and p.grad.isfinite().all() for p in head.parameters())

@@ -41,7 +41,7 @@ def same(found: Tensor, expected: Tensor, of: list[Tensor]) -> None:
 def test_is_the_product_of_choices_along_the_path(seed: int, rows: str) -> None:
     case = TreeCase.of(seed, rows)
     for groups in (1, 7):
-        log_mass = case.masses(groups).requires_grad_()
+        log_mass = case.class_weights(groups).requires_grad_()
         found, classes = case.made(bool(seed % 2)), case.classes()
         expected = case.expected(log_mass)
         of = [*case.parameters(), log_mass]
@@ -52,7 +52,7 @@ def test_is_the_product_of_choices_along_the_path(seed: int, rows: str) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_slots_are_children_of_the_root(seed: int) -> None:
     case = TreeCase.of(seed)
-    log_mass, classes = case.masses(7).requires_grad_(), case.classes(3)
+    log_mass, classes = case.class_weights(7).requires_grad_(), case.classes(3)
     scores = torch.from_numpy(case.rng.standard_normal((7, 3))).requires_grad_()
     of_slots = torch.from_numpy(case.rng.standard_normal((7, 3)))
     of_slots[case.rng.random((7, 3)) < 0.3] = float("-inf")
@@ -70,22 +70,22 @@ def test_untrained_it_is_the_background(seed: int) -> None:
     case = TreeCase.of(seed)
     for parameter in (*case.output.parameters(), *case.layer.parameters()):
         parameter.data.zero_()
-    masses, classes = case.masses(7), case.classes()
-    found = case.made(False).class_log_prob(case.hidden, classes, masses)
-    torch.testing.assert_close(found, masses.log_softmax(1).gather(1, classes[:, None])[:, 0])
+    class_weights, classes = case.class_weights(7), case.classes()
+    found = case.made(False).class_log_prob(case.hidden, classes, class_weights)
+    torch.testing.assert_close(found, class_weights.log_softmax(1).gather(1, classes[:, None])[:, 0])
 
 
 def test_where_nothing_is_possible_there_are_no_nans() -> None:
     case = TreeCase.of(0)
-    masses, classes = case.masses(7), case.classes()
-    masses[2] = float("-inf")
-    masses.requires_grad_()
+    class_weights, classes = case.class_weights(7), case.classes()
+    class_weights[2] = float("-inf")
+    class_weights.requires_grad_()
     for value in (
-        case.made(True).class_log_prob(case.hidden, classes, masses),
-        case.made(True).class_log_probs(case.hidden, masses),
+        case.made(True).class_log_prob(case.hidden, classes, class_weights),
+        case.made(True).class_log_probs(case.hidden, class_weights),
     ):
         assert value[2].isneginf().all()
-        for gradient in gradients(value, [*case.parameters(), masses], torch.ones_like(value)):
+        for gradient in gradients(value, [*case.parameters(), class_weights], torch.ones_like(value)):
             assert gradient.isfinite().all()
 
 
@@ -93,7 +93,7 @@ def test_where_nothing_is_possible_there_are_no_nans() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_a_tree_of_one_level_is_the_exact_layer(seed: int, groups: int) -> None:
     case = TreeCase.of(seed, flat=True)
-    log_mass, targets = case.masses(groups).requires_grad_(), case.classes()
+    log_mass, targets = case.class_weights(groups).requires_grad_(), case.classes()
     of = [case.hidden, *case.output.parameters(), log_mass]
     tree = case.made(False)
     exact = ExactRows(case.output)
@@ -148,7 +148,7 @@ def test_corrections_that_take_almost_everything_away() -> None:
 
 def test_counts_what_a_learned_tree_asks_for() -> None:
     case = TreeCase.of(1)
-    log_mass, classes = case.masses(1), case.classes(2)
+    log_mass, classes = case.class_weights(1), case.classes(2)
     log_mass[:] = 0.0
     slots = SlotScores(torch.zeros(7, 2).double(), torch.zeros(7, 2).double())
     visited: list[VisitProbabilities] = []
@@ -175,7 +175,7 @@ def test_empty_nodes_cost_no_scores() -> None:
     leaf_parent = np.array([2, 5] * 6)
     tree = Tree.from_parents(np.concatenate([[-1, 0, 0, 0, 0, 0], leaf_parent]), 12)
     small = Tree.from_parents(np.concatenate([[-1, 0, 0], (leaf_parent == 5) + 1]), 12)
-    classes, log_mass = torch.arange(7), case.masses(1).clamp_min(-3.0)
+    classes, log_mass = torch.arange(7), case.class_weights(1).clamp_min(-3.0)
     layers = [TreeLayer(each, H, case.log_mass).double() for each in (tree, small)]
     layers[0].node_rows.data = case.normal(6, H)
     layers[1].node_rows.data = layers[0].node_rows.data[[0, 2, 5]]
@@ -206,12 +206,12 @@ def test_masses_that_are_kept_follow_the_background() -> None:
 
 def test_half_precision_is_near() -> None:
     case = TreeCase.of(4, positions=50, leaves=40)
-    masses, classes = case.masses(1), case.classes()
-    exact = case.made(False).class_log_prob(case.hidden, classes, masses)
+    class_weights, classes = case.class_weights(1), case.classes()
+    exact = case.made(False).class_log_prob(case.hidden, classes, class_weights)
     case.output.bfloat16()
     case.layer.bfloat16()
     hidden = case.hidden.detach().bfloat16().requires_grad_()
-    found = case.made(False).class_log_prob(hidden, classes, masses.float())
+    found = case.made(False).class_log_prob(hidden, classes, class_weights.float())
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), exact, rtol=0.05, atol=0.2)
     found.masked_fill(found.isinf(), 0.0).sum().backward()
@@ -228,26 +228,26 @@ def test_loading_brings_the_tree() -> None:
     second.layer.load_state_dict(first.layer.state_dict())
     assert second.layer.tree.parent.tolist() == other.parent.tolist()
     second.output.load_state_dict(first.output.state_dict())
-    masses, classes = first.masses(1), first.classes()
-    expected = first.made(False).class_log_prob(first.hidden, classes, masses)
-    torch.testing.assert_close(second.made(False).class_log_prob(first.hidden, classes, masses), expected)
+    class_weights, classes = first.class_weights(1), first.classes()
+    expected = first.made(False).class_log_prob(first.hidden, classes, class_weights)
+    torch.testing.assert_close(second.made(False).class_log_prob(first.hidden, classes, class_weights), expected)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_single_positions_have_the_same_probability(seed: int) -> None:
     case = TreeCase.of(seed, ("free", "composed")[seed % 2])
-    masses, classes = case.masses(1), case.classes()
+    class_weights, classes = case.class_weights(1), case.classes()
     tree = case.made(True)
-    expected = tree.class_log_prob(case.hidden, classes, masses)
+    expected = tree.class_log_prob(case.hidden, classes, class_weights)
     with torch.no_grad():
         for some in (slice(0, 1), slice(1, 3)):
-            found = tree.class_log_prob(case.hidden[some], classes[some], masses)
+            found = tree.class_log_prob(case.hidden[some], classes[some], class_weights)
             torch.testing.assert_close(found, expected[some].detach())
         alone = case.hidden[:1].requires_grad_()
-        torch.testing.assert_close(tree.class_log_prob(alone, classes[:1], masses), expected[:1].detach())
-        masses[0, classes[0]] = 3.0
-        found = tree.class_log_prob(case.hidden[:1], classes[:1], masses)
-    torch.testing.assert_close(found, tree.class_log_prob(case.hidden, classes, masses)[:1].detach())
+        torch.testing.assert_close(tree.class_log_prob(alone, classes[:1], class_weights), expected[:1].detach())
+        class_weights[0, classes[0]] = 3.0
+        found = tree.class_log_prob(case.hidden[:1], classes[:1], class_weights)
+    torch.testing.assert_close(found, tree.class_log_prob(case.hidden, classes, class_weights)[:1].detach())
 
 
 @pytest.mark.filterwarnings("error")
@@ -255,12 +255,12 @@ def test_single_positions_have_the_same_probability(seed: int) -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_single_positions_with_scores_of_any_size(scale: float, mass: float, dtype: torch.dtype) -> None:
     case = TreeCase.of(3)
-    masses, classes = (case.masses(1) + mass).to(dtype), case.classes()
+    class_weights, classes = (case.class_weights(1) + mass).to(dtype), case.classes()
     output, layer, hidden = case.output.to(dtype), case.layer.to(dtype), (case.hidden * scale).to(dtype).detach()
     with torch.no_grad():
         tree = TreeOutput(output, layer, output.composed())
-        expected = tree.class_log_prob(hidden, classes, masses)
-        found = torch.cat([tree.class_log_prob(hidden[i : i + 1], classes[i : i + 1], masses) for i in range(7)])
+        expected = tree.class_log_prob(hidden, classes, class_weights)
+        found = torch.cat([tree.class_log_prob(hidden[i : i + 1], classes[i : i + 1], class_weights) for i in range(7)])
     assert tree.visits_of_one is not None and found.dtype == dtype
     # biases of −200 have a few digits less
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4 if dtype == torch.float32 else 1e-12)
@@ -273,10 +273,10 @@ def test_sparse_gradients_train_alike(optimiser: type[torch.optim.Optimizer]) ->
         case = TreeCase.of(7, leaves=30)
         case.layer.sparse_gradients = sparse
         trained = optimiser(case.output.parameters(), lr=0.1)
-        masses, classes = torch.zeros(1, 30, dtype=torch.float64), case.classes()
+        class_weights, classes = torch.zeros(1, 30, dtype=torch.float64), case.classes()
         for _ in range(3):
             trained.zero_grad()
-            case.made(False).class_log_prob(case.hidden, classes, masses).sum().backward()
+            case.made(False).class_log_prob(case.hidden, classes, class_weights).sum().backward()
             assert case.output.weight.grad is not None
             assert case.output.weight.grad.is_sparse == sparse
             trained.step()
@@ -302,12 +302,14 @@ def test_rows_composed_once_have_the_gradient_of_rows(many: int) -> None:
 @pytest.mark.parametrize("seed", range(12))
 def test_best_classes_are_those_of_all(seed: int, kind: str, k: int) -> None:
     case = TreeCase.of(seed, ("free", "composed")[seed % 2], leaves=30)
-    masses = corrections_of(case, seed) if kind == "corrections" else case.masses(1 if kind == "shared" else 7)
+    class_weights = (
+        corrections_of(case, seed) if kind == "corrections" else case.class_weights(1 if kind == "shared" else 7)
+    )
     if seed % 3 == 0:  # many ties
         for parameter in (*case.output.parameters(), *case.layer.parameters()):
             parameter.data.zero_()
         if kind != "corrections":
-            masses = torch.where(masses.isneginf(), masses, 0.0)
+            class_weights = torch.where(class_weights.isneginf(), class_weights, 0.0)
     scores, of_slots = case.normal(7, 2), case.normal(7, 2)
     of_slots[0] = float("-inf")
     slots = None if seed % 4 == 0 else SlotScores(scores, of_slots)
@@ -315,8 +317,8 @@ def test_best_classes_are_those_of_all(seed: int, kind: str, k: int) -> None:
     temperature = (1.0, 0.5, torch.linspace(0.5, 2.0, 7).double().unsqueeze(1))[seed % 3]
     tree = case.made(True)
     with torch.no_grad():
-        everything = tree.class_log_probs(case.hidden, masses, slots, temperature)
-        found, log_probs, classes = tree.best_classes(case.hidden, masses, share, k, slots, temperature)
+        everything = tree.class_log_probs(case.hidden, class_weights, slots, temperature)
+        found, log_probs, classes = tree.best_classes(case.hidden, class_weights, share, k, slots, temperature)
     expected = (everything + share).topk(min(k, everything.size(1)), dim=1).values
     torch.testing.assert_close(found, expected)
     for row, (values, own, which) in enumerate(zip(found, log_probs, classes, strict=True)):
@@ -326,5 +328,5 @@ def test_best_classes_are_those_of_all(seed: int, kind: str, k: int) -> None:
         torch.testing.assert_close(values[real], (everything + share)[row, which[real]])
     some = case.classes(0 if slots is None else 2).unsqueeze(1).repeat(1, 3)
     some[:, 1] = 0
-    of_some = tree.log_probs_of(case.hidden, some, masses, slots, temperature)
+    of_some = tree.log_probs_of(case.hidden, some, class_weights, slots, temperature)
     torch.testing.assert_close(of_some, everything.gather(1, some))

@@ -15,7 +15,7 @@ from piece_terms import ENTRIES, FORMS, PIECES, batch, entry, in_pieces, make, o
 from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.group_slots import asked_groups
+from fairseq_llrnn.evidence.group_slots import requested_groups
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.slots import merged_target, slots_of
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
@@ -34,7 +34,7 @@ def prior(request: pytest.FixtureRequest, tmp_path: Path) -> Prior:
 
 
 def asked(table: PieceTable, source: torch.Tensor) -> list[list[tuple[str, int, tuple[int, ...]]]]:
-    found = asked_groups(table.groups, source.numpy())
+    found = requested_groups(table.groups, source.numpy())
     return [sorted((one.group.name, one.most, one.places) for one in row) for row in found]
 
 
@@ -180,7 +180,7 @@ def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: b
     source = batch(table, terms, ["aba b </s>"])
     bound = EvidenceBackground(static(prior), table, UNK, UNK).bind(source)
     assert isinstance(bound, CountedSlots)
-    groups = [set(one.group.words) for one in asked_groups(table.groups, source.numpy())[0]]
+    groups = [set(one.group.words) for one in requested_groups(table.groups, source.numpy())[0]]
     assert sorted(map(len, groups)) == [1, 3]
     slots = set.union(*groups)
     state = bound.start(1)

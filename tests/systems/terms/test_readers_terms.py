@@ -15,8 +15,8 @@ from fairseq_llrnn.systems.terms.tsv_file import (
     EntriesByKey,
     StoredTerms,
     TermEntry,
+    check_kind_places,
     read_terms,
-    refuse_misplaced_kinds,
 )
 
 
@@ -295,7 +295,7 @@ def test_a_part_of_speech_in_a_term_of_tbx_belongs_in_its_note(tmp_path: Path) -
         "that in <termNote type=\"partOfSpeech\"> of the target's term"
     )
     with pytest.raises(DataError, match=re.escape(message)):
-        refuse_misplaced_kinds(entry, (), ())
+        check_kind_places(entry, (), ())
 
 
 @pytest.mark.parametrize("blank", [*BLANKS, *WITHOUT_WIDTH], ids=ascii)

@@ -6,7 +6,7 @@ from itertools import permutations, product
 
 import pytest
 
-from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.systems.terms import form_analyses
 from fairseq_llrnn.systems.terms import phrases as module
 from fairseq_llrnn.systems.terms.form_analyses import AGREEING, Analysis, agreeing, forms_of_features, values_of

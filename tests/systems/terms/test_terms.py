@@ -15,12 +15,12 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.evidence.group_slots import asked_groups
+from fairseq_llrnn.evidence.group_slots import requested_groups
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable, slot_features
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.lexicon.gather import WordForms
+from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
@@ -67,7 +67,7 @@ def batch(table: EvidenceTable, terms: Terms, lines: list[str], cells: dict[int,
 
 
 def asked(table: EvidenceTable, source: Tensor) -> list[list[tuple[str, int, tuple[int, ...]]]]:
-    found = asked_groups(table.groups, source.numpy())
+    found = requested_groups(table.groups, source.numpy())
     return [[(one.group.name, one.most, one.places) for one in row] for row in found]
 
 
@@ -295,7 +295,7 @@ def test_a_part_of_speech_may_stand_behind_a_term_and_is_that_of_the_prior_where
     table = evidence_table(replace(TERM_PRIOR))
     terms = Terms(table, known, phrases=PhraseForms(known, {}, lambda: features))
     source = torch.tensor([terms.marked(tokens_of(table, "dog </s>"), [cell]) for cell in ("dog => porte | noun",)])
-    [[term]] = asked_groups(table.groups, source.numpy())
+    [[term]] = requested_groups(table.groups, source.numpy())
     assert [table.target.symbols[word] for word in term.group.words] == ["porte", "portes"]
 
 
@@ -466,11 +466,11 @@ def test_a_network_reads_a_phrase_as_its_head_or_its_last_known_word(monkeypatch
         source = batch(table, terms, ["dog 12 </s>", "12 dog </s>"])
         made = EvidenceBackground(base("static"), table, UNK, UNK).bind(source)
         forms = torch.tensor([table.target.index(form) for form in row.forms]).expand(2, -1)
-        words = [table.target.symbols[word] for word in made.readable(forms)[1].tolist()]
+        words = [table.target.symbols[word] for word in made.to_input_ids(forms)[1].tolist()]
         assert words == [*read.split(), "chien", "<unk>"]
         state = made.start(2)
-        assert torch.equal(made.readable(forms, state), made.readable(forms))
-        assert made.readable(torch.tensor([[TARGET_WORDS.index("12")]]).expand(2, 1)).tolist() == [[5], [5]]
+        assert torch.equal(made.to_input_ids(forms, state), made.to_input_ids(forms))
+        assert made.to_input_ids(torch.tensor([[TARGET_WORDS.index("12")]]).expand(2, 1)).tolist() == [[5], [5]]
 
 
 @pytest.mark.parametrize(
@@ -498,7 +498,7 @@ def test_a_phrase_is_read_as_the_noun_that_its_words_agree_with(phrase: str, rea
     symbols = (*TARGET_WORDS[:4], *words)
     table = evidence_table(Prior(symbols, output, output, np.zeros(14), {}, PRIOR.source_symbols, PRIOR.parts))
     group = table.groups.groups[TermGroups(table).number(phrase, {phrase: {}}, True)]
-    assert group.read_as == (symbols.index(read),)
+    assert group.input_ids == (symbols.index(read),)
 
 
 @pytest.mark.parametrize(("guess", "read"), [(0.25, "chien"), (0.5, "chat")])
@@ -509,7 +509,7 @@ def test_what_is_hardly_a_noun_by_a_guess_is_none(guess: float, read: str) -> No
     output = group_equal_rows(FeatureTable.from_rows(rows))
     table = evidence_table(replace(PRIOR, output=output, input=output))
     group = table.groups.groups[TermGroups(table).number("chien chat", {"chien chat": {}}, True)]
-    assert group.read_as == (TARGET_WORDS.index(read),)
+    assert group.input_ids == (TARGET_WORDS.index(read),)
 
 
 @pytest.mark.parametrize("must", [True, False])

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
-from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_least, check_unused_options
 from fairseq_llrnn.head.inputs import FeatureInput, InputOf
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, INPUT, SOURCE, Args, Extension, non_default_options
 from fairseq_llrnn.plugin.names import announce
@@ -76,7 +76,7 @@ class Characters(Extension):
         options = _options(args, size, "input_characters")
         if options is None:
             mode = non_default_options(args, CharacterConfig).get("character_mode")
-            refuse_idle({"character_mode": mode}, ALONE.format("--input-characters cnn", "it"))
+            check_unused_options({"character_mode": mode}, ALONE.format("--input-characters cnn", "it"))
             return None
         add = getattr(args, "character_mode", ONLY) == ADD
         if add and features is None:
@@ -117,7 +117,7 @@ def _options(args: Args, size: int | None, reader: str) -> CharacterOptions | No
         readers = [name for name in READERS if hasattr(args, name)]
         if all(getattr(args, name) == NONE for name in readers):
             wanted = " or ".join(f"--{name.replace('_', '-')} {CNN}" for name in readers)
-            refuse_idle(options, ALONE.format(wanted, "one" if len(readers) > 1 else "it"))
+            check_unused_options(options, ALONE.format(wanted, "one" if len(readers) > 1 else "it"))
         return None
     sizes = CharacterSizes(**options)
     width, layers = sizes.character_embed_dim, str(sizes.highway_layers)

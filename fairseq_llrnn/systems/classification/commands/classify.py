@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.cli.places import STDOUT, check_place, check_text, stdin_lines
-from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
+from fairseq_llrnn.cli.tables import note, plural
+from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
 from fairseq_llrnn.files.atomic_write import whole_file, writing
 from fairseq_llrnn.files.text_lines import AS_HEADER, ReadCount, clean_cells, is_header, iter_lines, place, shown
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
@@ -130,8 +130,8 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({**hits.facts(), "prior": prior}))
     else:
         note(
-            f"{many(hits.texts, 'text')}: P@1 {hits.p_at_1:.2f} %, P@5 {hits.p_at_5:.2f} %, R@5 {hits.r_at_5:.2f} %; "
-            f"{hits.unseen:,} of {many(hits.labels, 'right label')} are unknown to the model"
+            f"{plural(hits.texts, 'text')}: P@1 {hits.p_at_1:.2f} %, P@5 {hits.p_at_5:.2f} %, R@5 {hits.r_at_5:.2f} %; "
+            f"{hits.unseen:,} of {plural(hits.labels, 'right label')} are unknown to the model"
         )
         note(f"prior {prior}")
     return 0
@@ -148,7 +148,7 @@ def _check(args: argparse.Namespace) -> None:
     if args.prepare is not None:
         idle = {"labels": args.labels, "json": args.json or None, "max_tokens": args.max_tokens}
         idle |= {part: value_of(args, "", part) for part in PARTS}
-        refuse_idle(idle, "it belongs to --path, found --prepare; leave it out")
+        check_unused_options(idle, "it belongs to --path, found --prepare; leave it out")
         if args.k is not None:
             raise OptionError(f"-k {args.k}: it belongs to --path, found --prepare; leave it out")
     args.k = 1 if args.k is None else args.k
@@ -163,14 +163,14 @@ def _prepare(source: str, prefix: str) -> int:
         check_place(name, f"--out {name}", [source])
     texts, labels = 0, 0
     with writing(prefix, "result"), ExitStack() as files:
-        of_texts, of_labels = (files.enter_context(whole_file(Path(name))) for name in places)
+        of_texts, has_labels = (files.enter_context(whole_file(Path(name))) for name in places)
         for line in read_labelled(source):
             of_texts.write(line.text + "\n")
-            of_labels.write(" ".join(line.labels) + "\n")
+            has_labels.write(" ".join(line.labels) + "\n")
             texts, labels = texts + 1, labels + len(line.labels)
         if not texts:
             raise DataError(f"{source}: expected texts with labels, found an empty file; give another one")
-    print(f"{many(texts, 'text')} with {many(labels, 'label')} written to {' and '.join(places)}")
+    print(f"{plural(texts, 'text')} with {plural(labels, 'label')} written to {' and '.join(places)}")
     return 0
 
 
@@ -210,8 +210,8 @@ def _print(answers: Iterable[Answer], args: argparse.Namespace) -> None:
     if not texts:
         raise OptionError("expected texts, found none on stdin; give one a line")
     if too_long:
-        note(f"{many(too_long, 'text')} without an answer: longer than --max-source-positions of the training allows")
+        note(f"{plural(too_long, 'text')} without an answer: longer than --max-source-positions of the training allows")
     if empty:
-        note(f"{many(empty, 'text')} without words: the model's answer says how frequent labels are")
+        note(f"{plural(empty, 'text')} without words: the model's answer says how frequent labels are")
     if unknown:
-        note(f"{unknown:,} of {many(words, 'word')} are unknown to the model")
+        note(f"{unknown:,} of {plural(words, 'word')} are unknown to the model")

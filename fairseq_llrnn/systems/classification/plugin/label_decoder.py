@@ -21,7 +21,7 @@ from torch.nn import functional
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.output.records import CELLS
-from fairseq_llrnn.plugin.models.extensions import Args, of_heads
+from fairseq_llrnn.plugin.models.extensions import Args, all_head_arguments
 from fairseq_llrnn.plugin.models.log_linear_decoder import (
     EncoderOut,
     HiddenStates,
@@ -99,7 +99,7 @@ class PooledStates(nn.Module):
 
 def label_head(args: Args, task: Any, size: int) -> LogLinearHead:
     """The head of a classifier; its model begins as the background: a = 0."""
-    return LogLinearHead(task.prior, size, source_size=size, initial_scale=0.0, **of_heads(args, task))
+    return LogLinearHead(task.prior, size, source_size=size, initial_scale=0.0, **all_head_arguments(args, task))
 
 
 class TextEncoder(FairseqEncoder):

@@ -105,7 +105,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         folder = utils.split_paths(cfg.data)[0]
         task = cls(cfg, *(cls.load_dictionary(os.path.join(folder, file)) for file in files))
         task.prior = load_task_prior(cfg, task.target_dictionary, files[1])
-        if not task.prior.of_labels:
+        if not task.prior.has_labels:
             raise OptionError(
                 f"--prior {task.prior.folder}: expected a prior of labels, found one of words in a text, which gives "
                 f"</s> and <unk> a share; build it with `llrnn prior --labels --dict {os.path.join(folder, files[1])}`"

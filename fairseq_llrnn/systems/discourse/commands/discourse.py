@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.files.atomic_write import may_replace, writing
 
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
             if not number:
                 note(f"{split} has no example of {objective.upper()}")
         if of_split.repeated:
-            repeated = many(of_split.repeated, "paragraph")
+            repeated = plural(of_split.repeated, "paragraph")
             note(f"{repeated} of {split} left out, which another split has")
     return 0
 

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.cli.model_options import need_fairseq
 from fairseq_llrnn.cli.places import STDIN, check_place, check_text, text_lines
-from fairseq_llrnn.cli.tables import many
+from fairseq_llrnn.cli.tables import plural
 from fairseq_llrnn.errors import check_least
 from fairseq_llrnn.files.atomic_write import whole_binary, writing
 
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     bar = tqdm(unit=" sentences", leave=False, disable=None)
     with writing(args.out, "result"), whole_binary(Path(args.out)) as file, bar:
         number = write_rows(file, _counted(blocks, bar), encoder.size)
-    print(f"{many(number, 'sentence')}, {encoder.size} numbers each, written to {args.out}")
+    print(f"{plural(number, 'sentence')}, {encoder.size} numbers each, written to {args.out}")
     return 0
 
 

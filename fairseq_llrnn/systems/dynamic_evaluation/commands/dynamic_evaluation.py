@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
-from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import OptionError, check_least, refuse_idle
+from fairseq_llrnn.cli.tables import note, plural
+from fairseq_llrnn.errors import OptionError, check_least, check_unused_options
 
 NAME = "dynamic-evaluation"
 HELP = "loss of a text under a language model that goes on learning from what it has scored"
@@ -138,7 +138,7 @@ def run(args: argparse.Namespace) -> int:
         lines = chain.from_iterable(scored_groups(scorer, groups, updates, rate, decay))
         trials.append(Trial(rate, decay, -math.fsum(line.log_prob for line in lines) / tokens))
     if static.unknown_words:
-        note(f"{many(static.unknown_words, 'unknown word')} scored as <unk>")
+        note(f"{plural(static.unknown_words, 'unknown word')} scored as <unk>")
     _print(args, trials, tokens, scorer.prior)
     return 0
 
@@ -160,7 +160,9 @@ def _checked(args: argparse.Namespace, rates: Sequence[float]) -> tuple[str, int
         )
     chosen = {name: getattr(args, name) for name in OF_RMS}
     if args.rule == "sgd":
-        refuse_idle(chosen, "expected --rule rms, found sgd, which divides by no gradients of training; leave it out")
+        check_unused_options(
+            chosen, "expected --rule rms, found sgd, which divides by no gradients of training; leave it out"
+        )
         return None
     subset, most, epsilon = (OF_RMS[name] if value is None else value for name, value in chosen.items())
     return subset, most, epsilon

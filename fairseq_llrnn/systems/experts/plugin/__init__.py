@@ -41,7 +41,7 @@ class Experts(Extension):
     options: ClassVar = dict.fromkeys(("llrnn_language_modeling", "llrnn_translation"), ExpertConfig)
     modules: ClassVar = {"experts": f"--{OPTION}: expected this option"}
 
-    def of_task(self, task: Any, from_checkpoint: bool) -> OpenedExperts | None:
+    def task_extension(self, task: Any, from_checkpoint: bool) -> OpenedExperts | None:
         """Raises OptionError: no such file or class. DataError: one cannot be opened."""
         names = named_code(task.options, OPTION, from_checkpoint)
         if not names:
@@ -52,7 +52,7 @@ class Experts(Extension):
         word_of = None if source is None else source.__getitem__
         return OpenedExperts(open_experts(load_experts(names), task.prior, word_of))
 
-    def of_head(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
+    def head_arguments(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
         panels = [one.panel for one in getattr(task, "extensions", ()) if isinstance(one, OpenedExperts)]
         if not panels:
             return {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Optional  # fairseq reads Optio
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from fairseq_llrnn.errors import refuse_idle
+from fairseq_llrnn.errors import check_unused_options
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, non_default_options
@@ -80,7 +80,7 @@ class OutputTrees(Extension):
     options: ClassVar = {HEAD: TreeConfig}
     modules: ClassVar = {"tree": "--output-tree: expected this option"}
 
-    def of_head(
+    def head_arguments(
         self, args: Namespace | FairseqDataclass, task: Any, beside: int | None = None
     ) -> dict[str, Any]:
         tree = tree_of(args, task.prior)
@@ -126,7 +126,7 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | N
     """
     values = non_default_options(args, TreeConfig)
     if "output_tree" not in values:
-        refuse_idle(values, "expected --output-tree beside it, found none; give it, or leave this option out")
+        check_unused_options(values, "expected --output-tree beside it, found none; give it, or leave this option out")
         return None
     from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, flat_tree
 
@@ -144,7 +144,7 @@ def _tree(options: TreeConfig, prior: Prior) -> "Tree | TreeOptions":
         name: getattr(options, f"tree_{name}") for name in ("arity", "depth", "clusters", "reassign", "reassign_epochs")
     }
     if kind not in KINDS and os.path.exists(kind):
-        refuse_idle(
+        check_unused_options(
             {f"tree_{name}": value for name, value in sizes.items()},
             f"expected --output-tree with a kind of tree, found the file {kind}; leave one of them out",
         )

@@ -10,7 +10,7 @@ from typing import ClassVar
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_llrnn.errors import refuse_idle
+from fairseq_llrnn.errors import check_unused_options
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.models.extensions import (
@@ -57,12 +57,13 @@ class Regularisation(Extension):
         check_dropouts(args, "weight_drop")
         if drop := options.pop("weight_drop", None):
             if network.varies:
-                refuse_idle({"weight_drop": drop}, f"not supported with --cell {args.cell}; leave one of them out")
+                advice = f"not supported with --cell {args.cell}; leave one of them out"
+                check_unused_options({"weight_drop": drop}, advice)
             network.call_layer = partial(with_dropped_weights, drop)
         for name, weight in options.items():
             check_penalty(f"--{name.replace('_', '-')}", weight)
         if window := getattr(args, "context_window", 0):
-            refuse_idle(options, f"not supported with --context-window {window}; leave one of them out")
+            check_unused_options(options, f"not supported with --context-window {window}; leave one of them out")
         if options:
             weights = (options.get(name, 0.0) for name in ("activation_penalty", "change_penalty"))
             network.terms.append(partial(state_penalties, *weights))

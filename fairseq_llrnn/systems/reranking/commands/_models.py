@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.model_options import PARTS, USER_CODE, add_places, need_fairseq, places_in, value_of
-from fairseq_llrnn.errors import DataError, OptionError, refuse_idle
+from fairseq_llrnn.errors import DataError, OptionError, check_unused_options
 from fairseq_llrnn.systems.reranking.phrase_table import num_scores
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def check_models(args: argparse.Namespace) -> None:
     for prefix, _ in MODELS.values():
         if value_of(args, prefix, "path") is None:
             parts = {f"{prefix}{part}": value_of(args, prefix, part) for part in PARTS}
-            refuse_idle(parts, f"belongs to --{prefix}path, which is missing; give both or none")
+            check_unused_options(parts, f"belongs to --{prefix}path, which is missing; give both or none")
 
 
 def chosen(args: argparse.Namespace) -> dict[str, str]:

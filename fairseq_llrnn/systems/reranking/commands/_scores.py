@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.tables import many, note, percent
+from fairseq_llrnn.cli.tables import note, percent, plural
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.reranking.metrics import Comparison
@@ -21,7 +21,7 @@ def note_list(job: "Job") -> None:
     missing = job.sentences - job.lists.sentences + job.lists.notes[WITHOUT_HYPOTHESES]
     if missing:
         note(
-            f"{job.lists.name}: {many(missing, 'sentence has', 'sentences have')} no hypotheses; the best ones are "
+            f"{job.lists.name}: {plural(missing, 'sentence has', 'sentences have')} no hypotheses; the best ones are "
             "empty lines there"
         )
 
@@ -36,7 +36,7 @@ def note_scores(job: "Job", scores: "ScoreFile") -> None:
         for what, end in ends.items():
             if counted[what]:
                 note(
-                    f"{model}: {counted[what]:,} of {many(job.lists.hypotheses, 'hypothesis', 'hypotheses')} of "
+                    f"{model}: {counted[what]:,} of {plural(job.lists.hypotheses, 'hypothesis', 'hypotheses')} of "
                     f"{job.lists.name} {what}; {end}"
                 )
 
@@ -66,5 +66,5 @@ def report(
             p = "" if c.p is None else f"{c.p:.3f}"
             lines.append(f"{which:<10} {c.before:>8.2f} {c.after:>8.2f} {p:>7}  {c.signature}")
     lines += [""] * bool(priors) + [f"prior of {name}  {signature}" for name, signature in priors.items()]
-    lines += ["", f"{changed:,} of {many(job.sentences, 'sentence')} with another best hypothesis than before"]
+    lines += ["", f"{changed:,} of {plural(job.sentences, 'sentence')} with another best hypothesis than before"]
     return "\n".join(lines)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.tables import WIDTH, columns, cut, left, many, printable
+from fairseq_llrnn.cli.tables import WIDTH, columns, cut, fit_left, plural, printable
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.reranking.agreement import Agreement
@@ -74,7 +74,7 @@ def as_text(table: Table) -> str:
     lines = [table.title]
     for row in rows:
         cells = [" " * (width - columns(cell)) + cell for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join(["", left(row[0], widths[0]), *cells]).rstrip())
+        lines.append("  ".join(["", fit_left(row[0], widths[0]), *cells]).rstrip())
     for line in table.notes:
         lines += textwrap.wrap(printable(line), WIDTH, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)
@@ -139,5 +139,5 @@ def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
 
 def size(evaluation: "Evaluation") -> str:
     """The size of the test."""
-    words = many(evaluation.reference_words, "word")
-    return f"{many(evaluation.sentences, 'sentence')}, {words} in the reference, without punctuation"
+    words = plural(evaluation.reference_words, "word")
+    return f"{plural(evaluation.sentences, 'sentence')}, {words} in the reference, without punctuation"

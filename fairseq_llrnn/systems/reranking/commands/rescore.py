@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.model_options import need_fairseq
 from fairseq_llrnn.cli.places import check_text_place
-from fairseq_llrnn.cli.tables import many, note, output_error
-from fairseq_llrnn.errors import DataError, OptionError, check_least, refuse_idle
+from fairseq_llrnn.cli.tables import note, output_error, plural
+from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
 from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
 from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.systems.reranking.commands._models import (
@@ -114,10 +114,12 @@ def _check(args: argparse.Namespace) -> None:
     if args.tokenize and args.metric != "bleu":
         raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
     if not args.tune:
-        refuse_idle({"seed": args.seed}, "belongs to --tune, which is missing; give both or none")
+        check_unused_options({"seed": args.seed}, "belongs to --tune, which is missing; give both or none")
     if not (args.tune or args.reference):
         advice = "give one of them, or leave it out"
-        refuse_idle({"tokenize": args.tokenize}, f"belongs to --tune or --reference, which are missing; {advice}")
+        check_unused_options(
+            {"tokenize": args.tokenize}, f"belongs to --tune or --reference, which are missing; {advice}"
+        )
     check_models(args)
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
@@ -183,7 +185,7 @@ def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], 
     # fairseq's own, about its Transformer
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
     if scores.sentences:
-        note(f"goes on after {many(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
+        note(f"goes on after {plural(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
     score_list(job, models, scores)
     note_scores(job, scores)
     return scores

@@ -24,8 +24,8 @@ from fairseq_llrnn.systems.reranking.nbest.lists import (
     NBest,
     Ranked,
     as_text,
+    check_not_rescored,
     number_of,
-    refuse_rescored,
 )
 
 NAME = "fairseq"
@@ -81,7 +81,7 @@ def _add(current: NBest, where: str, letter: str, line: str, rest: str) -> None:
     if not current.hypotheses:
         raise DataError(f"{where}: expected an H- line of sentence {current.number} before {shown(line)}; fix the list")
     if letter == "F":
-        refuse_rescored((pair.partition("=")[0] for pair in rest.split()), where)
+        check_not_rescored((pair.partition("=")[0] for pair in rest.split()), where)
     last = current.hypotheses[-1]
     if letter == "D":
         _, output = _score_and_text(where, line, rest)

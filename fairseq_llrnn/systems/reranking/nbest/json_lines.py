@@ -19,8 +19,8 @@ from fairseq_llrnn.systems.reranking.nbest.lists import (
     Lines,
     NBest,
     Ranked,
+    check_not_rescored,
     number_of,
-    refuse_rescored,
 )
 
 NAME = "json"
@@ -79,7 +79,7 @@ def _hypothesis(one: Any, where: str) -> tuple[Hypothesis, list[str]]:
     features = one.get("features", {})
     if not isinstance(features, dict):
         raise DataError(f"{where}: expected numbers by name as features, found {_shown(features)}; fix it")
-    refuse_rescored(features, where)
+    check_not_rescored(features, where)
     score = one.get("score")
     for name, value in [("score", score)] * (score is not None) + list(features.items()):
         number_of(json.dumps(value), where, name)

@@ -91,7 +91,7 @@ def number_of(text: str, where: str, what: str) -> float:
     return value
 
 
-def refuse_rescored(names: Iterable[str], where: str) -> None:
+def check_not_rescored(names: Iterable[str], where: str) -> None:
     """A list that we have rescored is not rescored again: its totals are not its system's. Raises DataError."""
     for name in names:
         if name.startswith(PREFIX):

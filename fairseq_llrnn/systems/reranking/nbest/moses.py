@@ -22,8 +22,8 @@ from fairseq_llrnn.systems.reranking.nbest.lists import (
     NBest,
     Ranked,
     as_text,
+    check_not_rescored,
     number_of,
-    refuse_rescored,
 )
 
 NAME = "moses"
@@ -85,7 +85,7 @@ def _shape(fields: list[str], where: str, line: str) -> Shape:
             number_of(value or token, where, "value of a feature")
             last, values = features.pop() if features else ("", 0)
             features.append((last, values + 1))
-    refuse_rescored((name for name, _ in features), where)
+    check_not_rescored((name for name, _ in features), where)
     return len(fields), [(name, values) for name, values in features if name != WORD_SCORES]
 
 

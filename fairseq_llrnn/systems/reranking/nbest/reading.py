@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.reading import reading, refuse_special
+from fairseq_llrnn.files.reading import check_regular_file, reading
 from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 from fairseq_llrnn.systems.reranking.nbest import fairseq_output, json_lines, moses
 from fairseq_llrnn.systems.reranking.nbest.lists import Lines, NBest, NBestFormat, without_marks
@@ -64,7 +64,7 @@ def settle(path: Path | str, scratch: Path, what: str) -> Path:
         if str(path) == STDIN:
             shutil.copyfileobj(sys.stdin.buffer, target)
         else:
-            refuse_special(path)
+            check_regular_file(path)
             with reading(path), open(path, "rb") as source:
                 shutil.copyfileobj(source, target)
     return copy

@@ -64,7 +64,7 @@ class SpellerExtension(Extension):
 
     options: ClassVar = {HEAD: SpellerConfig, ATTENTIVE: SpellerStart}
 
-    def of_head(
+    def head_arguments(
         self, args: Namespace | FairseqDataclass, task: Any, beside: int | None = None
     ) -> dict[str, Any]:
         sizes, is_apart = speller_sizes(args), getattr(args, "speller_start", SHARED) == SEPARATE  # not in old ones

@@ -9,7 +9,7 @@ from typing import Any, Optional  # fairseq reads Optional[X] from its dataclass
 
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_llrnn.errors import OptionError, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, Extension, TaskExtension
 from fairseq_llrnn.prior.prior import Prior
 
@@ -62,7 +62,7 @@ class TermExtension(Extension):
     options = {"llrnn_translation": TermOptions}
     recorded = {"llrnn_translation": ("term_forms", "source_lexicon")}
 
-    def of_task(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
+    def task_extension(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
         check_options(task.cfg, task.prior)
         if not has_terms(task.prior):
             return None
@@ -79,7 +79,7 @@ def check_options(cfg: Any, prior: Prior) -> None:
         raise OptionError(f"--invented-terms {cfg.invented_terms}: expected a share from 0 to below 1, e.g. 0.3")
     if has_terms(prior):
         return
-    refuse_idle(
+    check_unused_options(
         {name: getattr(cfg, name) for name in ("terms", "term_forms", "source_lexicon")},
         "expected a prior that knows terms, found one that does not; build it with `llrnn prior --evidence terms`, and "
         "train with it",

@@ -99,7 +99,7 @@ class MaxoutDecoder(RecurrentDecoder):
     def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor:
         return self.summary(encoder_out).unsqueeze(1).expand(-1, len(positions), -1)
 
-    def read_out(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
+    def output_states(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
         units = self.maxout(torch.cat([hidden, read.to(hidden.dtype)], dim=-1))  # shape: (B, T, M)
         units = dropout(units, self.network.dropout_out, self.training, self.network.variational)
         return HiddenStates(self.thin(units))

@@ -16,7 +16,7 @@ from fairseq.models import register_model
 from fairseq.tasks import FairseqTask
 from torch import Tensor
 
-from fairseq_llrnn.errors import OptionError, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.networks.recurrent import all_cells
 from fairseq_llrnn.plugin.models.extensions import check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import EncoderOut, HiddenStates, IncrementalState, Term
@@ -147,7 +147,7 @@ def _layers(args: Namespace | LLRNNRCTMConfig) -> int | None:
         if layers is not None and not 1 <= layers <= 6:
             raise OptionError(f"--cgm-layers {layers}: expected a number from 1 (n = 2) to 6 (n = 22), e.g. {LAYERS}")
         return LAYERS if layers is None else layers
-    refuse_idle(
+    check_unused_options(
         {"cgm_layers": layers},
         f"expected --source-model cgm, found {args.source_model}, which has as many layers as a sentence needs; leave "
         "one of them out",

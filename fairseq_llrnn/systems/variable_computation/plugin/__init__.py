@@ -12,7 +12,7 @@ from typing import ClassVar, Optional  # fairseq reads Optional[X] from its data
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
 
-from fairseq_llrnn.errors import OptionError, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, find_cell
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, RECURRENT, Args, Extension, non_default_options
@@ -77,7 +77,7 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
     """
     options = non_default_options(args, ComputationConfig)
     if find_cell(args.cell).constant is None:
-        refuse_idle(
+        check_unused_options(
             options,
             f"expected --cell vcgru or vcrnn, found {args.cell}, which computes everything at every step; leave one of "
             "them out",

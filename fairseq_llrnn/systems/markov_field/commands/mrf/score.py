@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import stdin_lines
-from fairseq_llrnn.cli.tables import many, note
-from fairseq_llrnn.errors import DataError, refuse_idle
+from fairseq_llrnn.cli.tables import note, plural
+from fairseq_llrnn.errors import DataError, check_unused_options
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.markov_field.model import MarkovField
@@ -36,13 +36,13 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.systems.markov_field.model import MarkovField, bits
 
     if args.per_word:
-        refuse_idle({"json": args.json or None}, "--per-word prints a table with tabs; leave one of them out")
+        check_unused_options({"json": args.json or None}, "--per-word prints a table with tabs; leave one of them out")
     model = MarkovField.load(args.model)
     sentences = [line.split() for line in stdin_lines()]
     if not any(sentences):
         raise DataError("expected a text on stdin, a sentence a line, found no word; give a tokenised text")
     if empty := sum(not sentence for sentence in sentences):
-        note(f"{many(empty, 'line')} without words, which are left out")
+        note(f"{plural(empty, 'line')} without words, which are left out")
     if args.per_word:
         _print_words(model, sentences)
         return 0

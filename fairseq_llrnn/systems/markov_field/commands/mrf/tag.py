@@ -3,7 +3,7 @@
 import argparse
 
 from fairseq_llrnn.cli.places import stdin_lines
-from fairseq_llrnn.cli.tables import many, note, printable
+from fairseq_llrnn.cli.tables import note, plural, printable
 
 NAME = "mrf tag"
 HELP = "tag a text by a Markov random field of words and tags"
@@ -28,5 +28,5 @@ def run(args: argparse.Namespace) -> int:
             print(printable(word), tag, sep="\t")
         print()
     if empty:
-        note(f"{many(empty, 'line')} without words, which have no tags")
+        note(f"{plural(empty, 'line')} without words, which have no tags")
     return 0

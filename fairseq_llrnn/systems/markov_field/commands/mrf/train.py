@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.tables import note
-from fairseq_llrnn.errors import OptionError, refuse_idle
+from fairseq_llrnn.errors import OptionError, check_unused_options
 
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.markov_field.learning import Progress
@@ -105,9 +105,11 @@ def _train_field(args: argparse.Namespace) -> int:
     pseudo = args.objective == "pseudo-likelihood"
     if args.form == "explicit":
         seed = None if pseudo else args.seed  # which also says the order of its windows
-        refuse_idle({"width": args.width, "seed": seed}, "it is of rows, which --form explicit has not; leave it out")
+        check_unused_options(
+            {"width": args.width, "seed": seed}, "it is of rows, which --form explicit has not; leave it out"
+        )
     if pseudo:
-        refuse_idle({"method": args.method}, "it belongs to --objective bound; leave it out")
+        check_unused_options({"method": args.method}, "it belongs to --objective bound; leave it out")
     values = {name: getattr(args, name) for name in (*OF_TEXT, "text", "order", "penalty", "iterations")}
     values["memory"] = None if args.memory is None else int(args.memory * 2**30)
     options = FieldOptions(**{name: value for name, value in values.items() if value is not None})

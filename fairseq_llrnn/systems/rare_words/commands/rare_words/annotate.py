@@ -12,7 +12,7 @@ from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner
 from fairseq_llrnn.alignment.bitext import Links, TextBitext, bitext_of
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.alignment.word_links import directed_links
-from fairseq_llrnn.cli.tables import many, percent
+from fairseq_llrnn.cli.tables import percent, plural
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.atomic_write import may_replace, whole_folder, writing
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         lines = pairs["train"][side]
         unknown, total = sum(word not in words for line in lines for word in line), sum(map(len, lines))
         share = percent(unknown / max(1, total))
-        print(f"{language}: {many(len(words), 'word')} kept, {share} of the training text unknown")
+        print(f"{language}: {plural(len(words), 'word')} kept, {share} of the training text unknown")
     return 0
 
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from fairseq_llrnn.cli.places import STDIN, check_text_place, stdin_lines, text_output
-from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import UNK
@@ -57,5 +57,5 @@ def run(args: argparse.Namespace) -> int:
             without += words.count(UNK)
             file.write(" ".join(words) + "\n")
     if without:
-        note(f"{many(without, 'unknown word')} of the translations point to no word of the source, and stay {UNK}")
+        note(f"{plural(without, 'unknown word')} of the translations point to no word of the source, and stay {UNK}")
     return 0

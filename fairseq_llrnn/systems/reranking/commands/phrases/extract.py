@@ -8,7 +8,7 @@ from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_aligna
 from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
 from fairseq_llrnn.alignment.word_links import METHODS, directed_links, symmetrised
 from fairseq_llrnn.cli.places import beside, check_text_place
-from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.systems.reranking.commands.phrases import write_to
 from fairseq_llrnn.systems.reranking.extraction import LONGEST_PHRASE, count_phrases, phrase_pairs
@@ -58,8 +58,11 @@ def run(args: argparse.Namespace) -> int:
     links = symmetrised(forward, backward, bitext, args.symmetrisation)
     counts = count_phrases(bitext, links, args.max_length)
     pairs = write_to(args.out, phrase_pairs(counts, bitext, links, *words, args.max_length))
-    sentences = many(len(bitext.source), "sentence pair")
-    print(f"{many(pairs, 'phrase pair')} of {sentences}, {many(len(links.source), 'link')}", file=beside(args.out))
+    sentences = plural(len(bitext.source), "sentence pair")
+    print(
+        f"{plural(pairs, 'phrase pair')} of {sentences}, {plural(len(links.source), 'link')}",
+        file=beside(args.out),
+    )
     return 0
 
 
@@ -77,7 +80,7 @@ def _usable(bitext: Bitext, words: tuple[tuple[str, ...], tuple[str, ...]]) -> B
     )
     for left, why in dropped:
         if left.any():
-            note(f"{many(int(left.sum()), 'sentence pair')} not used: {why}")
+            note(f"{plural(int(left.sum()), 'sentence pair')} not used: {why}")
     usable = alignable & clean
     if not usable.any():
         raise DataError(

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import beside, check_text_place
-from fairseq_llrnn.cli.tables import many, note
+from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.systems.reranking.commands.phrases import write_to
 from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, read_phrase_table
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     with bar:
         written = write_to(args.out, _scored(read_phrase_table(args.table), scorer, bar))
     _note(scorer)
-    print(f"{many(written, 'phrase pair')} scored", file=beside(args.out))
+    print(f"{plural(written, 'phrase pair')} scored", file=beside(args.out))
     if scorer.prior is not None:
         print(f"prior  {scorer.prior}", file=beside(args.out))
     return 0
@@ -75,7 +75,8 @@ def _note(scorer: "Scorer") -> None:
     from fairseq_llrnn.plugin.scoring.sentences import UNKNOWN, UNSCORED, WORDS
 
     if scorer.notes[UNKNOWN]:
-        note(f"{scorer.notes[UNKNOWN]:,} of {many(scorer.notes[WORDS], 'word')} unknown to the model, scored as <unk>")
+        number = plural(scorer.notes[WORDS], 'word')
+        note(f"{scorer.notes[UNKNOWN]:,} of {number} unknown to the model, scored as <unk>")
     for what in UNSCORED:
         if scorer.notes[what]:
-            note(f"{many(scorer.notes[what], 'phrase pair')} {what}; their score is 0")
+            note(f"{plural(scorer.notes[what], 'phrase pair')} {what}; their score is 0")

@@ -1,0 +1,174 @@
+"""All that the options of a lexicon name, in one table, and the forms of lemmas that tables know.
+
+`gather` makes the table that `llrnn lexicon` writes, and that priors are built from.
+
+`WordForms` are what terms and phrases ask for: the forms of lemmas with their analyses. Lemmas and forms may be
+phrases. A form may have several analyses under its lemma, each with features; its features are their union.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fairseq_llrnn import registry
+from fairseq_llrnn.files.reading import as_paths
+from fairseq_llrnn.files.text_lines import form_of, in_form
+from fairseq_llrnn.lexicon.casing import is_lower
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.held_out import HeldOut
+from fairseq_llrnn.lexicon.language_check import words_in_both
+from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.lexicon.languages.findings import ask_packages
+from fairseq_llrnn.lexicon.languages.names import language_code
+from fairseq_llrnn.lexicon.lemmas import BY_ENDING, Lemmas
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.readers import ANSWERING, READERS
+from fairseq_llrnn.lexicon.segments import morpheme_rows
+from fairseq_llrnn.lexicon.table import GUESS, ReadRequest, Row, Table, as_features
+from fairseq_llrnn.lexicon.unknown_word_features import TextWords, complete
+from fairseq_llrnn.settings import file_of
+
+PYTHON = "python"  # the source of what a program gives
+
+
+def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: bool = False) -> Table:
+    """Read and ask all that is named, and guess what a text needs and nobody knows.
+
+    Args:
+        text: its words; None: all that is listed, and nothing is guessed.
+        all_lemmas: whether lemmas that packages list of other words are wanted, too.
+
+    Raises:
+        OptionError, DataError: options that do not go together, files that are not what they should be.
+    """
+    options.check()
+    code = None if options.language is None else language_code(options.language)
+    table, shown = Table(), [] if text is None else text.shown
+    words = None if text is None else list(dict.fromkeys((*text.counts, *text.others)))
+    request = ReadRequest(options.spelling, words, table.notes, HeldOut() if text is None else text.held_out)
+    for name in READERS:
+        for place in places(options, name):
+            forms = set()
+            for row, count in _rows(name, place, request):
+                table.add(row, count)
+                if row.is_word:
+                    forms.add(row.form)
+            if text is not None:
+                table.notes.update(words_in_both(place, forms, shown, name in ANSWERING))
+    if isinstance(options.lexicon, Table):
+        for row, count in options.lexicon.rows.items():
+            table.add(row, count)
+    elif isinstance(options.lexicon, (Lexicon, Mapping)):
+        for row in _of_mapping(options.lexicon, PYTHON):
+            table.add(row)
+    table.notes.update(_likely_mistakes(table))
+    text_words = text or TextWords(dict.fromkeys((row.form for row in table.rows if row.is_word), 0))
+    for row in morpheme_rows(options, text_words, text is not None, table.notes):
+        table.add(row)
+    if code is not None:
+        ask_packages(code, text_words, options, table, all_lemmas)
+    if text is not None:
+        complete(table, text, options.guess)
+        if all_lemmas:
+            for row in Lemmas.of_table(table).guessed(dict.fromkeys((*text.counts, *text.others))):
+                table.add(row)
+    return table
+
+
+def _likely_mistakes(table: Table) -> Counter[str]:
+    """What people write into tables: a feature in other letters."""
+    mistakes: Counter[str] = Counter()
+    rows_with = Counter(name for row in table.rows for name, _ in row.features)
+    usual: dict[str, str] = {}  # the most frequent way to write a name
+    by_count = sorted(rows_with, key=lambda name: (-rows_with[name], name))
+    others = [name for name in by_count if usual.setdefault(name.lower(), name) != name]
+    if others:
+        pair = f"{others[0]} beside {usual[others[0].lower()]}"
+        mistakes[f"rows with features in other letters, such as {pair}: they are two features; spell them alike"] = sum(
+            rows_with[name] for name in others
+        )
+    return mistakes
+
+
+def places(options: LexiconOptions, name: str) -> list[str]:
+    """What an option of a reader names: files, an analyser."""
+    value = getattr(options, name)
+    return [] if value is None or isinstance(value, (Lexicon, Mapping, Table)) else as_paths(value)
+
+
+def _rows(name: str, place: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
+    """`--lexicon NAME:FILE` names a reader of another package."""
+    theirs, file = file_of("--lexicon", place) if name == "lexicon" else (None, place)
+    if theirs is None:
+        yield from READERS[name](place, request)
+        return
+    spelling = request.spelling
+    lexicon: Lexicon = registry.load(theirs)(file, lowercase=spelling.lowercase, language=spelling.rules)
+    request.notes.update(lexicon.notes)
+    for row in _of_mapping(lexicon, place.partition(":")[0]):
+        yield row._replace(form=in_form(row.form, spelling.form)), 0
+
+
+def _of_mapping(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:
+    """What a program, or a reader of another package, knows of words. Raises DataError for what no lexicon has."""
+    lexicon = mapping if isinstance(mapping, Lexicon) else Lexicon(mapping)
+    for word in lexicon:
+        yield Row(word, features=as_features(lexicon.features(word)), source=source)
+
+
+class WordForms:
+    """lemma -> its forms with their analyses, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._forms: dict[str, dict[str, list[tuple[str, ...]]]] = {}
+        self.notes: Counter[str] = Counter()  # remarks of how many words each is true
+        self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal analyses are one object
+
+    def add(self, lemma: str, form: str, features: Iterable[str] = ()) -> None:
+        """Take in a form, and an analysis of it, unless it has no feature."""
+        analyses, names = self._forms.setdefault(lemma, {}).setdefault(form, []), tuple(dict.fromkeys(features))
+        if names and names not in analyses:
+            analyses.append(self._shared.setdefault(names, names))
+
+    def of(self, lemma: str) -> Mapping[str, Mapping[str, float]]:
+        """The forms of a lemma, each with the features of all its analyses; none for one that is not known."""
+        analyses = self._forms.get(lemma, {})
+        return {form: {name: 1.0 for one in some for name in one} for form, some in analyses.items()}
+
+    def strings(self, lemma: str) -> Iterable[str]:
+        """The forms of a lemma alone."""
+        return self._forms.get(lemma, {}).keys()
+
+    def analyses(self, lemma: str, form: str) -> Sequence[tuple[str, ...]]:
+        """The features of each analysis of a form; none where nothing is known."""
+        return self._forms.get(lemma, {}).get(form, ())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._forms)
+
+    def __len__(self) -> int:
+        return len(self._forms)
+
+
+def read_word_forms(paths: Sequence[str], words: Collection[str]) -> WordForms:
+    """All that some tables know.
+
+    Args:
+        words: of the text, as which forms and lemmas are spelled.
+
+    Raises:
+        DataError: of a file, with line.
+    """
+    word_forms, spelling = WordForms(), Spelling(is_lower(words), form=form_of(words))
+    for path in paths:
+        form: Any = spelling.form
+        options = LexiconOptions(lexicon=path, keep_case=not spelling.lowercase, normalize=form)
+        forms = set()
+        for row, spelled in ((row, spelling.of_text(row.form)) for row in gather(options).rows):
+            forms.update(spelled.split())
+            if row.lemma and row.source not in (GUESS, BY_ENDING):
+                word_forms.add(spelling.of_text(row.lemma), spelled, (name for name, _ in row.features))
+        word_forms.notes.update(words_in_both(path, forms, words))
+    return word_forms
