@@ -169,8 +169,8 @@ class LogLinearForCausalLM(LogLinearModel):
     ) -> tuple[Tensor, Any]:  # fmt: skip
         """The network's last hidden states, (B, T, H), and all that it returns."""
         accepts, cache_name = self._arguments, self._cache_name or ""
-        is_mask = attention_mask is not None and attention_mask.dim() == 2
-        if is_mask and position_ids is None and cache is None:
+        is_first = position_ids is None and cache is None
+        if is_first and attention_mask is not None and attention_mask.dim() == 2:
             position_ids = (attention_mask.cumsum(1) - 1).clamp_min(0)  # padding on the left has no position
         if cache_name == "cache_params" and cache is not None and has_read(cache):
             attention_mask = None  # a state-space network has read the padding
@@ -190,10 +190,10 @@ class LogLinearForCausalLM(LogLinearModel):
         Raises:
             DataError: the background depends on tokens that nobody gives.
         """
-        if self.head.reads_context:
+        if self.head.needs_context:
             raise DataError(
-                "LogLinearForCausalLM: expected input_ids next to inputs_embeds, since the background reads them, found "
-                "None; give both"
+                "LogLinearForCausalLM: expected input_ids next to inputs_embeds, since the background reads them, "
+                "found None; give both"
             )
         return torch.full(hidden.shape[:2], self.config.start_token_id, device=hidden.device)
 
@@ -267,9 +267,7 @@ class LogLinearForCausalLM(LogLinearModel):
     ) -> dict[str, Any]:
         """input_ids: (N, T), prompts and all that was written."""
         kwargs["search"].step(input_ids)
-        inputs: dict[str, Any] = super().prepare_inputs_for_generation(
-            input_ids, inputs_embeds=inputs_embeds, **kwargs
-        )
+        inputs: dict[str, Any] = super().prepare_inputs_for_generation(input_ids, inputs_embeds=inputs_embeds, **kwargs)
         return inputs
 
     def _prepare_cache_for_generation(self, config: GenerationConfig, model_kwargs: dict[str, Any], *rest: Any) -> None:

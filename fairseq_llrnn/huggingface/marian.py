@@ -1,7 +1,7 @@
 """Marian with the log-linear head: LogLinearForSeq2SeqLM with a flat configuration, as earlier versions saved it.
 
-    config = LogLinearMarianConfig.of(prior, d_model=128, encoder_layers=2, …)
-    model = LogLinearMarian(config, prior)
+config = LogLinearMarianConfig.of(prior, d_model=128, encoder_layers=2, …)
+model = LogLinearMarian(config, prior)
 """
 
 from __future__ import annotations

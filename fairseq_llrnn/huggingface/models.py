@@ -54,7 +54,7 @@ class LogLinearConfig(PreTrainedConfig):
 
     keys_to_ignore_at_inference = ["past_key_values"]
     sub_configs = {"text_config": AutoConfig}
-    text_config: dict | PreTrainedConfig | None = None
+    text_config: Any = None  # PreTrainedConfig, or its keys
     label_smoothing: float = 0.0
     feature_input: bool = True
     tie_word_embeddings: bool = False
@@ -84,6 +84,8 @@ class LogLinearModel(TransformersModel, GenerationMixin):
     _tied_weights_keys = {EMBEDDING: "head.output.weight"}
     auto_model: Any  # the class of transformers that has the network with its softmax
     words: Tensor  # (K,)
+    model: Any
+    head: LogLinearHead
 
     def _make(self, network: nn.Module, prior: Prior | None, source_size: int | None = None) -> None:
         """Make network and head. prior: None for the one beside the weights."""
@@ -171,7 +173,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
 
     def _needs_logits(self, labels: Tensor | None) -> bool:
         """Whether to return logits: not beside a loss in training, nor where their number varies with the source."""
-        beside_loss = not (self.training or torch.is_grad_enabled() or self.head.brings_strings)
+        beside_loss = not (self.training or torch.is_grad_enabled() or self.head.has_source_strings)
         return labels is None or beside_loss
 
     # ---- generate ---------------------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@
     model = LogLinearForSeq2SeqLM.from_pretrained("folder")
 
 The tokens of `from_config` are the prior's: `model.head.encode_source(lines)` (with terms, if you like),
-`model.head.encode(lines)` and `model.head.decode(tokens)`. Targets end with `</s>`, and `</s>` is the first token that a
-decoder reads. Padding is on the right. Numbers from V on are strings that a source offers. `generate` writes complete
+`model.head.encode(lines)` and `model.head.decode(tokens)`. Targets end with `</s>`, and a decoder reads `</s>` first.
+Padding is on the right. Numbers from V on are strings that a source offers. `generate` writes complete
 sentences within its limit of length, and says each string of a source as often as the source has it.
 
 `wrap` takes a pretrained model and keeps the tokens of its tokenizer (causal_lm.py).
@@ -112,9 +112,8 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
     def get_encoder(self, *args: Any, **kwargs: Any) -> Any:
         return self.model.get_encoder(*args, **kwargs)
 
-    def get_input_embeddings(self) -> nn.Module:
-        embeddings: nn.Module = self.model.get_encoder().get_input_embeddings()
-        return embeddings
+    def get_input_embeddings(self) -> Any:
+        return self.model.get_encoder().get_input_embeddings()
 
     def _read_embeddings(self) -> Any:
         return self.model.get_decoder().get_input_embeddings()
@@ -166,7 +165,8 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         self._check_source(input_ids, search)
         if attention_mask is None and input_ids is not None:
             attention_mask = self._mask(input_ids)
-        condition = targets = None
+        condition: Any = None
+        targets: Tensor | None = None
         read = decoder_input_ids
         if search is None:
             targets = None if labels is None else self.to_targets(labels=labels)
@@ -202,12 +202,14 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
             DataError: decoder_input_ids are not what training reads.
         """
         head, start = self.head, self.config.start_token_id
-        if labels is not None:
+        if labels is not None and targets is not None:
             tokens = labels.masked_fill(labels == IGNORED, self.config.pad_token_id)
             read = torch.cat([torch.full_like(tokens[:, :1], start), tokens[:, :-1]], dim=1)
             if decoder_input_ids is not None:
                 same = decoder_input_ids.shape == read.shape
-                if not (same and bool(((decoder_input_ids == read) | (labels == IGNORED) | targets.eq(head.pad)).all())):
+                if not (
+                    same and bool(((decoder_input_ids == read) | (labels == IGNORED) | targets.eq(head.pad)).all())
+                ):
                     raise DataError(
                         f"{type(self).__name__}: expected decoder_input_ids that are `</s>` and the labels, found "
                         "others; leave them out beside labels"
@@ -239,7 +241,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         if source is not None and prior.source_symbols:
             check_source_ids(prior, source)
         elif source is not None and self.config.feature_input:
-            size = self.get_input_embeddings().num_embeddings  # type: ignore[union-attr]
+            size = self.get_input_embeddings().num_embeddings
             if bool(((source < 0) | (source >= size)).any()):
                 wrong = int(source[(source < 0) | (source >= size)][0])
                 raise DataError(

@@ -16,17 +16,17 @@ from __future__ import annotations
 import copy
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoModel, PreTrainedConfig
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, SPECIALS, UNK
+from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines
@@ -54,7 +54,7 @@ def head_width(auto_model: Any, config: PreTrainedConfig) -> tuple[int, int]:
     return model.get_output_embeddings().weight.size(1), model.get_input_embeddings().weight.size(1)
 
 
-def wrapped(cls: type[Model], pretrained: nn.Module, tokenizer: Any, recipe: Recipes) -> Model:
+def wrapped(cls: type[Model], pretrained: Any, tokenizer: Any, recipe: Recipes) -> Model:
     """As `wrap` of the models."""
     if not hasattr(pretrained, "get_output_embeddings") or pretrained.get_output_embeddings() is None:
         raise OptionError(
@@ -152,7 +152,7 @@ def token_words(tokenizer: Any, rows: int) -> tuple[list[str], Tensor]:
     number = {symbol: at for at, symbol in enumerate(symbols)}
     words = []
     for token in range(rows):
-        symbol = fixed.get(token, known.get(token))
+        symbol = str(fixed.get(token, known.get(token, "")))
         if token not in fixed:
             if not symbol or symbol in number or any(map(str.isspace, symbol)):
                 symbol = f"<token:{token}>"
@@ -232,11 +232,9 @@ def set_weights(head: Any, words: Tensor, rows: Tensor, biases: Tensor) -> None:
     weight[indicators[words]] = rows.to(weight)
     bias[indicators[words]] = biases.to(bias)
     background = head.background.bind()
-    if background.constant:
+    if background.is_context_independent:
         log_b = background.log_weights(background.start(1))[0].to(bias)[words]
         bias[indicators[words]] -= log_b.masked_fill(log_b.isneginf(), 0.0)
     without = torch.ones(len(prior.symbols), dtype=torch.bool)
     without[words] = False
     bias[indicators[without]] = NEVER
-
-

@@ -12,7 +12,9 @@ from example_modules import EXAMPLES, load, run_example
 
 from toy_french import make_corpus, write_corpus
 
-transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+import transformers
 
 from fairseq_llrnn import LogLinearForCausalLM
 

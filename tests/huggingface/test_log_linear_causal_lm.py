@@ -16,7 +16,9 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, build_prior
 
-transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+import transformers
 
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForCausalLM
 
@@ -35,7 +37,13 @@ NETWORKS = {
     "Llama": HIDDEN,
     "Mamba": {"hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
     "Rwkv": {"hidden_size": 16, "num_hidden_layers": 2, "attention_hidden_size": 16},
-    "OPT": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "ffn_dim": 8, "word_embed_proj_dim": 8},
+    "OPT": {
+        "hidden_size": 16,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "ffn_dim": 8,
+        "word_embed_proj_dim": 8,
+    },
     "GPTJ": {"n_embd": 16, "n_layer": 1, "n_head": 2, "rotary_dim": 4},
     "Cohere": HIDDEN,
     "RecurrentGemma": {**HIDDEN, "num_hidden_layers": 3, "lru_width": 16, "logits_soft_cap": 1e4},
@@ -96,8 +104,8 @@ def rows(*sentences: str, pad: int = 1, left: bool = False, end: bool = True) ->
     padded = [[pad] * (longest - len(row)) for row in tokens]
     both = [(p + r.tolist()) if left else (r.tolist() + p) for p, r in zip(padded, tokens, strict=True)]
     ids = torch.tensor(both)
-    real = [[0] * len(p) + [1] * len(r) if left else [1] * len(r) + [0] * len(p) for p, r in zip(padded, tokens)]
-    return ids, torch.tensor(real)
+    real = [([0] * len(p), [1] * len(r)) for p, r in zip(padded, tokens, strict=True)]
+    return ids, torch.tensor([p + r if left else r + p for p, r in real])
 
 
 # ---- a wrapped softmax ----------------------------------------------------------------------------------------------
@@ -163,7 +171,9 @@ def test_what_cannot_be_wrapped() -> None:
     with pytest.raises(OptionError, match="a softmax over tokens, found GPT2Model; load it with AutoModelForCausalLM"):
         LogLinearForCausalLM.wrap(softmax("GPT2").transformer, tokenizer())
     capped = softmax("RecurrentGemma", logits_soft_cap=0.5)
-    with pytest.raises(OptionError, match="logits that are linear in the last hidden states, found others in Recurrent"):
+    with pytest.raises(
+        OptionError, match="logits that are linear in the last hidden states, found others in Recurrent"
+    ):
         LogLinearForCausalLM.wrap(capped, tokenizer())
 
 
@@ -282,9 +292,7 @@ def test_arguments_of_the_network_pass_through(tmp_path: Path) -> None:
     both = of_grammar(inputs_embeds=of_grammar.get_input_embeddings()(ids), input_ids=ids).logits
     torch.testing.assert_close(both, of_grammar(input_ids=ids).logits)
     prompt, _ = rows("la", end=False)
-    from_embeds = of_grammar.generate(
-        prompt, inputs_embeds=of_grammar.get_input_embeddings()(prompt), max_new_tokens=8
-    )
+    from_embeds = of_grammar.generate(prompt, inputs_embeds=of_grammar.get_input_embeddings()(prompt), max_new_tokens=8)
     assert from_embeds[0, -1] == 2
     assert model(input_ids=ids, logits_to_keep=2).logits.shape == (1, 2, len(SYMBOLS))
 
@@ -319,7 +327,9 @@ def test_what_the_model_is_not_given(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="resize_token_embeddings: not supported"):
         model.resize_token_embeddings(30)
     wrapped = LogLinearForCausalLM.wrap(softmax("GPT2"), tokenizer())
-    with pytest.raises(DataError, match="input_ids: expected tokens from 0 to 15, found 16; use the tokenizer that the"):
+    with pytest.raises(
+        DataError, match="input_ids: expected tokens from 0 to 15, found 16; use the tokenizer that the"
+    ):
         wrapped(input_ids=torch.tensor([[1, 16]]))
 
 
@@ -328,7 +338,13 @@ def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tmp_path: Path
         model = made(prior_with(tmp_path), **settings)
         folder = tmp_path / "-".join(["saved", *settings])
         model.save_pretrained(folder)
-        assert {path.suffix for path in folder.rglob("*") if path.is_file()} == {".json", ".safetensors", ".npz", ".txt", ".toml"}
+        assert {path.suffix for path in folder.rglob("*") if path.is_file()} == {
+            ".json",
+            ".safetensors",
+            ".npz",
+            ".txt",
+            ".toml",
+        }
         ids, _ = rows(*LANGUAGE[:1])
         for cls in (LogLinearForCausalLM, transformers.AutoModelForCausalLM):
             again = cls.from_pretrained(folder)

@@ -1,4 +1,4 @@
-"""Encoder-decoders of transformers with the log-linear head; test_log_linear_marian.py has terms, limits and training."""
+"""Encoder-decoders of transformers with the head; test_log_linear_marian.py has terms, limits and training."""
 
 import json
 import os
@@ -19,7 +19,9 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions, build_prior
 
-transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+import transformers
 
 from fairseq_llrnn.huggingface import LogLinearForSeq2SeqLM, LogLinearMarian
 
@@ -184,7 +186,9 @@ def test_arguments_of_the_network_pass_through(tmp_path: Path) -> None:
     torch.testing.assert_close(both, found.loss)
     read = model.head.bind(model.head.previous(targets), source).input_ids
     target_embeds = model.model.get_decoder().get_input_embeddings()(read)
-    torch.testing.assert_close(model(input_ids=source, decoder_inputs_embeds=target_embeds, labels=targets).loss, found.loss)
+    torch.testing.assert_close(
+        model(input_ids=source, decoder_inputs_embeds=target_embeds, labels=targets).loss, found.loss
+    )
     with pytest.raises(DataError, match="expected input_ids next to inputs_embeds or encoder_outputs, since the"):
         model(inputs_embeds=embeds, labels=targets)
 

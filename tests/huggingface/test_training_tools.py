@@ -15,7 +15,9 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import Prior, Recipe, build_prior
 
-transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+import transformers
 
 from fairseq_llrnn.huggingface import LogLinearForCausalLM, LogLinearForSeq2SeqLM
 
@@ -111,7 +113,9 @@ def test_a_seq2seq_trainer_with_metrics(tmp_path: Path) -> None:
         )  # fmt: skip
         shapes: list[tuple[int, ...]] = []
 
-        def metrics(predicted: Any, shapes: list[tuple[int, ...]] = shapes, predict: bool = predict) -> dict[str, float]:
+        def metrics(
+            predicted: Any, shapes: list[tuple[int, ...]] = shapes, predict: bool = predict
+        ) -> dict[str, float]:
             found = predicted.predictions if predict else predicted.predictions[0]  # then come the encoder's states
             shapes.append(found.shape)
             return {"texts": float(len(found))}

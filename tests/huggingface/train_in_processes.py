@@ -20,8 +20,9 @@ def main() -> None:
     for row in rows:
         row["input_ids"][0] = prior.index("</s>")
     options = TrainingArguments(
-        output_dir=out, max_steps=3, per_device_train_batch_size=2, learning_rate=0.05, save_strategy="no", use_cpu=True,
-        report_to="none", disable_tqdm=True, dataloader_pin_memory=False, seed=1, lr_scheduler_type="constant",
+        output_dir=out, max_steps=3, per_device_train_batch_size=2, learning_rate=0.05, save_strategy="no",
+        use_cpu=True, report_to="none", seed=1,
+        disable_tqdm=True, dataloader_pin_memory=False, lr_scheduler_type="constant",
     )  # fmt: skip
     trainer = Trainer(model, options, train_dataset=rows)
     trainer.train()
