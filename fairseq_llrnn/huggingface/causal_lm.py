@@ -148,8 +148,10 @@ class LogLinearForCausalLM(LogLinearModel):
             )
         if inputs_embeds is None and input_ids is None:
             raise DataError("LogLinearForCausalLM: expected input_ids or inputs_embeds, found None; give one")
-        if attention_mask is None and search is None and input_ids is not None and not self.is_wrapped:
-            attention_mask = self._mask(input_ids)
+        if search is None and input_ids is not None:
+            self.to_words(input_ids=input_ids)  # before the network reads them
+            if attention_mask is None and not self.is_wrapped:
+                attention_mask = self._mask(input_ids)
         hidden, outputs = self._read(input_ids, attention_mask, inputs_embeds, cache, use_cache, position_ids, **kwargs)
         rest = {name: outputs.get(name) for name in ("past_key_values", "hidden_states", "attentions")}
         if search is not None:
