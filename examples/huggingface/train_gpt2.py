@@ -12,14 +12,12 @@ from typing import Any
 
 import torch
 from agreement_grammar import write_grammar
-from ends_in_time import EndsInTime
-from llrnn_gpt2 import IGNORED, LogLinearGPT2, LogLinearGPT2Config
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
-from transformers import PrinterCallback, Trainer, TrainingArguments, set_seed
+from transformers import GPT2Config, PrinterCallback, Trainer, TrainingArguments, set_seed
 from transformers.trainer_utils import get_last_checkpoint
 
-from fairseq_llrnn import Prior
+from fairseq_llrnn import LogLinearForCausalLM, Prior
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Recipe
 from fairseq_llrnn.prior.building import build_prior
@@ -45,9 +43,9 @@ def prior_of(corpus: Path, work: Path) -> Prior:
     return build_prior(corpus / "vocabulary.txt", options)
 
 
-def read_sentences(text: Path, model: LogLinearGPT2) -> list[Sentence]:
+def read_sentences(text: Path, model: LogLinearForCausalLM) -> list[Sentence]:
     """The sentences of a text that the grammar has: `</s>`, the words, `</s>`."""
-    head, lines = model.lm_head, text.read_text(encoding="utf-8").splitlines()
+    head, lines = model.head, text.read_text(encoding="utf-8").splitlines()
     tokens = head.encode(lines)
     rows = tokens[head.possible(tokens)]
     return [{"input_ids": [head.eos, *row[row != head.pad].tolist()]} for row in rows]
@@ -57,10 +55,10 @@ def padded(sentences: list[Sentence], pad: int) -> dict[str, Tensor]:
     """A batch for `Trainer`: (B, T) each, padded on the right."""
     ids = pad_sequence([torch.tensor(sentence["input_ids"]) for sentence in sentences], True, pad)
     real = ids.ne(pad)
-    return {"input_ids": ids, "attention_mask": real.long(), "labels": ids.masked_fill(~real, IGNORED)}
+    return {"input_ids": ids, "attention_mask": real.long(), "labels": ids.masked_fill(~real, -100)}
 
 
-def train(model: LogLinearGPT2, corpus: Path, work: Path, epochs: int) -> None:
+def train(model: LogLinearForCausalLM, corpus: Path, work: Path, epochs: int) -> None:
     """Train, from the last checkpoint where there is one, and print perplexities."""
     texts = [read_sentences(corpus / f"{split}.txt", model) for split in ("train", "valid")]
     options = TrainingArguments(
@@ -77,7 +75,7 @@ def train(model: LogLinearGPT2, corpus: Path, work: Path, epochs: int) -> None:
         dataloader_pin_memory=torch.cuda.is_available(),
         seed=1,
     )
-    pad = model.lm_head.pad
+    pad = model.head.pad
     trainer = Trainer(
         model, options, train_dataset=texts[0], eval_dataset=texts[1], data_collator=lambda batch: padded(batch, pad)
     )
@@ -89,12 +87,11 @@ def train(model: LogLinearGPT2, corpus: Path, work: Path, epochs: int) -> None:
     print(f"perplexity after {epochs} epochs: {math.exp(trainer.evaluate()['eval_loss']):.2f}")
 
 
-def sentences(model: LogLinearGPT2, begin: str, longest: int, **search: Any) -> list[str]:
+def sentences(model: LogLinearForCausalLM, begin: str, longest: int, **search: Any) -> list[str]:
     """What `generate` makes of the beginning of a sentence, complete within `longest` more tokens."""
-    head = model.lm_head
+    head = model.head
     prompt = head.previous(head.encode([begin]))  # `</s>` and the words
-    limit = EndsInTime(head, prompt, longest)
-    return head.decode(model.generate(prompt, max_new_tokens=longest, logits_processor=[limit], **search))
+    return head.decode(model.generate(prompt, max_new_tokens=longest, **search))
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -106,10 +103,11 @@ def main(argv: list[str] | None = None) -> None:
     args = parser.parse_args(argv)
     set_seed(1)
     prior = prior_of(args.corpus, args.work)
-    model = LogLinearGPT2(LogLinearGPT2Config.of(prior, n_embd=args.width, n_layer=2, n_head=2), prior)
+    config = GPT2Config(n_embd=args.width, n_layer=2, n_head=2, n_positions=64)
+    model = LogLinearForCausalLM.from_config(config, prior)
     train(model, args.corpus, args.work, args.epochs)
     model.save_pretrained(args.work / "model")
-    model = LogLinearGPT2.from_pretrained(args.work / "model")
+    model = LogLinearForCausalLM.from_pretrained(args.work / "model")
     for name, search in SEARCHES.items():
         print(f"\n{name}:")
         print("\n".join(f"    {sentence}" for sentence in sentences(model, "les", 12, **search)))

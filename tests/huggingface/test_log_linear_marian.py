@@ -265,7 +265,7 @@ def test_what_the_model_is_not_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="max_newtokens"):
         model.generate(source, max_newtokens=5)
     cache = model.model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), use_cache=True).past_key_values
-    with pytest.raises(DataError, match="expected `state` beside a cache, found None"):
+    with pytest.raises(DataError, match="past_key_values without the tokens that they are of"):
         model(input_ids=source, decoder_input_ids=torch.tensor([[2]]), past_key_values=cache)
 
 
