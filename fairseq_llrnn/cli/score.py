@@ -144,7 +144,7 @@ def _word_table(
     def print_words(line: LineScore, problem: str) -> None:
         if line.too_long_for is not None:  # no word of it has a score
             return
-        for position, (word, log_prob) in enumerate(line.per_word(convention), start=1):
+        for position, (word, log_prob, *_) in enumerate(line.per_word(convention), start=1):
             print(line.number, position, word, f"{-log_prob / NATS[unit]:.6f}", in_training(word), sep="\t")
 
     return print_words
