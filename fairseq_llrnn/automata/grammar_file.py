@@ -20,7 +20,7 @@ import math
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -141,13 +141,13 @@ class Grammar:
     lines: dict[str, int] = field(default_factory=dict)  # where each nonterminal's first rule stands
 
 
-def parse_grammar(path: Path | str, symbols: Symbols) -> Grammar:
-    """The rules of a grammar file. Raises DataError."""
+def parse_grammar(path: Path | str, symbols: Symbols, lines: Iterable[str] | None = None) -> Grammar:
+    """The rules of a grammar file, or of lines that `path` names in errors. Raises DataError."""
     grammar, left = Grammar(""), ""
     used: dict[str, str] = {}  # nonterminal -> where it is first used
     plain = 0  # alternatives without weights
     count = ReadCount(path, "alternatives")
-    for number, line in iter_lines(path):
+    for number, line in iter_lines(path) if lines is None else enumerate(lines, 1):
         text, where = line.strip(), place(path, number)
         if not text or text.startswith("#"):
             continue

@@ -62,8 +62,11 @@ class Paths:
         return len(pairs) == len(self.arcs) and all(symbol != EMPTY for _, symbol, _, _ in self.arcs)
 
 
-def to_automaton(paths: Paths, num_symbols: int) -> Automaton:
+def to_automaton(paths: Paths, num_symbols: int, budget: Budget | None = None) -> Automaton:
     """The deterministic automaton of the same language, trimmed.
+
+    Args:
+        budget: of the work; None: MOST_STEPS.
 
     Raises:
         ValueError: too much work; a cycle of empty arcs with weights; no string; strings of infinite mass
@@ -72,7 +75,7 @@ def to_automaton(paths: Paths, num_symbols: int) -> Automaton:
     if not paths.deterministic:
         subsets: dict[Subset, int] = {}
         try:
-            paths = _determinized(paths, Budget(), subsets)
+            paths = _determinized(paths, budget or Budget(), subsets)
         except TooMuchWorkError as error:
             raise ValueError(
                 f"{error}: of {paths.num_states:,} states, {len(subsets):,} and more{_most_met(paths, subsets)}"

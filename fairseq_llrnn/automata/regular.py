@@ -83,14 +83,14 @@ def read_regular(path: Path | str, symbols: Symbols) -> Automaton:
     parser = _Parser(path, symbols)
     node, paths = parser.parse(), Paths()
     try:
-        size = _size(node)
+        size = num_arcs(node)
         if size > MOST_PIECES:
-            most = max(parser.repeats, key=_size, default=None)
+            most = max(parser.repeats, key=num_arcs, default=None)
             raise DataError(
                 f"{path}: expected an expression of at most {MOST_PIECES:,} arcs, found one of {size:,} when its "
-                f"repetitions are written out{'' if most is None else f', {_size(most):,} of {most.name}'}; repeat less"
+                f"repetitions are written out{'' if most is None else f', {num_arcs(most):,} of {most.name}'}; repeat less"
             )
-        end = _build(node, paths, 0)
+        end = add_arcs(node, paths, 0)
     except RecursionError:
         raise DataError(
             f"{path}: expected a few groups and repetitions around each other, found more than can be followed; write "
@@ -221,16 +221,16 @@ class _Parser:
 # ---- building -------------------------------------------------------------------------------------------------------
 
 
-def _size(node: Node) -> int:
-    """How many arcs `_build` adds, about."""
+def num_arcs(node: Node) -> int:
+    """How many arcs `add_arcs` adds, about."""
     if isinstance(node, Words):
         return len(node.symbols)
     if isinstance(node, Repeat):
-        return (_size(node.part) + 2) * max(1, node.least if node.most is None else node.most)
-    return sum(map(_size, node.parts)) + 2 * len(node.parts)
+        return (num_arcs(node.part) + 2) * max(1, node.least if node.most is None else node.most)
+    return sum(map(num_arcs, node.parts)) + 2 * len(node.parts)
 
 
-def _build(node: Node, paths: Paths, begin: int) -> int:
+def add_arcs(node: Node, paths: Paths, begin: int) -> int:
     """Add the node's arcs from `begin` on; returns the state in which it ends."""
     if isinstance(node, Words):
         end = paths.new_state()
@@ -239,13 +239,13 @@ def _build(node: Node, paths: Paths, begin: int) -> int:
     elif isinstance(node, Sequence):
         end = begin
         for part in node.parts:
-            end = _build(part, paths, end)
+            end = add_arcs(part, paths, end)
     elif isinstance(node, Choice):
         end = paths.new_state()
         for part in node.parts:
             inner = paths.new_state()
             paths.add(begin, EMPTY, inner)
-            paths.add(_build(part, paths, inner), EMPTY, end)
+            paths.add(add_arcs(part, paths, inner), EMPTY, end)
     else:
         first = paths.num_states
         end = _repeat(node, paths, begin)
@@ -258,11 +258,11 @@ def _repeat(node: Repeat, paths: Paths, begin: int) -> int:
     # without `most`, the last copy that must come is the one that may come again: another copy for each `+` would
     # double the expression with every group around it
     for _ in range(node.least if node.most is not None else node.least - 1):
-        here = _build(node.part, paths, here)
+        here = add_arcs(node.part, paths, here)
     if node.most is None:
         loop = paths.new_state()
         paths.add(here, EMPTY, loop)
-        behind = _build(node.part, paths, loop)
+        behind = add_arcs(node.part, paths, loop)
         paths.add(behind, EMPTY, loop)
         end = paths.new_state()
         paths.add(loop if node.least == 0 else behind, EMPTY, end)
@@ -273,6 +273,6 @@ def _repeat(node: Repeat, paths: Paths, begin: int) -> int:
         # a state of its own: what follows may come back to where the part ends
         inner = paths.new_state()
         paths.add(here, EMPTY, inner)
-        here = _build(node.part, paths, inner)
+        here = add_arcs(node.part, paths, inner)
     paths.add(here, EMPTY, end)
     return end

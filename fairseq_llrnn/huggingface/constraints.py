@@ -1,0 +1,484 @@
+"""Sets of texts as automata over bytes: regular expressions, JSON schemas, grammars, words, required terms.
+
+    regex     Python's syntax (`re`), for the whole text; without lookaround, backreferences and \\b
+    schema    outlines-core turns it into a regular expression
+    grammar   our format (automata/grammar_file.py): terminals are words, written with a separator between them
+    words     texts of words from a list, with separators between them
+    terms     texts that have one of several forms of a term somewhere
+
+All are untrusted: `Meter` counts states, time and memory (lifting.py). Bytes that no set of bytes in an expression
+tells apart are one symbol, so that `.` costs a few arcs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import re._constants as kinds  # type: ignore[import-not-found]  # Python's own parser of regular expressions
+import re._parser as python_regex  # type: ignore[import-not-found]
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from fairseq_llrnn.automata.grammar import grammar_automaton
+from fairseq_llrnn.automata.grammar_file import ARROW, parse_grammar
+from fairseq_llrnn.automata.nondeterministic import Paths, to_automaton
+from fairseq_llrnn.automata.regular import Choice, Node, Repeat, Words, add_arcs, num_arcs
+from fairseq_llrnn.automata.regular import Sequence as Concatenation
+from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.errors import DataError, OptionError, from_checkout
+from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.files.text_lines import shown
+from fairseq_llrnn.huggingface.lifting import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter
+
+CharacterSet = tuple[tuple[int, int], ...]  # ranges of code points, both ends included, rising
+LAST = 0x10FFFF
+SURROGATES = 0xD800, 0xDFFF
+NEWLINE = ((10, 10),)
+ANY_BYTE = Words(tuple(range(BYTES)))
+EMPTY = Concatenation(())
+
+
+# ---- expressions over bytes -----------------------------------------------------------------------------------------
+
+
+def byte_automaton(node: Node, meter: Meter) -> ByteAutomaton:
+    """The automaton of an expression whose symbols are bytes.
+
+    Raises:
+        LimitError: more states, time or memory than the meter allows. DataError: it has no string.
+    """
+    class_of = _classes(node)
+    paths = Paths()
+    try:
+        by_class = _over_classes(node, class_of, {})
+        meter.check_memory(BYTES_PER_STEP * num_arcs(by_class))
+        paths.finals[add_arcs(by_class, paths, 0)] = 0.0
+    except RecursionError:
+        raise DataError(f"{meter.name}: expected fewer groups inside each other; write it with fewer of them") from None
+    return _determinized(paths, class_of, meter)
+
+
+def _determinized(paths: Paths, class_of: np.ndarray, meter: Meter) -> ByteAutomaton:
+    try:
+        automaton = to_automaton(paths, FIRST + int(class_of.max(initial=0)) + 1, meter)
+    except ValueError as error:
+        raise DataError(f"{meter.name}: {error}") from None
+    return ByteAutomaton.from_automaton(automaton, class_of, meter)
+
+
+def _classes(node: Node) -> np.ndarray:
+    """The class of each byte, (256,): bytes that every set of the expression has or has not; −1 for none."""
+    sets: dict[tuple[int, ...], None] = {}
+    waiting, seen = [node], set()
+    while waiting:
+        part = waiting.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        if isinstance(part, Words):
+            sets[part.symbols] = None
+        else:
+            waiting += [part.part] if isinstance(part, Repeat) else part.parts
+    codes, used = np.zeros(BYTES, dtype=np.int64), np.zeros(BYTES, dtype=bool)
+    for symbols in sets:
+        member = np.zeros(BYTES, dtype=np.int64)
+        member[list(symbols)] = 1
+        used |= member > 0
+        codes = np.unique(2 * codes + member, return_inverse=True)[1]
+    class_of = np.full(BYTES, -1, dtype=np.int64)
+    class_of[used] = np.unique(codes[used], return_inverse=True)[1]
+    return class_of
+
+
+def _over_classes(node: Node, class_of: np.ndarray, memo: dict[int, Node]) -> Node:
+    found = memo.get(id(node))
+    if found is None:
+        if isinstance(node, Words):
+            found = Words(tuple((FIRST + np.unique(class_of[list(node.symbols)])).tolist()))
+        elif isinstance(node, Repeat):
+            found = Repeat(_over_classes(node.part, class_of, memo), node.least, node.most, node.name)
+        else:
+            found = type(node)(tuple(_over_classes(part, class_of, memo) for part in node.parts))
+        memo[id(node)] = found
+    return found
+
+
+def literal(text: bytes) -> Node:
+    """The text itself."""
+    return Concatenation(tuple(Words((byte,)) for byte in text))
+
+
+# ---- characters -----------------------------------------------------------------------------------------------------
+
+
+def characters(ranges: CharacterSet) -> Node:
+    """One character of a set, in UTF-8."""
+    return _characters(ranges)
+
+
+@cache
+def _characters(ranges: CharacterSet) -> Node:
+    ways: dict[tuple[tuple[int, int], ...], set[int]] = {}  # of the last byte, by what comes before
+    for low, high in ranges:
+        for *before, (first, last) in _byte_ranges(low, high):
+            ways.setdefault(tuple(before), set()).update(range(first, last + 1))
+    by_rest: dict[tuple[Any, ...], set[int]] = {}  # the first bytes with the same continuations
+    tree: dict[int, dict[tuple[tuple[int, int], ...], set[int]]] = {}
+    for before, lasts in ways.items():
+        if not before:
+            by_rest.setdefault((), set()).update(lasts)
+            continue
+        for byte in range(before[0][0], before[0][1] + 1):
+            tree.setdefault(byte, {})[before[1:]] = lasts
+    for byte, rest in tree.items():
+        key = tuple(sorted((middle, tuple(sorted(lasts))) for middle, lasts in rest.items()))
+        by_rest.setdefault(key, set()).add(byte)
+    parts: list[Node] = []
+    for key, firsts in by_rest.items():
+        first = Words(tuple(sorted(firsts)))
+        if key == ():
+            parts.append(first)
+            continue
+        rests = [
+            Concatenation((*(Words(tuple(range(a, b + 1))) for a, b in middle), Words(lasts))) for middle, lasts in key
+        ]
+        parts.append(Concatenation((first, rests[0] if len(rests) == 1 else Choice(tuple(rests)))))
+    return parts[0] if len(parts) == 1 else Choice(tuple(parts))
+
+
+def _byte_ranges(low: int, high: int) -> Iterator[list[tuple[int, int]]]:
+    """The UTF-8 of a range of characters, as sequences of ranges of bytes."""
+    for first, last in ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xD7FF), (0xE000, 0xFFFF), (0x10000, LAST)):
+        if max(low, first) <= min(high, last):
+            yield from _same_length(max(low, first), min(high, last))
+
+
+def _same_length(low: int, high: int) -> Iterator[list[tuple[int, int]]]:
+    length = len(chr(low).encode())
+    for bits in (6 * at for at in range(1, length)):
+        mask = (1 << bits) - 1
+        if low & ~mask != high & ~mask:
+            if low & mask:
+                yield from _same_length(low, low | mask)
+                yield from _same_length((low | mask) + 1, high)
+                return
+            if high & mask != mask:
+                yield from _same_length(low, (high & ~mask) - 1)
+                yield from _same_length(high & ~mask, high)
+                return
+    yield list(zip(chr(low).encode(), chr(high).encode(), strict=True))
+
+
+def _merged(ranges: Iterable[tuple[int, int]]) -> CharacterSet:
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = merged[-1][0], max(high, merged[-1][1])
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def _complement(ranges: CharacterSet) -> CharacterSet:
+    bounds = [-1, *(bound for low, high in ranges for bound in (low, high)), LAST + 1]
+    pairs = zip(bounds[::2], bounds[1::2], strict=True)
+    return tuple((low + 1, high - 1) for low, high in pairs if low + 1 <= high - 1)
+
+
+@cache
+def _matched(pattern: str, flags: int) -> CharacterSet:
+    """The characters that a pattern of one character matches."""
+    every = "".join(map(chr, range(SURROGATES[0]))) + "".join(map(chr, range(SURROGATES[1] + 1, LAST + 1)))
+    runs = ((m.group()[0], m.group()[-1]) for m in re.finditer(f"{pattern}+", every, flags))
+    return _merged((ord(low), ord(high)) for low, high in runs)
+
+
+# ---- regular expressions --------------------------------------------------------------------------------------------
+
+CATEGORIES = {
+    kinds.CATEGORY_DIGIT: r"\d", kinds.CATEGORY_NOT_DIGIT: r"\D", kinds.CATEGORY_SPACE: r"\s",
+    kinds.CATEGORY_NOT_SPACE: r"\S", kinds.CATEGORY_WORD: r"\w", kinds.CATEGORY_NOT_WORD: r"\W",
+}  # fmt: skip
+REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT, kinds.POSSESSIVE_REPEAT)
+STARTS = (kinds.AT_BEGINNING, kinds.AT_BEGINNING_STRING)
+ENDS = (kinds.AT_END, kinds.AT_END_STRING)
+
+
+def regex_automaton(pattern: str, meter: Meter) -> ByteAutomaton:
+    """The texts that a regular expression matches as a whole.
+
+    Raises:
+        DataError: it is none, or has what is not supported. LimitError: it costs too much.
+    """
+    try:
+        parsed = python_regex.parse(pattern)
+        node = _Regex(pattern, meter.name).sequence(parsed, parsed.state.flags)
+    except (re.error, OverflowError) as error:
+        raise DataError(
+            f"{meter.name}: expected a regular expression in Python's syntax, found {error}; fix it"
+        ) from None
+    except RecursionError:
+        raise DataError(f"{meter.name}: expected fewer groups inside each other; write it with fewer of them") from None
+    return byte_automaton(node, meter)
+
+
+class _Regex:
+    """From Python's parsed expressions to nodes."""
+
+    def __init__(self, pattern: str, name: str) -> None:
+        self.pattern, self.name = pattern, name
+
+    def sequence(self, items: Any, flags: int, outer: bool = True) -> Node:
+        parts: list[Node] = []
+        last = len(items) - 1
+        for at, (kind, value) in enumerate(items):
+            if kind == kinds.AT and outer and ((at == 0 and value in STARTS) or (at == last and value in ENDS)):
+                continue
+            parts.append(self.node(kind, value, flags))
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
+
+    def node(self, kind: Any, value: Any, flags: int) -> Node:
+        if kind == kinds.LITERAL:
+            return self.of_set(((value, value),), flags)
+        if kind == kinds.NOT_LITERAL:
+            return characters(_complement(self.cased(((value, value),), flags)))
+        if kind == kinds.ANY:
+            return characters(((0, LAST),) if flags & re.DOTALL else _complement(NEWLINE))
+        if kind == kinds.IN:
+            return self.listed(value, flags)
+        if kind == kinds.BRANCH:
+            return Choice(tuple(self.sequence(branch, flags, outer=False) for branch in value[1]))
+        if kind == kinds.SUBPATTERN:
+            _, more, fewer, inner = value
+            return self.sequence(inner, (flags | more) & ~fewer, outer=False)
+        if kind == kinds.ATOMIC_GROUP:
+            raise self.unsupported("atomic groups")
+        if kind in REPEATS:
+            if kind == kinds.POSSESSIVE_REPEAT:
+                raise self.unsupported("possessive repetitions")
+            least, most, inner = value
+            unlimited = most == kinds.MAXREPEAT
+            name = f"{{{least},{'' if unlimited else most}}}"
+            return Repeat(self.sequence(inner, flags, outer=False), least, None if unlimited else most, name)
+        what = {kinds.AT: "anchors inside the expression and \\b", kinds.GROUPREF: "backreferences"}
+        raise self.unsupported(what.get(kind, "lookaround and conditions"))
+
+    def listed(self, items: Any, flags: int) -> Node:
+        ranges: list[tuple[int, int]] = []
+        negated = False
+        for kind, value in items:
+            if kind == kinds.NEGATE:
+                negated = True
+            elif kind == kinds.LITERAL:
+                ranges.append((value, value))
+            elif kind == kinds.RANGE:
+                ranges.append(value)
+            else:
+                ranges += _matched(CATEGORIES[value], flags & re.ASCII)
+        found = self.cased(_merged(ranges), flags)
+        return characters(_complement(found) if negated else found)
+
+    def of_set(self, ranges: CharacterSet, flags: int) -> Node:
+        return characters(self.cased(ranges, flags))
+
+    def cased(self, ranges: CharacterSet, flags: int) -> CharacterSet:
+        """With the other case of each character, where case is ignored."""
+        if not flags & re.IGNORECASE:
+            return ranges
+        pieces = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
+        return _matched(f"[{pieces}]", flags & (re.ASCII | re.IGNORECASE))
+
+    def unsupported(self, what: str) -> DataError:
+        return DataError(
+            f"{self.name}: expected an expression without {what}, found {shown(self.pattern)}; write it without them"
+        )
+
+
+# ---- JSON schemas ---------------------------------------------------------------------------------------------------
+
+DEEPEST_SCHEMA = 60  # objects and arrays inside each other
+MOST_PARTS = 20_000  # of a schema, references written out
+RECURSIONS = 3  # of a reference to what holds it, as outlines-core has it
+IGNORED = (  # keywords that outlines-core reads over
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "contains", "not", "if",
+    "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
+    "unevaluatedItems",
+)  # fmt: skip
+
+
+def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str) -> str:
+    """The regular expression of the texts that a JSON schema allows, by outlines-core.
+
+    Raises:
+        OptionError: outlines-core is not installed.
+        DataError: no JSON schema, or one with keywords that are not supported; one that is too deep or too large.
+    """
+    try:
+        from outlines_core.json_schema import build_regex_from_schema
+    except ImportError:
+        raise OptionError(f"{name}: expected the package outlines-core, found none; {from_checkout('hf')}") from None
+    try:
+        parsed = json.loads(schema) if isinstance(schema, str) else schema
+        text = json.dumps(parsed)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"{name}: expected a JSON schema, found {shown(str(error))}; fix it") from None
+    if not isinstance(parsed, dict):
+        raise DataError(f"{name}: expected an object as JSON schema, found {shown(text)}; fix it")
+    _check_schema(parsed, name)
+    try:
+        return str(build_regex_from_schema(text, whitespace, RECURSIONS))
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            f"{name}: expected a JSON schema that outlines-core supports, found {shown(str(error))}; change the schema"
+        ) from None
+
+
+def _check_schema(schema: dict[str, Any], name: str) -> None:
+    """Raise DataError for keywords that would be read over, and before references make a schema too large."""
+    count = 0
+    waiting: list[tuple[Any, int, tuple[str, ...], bool]] = [(schema, 0, (), True)]
+    while waiting:
+        part, depth, references, is_schema = waiting.pop()
+        count += 1
+        if count > MOST_PARTS:
+            raise DataError(
+                f"{name}: expected at most {MOST_PARTS:,} parts in a schema with its references written out, found "
+                "more; use fewer references, or a smaller schema"
+            )
+        if depth > 2 * DEEPEST_SCHEMA:
+            raise DataError(
+                f"{name}: expected at most {DEEPEST_SCHEMA} objects and arrays inside each other, found more; make the "
+                "schema flatter"
+            )
+        if isinstance(part, list):
+            waiting += [(each, depth, references, True) for each in part]
+        if not isinstance(part, dict):
+            continue
+        if not is_schema:  # names and their schemas
+            waiting += [(each, depth + 1, references, True) for each in part.values()]
+            continue
+        ignored = [key for key in IGNORED if key in part]
+        if ignored:
+            raise DataError(
+                f"{name}: expected a schema without {ignored[0]!r}, which is not supported, found it; remove it, or use "
+                "`pattern` or `enum`"
+            )
+        reference = part.get("$ref")
+        if isinstance(reference, str) and references.count(reference) <= RECURSIONS:
+            waiting.append((_referred(schema, reference, name), depth, (*references, reference), True))
+        for key in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties", "properties"):
+            if key in part:
+                waiting.append((part[key], depth + 1, references, key != "properties"))
+
+
+def _referred(schema: dict[str, Any], reference: str, name: str) -> Any:
+    found: Any = schema
+    if reference != "#":
+        for step in reference.removeprefix("#/").split("/"):
+            key = step.replace("~1", "/").replace("~0", "~")
+            if not isinstance(found, dict) or key not in found or not reference.startswith("#/"):
+                raise DataError(
+                    f"{name}: expected references to parts of the schema (#/…), found {shown(reference)}; fix it"
+                )
+            found = found[key]
+    return found
+
+
+# ---- grammars, words and terms --------------------------------------------------------------------------------------
+
+
+class _Terminals(Symbols):
+    """The words of a grammar, numbered as they are met."""
+
+    def __init__(self) -> None:
+        self.texts = list(SPECIALS)
+        self.numbers: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def find(self, name: str, where: str) -> int | None:
+        if name not in self.numbers:
+            self.numbers[name] = len(self.texts)
+            self.texts.append(name)
+        return self.numbers[name]
+
+    def refuse_unknown(self) -> None:
+        """All are known."""
+
+
+def is_our_grammar(text: str) -> bool:
+    """Whether a grammar is in our format, and not in Lark's."""
+    lines = (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", "//")))
+    first = next((line for line in lines if not line.startswith("%")), "")
+    return ARROW.match(first) is not None
+
+
+def grammar_bytes(text: str, separator: str, name: str, meter: Meter) -> ByteAutomaton:
+    """The texts of a grammar in our format, with the separator between words.
+
+    Raises:
+        DataError: a bad rule. LimitError: it costs too much.
+    """
+    words = _Terminals()
+    grammar = parse_grammar(name, words, text.splitlines())
+    try:
+        automaton = grammar_automaton(grammar, len(words), meter)
+    except ValueError as error:
+        raise DataError(f"{name}: {error}") from None
+    meter.check_states(automaton.num_states)
+    class_of = np.arange(BYTES)
+    paths = Paths(num_states=automaton.num_states, weighted=grammar.weighted)
+    # the weight of a word is that of its first byte
+    for state in range(automaton.num_states):
+        for symbol, (weight, target) in automaton.row(state).items():
+            if symbol == 2:
+                paths.finals[state] = weight
+                continue
+            written = (words.texts[symbol] if state == 0 else separator + words.texts[symbol]).encode()
+            here = state
+            for at, byte in enumerate(written):
+                there = target if at == len(written) - 1 else paths.new_state()
+                paths.add(here, FIRST + byte, there, weight if at == 0 else 0.0)
+                here = there
+            meter.spend(len(written))
+    return _determinized(paths, class_of, meter)
+
+
+def words_automaton(words: Sequence[str], separators: Sequence[str], meter: Meter) -> ByteAutomaton:
+    """Texts of words with separators between them; without separators, one of the words.
+
+    Raises:
+        DataError: no words, or an empty one. LimitError: they cost too much.
+    """
+    if not words or "" in words:
+        raise DataError(f"{meter.name}: expected words, found {'an empty one' if words else 'none'}; give at least one")
+    word = Choice(tuple(literal(each.encode()) for each in dict.fromkeys(words)))
+    if not separators:
+        return byte_automaton(word, meter)
+    between = Choice(tuple(literal(each.encode()) for each in separators))
+    return byte_automaton(Concatenation((word, Repeat(Concatenation((between, word)), 0, None, "words"))), meter)
+
+
+def term_automaton(forms: Sequence[str], meter: Meter) -> ByteAutomaton:
+    """Texts that hold one of the forms, as words of their own.
+
+    A form that begins or ends with a letter or digit has none of ASCII's and no other letter beside it there, unless
+    its script writes no spaces (Thai, Chinese, …).
+    """
+    inside = Words(tuple(byte for byte in range(BYTES) if byte >= 0x80 or chr(byte).isalnum()))
+    outside = Words(tuple(sorted({*range(BYTES)} - {*inside.symbols})))
+    anything = Repeat(ANY_BYTE, 0, None, "any bytes")
+    apart_before, apart_after = Choice((EMPTY, Concatenation((anything, outside)))), Choice((EMPTY, Concatenation((outside, anything))))
+    ways = []
+    for form in forms:
+        before, after = (apart if _is_spaced(char) else anything for apart, char in ((apart_before, form[0]), (apart_after, form[-1])))
+        ways.append(Concatenation((before, literal(form.encode()), after)))
+    return byte_automaton(Choice(tuple(ways)), meter)
+
+
+def _is_spaced(character: str) -> bool:
+    return character.isalnum() and ord(character) < 0x0E00
