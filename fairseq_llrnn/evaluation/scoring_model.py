@@ -60,7 +60,11 @@ class ScoringModel:
     translates = False
     has_ends = True  # whether the end of a sentence is part of its score
     _convention: Convention | None = None  # of subword pieces that have blanks between them in the lines
-    _training_words: frozenset[str] | None = None
+
+    @property
+    def _training_words(self) -> frozenset[str] | None:
+        """The words of the training text; None: not known."""
+        return None
 
     def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterable[LineScore]:
         """Return the score of every line, in their order."""

@@ -29,7 +29,7 @@ from fairseq_llrnn.automata.regular import Choice, Node, Repeat, Words, add_arcs
 from fairseq_llrnn.automata.regular import Sequence as Concatenation
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError, OptionError, from_checkout
-from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.huggingface.lifting import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter
 

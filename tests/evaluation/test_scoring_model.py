@@ -19,8 +19,11 @@ class TableModel(ScoringModel):
 
     def __init__(self, pieces: str | None = None, tokens: int = 1) -> None:
         self._convention = None if pieces is None else CONVENTIONS[pieces]
-        self._training_words = frozenset({"le"})
         self.tokens = tokens
+
+    @property
+    def _training_words(self) -> frozenset[str]:
+        return frozenset({"le"})
 
     def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
         for number, line in enumerate(lines, start=1):

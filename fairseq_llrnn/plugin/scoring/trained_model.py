@@ -45,7 +45,7 @@ class TrainedModel(ScoringModel):
         self._convention = CONVENTIONS.get("" if self._text is None else self._text.pieces or "")
 
     @cached_property
-    def _training_words(self) -> frozenset[str] | None:  # type: ignore[override]
+    def _training_words(self) -> frozenset[str] | None:
         return None if self.translates else training_words(self._scorer.dictionaries[0], self._convention)
 
     def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
