@@ -1,0 +1,367 @@
+"""What the models of transformers with the log-linear head share: files, numbers of words, and searches.
+
+causal_lm.py and seq2seq.py have the models. Each is a network of transformers (`model`, from AutoModel) and a
+LogLinearHead (`head`). A saved model is one folder: config.json, model.safetensors and prior/.
+
+Sizes: B sentences of a batch, N hypotheses, T tokens, K tokens of a tokenizer, V words of the prior, W words and
+strings of its session, H width.
+
+The tokens of a model are the words of its prior (`from_config`), or those of a tokenizer (`wrap`). In the second case
+`words` maps a token to its word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, GenerationConfig, GenerationMixin, LogitsProcessorList, PreTrainedConfig
+from transformers import PreTrainedModel as TransformersModel
+
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import PAD, plain
+from fairseq_llrnn.head.checks import refuse_other_numbers
+from fairseq_llrnn.head.head import LogLinearHead
+from fairseq_llrnn.head.inputs import FeatureInput
+from fairseq_llrnn.huggingface.processor import PrefixStates, by_token, only_behind_the_end
+from fairseq_llrnn.output.records import State
+from fairseq_llrnn.prior.prior import Prior
+
+PRIOR = "prior"  # the folder beside the weights
+IGNORED = -100  # the label that transformers leaves out of a loss
+NOT_READ = -1  # a token that the background does not read: padding, or the start of a text
+EMBEDDING = "head.embedding.weight"  # a second name of the output's feature weights if they are tied
+SUPPORTED = ("greedy_search", "sample", "beam_search", "beam_sample")
+
+
+class LogLinearConfig(PreTrainedConfig):
+    """A model's configuration: that of its network (`text_config`), and settings of the head.
+
+    Attributes:
+        label_smoothing: ε in training, spread over all words that may come next.
+        feature_input: whether the network reads words by their features; False: by a table of its own.
+        tie_word_embeddings: whether the features that are read and predicted share their weights.
+        head_size: H, the width of the states that the head reads.
+        num_tokens: K, if the tokens are those of a tokenizer; None: they are the prior's words.
+        start_token_id: the token before the first word, which the background does not read.
+    """
+
+    sub_configs = {"text_config": AutoConfig}
+    text_config: dict | PreTrainedConfig | None = None
+    label_smoothing: float = 0.0
+    feature_input: bool = True
+    tie_word_embeddings: bool = False
+    head_size: int | None = None
+    num_tokens: int | None = None
+    start_token_id: int | None = None
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        if isinstance(self.text_config, dict):
+            values = {name: value for name, value in self.text_config.items() if name != "model_type"}
+            self.text_config = AutoConfig.for_model(self.text_config["model_type"], **values)
+        super().__post_init__(**kwargs)
+
+    def get_text_config(self, *args: Any, **kwargs: Any) -> PreTrainedConfig:
+        """Return the configuration of the network, or of its decoder or encoder."""
+        return self if self.text_config is None else self.text_config.get_text_config(*args, **kwargs)
+
+
+class LogLinearModel(TransformersModel, GenerationMixin):
+    """A network of transformers -> log-linear head. `logits` are log p of all tokens; −inf for forbidden ones."""
+
+    base_model_prefix = "model"
+    supports_gradient_checkpointing = True
+    accepts_loss_kwargs = True  # num_items_in_batch
+    # the network itself checks these
+    _supports_sdpa = _supports_flash_attn = _supports_flex_attn = _supports_attention_backend = True
+    _tied_weights_keys = {EMBEDDING: "head.output.weight"}
+    auto_model: Any  # the class of transformers that has the network with its softmax
+    words: Tensor  # (K,)
+
+    def _make(self, network: nn.Module, prior: Prior | None, source_size: int | None = None) -> None:
+        """Make network and head. prior: None for the one beside the weights."""
+        config = self.config
+        prior = Prior.load(Path(config.name_or_path) / PRIOR) if prior is None else prior
+        self.model = network
+        table = self._read_embeddings() if config.feature_input else None
+        embedding = None if table is None else FeatureInput(table.embedding_dim, config.tie_word_embeddings)
+        with torch.device("cpu"):  # `from_pretrained` makes tensors without values, but the head computes some
+            self.head = LogLinearHead(prior, config.head_size, embedding=embedding, source_size=source_size)
+        if config.num_tokens is not None:
+            self.register_buffer("words", torch.zeros(config.num_tokens, dtype=torch.long))
+        self._fixed = [name for name, weight in self.named_parameters() if not weight.requires_grad]
+
+    def _read_embeddings(self) -> Any:
+        """The network's table of the words that the head predicts."""
+        return self.model.get_input_embeddings()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        """Leave the head as it is; the network initialises itself."""
+
+    # ---- numbers ----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether the tokens are those of a tokenizer."""
+        return getattr(self.config, "num_tokens", None) is not None
+
+    def to_words(self, **tokens: Tensor) -> Tensor:
+        """The words of tokens; the argument's name is for messages.
+
+        Raises:
+            DataError: a number of no token; strings of another prior.
+        """
+        ((name, numbers),) = tokens.items()
+        if not self.is_wrapped:
+            refuse_other_numbers(self.head, **tokens)
+            return numbers
+        if not torch.compiler.is_compiling():
+            wrong = (numbers < 0) | (numbers >= len(self.words))
+            if bool(wrong.any()):
+                raise DataError(
+                    f"{name}: expected tokens from 0 to {len(self.words) - 1:,}, found {int(numbers[wrong][0]):,}; use "
+                    "the tokenizer that the model was wrapped with"
+                )
+        return self.words[numbers]
+
+    def to_targets(self, **labels: Tensor) -> Tensor:
+        """The words of labels, `<pad>` for −100."""
+        ((name, numbers),) = labels.items()
+        ignored = numbers == IGNORED
+        return self.to_words(**{name: numbers.masked_fill(ignored, self.head.pad)}).masked_fill(ignored, self.head.pad)
+
+    def to_tokens(self, values: Tensor) -> Tensor:
+        """Values of words for all tokens: (…, W) -> (…, K)."""
+        return values[..., self.words] if self.is_wrapped else values
+
+    def token_of(self, word: int) -> int:
+        """The token of a word that has one."""
+        return int((self.words == word).nonzero()[0]) if self.is_wrapped else word
+
+    def resize_token_embeddings(self, *_: Any, **__: Any) -> nn.Module:
+        """Raises DataError: the words are those of the prior."""
+        raise DataError(
+            f"{type(self).__name__}.resize_token_embeddings: not supported, as the words are those of the prior; build "
+            "a prior over the other dictionary, and a model with it"
+        )
+
+    def get_output_embeddings(self) -> None:
+        """None: the head has no table of words."""
+
+    def _loss(self, batch: Any, targets: Tensor, num_items_in_batch: Tensor | int | None) -> Tensor:
+        smoothing = self.config.label_smoothing if self.training else 0.0
+        if num_items_in_batch is None:
+            return self.head.loss_of(batch, targets, smoothing)
+        return self.head.loss_of(batch, targets, smoothing, reduction="sum") / num_items_in_batch
+
+    def _logits(self, batch: Any) -> Tensor:
+        """log p of all tokens: (B, T, K). A gradient towards forbidden ones is an error."""
+        logits = self.to_tokens(self.head.word_log_probs(batch))
+        if logits.requires_grad and not torch.compiler.is_compiling():
+            forbidden, name = logits.detach().isneginf(), type(self).__name__
+            logits.register_hook(lambda gradient: refuse_smoothed(name, forbidden, gradient))
+        return logits
+
+    def _needs_logits(self, labels: Tensor | None) -> bool:
+        """Whether to return logits: not beside a loss in training, nor where their number varies with the source."""
+        beside_loss = not (self.training or torch.is_grad_enabled() or self.head.brings_strings)
+        return labels is None or beside_loss
+
+    # ---- generate ---------------------------------------------------------------------------------------------------
+
+    def _new_search(self, config: GenerationConfig, model_kwargs: dict[str, Any], sentences: int) -> Search:
+        raise NotImplementedError
+
+    def _prepare_cache_for_generation(
+        self, generation_config: GenerationConfig, model_kwargs: dict[str, Any], generation_mode: Any, batch_size: int,
+        max_cache_length: int,
+    ) -> None:  # fmt: skip
+        """Also make what the search remembers. Raises DataError for assisted generation and other modes."""
+        if generation_mode not in SUPPORTED:
+            raise DataError(
+                f"{type(self).__name__}.generate: {str(generation_mode.value).replace('_', ' ')} is not supported; use "
+                "greedy search, sampling or beam search"
+            )
+        model_kwargs["search"] = self._new_search(generation_config, model_kwargs, batch_size)
+        super()._prepare_cache_for_generation(
+            generation_config, model_kwargs, generation_mode, batch_size, max_cache_length
+        )
+
+    def _next(self, hidden: Tensor, search: Search) -> Tensor:
+        """log p of the next token: (N, H) -> (N, 1, K). After the end only padding follows."""
+        head, state = self.head, search.now
+        step = head.step(hidden, state)
+        values = by_token(step.word_log_probs(), step.background.columns(state.states), head.prior)
+        log_p = self.to_tokens(values)
+        is_pad = torch.arange(log_p.size(1), device=log_p.device) == search.pad
+        return only_behind_the_end(log_p, search.ended, is_pad).unsqueeze(1)
+
+    def _get_logits_processor(self, *args: Any, **kwargs: Any) -> LogitsProcessorList:
+        """The limit of length, then transformers' own: not in the logits, which a beam search normalises again."""
+        processors: LogitsProcessorList = super()._get_logits_processor(*args, **kwargs)
+        processors.insert(0, kwargs["model_kwargs"]["search"].within)
+        return processors
+
+    # ---- files ------------------------------------------------------------------------------------------------------
+
+    def save_pretrained(self, save_directory: Path | str, *args: Any, **kwargs: Any) -> None:
+        super().save_pretrained(save_directory, *args, **kwargs)
+        if kwargs.get("is_main_process", True):
+            self.head.prior.save(Path(save_directory) / PRIOR)
+
+    @classmethod
+    def from_pretrained(cls, folder: Path | str, *args: Any, **kwargs: Any) -> Self:
+        """Raises PriorError: there is no prior beside the weights, or they were trained with another one."""
+        model: Self = super().from_pretrained(folder, *args, **kwargs)
+        (model[0] if isinstance(model, tuple) else model)._after_loading()
+        return model
+
+    def _after_loading(self) -> None:
+        self.head.check_prior()
+        for name in self._fixed:  # loading forgets that they are not trained
+            self.get_parameter(name).requires_grad_(False)
+
+    def named_non_persistent_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Tensor]]:
+        """Those that loading makes again: not the ones that the head has computed from its prior."""
+        for name, buffer in super().named_non_persistent_buffers(*args, **kwargs):
+            if not name.startswith("head."):
+                yield name, buffer
+
+
+class Search:
+    """What a search remembers from one step to the next."""
+
+    def __init__(
+        self, model: LogLinearModel, config: GenerationConfig, sentence: Tensor, start: Callable[[], State],
+        to_read: Callable[[Tensor], Tensor],
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            config: whose max_length is known when the search begins.
+            sentence: the number of each hypothesis' sentence, (N,).
+            start: the states of N hypotheses that have written nothing.
+            to_read: tokens (N, T) -> words, or NOT_READ.
+        """
+        self.model, self.head, self.config, self.sentence, self.to_read = model, model.head, config, sentence, to_read
+        self.states = PrefixStates(lambda n: start(), self._advance, State.select, unread=0)
+        self.end = model.token_of(model.head.eos)
+        self.pad = self.end if (pad := config.pad_token_id) is None else int(pad)
+        self.prompt: int | None = None  # how many tokens are there before the first step
+        self.now: State  # of the step under way
+        self.ended: Tensor  # (N,) of the step under way
+
+    def step(self, written: Tensor) -> State:
+        """The states of hypotheses that have written (N, T)."""
+        self.now = self.states.of(self.to_read(written), self.sentence)
+        if self.prompt is None:
+            self.prompt = written.size(1)
+            self._check_length(written)
+        self.ended = self._has_ended(written)
+        return self.now
+
+    def within(self, written: Tensor, scores: Tensor) -> Tensor:
+        """A logits processor: scores (N, K) without words after which no end is in reach; all others stay."""
+        background, states = self.now.background, self.now.states
+        reachable = background.with_max_length(self.config.max_length - written.size(1))
+        if reachable is background:
+            return scores
+        shares = by_token(reachable.log_shares(states), reachable.columns(states), self.head.prior)
+        out = self.model.to_tokens(shares).isneginf()
+        return scores.masked_fill(out & ~self._has_ended(written).unsqueeze(1), NEGATIVE_INFINITY)
+
+    def _has_ended(self, written: Tensor) -> Tensor:
+        return (written[:, self.prompt :] == self.end).any(1)  # behind the end there is only padding
+
+    def _check_length(self, written: Tensor) -> None:
+        """Raise DataError if nothing complete is within reach."""
+        needed = int(self.now.background.steps_to_end(self.now.states).max())
+        longest = self.config.max_length - written.size(1)
+        if needed > longest:
+            raise DataError(
+                f"generate: expected max_new_tokens of at least {needed}, which a complete sentence needs here, found "
+                f"{longest}; give more"
+            )
+
+    def _advance(self, state: State, words: Tensor) -> State:
+        is_read = words != NOT_READ
+        if not bool(is_read.any()):
+            return state
+        after = self.head.advance(state, words.masked_fill(~is_read, self.head.pad))
+        if bool(is_read.all()):
+            return after
+        if after.states.shape != state.states.shape:
+            raise DataError(
+                "generate: expected prompts of one length, since the background is a language model that reads them, "
+                "found several; generate for each length by itself"
+            )
+        mask = is_read.view(-1, *[1] * (after.states.dim() - 1))
+        return replace(after, states=torch.where(mask, after.states, state.states))
+
+
+def said_once(head: LogLinearHead, make: Callable[[], State]) -> State:
+    """A state of a search in which each string of a source is said as often as the source has it."""
+    with ExitStack() as restored:
+        if (table := head.prior.offers()) is not None:
+            restored.callback(setattr, table, "once", table.once)
+            table.once = True
+        return make()
+
+
+def refuse_smoothed(name: str, forbidden: Tensor, gradient: Tensor) -> None:
+    """Raise OptionError for a gradient of log p, (B, T, K), where log p is −inf."""
+    if bool((gradient.ne(0) & forbidden).any()):
+        raise OptionError(
+            f"{name}: not supported with label_smoothing_factor, which smooths towards words that the "
+            "background forbids (log p is −inf); set it to 0, and label_smoothing of the model's configuration instead"
+        )
+
+
+def refuse_other_start(start: int, tokens: Tensor, expected: str) -> None:
+    """Raise DataError where a row of tokens (B, T) does not begin as in training."""
+    first = tokens[:, 0]
+    if not torch.compiler.is_compiling() and bool(first.ne(start).any()):
+        other = int(first[first != start][0])
+        raise DataError(f"{expected} to be {start}, as in training, found {other}; give {start}")
+
+
+class TargetWords(nn.Module):
+    """The head's embeddings where a network expects a table of words; padding is the zero vector."""
+
+    def __init__(self, head: LogLinearHead, scale: float = 1.0) -> None:
+        super().__init__()
+        self._embed, self._pad, self.scale = head.embed, head.pad, scale  # a method: the head is no part of this module
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        return self._embed(tokens) * (tokens.ne(self._pad).unsqueeze(-1) * self.scale)
+
+
+class SourceWords(nn.Embedding):
+    """A table of the source's words, which reads terms and strings outside the dictionary as what they stand at."""
+
+    def __init__(self, number: int, width: int, pad: int, unk: int | None, scale: float = 1.0) -> None:
+        """unk: what strings outside the dictionary are read as; None: there are none."""
+        super().__init__(number, width, pad)
+        self.unk, self.scale = unk, scale
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        tokens = plain(tokens)
+        if self.unk is not None:
+            tokens = tokens.masked_fill(tokens >= self.num_embeddings, self.unk)
+        vectors = super().forward(tokens)
+        return vectors if self.scale == 1.0 else vectors * self.scale
+
+
+def scale_of(table: nn.Module) -> float:
+    """By what a table of words multiplies its rows."""
+    return float(getattr(table, "scalar_embed_scale", getattr(table, "embed_scale", 1.0)))
+
+
+def special_tokens(prior: Prior, end: int) -> dict[str, int]:
+    """Those of a configuration over the prior's words."""
+    return {"bos_token_id": end, "eos_token_id": end, "pad_token_id": prior.index(PAD)}

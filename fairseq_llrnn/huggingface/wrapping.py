@@ -1,0 +1,241 @@
+"""The log-linear head on a pretrained model: a prior over the tokens of a tokenizer, and weights that keep the softmax.
+
+Sizes: K rows of the softmax, V words of the prior, H width.
+
+Each row of the softmax is a word of the prior, also that of a start or padding token. With the rows w, the biases c and
+a background b that does not depend on the context, the indicator of each word x starts with
+
+    W_x  =  s w_x        c_x  =  s c'_x − log b(x)        all other weights 0
+
+so that p(x | h) ∝ b(x) exp(hᵀ W_x + c_x) is the softmax. s is 1, or a factor by which the model scales its logits. A
+background that depends on the context multiplies the softmax.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoModel, PreTrainedConfig
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, SPECIALS, UNK
+from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM
+from fairseq_llrnn.files.reading import as_paths
+from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.prior.building import build_prior
+from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.prior.recipe_file import read_recipe
+from fairseq_llrnn.settings import checked
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.huggingface.models import LogLinearModel
+
+Recipes = Recipe | Mapping[str, Any] | str | os.PathLike[str] | None
+Model = TypeVar("Model", bound="LogLinearModel")
+
+NEVER = -1e4  # the bias of a word that no token stands for: its probability is 0, also in half precision
+PROBES = 2, 6  # sequences and tokens of the batch that the logits are compared on
+TOLERANCE = 1e-3  # of logits in float32, relative to the largest
+
+
+def head_width(auto_model: Any, config: PreTrainedConfig) -> tuple[int, int]:
+    """The width of the states that a model's softmax reads, and that of the embeddings of its words."""
+    with torch.device("meta"):
+        model = auto_model.from_config(config)
+    return model.get_output_embeddings().weight.size(1), model.get_input_embeddings().weight.size(1)
+
+
+def wrapped(cls: type[Model], pretrained: nn.Module, tokenizer: Any, recipe: Recipes) -> Model:
+    """As `wrap` of the models."""
+    if not hasattr(pretrained, "get_output_embeddings") or pretrained.get_output_embeddings() is None:
+        raise OptionError(
+            f"wrap: expected a model of transformers with a softmax over tokens, found {type(pretrained).__name__}; "
+            "load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM"
+        )
+    softmax = pretrained.get_output_embeddings()
+    network = network_of(pretrained)
+    symbols, words = token_words(tokenizer, len(softmax.weight))
+    prior = token_prior(symbols, tokenizer, words, as_recipe(recipe))
+    scale, biases = scale_and_biases(pretrained, network)
+    special = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")}
+    start = getattr(pretrained.config, "decoder_start_token_id", None)
+    if start is None:
+        start = special["eos_token_id"] if special["bos_token_id"] is None else special["bos_token_id"]
+    else:
+        special["decoder_start_token_id"] = start
+    if special["pad_token_id"] is None:
+        del special["pad_token_id"]
+    config = cls.config_class(
+        text_config=pretrained.config, feature_input=False, tie_word_embeddings=False, num_tokens=len(words),
+        head_size=softmax.weight.size(1), start_token_id=start, **special,
+    )  # fmt: skip
+    with torch.device("meta"):
+        model = cls(config, prior)
+    model.model = network
+    model.register_buffer("words", words.clone())
+    set_weights(model.head, words, scale * softmax.weight.detach(), scale * biases)
+    model.head.to(softmax.weight.device, softmax.weight.dtype)
+    model.words = model.words.to(softmax.weight.device)
+    model.generation_config = copy.deepcopy(pretrained.generation_config)
+    ends = model.generation_config.eos_token_id
+    if tokenizer.eos_token_id not in (ends if isinstance(ends, list) else [ends]):
+        model.generation_config.eos_token_id = tokenizer.eos_token_id
+    return model.train(pretrained.training)
+
+
+def network_of(pretrained: Any) -> Any:
+    """The network of a model, as AutoModel makes it.
+
+    Raises:
+        OptionError: it has another one.
+    """
+    with torch.device("meta"):
+        network = AutoModel.from_config(pretrained.config)
+    if type(pretrained.base_model) is type(network):
+        return pretrained.base_model
+    for name, module in network.named_children():
+        if type(getattr(pretrained, name, None)) is not type(module):
+            raise OptionError(
+                f"wrap: expected a model whose network is a {type(network).__name__}, found "
+                f"{type(pretrained).__name__}; load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM"
+            )
+        setattr(network, name, getattr(pretrained, name))
+    return network
+
+
+# ---- the prior ------------------------------------------------------------------------------------------------------
+
+
+def as_recipe(recipe: Recipes) -> Recipe:
+    """Raises OptionError for a recipe in which some token has no indicator."""
+    if recipe is None:
+        return Recipe.softmax()
+    if isinstance(recipe, (str, os.PathLike)):
+        recipe = read_recipe(os.fspath(recipe))
+    if not isinstance(recipe, Recipe):
+        recipe = checked(Recipe, recipe, lambda name: f"wrap: recipe: {name}" if name else "wrap: recipe")
+    if recipe.top_words not in (None, "all"):
+        raise OptionError(
+            f"wrap: recipe: top_words {recipe.top_words}: expected all, since each token keeps its row of the softmax; "
+            "leave it out"
+        )
+    return replace(recipe, top_words="all")
+
+
+def token_words(tokenizer: Any, rows: int) -> tuple[list[str], Tensor]:
+    """The symbols of a prior over a tokenizer's tokens, (V,), and the word of each row of the softmax, (K,).
+
+    A token's symbol is its string. A token with a blank in it, a second one of the same string, and a row without a
+    token have the symbol `<token:NUMBER>`.
+
+    Raises:
+        DataError: there is no end of sentence.
+    """
+    end, unk = tokenizer.eos_token_id, tokenizer.unk_token_id
+    if end is None or not end < rows:
+        raise DataError(
+            f"wrap: expected a tokenizer with an end of sentence among the model's {rows:,} tokens, found "
+            f"{'none' if end is None else f'number {end:,}'}; set its eos_token"
+        )
+    fixed = {end: EOS} if unk is None or unk == end or unk >= rows else {end: EOS, unk: UNK}
+    known = dict(enumerate(tokenizer.convert_ids_to_tokens(range(min(rows, len(tokenizer))))))
+    symbols = list(SPECIALS)
+    number = {symbol: at for at, symbol in enumerate(symbols)}
+    words = []
+    for token in range(rows):
+        symbol = fixed.get(token, known.get(token))
+        if token not in fixed:
+            if not symbol or symbol in number or any(map(str.isspace, symbol)):
+                symbol = f"<token:{token}>"
+            number[symbol] = len(symbols)
+            symbols.append(symbol)
+        words.append(number[symbol])
+    return symbols, torch.tensor(words)
+
+
+def token_prior(symbols: list[str], tokenizer: Any, words: Tensor, recipe: Recipe) -> Prior:
+    """Build a prior over tokens; the tokenizer splits the texts of the recipe."""
+    if not recipe.text:
+        return build_prior(symbols, recipe)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for number, path in enumerate(as_paths(recipe.text)):
+            paths.append(Path(folder, str(number)))
+            with paths[-1].open("w", encoding="utf-8") as file:
+                for line in iter_lines(path):
+                    tokens = tokenizer(line.rstrip("\n"), add_special_tokens=False).input_ids
+                    file.write(" ".join(symbols[words[token]] for token in tokens) + "\n")
+        return replace(build_prior(symbols, replace(recipe, text=paths)), recipe=recipe)
+
+
+# ---- the weights ----------------------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def scale_and_biases(pretrained: Any, network: Any) -> tuple[float, Tensor]:
+    """By what a model scales its logits, and the biases (K,) of its softmax.
+
+    Raises:
+        OptionError: the logits are not linear in the network's last hidden states.
+    """
+    softmax = pretrained.get_output_embeddings()
+    rows = softmax.weight
+    biases = torch.zeros_like(rows[:, 0]) if getattr(softmax, "bias", None) is None else softmax.bias.detach()
+    if (final := getattr(pretrained, "final_logits_bias", None)) is not None:
+        biases = biases + final.flatten().to(biases.dtype)
+    tokens = torch.arange(PROBES[0] * PROBES[1], device=rows.device).view(PROBES) * 7919 % len(rows)
+    batch = {"input_ids": tokens}
+    if pretrained.config.is_encoder_decoder:
+        batch["decoder_input_ids"] = tokens.flip(1)
+    was_training = pretrained.training
+    pretrained.eval()
+    network.eval()
+    wanted = pretrained(**batch).logits.float()
+    found = network(**batch).last_hidden_state.float() @ rows.float().T + biases.float()
+    pretrained.train(was_training)
+    wanted, found = (each - each.mean(-1, keepdim=True) for each in (wanted, found))
+    scale = float((wanted * found).sum() / found.square().sum().clamp_min(1e-30))
+    scale = 1.0 if abs(scale - 1.0) < TOLERANCE / 10 else scale
+    off = float((wanted - scale * found).abs().amax())
+    exact = TOLERANCE if rows.dtype in (torch.float32, torch.float64) else 0.05
+    if off > exact * max(1.0, float(wanted.abs().amax())):
+        raise OptionError(
+            f"wrap: expected logits that are linear in the last hidden states, found others in "
+            f"{type(pretrained).__name__} (by up to {off:.2g}); a model that caps or transforms its logits is not "
+            "supported"
+        )
+    return scale, biases
+
+
+@torch.no_grad()
+def set_weights(head: Any, words: Tensor, rows: Tensor, biases: Tensor) -> None:
+    """Let a head over tokens start as a softmax (module docstring).
+
+    Args:
+        words: (K,). rows: (K, H). biases: (K,).
+    """
+    prior, output = head.prior, head.output
+    index, weight, bias = prior.output.features.index, output.weight, output.bias
+    indicators = torch.tensor([index[f"{SPECIAL if x in SPECIALS else TOP_FORM}:{x}"] for x in prior.symbols])
+    weight.zero_()
+    bias.zero_()
+    weight[indicators[words]] = rows.to(weight)
+    bias[indicators[words]] = biases.to(bias)
+    background = head.background.bind()
+    if background.constant:
+        log_b = background.log_weights(background.start(1))[0].to(bias)[words]
+        bias[indicators[words]] -= log_b.masked_fill(log_b.isneginf(), 0.0)
+    without = torch.ones(len(prior.symbols), dtype=torch.bool)
+    without[words] = False
+    bias[indicators[without]] = NEVER
+
+
