@@ -26,7 +26,7 @@ from transformers import PreTrainedModel as TransformersModel
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import PAD, plain
-from fairseq_llrnn.head.checks import refuse_other_numbers
+from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.huggingface.processor import PrefixStates, by_token, only_behind_the_end
@@ -119,7 +119,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         """
         ((name, numbers),) = tokens.items()
         if not self.is_wrapped:
-            refuse_other_numbers(self.head, **tokens)
+            check_token_ids(self.head, **tokens)
             return numbers
         if not torch.compiler.is_compiling():
             wrong = (numbers < 0) | (numbers >= len(self.words))

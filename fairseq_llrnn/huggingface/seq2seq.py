@@ -28,7 +28,7 @@ from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import UNK, plain
-from fairseq_llrnn.head.checks import refuse_other_sources
+from fairseq_llrnn.head.checks import check_source_ids
 from fairseq_llrnn.huggingface.models import (
     IGNORED,
     NOT_READ,
@@ -219,7 +219,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         previous = torch.cat([torch.full_like(words[:, :1], head.eos), words[:, 1:]], dim=1)
         in_text = None if text is None else head.previous(self.to_targets(text=text))
         condition = head.bind(previous, self._source(source), in_text)
-        return read if self.is_wrapped else condition.readable, condition
+        return read if self.is_wrapped else condition.input_ids, condition
 
     def _source(self, tokens: Tensor | None) -> Tensor | None:
         """The source as the background reads it; None: a tokenizer's, which no background depends on."""
@@ -236,7 +236,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
                 "background reads the source, found None; give both"
             )
         if source is not None and prior.source_symbols:
-            refuse_other_sources(prior, source)
+            check_source_ids(prior, source)
         elif source is not None and self.config.feature_input:
             size = self.get_input_embeddings().num_embeddings  # type: ignore[union-attr]
             if bool(((source < 0) | (source >= size)).any()):
@@ -281,7 +281,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         kwargs.pop("source", None)
         inputs: dict[str, Any] = super().prepare_inputs_for_generation(input_ids, **kwargs)
         if not self.is_wrapped:
-            inputs["decoder_input_ids"] = self.head.readable(inputs["decoder_input_ids"], state)
+            inputs["decoder_input_ids"] = self.head.to_input_ids(inputs["decoder_input_ids"], state)
         return inputs
 
     def _new_search(self, config: GenerationConfig, model_kwargs: dict[str, Any], sentences: int) -> Search:

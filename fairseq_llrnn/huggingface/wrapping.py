@@ -231,7 +231,7 @@ def set_weights(head: Any, words: Tensor, rows: Tensor, biases: Tensor) -> None:
     weight[indicators[words]] = rows.to(weight)
     bias[indicators[words]] = biases.to(bias)
     background = head.background.bind()
-    if background.constant:
+    if background.is_context_independent:
         log_b = background.log_weights(background.start(1))[0].to(bias)[words]
         bias[indicators[words]] -= log_b.masked_fill(log_b.isneginf(), 0.0)
     without = torch.ones(len(prior.symbols), dtype=torch.bool)
