@@ -170,7 +170,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
 
     def _needs_logits(self, labels: Tensor | None) -> bool:
         """Whether to return logits: not beside a loss in training, nor where their number varies with the source."""
-        beside_loss = not (self.training or torch.is_grad_enabled() or self.head.brings_strings)
+        beside_loss = not (self.training or torch.is_grad_enabled() or self.head.has_source_strings)
         return labels is None or beside_loss
 
     # ---- generate ---------------------------------------------------------------------------------------------------
