@@ -25,20 +25,18 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError, LLRNNError, check_choice, check_least, need_library
+from fairseq_llrnn.errors import DataError, check_choice, check_least
 from fairseq_llrnn.evaluation.scoring_model import ScoringModel
 from fairseq_llrnn.evaluation.texts import LineScore, together
 from fairseq_llrnn.features.dictionary import SPECIALS
@@ -46,7 +44,6 @@ from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.huggingface.lifting import TokenTexts
 from fairseq_llrnn.huggingface.tokenisations import Lattices
 
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"
 TOKENISATIONS = ("canonical", "all")
 LINES = 64  # that are sorted by length together
 Tokens = tuple[int, ...]
@@ -216,7 +213,7 @@ class CausalScorer(ScoringModel):
         width = 1 + max(map(len, batch))
         tokens = torch.full((len(batch), width + 1), self._end)
         mask = torch.zeros(len(batch), width, dtype=torch.long)
-        tokens[:, 0] = self._start
+        tokens[:, :1] = torch.tensor(self._start)
         for row, sequence in enumerate(batch):
             tokens[row, 1 : 1 + len(sequence)] = torch.tensor(sequence, dtype=torch.long)
             mask[row, : 1 + len(sequence)] = 1
@@ -327,14 +324,15 @@ class ScoresTexts(ScoringModel):
     config: Any
 
     def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
-        return CausalScorer(self, _tokenizer_of(self)).lines(lines)
+        return CausalScorer(self, tokenizer_of(self)).lines(lines)
 
 
-# ---- folders --------------------------------------------------------------------------------------------------------
+def tokenizer_of(model: Any) -> Any:
+    """Return the tokenizer of a model, or that of its prior if the tokens are words.
 
-
-def _tokenizer_of(model: Any) -> Any:
-    """Raises DataError for a model over a tokenizer's tokens that has no tokenizer."""
+    Raises:
+        DataError: the tokens are those of a tokenizer that it has not.
+    """
     tokenizer = getattr(model, "tokenizer", None)
     if tokenizer is not None:
         return tokenizer
@@ -345,37 +343,3 @@ def _tokenizer_of(model: Any) -> Any:
             "the weights with tokenizer.save_pretrained(folder), or set model.tokenizer"
         )
     return head.prior.tokenizer()
-
-
-def load_scorer(path: str, max_tokens: int = 2048) -> CausalScorer:
-    """Read a causal language model, and its tokenizer if there is one, from a folder of save_pretrained.
-
-    Nothing in the folder is executed: weights are those of safetensors, and code next to them is not run.
-
-    Raises:
-        OptionError: transformers is not installed. PriorError: another prior than the weights were trained with.
-        DataError: a folder that is damaged, of another kind of model, or without its tokenizer.
-    """
-    need_library(path, "transformers", "hf")
-    import_module("fairseq_llrnn.huggingface.causal_lm")  # which registers its configuration
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
-
-    safe = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        config = AutoConfig.from_pretrained(path, **safe)
-        model = AutoModelForCausalLM.from_pretrained(
-            path, config=config, dtype=torch.float32, use_safetensors=True, **safe
-        )
-        has_tokenizer = os.path.isfile(os.path.join(path, TOKENIZER))
-        model.tokenizer = AutoTokenizer.from_pretrained(path, **safe) if has_tokenizer else None
-    except LLRNNError:
-        raise
-    except Exception as error:
-        reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise DataError(
-            f"{path}: expected a causal language model of transformers' save_pretrained, found a folder that cannot be "
-            f"read: {reason[0]}; save it again",
-            path,
-        ) from error
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return CausalScorer(model.eval().to(device), _tokenizer_of(model), max_tokens=max_tokens)

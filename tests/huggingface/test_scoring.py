@@ -9,67 +9,14 @@ import pytest
 import torch
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.prior import Recipe, build_prior
 
-transformers = pytest.importorskip("transformers")
-tokenizers = pytest.importorskip("tokenizers")
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers  # noqa: E402
+pytest.importorskip("transformers")
+from small_transformers import byte_level, network, sentencepiece, wordpiece, words_between_blanks
 
-from fairseq_llrnn.huggingface.scoring import CausalScorer, aligned  # noqa: E402
+from fairseq_llrnn.huggingface.scoring import CausalScorer, aligned
 
-END = "<end>"
-
-
-def fast(model: Any, decoder: Any = None, pre_tokenizer: Any = None, normalizer: Any = None, **special: str) -> Any:
-    made = Tokenizer(model)
-    for name, value in (("decoder", decoder), ("pre_tokenizer", pre_tokenizer), ("normalizer", normalizer)):
-        if value is not None:
-            setattr(made, name, value)
-    return transformers.PreTrainedTokenizerFast(tokenizer_object=made, eos_token=END, bos_token=END, **special)
-
-
-def numbered(tokens: Sequence[str]) -> dict[str, int]:
-    return {token: at for at, token in enumerate(tokens)}
-
-
-def byte_level() -> Any:
-    vocabulary = numbered([END, "a", "b", "Ġ", "Ġa", "ab", "Ġab", "ba", "Ã", "©", "Ã©"])
-    merges = [("Ġ", "a"), ("a", "b"), ("Ġ", "ab"), ("Ã", "©")]
-    return fast(models.BPE(vocabulary, merges), decoders.ByteLevel(), pre_tokenizers.ByteLevel(add_prefix_space=False))
-
-
-def sentencepiece() -> Any:
-    pieces = [(END, 0.0), ("<unk>", 0.0), *((piece, -3.0) for piece in ("▁", "a", "b", "▁a", "ab", "▁ab"))]
-    metaspace = {"replacement": "▁", "prepend_scheme": "always"}
-    return fast(
-        models.Unigram(pieces, unk_id=1), decoders.Metaspace(**metaspace), pre_tokenizers.Metaspace(**metaspace),
-        unk_token="<unk>",
-    )  # fmt: skip
-
-
-def wordpiece() -> Any:
-    vocabulary = numbered([END, "[UNK]", "a", "b", "ab", "##a", "##b", "##ab", "'"])
-    return fast(
-        models.WordPiece(vocabulary, unk_token="[UNK]"), decoders.WordPiece(), pre_tokenizers.BertPreTokenizer(),
-        normalizers.Lowercase(), unk_token="[UNK]",
-    )  # fmt: skip
-
-
-def words() -> Any:
-    return build_prior(["<s>", "<pad>", "</s>", "<unk>", "a", "b", "ab"], Recipe(top_words="all")).tokenizer()
-
-
-TOKENIZERS: list[Callable[[], Any]] = [byte_level, sentencepiece, wordpiece, words]
+TOKENIZERS: list[Callable[[], Any]] = [byte_level, sentencepiece, wordpiece, words_between_blanks]
 LINES = ["ab a bab", "", "a", "b ab a b", "ab ab ab"]
-
-
-def network(size: int, seed: int = 1, positions: int = 40) -> Any:
-    torch.manual_seed(seed)
-    config = transformers.GPT2Config(
-        vocab_size=size, n_embd=16, n_layer=2, n_head=2, n_positions=positions, initializer_range=0.5, bos_token_id=0,
-        eos_token_id=0,
-    )  # fmt: skip
-    return transformers.GPT2LMHeadModel(config).double().eval()
 
 
 def log_probs(model: Any, before: Sequence[int]) -> torch.Tensor:
@@ -180,7 +127,7 @@ def test_corrected_words_sum_to_one(make: Callable[[], Any]) -> None:
 
 @pytest.mark.parametrize("tokenisations", ["canonical", "all"])
 @pytest.mark.parametrize("corrects", [False, True])
-@pytest.mark.parametrize("make", [byte_level, sentencepiece, words])
+@pytest.mark.parametrize("make", [byte_level, sentencepiece, words_between_blanks])
 def test_rows_sum_to_the_sentence(make: Callable[[], Any], corrects: bool, tokenisations: str) -> None:
     tokenizer = make()
     model = network(len(tokenizer), seed=7)
@@ -190,7 +137,7 @@ def test_rows_sum_to_the_sentence(make: Callable[[], Any], corrects: bool, token
     for line in LINES[:3]:
         total = sum(row.surprisal for row in scorer.surprisals([line], unit="nats"))
         assert total == pytest.approx(plain.score([line], unit="nats", per="text"), abs=1e-5)
-    if make is words:
+    if make is words_between_blanks:
         assert [r.surprisal for r in scorer.surprisals(LINES)] == pytest.approx(
             [r.surprisal for r in plain.surprisals(LINES)], abs=1e-4
         )
