@@ -19,14 +19,26 @@ from fairseq_llrnn.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head import LogLinearHead
+    from fairseq_llrnn.huggingface import LogLinearForCausalLM, LogLinearForSeq2SeqLM
     from fairseq_llrnn.huggingface.scoring import CausalScorer
     from fairseq_llrnn.plugin.scoring.trained_model import TrainedModel
     from fairseq_llrnn.prior.prior import Prior
     from fairseq_llrnn.source_embedding import SourceEmbedding
 
-__all__ = ["LogLinearHead", "Prior", "SourceEmbedding", "__version__", "load", "register"]
+__all__ = [
+    "LogLinearForCausalLM",
+    "LogLinearForSeq2SeqLM",
+    "LogLinearHead",
+    "Prior",
+    "SourceEmbedding",
+    "__version__",
+    "load",
+    "register",
+]
 
 _MODULES = {  # where the names come from
+    "LogLinearForCausalLM": "fairseq_llrnn.huggingface",
+    "LogLinearForSeq2SeqLM": "fairseq_llrnn.huggingface",
     "LogLinearHead": "fairseq_llrnn.head",
     "Prior": "fairseq_llrnn.prior.prior",
     "SourceEmbedding": "fairseq_llrnn.source_embedding",

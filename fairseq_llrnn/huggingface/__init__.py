@@ -1,26 +1,42 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
 processor.py   a logits processor: any background, on any softmax model, without training; words and states of tokens
-marian.py      an encoder-decoder whose output is the log-linear head; only it imports transformers
+models.py      what the models with the head share: files, numbers of words, searches
+causal_lm.py   language models over any AutoModel
+seq2seq.py     encoder-decoders over any AutoModel; marian.py is an earlier one, with a flat configuration
+wrapping.py    the head on a pretrained model
+
+Importing this package registers the models with the Auto classes, if transformers is installed.
 """
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.huggingface.processor import BackgroundProcessor, dictionary_of, words_of_tokens
 
-_NEEDS_TRANSFORMERS = ("LogLinearMarian", "LogLinearMarianConfig")
-__all__ = ["BackgroundProcessor", "dictionary_of", "words_of_tokens", *_NEEDS_TRANSFORMERS]
+if TYPE_CHECKING or importlib.util.find_spec("transformers") is not None:
+    from fairseq_llrnn.huggingface.causal_lm import LogLinearCausalConfig, LogLinearForCausalLM
+    from fairseq_llrnn.huggingface.marian import LogLinearMarian, LogLinearMarianConfig
+    from fairseq_llrnn.huggingface.seq2seq import LogLinearForSeq2SeqLM, LogLinearSeq2SeqConfig
+
+__all__ = [
+    "BackgroundProcessor",
+    "LogLinearCausalConfig",
+    "LogLinearForCausalLM",
+    "LogLinearForSeq2SeqLM",
+    "LogLinearMarian",
+    "LogLinearMarianConfig",
+    "LogLinearSeq2SeqConfig",
+    "dictionary_of",
+    "words_of_tokens",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Raises OptionError where the name needs transformers and it is not installed."""
-    if name not in _NEEDS_TRANSFORMERS:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    if importlib.util.find_spec("transformers") is None:
-        raise OptionError(f"{name}: expected the package transformers, found none; {from_checkout('hf')}")
-    return getattr(importlib.import_module("fairseq_llrnn.huggingface.marian"), name)
+    raise OptionError(f"{name}: expected the package transformers, found none; {from_checkout('hf')}")

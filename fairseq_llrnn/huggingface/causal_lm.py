@@ -156,7 +156,7 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         if search is not None:
             return CausalLMOutputWithPast(logits=self._next(hidden[:, -1], search), **rest)
         if input_ids is None:
-            input_ids = self._tokens_of(labels, hidden)
+            input_ids = self._no_tokens(hidden)
         return self._scored(hidden, input_ids, attention_mask, labels, num_items_in_batch, logits_to_keep, rest)
 
     def _mask(self, tokens: Tensor) -> Tensor | None:
@@ -185,13 +185,13 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         outputs = self.model(**arguments, **kwargs, return_dict=True)
         return outputs.last_hidden_state, outputs
 
-    def _tokens_of(self, labels: Tensor | None, hidden: Tensor) -> Tensor:
-        """What the background reads if the network reads inputs_embeds alone: (B, T).
+    def _no_tokens(self, hidden: Tensor) -> Tensor:
+        """Tokens (B, T) for a background that reads none, if the network reads inputs_embeds alone.
 
         Raises:
             DataError: the background depends on tokens that nobody gives.
         """
-        if self.head.reads_context or self.head.training and self.head.background.needs_text:
+        if self.head.reads_context:
             raise DataError(
                 "LogLinearForCausalLM: expected input_ids next to inputs_embeds, since the background reads them, found "
                 "None; give both"

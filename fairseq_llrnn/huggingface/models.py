@@ -338,7 +338,8 @@ class TargetWords(nn.Module):
         self._embed, self._pad, self.scale = head.embed, head.pad, scale  # a method: the head is no part of this module
 
     def forward(self, tokens: Tensor) -> Tensor:
-        return self._embed(tokens) * (tokens.ne(self._pad).unsqueeze(-1) * self.scale)
+        vectors = self._embed(tokens) * tokens.ne(self._pad).unsqueeze(-1)
+        return vectors if self.scale == 1.0 else vectors * self.scale
 
 
 class SourceWords(nn.Embedding):

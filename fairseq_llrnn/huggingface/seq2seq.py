@@ -72,7 +72,8 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
             size = table.num_embeddings, table.embedding_dim
             source.set_input_embeddings(SourceWords(*size, config.pad_token_id, unk, scale_of(table)))
             target.set_input_embeddings(TargetWords(self.head, scale))
-            if "shared" in network._modules:  # of both sides, before
+            network._tied_weights_keys, network.all_tied_weights_keys = {}, {}  # of tables that are gone
+            if "shared" in network._modules:
                 del network._modules["shared"]
                 network.__dict__["shared"] = source.get_input_embeddings()
         self.post_init()

@@ -171,7 +171,7 @@ def token_prior(symbols: list[str], tokenizer: Any, words: Tensor, recipe: Recip
         for number, path in enumerate(as_paths(recipe.text)):
             paths.append(Path(folder, str(number)))
             with paths[-1].open("w", encoding="utf-8") as file:
-                for line in iter_lines(path):
+                for _, line in iter_lines(path):
                     tokens = tokenizer(line.rstrip("\n"), add_special_tokens=False).input_ids
                     file.write(" ".join(symbols[words[token]] for token in tokens) + "\n")
         return replace(build_prior(symbols, replace(recipe, text=paths)), recipe=recipe)
@@ -204,7 +204,8 @@ def scale_and_biases(pretrained: Any, network: Any) -> tuple[float, Tensor]:
     pretrained.train(was_training)
     wanted, found = (each - each.mean(-1, keepdim=True) for each in (wanted, found))
     scale = float((wanted * found).sum() / found.square().sum().clamp_min(1e-30))
-    scale = 1.0 if abs(scale - 1.0) < TOLERANCE / 10 else scale
+    usual = (1.0, rows.size(1) ** -0.5)
+    scale = next((each for each in usual if abs(scale / each - 1.0) < TOLERANCE / 10), scale)
     off = float((wanted - scale * found).abs().amax())
     exact = TOLERANCE if rows.dtype in (torch.float32, torch.float64) else 0.05
     if off > exact * max(1.0, float(wanted.abs().amax())):

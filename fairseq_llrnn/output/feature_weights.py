@@ -256,7 +256,8 @@ class FeatureEmbedding(nn.Module):
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
         """tokens (…,) -> embeddings (…, dim). `table` is a composed table to use again."""
         classes = self.class_of[tokens]
-        if table is None and self.sparse_gradients:
+        few = not torch.is_grad_enabled() and classes.numel() < self.rows.num_rows  # as in a search
+        if table is None and (self.sparse_gradients or few) and not torch.compiler.is_compiling():
             some, places = classes.unique(return_inverse=True)
             return functional.embedding(places, self.rows.compose_subset(self.weight, some, sparse=True))
         return functional.embedding(classes, self.rows.compose(self.weight) if table is None else table)

@@ -1,0 +1,361 @@
+"""Language models of transformers with the log-linear head: wrapped softmaxes, losses, searches, padding, and files."""
+
+import os
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+import torch
+from torch import Tensor
+
+from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.prior import EvidenceOptions, Recipe, build_prior
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForCausalLM
+
+WORDS = "le la chat mer table dort voit qui .".split()
+SYMBOLS = (*SPECIALS, *WORDS)
+LANGUAGE = [f"{who} {does} ." for who, does in product(("le chat", "la mer", "la table"), ("dort", "voit le chat"))]
+GRAMMAR = 'S -> NP VP "."\nNP -> "le chat" | "la mer" | "la table"\nVP -> "dort" | "voit le chat"\n'
+ENDLESS = '%depth 6\nS -> NP "dort ."\nNP -> "le chat" | "la mer" | "le chat qui voit" NP\n'
+TOKENS = ["<pad>", "<start>", "<end>", "<unk>", *WORDS, "a b"]  # of a tokenizer, and a token with a blank
+ROWS = len(TOKENS) + 2  # of the softmax: two more than tokens
+START, END = 1, 2
+
+HIDDEN = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+NETWORKS = {
+    "GPT2": {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 64},
+    "Llama": HIDDEN,
+    "Mamba": {"hidden_size": 16, "num_hidden_layers": 2, "state_size": 4},
+    "Rwkv": {"hidden_size": 16, "num_hidden_layers": 2, "attention_hidden_size": 16},
+    "OPT": {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "ffn_dim": 8, "word_embed_proj_dim": 8},
+    "GPTJ": {"n_embd": 16, "n_layer": 1, "n_head": 2, "rotary_dim": 4},
+    "Cohere": HIDDEN,
+    "RecurrentGemma": {**HIDDEN, "num_hidden_layers": 3, "lru_width": 16, "logits_soft_cap": 1e4},
+}
+MAIN = ["GPT2", "Llama", "Mamba"]
+
+
+def configuration(name: str, **more: Any) -> Any:
+    special = {"bos_token_id": START, "eos_token_id": END, "pad_token_id": 0}
+    kind = getattr(transformers, f"{name}Config")
+    return kind(vocab_size=ROWS, initializer_range=0.4, **special, **{**NETWORKS[name], **more})
+
+
+def tokenizer(**special: str) -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = Tokenizer(models.WordLevel({token: at for at, token in enumerate(TOKENS)}, "<unk>"))
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    special = special or {"pad_token": "<pad>", "eos_token": "<end>", "unk_token": "<unk>", "bos_token": "<start>"}
+    return transformers.PreTrainedTokenizerFast(tokenizer_object=words, padding_side="left", **special)
+
+
+def softmax(name: str, **more: Any) -> Any:
+    torch.manual_seed(3)
+    model = transformers.AutoModelForCausalLM.from_config(configuration(name, **more)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.05 * torch.randn_like(parameter))
+    return model
+
+
+def prior_with(place: Path, background: str = "unigram", **options: Any) -> Prior:
+    for name, lines in (("some.grammar", GRAMMAR), ("endless.grammar", ENDLESS), ("text", "\n".join(LANGUAGE * 3))):
+        (place / name).write_text(lines, encoding="utf-8")
+    own = {"text": place / "text", "background": background.format(place=place), "top_words": 7, "suffixes": 2}
+    return build_prior(SYMBOLS, Recipe(**{**own, **options}))
+
+
+def made(prior: Prior, name: str = "GPT2", **settings: Any) -> Any:
+    """A model of the prior's words, whose weights differ."""
+    torch.manual_seed(2)
+    dropout = {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0} if name == "GPT2" else {}
+    model = LogLinearForCausalLM.from_config(configuration(name, **dropout), prior, **settings)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model.eval()
+
+
+GRAMMAR_OF = "automaton({place}/some.grammar, on_zero=skip)"
+BACKGROUNDS = ["unigram", "ngram(3, folds=2)", GRAMMAR_OF, "ngram:2 plus cache:4"]
+
+
+def rows(*sentences: str, pad: int = 1, left: bool = False, end: bool = True) -> tuple[Tensor, Tensor]:
+    """`</s>`, words and `</s>` of each sentence, and the mask."""
+    tokens = [torch.tensor([2, *map(SYMBOLS.index, line.split()), *([2] if end else [])]) for line in sentences]
+    longest = max(map(len, tokens))
+    padded = [[pad] * (longest - len(row)) for row in tokens]
+    both = [(p + r.tolist()) if left else (r.tolist() + p) for p, r in zip(padded, tokens, strict=True)]
+    ids = torch.tensor(both)
+    real = [[0] * len(p) + [1] * len(r) if left else [1] * len(r) + [0] * len(p) for p, r in zip(padded, tokens)]
+    return ids, torch.tensor(real)
+
+
+# ---- a wrapped softmax ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_wrapped_model_starts_as_the_softmax(name: str, tmp_path: Path) -> None:
+    tokens = torch.tensor([[START, 5, 9, 4, 12, 15, 0], [8, 13, 14, 3, 1, 2, 6]])
+    for recipe in (None, {"background": "unigram", "shapes": True, "suffixes": 1}):
+        model = softmax(name)
+        with torch.no_grad():
+            wanted = model(tokens).logits.log_softmax(-1)
+            greedy = model.generate(tokens[:, :2], max_new_tokens=6, use_cache=name != "Rwkv")
+        ours = LogLinearForCausalLM.wrap(model, tokenizer(), recipe)
+        torch.testing.assert_close(ours(tokens).logits, wanted, atol=1e-4, rtol=0)
+        assert torch.equal(ours.generate(tokens[:, :2], max_new_tokens=6), greedy)
+        (tmp_path / "model").mkdir(exist_ok=True)
+        ours.save_pretrained(tmp_path / "model")
+        again = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+        assert type(again) is LogLinearForCausalLM
+        torch.testing.assert_close(again(tokens).logits, ours(tokens).logits, rtol=0, atol=0)
+
+
+def test_a_background_that_depends_on_the_context_multiplies_the_softmax(tmp_path: Path) -> None:
+    """As a BackgroundProcessor does; the tokenizer splits the text."""
+    (tmp_path / "text").write_text("\n".join(LANGUAGE * 3), encoding="utf-8")
+    model, tokens = softmax("Llama"), torch.tensor([[START, 4, 6, 9]])
+    with torch.no_grad():
+        logits = model(tokens).logits
+    ours = LogLinearForCausalLM.wrap(model, tokenizer(), Recipe(text=tmp_path / "text", background="ngram:3"))
+    prior = ours.head.prior
+    assert prior.symbols[4:8] == ("<token:0>", "<start>", "le", "la") and "<token:13>" in prior.symbols
+    processor = BackgroundProcessor(prior, ours.words, unread=1)
+    for length in range(1, 5):
+        expected = processor(tokens[:, :length], logits[:, length - 1])
+        torch.testing.assert_close(ours(tokens).logits[:, length - 1], expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_wrapped_model_is_fine_tuned_and_features_learn(tmp_path: Path) -> None:
+    model = LogLinearForCausalLM.wrap(softmax("GPT2"), tokenizer(), {"shapes": True, "background": "uniform"})
+    tokens = torch.tensor([[START, 4, 6, 9, 12, END]] * 2)
+    step = torch.optim.SGD(model.parameters(), lr=0.5)
+    losses = []
+    for _ in range(4):
+        loss = model(input_ids=tokens, labels=tokens).loss
+        step.zero_grad()
+        loss.backward()
+        step.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    index = model.head.prior.output.features.index
+    shapes = [number for feature, number in index.items() if feature.startswith("Shape")]
+    assert model.head.output.weight[shapes].abs().sum() > 0
+
+
+def test_what_cannot_be_wrapped() -> None:
+    with pytest.raises(OptionError, match="top_words 3: expected all, since each token keeps its row of the softmax"):
+        LogLinearForCausalLM.wrap(softmax("GPT2"), tokenizer(), {"top_words": 3})
+    with pytest.raises(OptionError, match="wrap: recipe: .*backgruond"):
+        LogLinearForCausalLM.wrap(softmax("GPT2"), tokenizer(), {"backgruond": "unigram"})
+    with pytest.raises(DataError, match="with an end of sentence among the model's .* tokens, found none; set its eos"):
+        LogLinearForCausalLM.wrap(softmax("GPT2"), tokenizer(unk_token="<unk>"))
+    with pytest.raises(OptionError, match="a softmax over tokens, found GPT2Model; load it with AutoModelForCausalLM"):
+        LogLinearForCausalLM.wrap(softmax("GPT2").transformer, tokenizer())
+    capped = softmax("RecurrentGemma", logits_soft_cap=0.5)
+    with pytest.raises(OptionError, match="logits that are linear in the last hidden states, found others in Recurrent"):
+        LogLinearForCausalLM.wrap(capped, tokenizer())
+
+
+# ---- losses and scores ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_the_loss_is_the_mean_of_log_p_word_by_word(background: str, tmp_path: Path) -> None:
+    """In float64, with its gradient: by the head's own search, one word after the other, whatever the padding."""
+    model = made(prior_with(tmp_path, background)).double()
+    head, some = model.head, (LANGUAGE[0], LANGUAGE[3])
+    wanted = []
+    for sentence in some:
+        ids, _ = rows(sentence)
+        hidden = model.model(inputs_embeds=model.get_input_embeddings()(ids)).last_hidden_state
+        state = head.start(1)
+        for place in range(ids.size(1) - 1):
+            wanted.append(head.step(hidden[:, place], state).word_log_probs()[0, ids[0, place + 1]])
+            state = head.advance(state, ids[:, place + 1])
+    oracle = -torch.stack(wanted).mean()
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    gradients = torch.autograd.grad(oracle, parameters, allow_unused=True)
+    for left in (False, True):
+        ids, mask = rows(*some, left=left)
+        loss = model(input_ids=ids, attention_mask=mask, labels=ids.masked_fill(mask == 0, -100)).loss
+        torch.testing.assert_close(loss, oracle, rtol=1e-10, atol=1e-10)
+        found = torch.autograd.grad(loss, parameters, allow_unused=True)
+        for a, b in zip(found, gradients, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-7, atol=1e-9)
+    with torch.no_grad():
+        beside = model(input_ids=ids, attention_mask=mask, labels=ids.masked_fill(mask == 0, -100))
+        halves = model(input_ids=ids, attention_mask=mask, labels=ids, num_items_in_batch=24)
+    torch.testing.assert_close(beside.loss, oracle.detach())
+    torch.testing.assert_close(halves.loss, oracle.detach() * len(wanted) / 24)
+    assert beside.logits.shape[:2] == ids.shape
+
+
+@pytest.mark.parametrize("name", MAIN)
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_padding_on_the_left_changes_nothing(name: str, background: str, tmp_path: Path) -> None:
+    model = made(prior_with(tmp_path, background), name)
+    some = ("la mer", "le chat voit", "")
+    ids, mask = rows(*some, left=True, end=False)
+    with torch.no_grad():
+        together = model(input_ids=ids, attention_mask=mask).logits
+    options = {"max_new_tokens": 8, "num_beams": 3, "length_penalty": 0.0}
+    scored = {"return_dict_in_generate": True, "output_scores": True}
+    found = model.generate(ids, attention_mask=mask, **options, **scored)
+    for number, sentence in enumerate(some):
+        alone, _ = rows(sentence, end=False)
+        with torch.no_grad():
+            logits = model(input_ids=alone).logits[0]
+        torch.testing.assert_close(together[number, -len(logits) :], logits, atol=1e-4, rtol=1e-4)
+        one = model.generate(alone, **options, **scored)
+        new = found.sequences[number, ids.size(1) :]
+        expected = one.sequences[0, alone.size(1) :]
+        assert new[: len(expected)].tolist() == expected.tolist()
+        assert found.sequences_scores[number].item() == pytest.approx(one.sequences_scores[0].item(), abs=1e-4)
+
+
+SEARCHES = [{"num_beams": 4, "num_return_sequences": 2}, {"num_beams": 2, "use_cache": False}]
+
+
+@pytest.mark.parametrize("name", MAIN)
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_scores_of_beams_are_those_of_whole_texts(
+    name: str, search: dict[str, Any], background: str, tmp_path: Path
+) -> None:
+    model = made(prior_with(tmp_path, background), name)
+    ids, mask = rows("la", "le chat", left=True, end=False)
+    found = model.generate(
+        ids, attention_mask=mask, max_new_tokens=8, length_penalty=0.0, return_dict_in_generate=True,
+        output_scores=True, **search,
+    )  # fmt: skip
+    each = search.get("num_return_sequences", 1)
+    for number, row in enumerate(found.sequences):
+        begin = ids.size(1)
+        prompt = ids[number // each][mask[number // each] == 1]
+        new = row[begin:]
+        new = new[: (new.tolist() + [2]).index(2) + 1].unsqueeze(0)
+        whole = torch.cat([prompt.unsqueeze(0), new], dim=1)
+        with torch.no_grad():
+            log_p = model(input_ids=whole).logits[:, prompt.numel() - 1 : -1].gather(2, new.unsqueeze(2)).sum()
+        assert found.sequences_scores[number].item() == pytest.approx(log_p.item(), abs=1e-4)
+
+
+@pytest.mark.parametrize("search", [{}, {"num_beams": 3}, {"do_sample": True}])
+def test_texts_end_within_the_limit(search: dict[str, Any], tmp_path: Path) -> None:
+    model = made(prior_with(tmp_path, "automaton({place}/endless.grammar, on_zero=skip)"))
+    torch.manual_seed(5)
+    ids, mask = rows(*["", "le chat qui"] * 20, left=True, end=False)
+    written = model.head.decode(model.generate(ids, attention_mask=mask, max_new_tokens=10, **search)[:, ids.size(1) :])
+    ends = ["le chat dort .", "la mer dort ."]
+    assert set(written[::2]) <= {*ends, *(f"le chat qui voit {end}" for end in ends)}
+    assert set(written[1::2]) <= {f"voit {end}" for end in (*ends, *(f"le chat qui voit {e}" for e in ends))}
+    with pytest.raises(DataError, match="expected max_new_tokens of at least 5, .* found 4; give more"):
+        model.generate(ids[:1, -1:], max_new_tokens=4)
+
+
+# ---- arguments ------------------------------------------------------------------------------------------------------
+
+
+def test_arguments_of_the_network_pass_through(tmp_path: Path) -> None:
+    model = made(prior_with(tmp_path))
+    model.set_attn_implementation("eager")
+    ids, _ = rows(LANGUAGE[0])
+    found = model(input_ids=ids, labels=ids, output_hidden_states=True, output_attentions=True)
+    assert len(found.hidden_states) == 3 and len(found.attentions) == 2 and found.logits is None
+    embeds = model.get_input_embeddings()(ids)
+    torch.testing.assert_close(model(inputs_embeds=embeds, labels=ids).loss, found.loss)
+    torch.testing.assert_close(model(inputs_embeds=embeds).logits, model(input_ids=ids).logits)
+    of_grammar = made(prior_with(tmp_path, GRAMMAR_OF))
+    with pytest.raises(DataError, match="expected input_ids next to inputs_embeds, since the background reads them"):
+        of_grammar(inputs_embeds=embeds)
+    both = of_grammar(inputs_embeds=of_grammar.get_input_embeddings()(ids), input_ids=ids).logits
+    torch.testing.assert_close(both, of_grammar(input_ids=ids).logits)
+    prompt, _ = rows("la", end=False)
+    from_embeds = of_grammar.generate(
+        prompt, inputs_embeds=of_grammar.get_input_embeddings()(prompt), max_new_tokens=8
+    )
+    assert from_embeds[0, -1] == 2
+    assert model(input_ids=ids, logits_to_keep=2).logits.shape == (1, 2, len(SYMBOLS))
+
+
+def test_what_the_model_is_not_given(tmp_path: Path) -> None:
+    model = made(prior_with(tmp_path, GRAMMAR_OF))
+    ids, mask = rows(*LANGUAGE[:2])
+    other = prior_with(tmp_path, source_dictionary=SYMBOLS, evidence=EvidenceOptions(("copies",)))
+    LogLinearHead(other, 1, source_size=1).encode_source(["zèbre"])
+    string = other.session.target.index("zèbre")
+    for tokens in (torch.tensor([[2, string, 4]]), torch.tensor([[2, -1, 4]])):
+        for use in (lambda t: model(input_ids=t), lambda t: model(input_ids=t, labels=t), model.generate):
+            with pytest.raises(DataError, match=r"input_ids: expected numbers of words, from 0 to 12, found (13|-1);"):
+                use(tokens)
+    with pytest.raises(DataError, match="labels: expected numbers of words, from 0 to 12, found 13"):
+        model(input_ids=ids[:1], labels=ids[:1].masked_fill(ids[:1] == 5, 13).masked_fill(ids[:1] == 4, 13))
+    for use in (lambda t: model(input_ids=t), lambda t: model.generate(t, max_new_tokens=8)):
+        with pytest.raises(DataError, match="expected the first of input_ids to be 2, as in training, found 4; give 2"):
+            use(ids[:1, 1:4])
+    moved = ids[:, 1:].masked_fill(mask[:, 1:] == 0, -100)
+    with pytest.raises(DataError, match="expected labels as input_ids, found each label one place to the left"):
+        model(input_ids=ids[:, :-1], attention_mask=mask[:, :-1], labels=moved)
+    with pytest.raises(DataError, match="expected input_ids or inputs_embeds, found None"):
+        model(labels=ids)
+    cache = model.model(inputs_embeds=model.get_input_embeddings()(ids), use_cache=True).past_key_values
+    with pytest.raises(DataError, match="past_key_values without the tokens that they are of"):
+        model(input_ids=ids[:, :1], past_key_values=cache)
+    with pytest.raises(DataError, match="prompts that are padded on the left, found padding on the right; set padding"):
+        model.generate(ids, attention_mask=mask, max_new_tokens=4)
+    with pytest.raises(DataError, match="LogLinearForCausalLM.generate: assisted generation is not supported; use gre"):
+        model.generate(ids[:1, :2], assistant_model=model, max_new_tokens=4)
+    with pytest.raises(DataError, match="resize_token_embeddings: not supported"):
+        model.resize_token_embeddings(30)
+    wrapped = LogLinearForCausalLM.wrap(softmax("GPT2"), tokenizer())
+    with pytest.raises(DataError, match="input_ids: expected tokens from 0 to 15, found 16; use the tokenizer that the"):
+        wrapped(input_ids=torch.tensor([[1, 16]]))
+
+
+def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tmp_path: Path) -> None:
+    for settings in ({}, {"tie_word_embeddings": False}, {"feature_input": False}):
+        model = made(prior_with(tmp_path), **settings)
+        folder = tmp_path / "-".join(["saved", *settings])
+        model.save_pretrained(folder)
+        assert {path.suffix for path in folder.rglob("*") if path.is_file()} == {".json", ".safetensors", ".npz", ".txt", ".toml"}
+        ids, _ = rows(*LANGUAGE[:1])
+        for cls in (LogLinearForCausalLM, transformers.AutoModelForCausalLM):
+            again = cls.from_pretrained(folder)
+            assert type(again) is LogLinearForCausalLM
+            torch.testing.assert_close(again(ids).logits, model(ids).logits, rtol=0, atol=0)
+            names = [[n for n, p in one.named_parameters() if p.requires_grad] for one in (model, again)]
+            assert names[0] == names[1]
+        is_tied = not settings
+        assert (not settings.get("feature_input", True)) or (
+            (again.head.embedding.weight is again.head.output.weight) is is_tied
+        )
+    prior_with(tmp_path, "uniform").save(folder / "prior")
+    with pytest.raises(PriorError, match="the checkpoint was trained with another prior than"):
+        LogLinearForCausalLM.from_pretrained(folder)
+
+
+def test_half_precision_and_compile_run(tmp_path: Path) -> None:
+    model = made(prior_with(tmp_path, "ngram:2"))
+    ids, mask = rows(*LANGUAGE[:2])
+    given = {"input_ids": ids, "attention_mask": mask, "labels": ids.masked_fill(mask == 0, -100)}
+    exact = model(**given).loss
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = model(**given).loss
+    rounded.backward()
+    torch.testing.assert_close(rounded.float(), exact, atol=0.1, rtol=0.05)
+    compiled = torch.compile(model, backend="aot_eager")
+    torch.testing.assert_close(compiled(**given).loss, exact, atol=1e-5, rtol=1e-5)
+    halves = model.to(torch.bfloat16)
+    assert halves(**given).loss.isfinite()
+    assert halves.generate(ids[:, :1], max_new_tokens=4).size(0) == 2
