@@ -9,7 +9,7 @@ import torch
 from fairseq_llrnn.prior import Recipe, build_prior
 
 transformers = pytest.importorskip("transformers")
-from fairseq_llrnn.huggingface.causal_lm import LogLinearForCausalLM  # noqa: E402
+from fairseq_llrnn import LogLinearForCausalLM  # noqa: E402
 
 LINES = ["le chat dort .", "la xyzzy .", "le le"]
 WHY = "needs the extra eval"

@@ -19,8 +19,8 @@ from fairseq_llrnn.prior import Recipe, build_prior
 transformers = pytest.importorskip("transformers")
 from small_transformers import byte_level, network  # noqa: E402
 
-from fairseq_llrnn.huggingface.causal_lm import LogLinearForCausalLM  # noqa: E402
-from fairseq_llrnn.huggingface.scoring import CausalScorer  # noqa: E402
+from fairseq_llrnn import LogLinearForCausalLM  # noqa: E402
+from fairseq_llrnn.huggingface import CausalScorer  # noqa: E402
 
 LINES = ["le chat dort .", "", "la xyzzy .", "le le"]
 WITHOUT_FAIRSEQ = """
