@@ -20,7 +20,7 @@ from fairseq_llrnn.version import __version__ as __version__
 if TYPE_CHECKING:
     from fairseq_llrnn.head import LogLinearHead
     from fairseq_llrnn.huggingface import LogLinearForCausalLM, LogLinearForSeq2SeqLM
-    from fairseq_llrnn.huggingface.scoring import CausalScorer
+    from fairseq_llrnn.huggingface.scoring import CausalScorer, Seq2SeqScorer
     from fairseq_llrnn.plugin.scoring.trained_model import TrainedModel
     from fairseq_llrnn.prior.prior import Prior
     from fairseq_llrnn.source_embedding import SourceEmbedding
@@ -68,12 +68,12 @@ def register() -> None:
 
 def load(
     path: str | os.PathLike[str], data: str | None = None, prior: str | None = None
-) -> TrainedModel | CausalScorer:
+) -> TrainedModel | CausalScorer | Seq2SeqScorer:
     """Load a trained model for scores: of fairseq, or of transformers.
 
     Args:
-        path: a checkpoint of fairseq, a folder of `llrnn export`, or a folder of save_pretrained with a causal language
-            model. The first two give a TrainedModel, the last a CausalScorer.
+        path: a checkpoint of fairseq, a folder of `llrnn export`, or a folder of save_pretrained. The first two give a
+            TrainedModel, the last a CausalScorer, or a Seq2SeqScorer if the model translates.
         data, prior: folders instead of those that the training recorded, for a model of fairseq.
 
     Raises:
@@ -88,7 +88,8 @@ def load(
                 f"{path}: expected a model of fairseq with data or prior, found one of transformers; leave them out"
             )
         need_library(path, "transformers", "hf")
-        scorer: CausalScorer = importlib.import_module("fairseq_llrnn.huggingface.loading").load_scorer(path)
+        loading = importlib.import_module("fairseq_llrnn.huggingface.loading")
+        scorer: CausalScorer | Seq2SeqScorer = loading.load_scorer(path)
         return scorer
     root, disabled = logging.getLogger(), logging.root.manager.disable
     handlers, level = root.handlers[:], root.level

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
@@ -126,7 +126,13 @@ def _load(args: argparse.Namespace) -> "TextScorer | CausalScorer":
     need_library(args.path, "transformers", "hf")
     from fairseq_llrnn.huggingface.loading import load_scorer
 
-    return load_scorer(args.path, args.max_tokens)
+    scorer = load_scorer(args.path, args.max_tokens)
+    if scorer.translates:
+        raise OptionError(
+            f"{args.path}: expected a language model, found one that translates; score translations in Python: "
+            "fairseq_llrnn.load(folder).score(lines, source=sources)"
+        )
+    return cast("CausalScorer", scorer)
 
 
 def _checked(lines: Iterable[LineScore], check: TextCheck) -> Iterator[LineScore]:

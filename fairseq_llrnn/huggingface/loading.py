@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.utils import logging
 
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.huggingface import causal_lm as causal_lm  # which registers its configuration
-from fairseq_llrnn.huggingface.scoring import CausalScorer, tokenizer_of
+from fairseq_llrnn.huggingface.scoring import CausalScorer, Seq2SeqScorer, tokenizer_of
 
 TOKENIZER = "tokenizer.json"
 
 
-def load_scorer(path: str, max_tokens: int = 2048) -> CausalScorer:
-    """Read a causal language model, and its tokenizer if there is one, from a folder of save_pretrained.
+def load_scorer(path: str, max_tokens: int = 2048) -> CausalScorer | Seq2SeqScorer:
+    """Read a model, and its tokenizer if there is one, from a folder of save_pretrained.
 
     Nothing in the folder is executed: weights are those of safetensors, and code next to them is not run.
 
@@ -29,9 +29,8 @@ def load_scorer(path: str, max_tokens: int = 2048) -> CausalScorer:
     safe = {"local_files_only": True, "trust_remote_code": False}
     try:
         config = AutoConfig.from_pretrained(path, **safe)
-        model = AutoModelForCausalLM.from_pretrained(
-            path, config=config, dtype=torch.float32, use_safetensors=True, **safe
-        )
+        kind = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
+        model = kind.from_pretrained(path, config=config, dtype=torch.float32, use_safetensors=True, **safe)
         has_tokenizer = os.path.isfile(os.path.join(path, TOKENIZER))
         model.tokenizer = AutoTokenizer.from_pretrained(path, **safe) if has_tokenizer else None
     except LLRNNError:
@@ -39,12 +38,14 @@ def load_scorer(path: str, max_tokens: int = 2048) -> CausalScorer:
     except Exception as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         raise DataError(
-            f"{path}: expected a causal language model of transformers' save_pretrained, found a folder that cannot be "
+            f"{path}: expected a language model of transformers' save_pretrained, found a folder that cannot be "
             f"read: {reason[0]}; save it again",
             path,
         ) from error
     finally:
         if was_shown:
             logging.enable_progress_bar()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    return CausalScorer(model.eval().to(device), tokenizer_of(model), max_tokens=max_tokens)
+    model.eval().to("cuda" if torch.cuda.is_available() else "cpu")
+    if config.is_encoder_decoder:
+        return Seq2SeqScorer(model)
+    return CausalScorer(model, tokenizer_of(model), max_tokens=max_tokens)

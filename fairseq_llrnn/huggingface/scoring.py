@@ -1,5 +1,7 @@
 """Scores of texts under any causal language model of transformers, with the log-linear head or without it.
 
+Translation models with the head have scores over the words of their prior.
+
     model = fairseq_llrnn.load("folder")                                    # of save_pretrained
     CausalScorer(model, tokenizer).surprisals(["le chat dort ."])           # a model and a tokenizer that you have
 
@@ -39,7 +41,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, check_choice, check_least
 from fairseq_llrnn.evaluation.scoring_model import ScoringModel
 from fairseq_llrnn.evaluation.texts import LineScore, together
-from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.features.dictionary import SPECIALS, plain
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.huggingface.lifting import TokenTexts
 from fairseq_llrnn.huggingface.tokenisations import Lattices
@@ -271,6 +273,59 @@ def _word_sums_over_all(each: Sequence[tuple[Tensor, Tensor, Sequence[int]]], re
     until = torch.stack([_word_sums(*one).cumsum(0) for one in each]).logsumexp(0)
     until -= torch.tensor([*repeats, 1]).log()
     return until.diff(prepend=until.new_zeros(1))
+
+
+class Seq2SeqScorer(ScoringModel):
+    """A translation model with the log-linear head over the words of its prior, not over a tokenizer's tokens.
+
+    Attributes:
+        model: as given.
+    """
+
+    translates = True
+
+    def __init__(self, model: Any) -> None:
+        """
+        Raises:
+            DataError: a model of another kind.
+        """
+        if not hasattr(model, "head") or getattr(model, "is_wrapped", False) or not model.head.prior.source_symbols:
+            raise DataError(
+                "expected a translation model over the words of a prior, source and target, found "
+                f"{type(model).__name__} over other tokens; use its loss"
+            )
+        self.model = model
+
+    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
+        assert source is not None
+        pairs = enumerate(zip(lines, source, strict=True), start=1)
+        with _evaluating(self.model):
+            while some := list(itertools.islice(pairs, LINES)):
+                yield from self._score_batch(some)
+
+    @torch.inference_mode()
+    def _score_batch(self, batch: Sequence[tuple[int, tuple[str, str]]]) -> list[LineScore]:
+        head = self.model.head
+        source = head.encode_source([source for _, (_, source) in batch])
+        targets = head.encode([line for _, (line, _) in batch], source)
+        condition = head.bind(head.previous(targets), source)
+        read = self.model.model(
+            input_ids=source,
+            attention_mask=plain(source).ne(self.model.config.pad_token_id).long(),
+            decoder_input_ids=condition.input_ids,
+            return_dict=True,
+        )
+        of_batch = head.batch(read.last_hidden_state, condition, read.encoder_last_hidden_state)
+        log_p = head.target_log_probs(of_batch, targets).double().cpu()
+        scores = []
+        for (number, (line, _)), tokens, values in zip(batch, targets.cpu(), log_p, strict=True):
+            is_token = tokens != head.pad
+            words = line.split()
+            if len(words) + 1 != int(is_token.sum()):  # a word that a slot spells in several pieces is one token
+                words = [head.prior.session.target.symbols[token] for token in tokens[is_token][:-1].tolist()]
+            unknown = [token == head.unk or token >= head.num_words for token in tokens[is_token][:-1].tolist()]
+            scores.append(LineScore(number, words, unknown, values[is_token].tolist(), [0.0] * len(words)))
+        return scores
 
 
 def aligned(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> tuple[list[str], list[int]]:

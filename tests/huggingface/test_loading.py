@@ -12,14 +12,15 @@ import pytest
 import torch
 
 import fairseq_llrnn
+from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.cli.main import main
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
-from fairseq_llrnn.prior import Recipe, build_prior
+from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions, build_prior
 
 transformers = pytest.importorskip("transformers")
 from small_transformers import byte_level, network  # noqa: E402
 
-from fairseq_llrnn import LogLinearForCausalLM  # noqa: E402
+from fairseq_llrnn import LogLinearForCausalLM, LogLinearForSeq2SeqLM  # noqa: E402
 from fairseq_llrnn.huggingface import CausalScorer  # noqa: E402
 
 LINES = ["le chat dort .", "", "la xyzzy .", "le le"]
@@ -139,16 +140,50 @@ def test_forbidden_words_leave_the_others(tmp_path: Path) -> None:
         model.score([bad])
 
 
+def test_a_translation_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, text in (("a", "the cat sleeps 7\nthe cat\n"), ("b", "le chat dort 7\nle chat\n")):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    dictionaries = [["<s>", "<pad>", "</s>", "<unk>", *words.split()] for words in ("the cat sleeps", "le chat dort")]
+    bitext = ParallelText.read(tmp_path / "a", tmp_path / "b", *dictionaries)
+    translations = TranslationOptions(bitext, weight=0.5, aligner="ibm1")
+    recipe = Recipe(
+        text=tmp_path / "b", top_words="all", translations=translations, evidence=EvidenceOptions(("numbers",)),
+        source_dictionary=dictionaries[0],
+    )  # fmt: skip
+    torch.manual_seed(1)
+    sizes = {"d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16}
+    heads = {"encoder_attention_heads": 2, "decoder_attention_heads": 2, "max_position_embeddings": 16}
+    config = transformers.BartConfig(**sizes, **heads)
+    made = LogLinearForSeq2SeqLM.from_config(config, build_prior(dictionaries[1], recipe)).eval()
+    made.save_pretrained(tmp_path / "model")
+    model = fairseq_llrnn.load(tmp_path / "model")
+    lines, sources = ["le chat dort 8 .", "le"], ["the cat sleeps 8", "the dog"]
+    rows = model.surprisals(lines, source=sources, unit="nats")
+    assert [row.word for row in rows] == [*lines[0].split(), "</s>", "le", "</s>"]
+    assert [row.word for row in rows if row.is_unknown] == ["8", "."]  # the source offers 8; the dictionary lacks both
+    for number, (line, source) in enumerate(zip(lines, sources, strict=True), start=1):
+        read = made.head.encode_source([source])
+        with torch.inference_mode():
+            loss = made(input_ids=read, labels=made.head.encode([line], read)).loss
+        assert sum(row.surprisal for row in rows if row.sentence == number) / (len(line.split()) + 1) == pytest.approx(
+            float(loss), abs=1e-5
+        )
+    with pytest.raises(OptionError, match="source: a translation model needs the source sentence of each line"):
+        model.score(lines)
+    assert main(["score", "--path", str(tmp_path / "model"), str(tmp_path / "b")]) == 2
+    assert "expected a language model, found one that translates" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda f: (f / "model.safetensors").unlink(), "expected a causal language model of transformers'"),
-        (lambda f: (f / "model.safetensors").write_bytes(b"x" * 99), "expected a causal language model of"),
-        (lambda f: (f / "config.json").write_text("{"), "expected a causal language model of transformers'"),
-        (lambda f: (f / "config.json").write_text('{"model_type": "nothing"}'), "expected a causal language model"),
+        (lambda f: (f / "model.safetensors").unlink(), "expected a language model of transformers'"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"x" * 99), "expected a language model of"),
+        (lambda f: (f / "config.json").write_text("{"), "expected a language model of transformers'"),
+        (lambda f: (f / "config.json").write_text('{"model_type": "nothing"}'), "expected a language model"),
         (lambda f: shutil.rmtree(f / "prior"), "prior"),
         (lambda f: (f / "prior" / "prior.json").write_text("{}"), "prior"),
-        (lambda f: (f / "tokenizer.json").write_text("{}"), "expected a causal language model of transformers'"),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), "expected a language model of transformers'"),
     ],
 )
 def test_damaged_folders(

@@ -71,6 +71,7 @@ def test_a_translation_model(evidence_models: dict[str, Path]) -> None:
     source, line = ["a b"], ["c d"]
     rows = model.surprisals(line, source=source, unit="nats")
     assert [row.word for row in rows] == ["c", "d", "</s>"] and rows[0].is_seen is None
+    assert [row.is_unknown for row in rows] == [row.word not in model.task.target_dictionary.indices for row in rows]
     (whole,) = model._scorer.score(source, line)
     assert -sum(row.surprisal for row in rows) == pytest.approx(whole, abs=1e-4)
     assert len(model.sample(2, source="a b", max_length=5)) == 2

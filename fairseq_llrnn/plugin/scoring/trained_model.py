@@ -16,6 +16,7 @@ from fairseq_llrnn.evaluation.training_words import training_words
 from fairseq_llrnn.explain.explanation import Explanation
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.subwords import CONVENTIONS
+from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.loading import Places, encode
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
 from fairseq_llrnn.plugin.scoring.explainer import KINDS, Explainer
@@ -62,7 +63,7 @@ class TrainedModel(ScoringModel):
             # a word that a slot spells in several pieces is one token
             words = line.split()
             words = words if len(words) + 1 == len(tokens) else [dictionary[token] for token in tokens[:-1].tolist()]
-            unknown = tokens[:-1].eq(dictionary.unk()).tolist()
+            unknown = with_unk(tokens[:-1], dictionary).eq(dictionary.unk()).tolist()
             yield LineScore(number + 1, words, unknown, log_probs.tolist(), [0.0] * len(words))
 
     # ---- explanations and samples -----------------------------------------------------------------------------------
