@@ -2,7 +2,7 @@
 
     from fairseq_llrnn.extend import ContextClasses, Part, register_part
 
-Each is imported when it is used. docs/guides/packages.md and class-sources.md show them at work; where a name
+Each is imported when it is used. docs/guides/extending.md shows them at work; where a name
 comes from may change. The laws for tests are in `fairseq_llrnn.testing`.
 """
 

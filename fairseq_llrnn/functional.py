@@ -21,13 +21,14 @@ biases, masses and sums over classes keep float32, forward and backward, eager a
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, log_shares
+from fairseq_llrnn.errors import OptionError
 
 
 def to_autocast(hidden: Tensor) -> Tensor:
@@ -43,84 +44,201 @@ def outside_autocast(like: Tensor) -> torch.autocast:
     return torch.autocast(like.device.type, enabled=False)
 
 
-class _ClassScore(torch.autograd.Function):
-    """The target's log p and log Z over the classes, with one N×S buffer: p − onehot, kept for the gradient.
+# Positions × classes of a chunk: on a CPU what stays in its caches, on a GPU what keeps it busy
+CPU_CELLS, GPU_CELLS = 1 << 22, 1 << 27
+# Gradients of rows are summed in this unit: a float16 holds sums over many positions, and a power of two rounds nothing
+UNIT = 2.0**8
 
-    log p is not the difference of the target's score and log Z, which are without digits where logarithms of a
-    background are in the thousands. Likewise p − onehot is subtracted in the dtype of the sums: in half precision, a p
-    near 1 would have lost what is left of it.
+
+class _Arguments(NamedTuple):
+    """What a loss is computed from, of N positions or of those of a chunk."""
+
+    hidden: Tensor  # (N, H)
+    rows: Tensor  # (S, H)
+    bias: Tensor  # (S,), or (G, S) of which row g is of the N/G positions from g·N/G on; holds log_mass
+    slots: Tensor | None  # (N, J) scores without what `apply_sparse_updates_` leaves out
+    targets: Tensor  # (N,); S + j for slot j
+    class_weights: ClassWeights  # whose entries count
+
+    def slices(self) -> list[slice]:
+        """Chunks of whole groups. Their number is a power of two, so that few numbers of chunks are compiled."""
+        num_positions, chunks = len(self.hidden), 1
+        groups = num_positions if self.bias.dim() == 1 else len(self.bias)
+        at_once = CPU_CELLS if self.hidden.device.type == "cpu" else GPU_CELLS
+        while chunks * at_once < num_positions * len(self.rows) and 2 * chunks <= groups:
+            chunks *= 2
+        ends = [groups * i // chunks * (num_positions // groups) for i in range(1, chunks)]
+        return [slice(begin, end) for begin, end in zip([0, *ends], [*ends, num_positions], strict=True)]
+
+    def at(self, positions: slice) -> _Arguments:
+        """A chunk."""
+        bias, slots, class_weights = self.bias, self.slots, self.class_weights
+        if bias.dim() == 2:
+            width = len(self.hidden) // len(bias)
+            bias = bias[positions.start // width : positions.stop // width]
+        if class_weights.entries is not None:
+            numbers = torch.arange(positions.start, positions.stop, device=bias.device)
+            class_weights = class_weights.select(numbers)
+        slots = None if slots is None else slots[positions]
+        return _Arguments(self.hidden[positions], self.rows, bias, slots, self.targets[positions], class_weights)
+
+
+def _loss_and_differences(arguments: _Arguments) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return −log p (n,) and its gradients by the scores of classes (n, S) and of slots (n, J): p − onehot.
+
+    There is one buffer of n × S. log p is not the difference of the target's score and log Z, which are without digits
+    where logarithms of a background are in the thousands. Likewise p − onehot is subtracted in the dtype of the sums:
+    in half precision, a p near 1 would have lost what is left of it.
+    """
+    hidden, rows, bias, slots, targets, class_weights = arguments
+    if bias.dim() == 1 and hidden.dtype == bias.dtype:
+        scores = torch.addmm(bias, hidden, rows.T)
+    else:
+        # in half precision the products are, the sums over classes are not: log Z is float32
+        scores = (hidden @ rows.T).to(bias.dtype)
+        scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
+    scores = class_weights.apply_sparse_updates_(scores)
+    top = scores.amax(dim=1, keepdim=True)
+    nothing, of_target, slot = top.isneginf(), targets.unsqueeze(1), targets.unsqueeze(1) - len(rows)  # shape: (n, 1)
+    if slots is not None:
+        of_target = of_target.masked_fill(slot >= 0, 0)
+    log_prob = scores.gather(1, of_target) - top.masked_fill(nothing, 0.0)
+    # where everything is forbidden, as after padding, a gradient 0 would meet probabilities that are NaN
+    scores[:, :1].masked_fill_(nothing, 0.0)
+    probabilities = torch.softmax(scores, dim=1, out=scores)
+    # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
+    largest = probabilities.amax(dim=1, keepdim=True)
+    log_largest = largest.masked_fill(largest == 0.0, 1.0).log()
+    log_prob = log_prob + log_largest
+    if slots is None:
+        difference = probabilities.scatter_(1, of_target, probabilities.gather(1, of_target) - 1.0)
+        return -log_prob.squeeze(1), difference, None
+    shares = log_shares(torch.cat([top - log_largest, slots], dim=1))  # shape: (n, 1 + J), of all classes and each slot
+    is_slot, of_slot = slot >= 0, 1 + slot.clamp_min(0)
+    log_prob = torch.where(is_slot, shares.gather(1, of_slot), log_prob + shares[:, :1])
+    shares, is_class = shares.exp(), (~is_slot).to(scores.dtype)
+    probabilities.mul_(shares[:, :1])
+    difference = probabilities.scatter_(1, of_target, probabilities.gather(1, of_target) - is_class)
+    return -log_prob.squeeze(1), difference, shares.scatter_add(1, of_slot, is_class - 1.0)[:, 1:]
+
+
+class _Sums:
+    """Gradients of a loss: by position those of hidden states, slots and entries, the others summed over positions."""
+
+    def __init__(self, needs: Sequence[bool]) -> None:
+        self.needs = needs
+        self.hidden: list[Tensor] = []
+        self.groups: list[Tensor] = []
+        self.slots: list[Tensor] = []
+        self.added: list[Tensor] = []
+        self.rows: Tensor | None = None
+        self.bias: Tensor | None = None
+
+    def add(self, chunk: _Arguments, difference: Tensor, slot_difference: Tensor | None, weight: Tensor) -> None:
+        """Take in a chunk, whose losses count with these weights, (n,) in the dtype of the bias."""
+        hidden, rows, bias, _, _, class_weights = chunk
+        short, (need_hidden, need_rows, need_bias, _, need_added) = difference.to(hidden.dtype), self.needs
+        if need_hidden:
+            self.hidden.append(short @ rows)
+        if need_rows:
+            weighted = (hidden * weight.unsqueeze(1)).to(hidden.dtype)
+            if self.rows is None:
+                self.rows = (short.T @ weighted).to(weight.dtype)
+            elif short.dtype == weight.dtype:
+                self.rows.addmm_(short.T, weighted)
+            else:
+                self.rows += short.T @ weighted
+        if need_bias and bias.dim() == 1:
+            of_bias = difference.T.mv(weight)
+            self.bias = of_bias if self.bias is None else self.bias + of_bias
+        elif need_bias:
+            each = weight.view(len(bias), 1, -1), difference.view(len(bias), -1, len(rows))
+            self.groups.append(torch.bmm(*each).squeeze(1))
+        if slot_difference is not None:
+            self.slots.append(slot_difference)
+        if need_added and class_weights.entries is not None:
+            self.added.append(difference[class_weights.entries.rows, class_weights.entries.classes])
+
+    def all(self, class_weights: ClassWeights, slices: Sequence[slice]) -> list[Tensor | None]:
+        """Return them in the order of `needs`."""
+        lists = self.hidden, self.groups, self.slots, self.added
+        hidden, groups, slots, added = (torch.cat(one) if one else None for one in lists)
+        if added is not None and class_weights.entries is not None and len(slices) > 1:
+            rows = class_weights.entries.rows
+            numbers = [((rows >= one.start) & (rows < one.stop)).nonzero().squeeze(1) for one in slices]
+            added = torch.empty_like(added).index_copy(0, torch.cat(numbers), added)
+        return [hidden, self.rows, self.bias if groups is None else groups, slots, added]
+
+
+def _losses_and_sums(
+    arguments: _Arguments, slices: Sequence[slice], needs: Sequence[bool], weight: Tensor | None
+) -> tuple[Tensor, _Sums, tuple[Tensor | None, Tensor | None]]:
+    """Return the losses (N,), gradients if there are weights (N,), and the differences of the last chunk."""
+    losses: list[Tensor] = []
+    sums, difference, slot_difference = _Sums(needs), None, None
+    for positions in slices:
+        chunk = arguments if len(slices) == 1 else arguments.at(positions)
+        difference = slot_difference = None  # of the chunk before, whose memory the next one takes
+        loss, difference, slot_difference = _loss_and_differences(chunk)
+        losses.append(loss)
+        if weight is not None:
+            sums.add(chunk, difference, slot_difference, weight[positions].masked_fill(loss.isinf(), 0.0))
+    return torch.cat(losses), sums, (difference, slot_difference)
+
+
+class _Nll(torch.autograd.Function):
+    """−log p of targets over classes and slots, (N,). No tensor of N × S outlives its chunk of positions.
+
+    Where all losses that count have the same weight, a chunk's gradients are made with it, up to that weight. For other
+    weights they are made in the backward pass, which computes chunks again, but for a single one.
     """
 
     @staticmethod
     def forward(
-        ctx: Any,
-        hidden: Tensor,
-        rows: Tensor,
-        bias: Tensor,
-        target: Tensor,
-        class_weights: ClassWeights,
-        added: Tensor | None,
-    ) -> tuple[Tensor, Tensor]:
-        """hidden (N, H), rows (S, H), bias (S,) or (G, S) [float32: holds log_mass], target (N,) -> (N,) and (N,).
+        ctx: Any, hidden: Tensor, rows: Tensor, bias: Tensor, slots: Tensor | None, added: Tensor | None,
+        targets: Tensor, class_weights: ClassWeights, is_counted: Tensor | None, needs: Sequence[bool],
+    ) -> Tensor:  # fmt: skip
+        """Arguments: those of _Arguments; added: of the entries. needs: which of the first five have a gradient.
 
-        Row g of a bias (G, S) is of the N/G positions from g·N/G on: those of a sentence, or of one position.
-        masses: whose entries count; their `added`, (E,), for its gradient. log Z is −inf where everything is forbidden.
+        is_counted: (N,) bool, of losses that get one weight, while others get none; None: any weights.
         """
-        if bias.dim() == 1 and hidden.dtype == bias.dtype:
-            scores = torch.addmm(bias, hidden, rows.T)
+        arguments = _Arguments(hidden, rows, bias, slots, targets, class_weights)
+        ctx.needs, ctx.slices, ctx.class_weights = needs, arguments.slices(), class_weights
+        ctx.is_counted = is_counted is not None
+        weight = None if is_counted is None or not any(needs) else is_counted.to(bias.dtype) / UNIT
+        loss, sums, differences = _losses_and_sums(arguments, ctx.slices, needs, weight)
+        if is_counted is not None:
+            ctx.save_for_backward(is_counted & loss.isfinite(), *sums.all(class_weights, ctx.slices))
         else:
-            # in half precision the products are, the sums over classes are not: log_partition is float32
-            scores = (hidden @ rows.T).to(bias.dtype)
-            scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
-        if class_weights.entries is not None:
-            scores = class_weights.apply_sparse_updates_(scores)
-        top = scores.amax(dim=1)
-        nothing, of_target = top.isneginf(), target.unsqueeze(1)
-        log_prob = scores.gather(1, of_target).squeeze(1) - top.masked_fill(nothing, 0.0)
-        # where everything is forbidden, as after padding, a gradient 0 would meet probabilities that are NaN
-        scores[:, 0].masked_fill_(nothing, 0.0)
-        probabilities = torch.softmax(scores, dim=1, out=scores)
-        # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
-        largest = probabilities.amax(dim=1)
-        log_largest = largest.masked_fill(largest == 0.0, 1.0).log()
-        difference = probabilities.scatter_(1, of_target, probabilities.gather(1, of_target) - 1.0)
-        ctx.save_for_backward(hidden, rows, target, difference)
-        ctx.groups = None if bias.dim() == 1 else len(bias)
-        ctx.places = (
-            None if class_weights.entries is None else (class_weights.entries.rows, class_weights.entries.classes)
-        )
-        return log_prob + log_largest, top - log_largest
+            kept = differences if len(ctx.slices) == 1 else (None, None)
+            ctx.save_for_backward(hidden, rows, bias, slots, targets, *kept)
+        return loss
 
     @staticmethod
-    @once_differentiable
-    def backward(
-        ctx: Any, grad_score: Tensor, grad_total: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, Tensor | None, None, None, Tensor | None]:
-        # of the scores: grad_score·onehot + grad_partition·p  =  grad_partition·(p − onehot) + grad_total·onehot
-        hidden, rows, target, difference = ctx.saved_tensors
-        need_hidden, need_rows, need_bias, *_, need_added = ctx.needs_input_grad
-        grad_partition = grad_total - grad_score
-        of_target, of_partition = grad_total.unsqueeze(1), grad_partition.unsqueeze(1)  # shape: (N, 1)
-        dtype, short = hidden.dtype, difference.to(hidden.dtype)
-        grad_hidden = grad_rows = grad_bias = grad_added = None
-        with outside_autocast(hidden):
-            if need_hidden:
-                grad_hidden = torch.addcmul(rows[target] * of_target, short @ rows, of_partition).to(dtype)
-            if need_rows:
-                grad_rows = short.T @ (hidden * of_partition).to(dtype)
-                grad_rows.index_add_(0, target, (hidden * of_target).to(dtype))
-            if need_bias and ctx.groups is None:
-                grad_bias = (grad_partition @ difference).index_add_(0, target, grad_total)
-            elif need_bias:
-                groups, (positions, classes) = ctx.groups, difference.shape
-                each = (groups, positions // groups)
-                grad_bias = torch.bmm(grad_partition.view(groups, 1, -1), difference.view(*each, classes)).squeeze(1)
-                grad_bias.scatter_add_(1, target.view(each), grad_total.reshape(each))
-        if need_added:
-            row, of_class = ctx.places
-            of_entry = grad_total[row].masked_fill(target[row] != of_class, 0.0)
-            grad_added = grad_partition[row] * difference[row, of_class] + of_entry
-        return grad_hidden, grad_rows, grad_bias, None, None, grad_added
+    def backward(ctx: Any, weight: Tensor) -> tuple[Tensor | None, ...]:
+        """weight: (N,), the gradient of the losses."""
+        if torch.is_grad_enabled():
+            raise OptionError("the log-linear loss has no second derivative: leave create_graph=True out")
+        factor = None
+        if ctx.is_counted:
+            is_counted, *found = ctx.saved_tensors
+            one = weight[is_counted.byte().argmax(0, keepdim=True)]  # of the first that counts
+            factor = UNIT * torch.where((weight == torch.where(is_counted, one, 0.0)).all(), one, torch.nan)
+        else:
+            *saved, difference, slot_difference = ctx.saved_tensors
+            arguments = _Arguments(*saved, ctx.class_weights)
+            with outside_autocast(weight):
+                if difference is None:
+                    _, sums, _ = _losses_and_sums(arguments, ctx.slices, ctx.needs, weight)
+                else:
+                    sums = _Sums(ctx.needs)
+                    sums.add(arguments, difference, slot_difference, weight)
+            found = sums.all(ctx.class_weights, ctx.slices)
+        hidden, rows, bias, slots, added = found
+        hidden, slots = (None if of is None else of * weight.unsqueeze(1) for of in (hidden, slots))
+        rows, bias = (of if of is None or factor is None else of * factor for of in (rows, bias))
+        added = None if added is None else added * weight[ctx.class_weights.entries.rows]
+        return hidden, rows, bias, slots, added, None, None, None, None
 
 
 def log_linear_nll(
@@ -131,35 +249,33 @@ def log_linear_nll(
     log_share: Tensor | None = None,
     bias: Tensor | None = None,
     slot_scores: Tensor | None = None,
+    is_counted: Tensor | None = None,
 ) -> Tensor:
     """−log p of each target in nats (module docstring): (N,), float32 or better; inf for what is forbidden.
+
+    It is computed in chunks of positions, of which no tensor with S columns remains.
 
     Args:
         hidden: (N, H). targets: (N,) their classes; S + j for slot j.
         rows: E, (S, H).
-        log_mass: log B_K(σ), (S,); or (G, S), of which row g serves the N/G positions from g·N/G on; or masses
-            of N rows with entries (backgrounds/class_weights.py). −inf forbids a class.
+        log_mass: log B_K(σ), (S,); or (G, S), of which row g serves the N/G positions from g·N/G on; or class weights
+            of N rows with sparse updates (backgrounds/class_weights.py). −inf forbids a class.
         log_share: log b − log B of the target words, (N,); None where classes have one word each.
         bias: Φc, (S,). slot_scores: aᵀφ + log mass of J more classes at each position, (N, J).
+        is_counted: (N,) bool: losses that the caller adds up with one weight for all, as in a sum or a mean. The others
+            get none. Gradients are then made in the forward pass, which saves a quarter of the products. If the losses
+            get other weights, gradients of rows and bias are NaN. None: any weights.
     """
     hidden = to_autocast(hidden)
-    class_weights = (
-        log_mass if isinstance(log_mass, ClassWeights) else ClassWeights(torch.atleast_2d(log_mass), len(hidden))
-    )
+    class_weights = ClassWeights.of(log_mass, len(hidden))
     dtype = torch.promote_types(rows.dtype if bias is None else bias.dtype, torch.float32)
     shared = class_weights.shared.to(dtype) if bias is None else class_weights.shared.to(dtype) + bias
     shared = shared.squeeze(0) if len(shared) == 1 else shared
-    slot = targets - len(rows)
-    classes = targets if slot_scores is None else targets.masked_fill(slot >= 0, 0)
+    slots = None if slot_scores is None else class_weights.without_constant(slot_scores).to(dtype)
     added = None if class_weights.entries is None else class_weights.entries.added
+    tensors = hidden, rows.to(hidden.dtype), shared, slots, added
+    needs = [torch.is_grad_enabled() and one is not None and one.requires_grad for one in tensors]
     with outside_autocast(hidden):
-        log_prob, log_partition = _ClassScore.apply(
-            hidden, rows.to(hidden.dtype), shared, classes, class_weights, added
-        )
-    if slot_scores is not None:
-        beside = class_weights.without_constant(slot_scores).to(dtype)
-        shares = log_shares(torch.cat([log_partition.unsqueeze(1), beside], dim=1))  # shape: (N, 1 + J)
-        of_slot = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
-        log_prob = torch.where(slot >= 0, of_slot, log_prob + shares[:, 0])
-    log_prob = torch.where(log_prob.isneginf(), NEGATIVE_INFINITY, log_prob)
-    return -log_prob if log_share is None else -(log_prob + log_share.to(dtype))
+        loss = _Nll.apply(*tensors, targets, class_weights, is_counted, needs)
+    loss = torch.where(loss.isposinf(), -NEGATIVE_INFINITY, loss)
+    return loss if log_share is None else loss - log_share.to(dtype)

@@ -33,7 +33,6 @@ exact_over_tree, adaptive_over_tree, growth_time, growth_memory. All this runs w
 """
 
 import argparse
-import ctypes
 import gc
 import json
 import math
@@ -50,7 +49,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 import timed_layers as layers
 from alive_tensors import Alive
 from kept_memory import add_memory_option, run_again, told
-from measuring import Rounds, add_device_option, add_threads_option, check_device, device_name, in_turns
+from measuring import (
+    Rounds,
+    add_device_option,
+    add_threads_option,
+    check_device,
+    device_name,
+    in_turns,
+    peak_memory,
+    return_freed_blocks,
+)
 from timed_layers import Contestant, InAGraph, Setting, adaptives, fused
 
 HUGE = 1_000_000
@@ -69,27 +77,12 @@ def take_turns(contestants: Sequence[Contestant], rounds: int) -> Rounds:
     return found
 
 
-def resident(field: str) -> int:
-    """Bytes of VmRSS (now) or VmHWM (the peak since it was reset) of this process."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
-
-
 def step_memory(contestant: Contestant) -> int:
     """Peak bytes of one step above what was there before it."""
-    device = contestant.hidden.device
     contestant.seconds()  # libraries load their kernels and take their scratch space at the first step
     contestant.drop_gradients()
     gc.collect()
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-        before = torch.cuda.memory_allocated(device)
-        contestant.seconds()
-        return torch.cuda.max_memory_allocated(device) - before
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM
-    before = resident("VmRSS")
-    contestant.seconds()
-    return resident("VmHWM") - before
+    return peak_memory(contestant.seconds, contestant.hidden.device)
 
 
 def allocated(contestant: Contestant) -> int:
@@ -104,8 +97,7 @@ def allocated(contestant: Contestant) -> int:
 
 
 def memory_child(result: Connection, words: int, args: argparse.Namespace) -> None:
-    # Without this glibc keeps freed blocks for later and the resident memory no longer tells what is in use.
-    ctypes.CDLL(None).mallopt(-3, 1 << 16)  # M_MMAP_THRESHOLD
+    return_freed_blocks()
     torch.set_num_threads(args.threads)
     result.send(step_memory(Setting.of(words, args, args.positions, args.width).log_linear()))
 

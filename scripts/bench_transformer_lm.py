@@ -3,14 +3,28 @@
 
     python scripts/bench_transformer_lm.py PRIOR TRAIN VALID TEST --output log-linear       # train, print one JSON line
     python scripts/bench_transformer_lm.py PRIOR TRAIN VALID TEST --time 20                 # contestants in turn
+    python scripts/bench_transformer_lm.py PRIOR TRAIN VALID TEST --time 20 --device cuda --layers 6 --context 256 \\
+        --batch 32768 --dropout 0.2                                                         # the sizes of issue 51
 
 The texts have a tokenised sentence a line and may be gzip files. Their words are those of the prior's dictionary.
-Contestants: softmax (an embedding tied to the output, over the unigram of TRAIN) and log-linear (tied feature weights).
+Outputs: softmax (an embedding tied to the output, over the unigram of TRAIN) and log-linear (tied feature weights).
 The network is a Transformer with normalisation before each layer and after the last one. In training, the learning rate
 rises for --warm-up updates and then falls linearly to 0. Perplexity counts </s>; no text is left out but the last part
-of a chunk. With --time, the last line is a JSON object: training_step_over_softmax, the seconds of the log-linear step
-over those of the softmax's, tokens per second of each contestant and, on a GPU, the peak memory (GB) of a step beyond
-weights, gradients and the optimiser's state.
+of a chunk.
+
+With --time N, whole steps are timed (forward, backward, clipping, AdamW), N of each contestant in turn:
+
+    log-linear            the network is compiled, if --compile is given; the output runs eagerly
+    log-linear, compiled  loss and network compiled, if --compile is given
+    softmax               cross_entropy; with --compile, it is compiled with the network
+    softmax, chunked      torch's linear_cross_entropy with its default chunks (torch 2.13)
+    softmax, Liger        LigerFusedLinearCrossEntropyLoss, on a GPU, if liger_kernel is installed
+    softmax, cut          cut_cross_entropy.linear_cross_entropy, likewise; it has no bias, so no unigram
+
+A contestant whose first step fails is left out with its error. The table has tokens per second, the ratio to the
+softmax, parameters, and the peak memory of a step: on a GPU what torch's allocator has beyond weights and the
+optimiser's state, on a CPU the resident memory above that before the step. The last line is a JSON object with the
+same: training_step_over_softmax, the seconds of the fastest log-linear step over those of the softmax's.
 """
 
 import argparse
@@ -30,13 +44,23 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
-from measuring import add_device_option, add_threads_option, check_device, device_name, in_turns, timed
+from measuring import (
+    add_device_option,
+    add_threads_option,
+    check_device,
+    device_name,
+    in_turns,
+    peak_memory,
+    return_freed_blocks,
+    timed,
+)
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.head import FeatureInput
 
 OUTPUTS = ("softmax", "log-linear")
+TIMED = ("log-linear", "log-linear, compiled", "softmax", "softmax, chunked", "softmax, Liger", "softmax, cut")
 
 
 class Layer(nn.Module):
@@ -76,10 +100,23 @@ class Transformer(nn.Module):
 
 
 class Softmax(nn.Module):
-    """A row per word, which is its embedding as well; the bias starts as the unigram."""
+    """A row per word, which is its embedding as well; the bias starts as the unigram.
 
-    def __init__(self, width: int, log_unigram: Tensor) -> None:
+    Args:
+        kind: how its loss is computed, one of TIMED (module docstring).
+    """
+
+    def __init__(self, width: int, log_unigram: Tensor, kind: str) -> None:
         super().__init__()
+        self.kind = kind
+        if kind == "softmax, Liger":
+            from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss
+
+            self.liger = LigerFusedLinearCrossEntropyLoss()
+        if kind == "softmax, cut":
+            from cut_cross_entropy import linear_cross_entropy
+
+            self.cut = linear_cross_entropy
         self.embedding = nn.Embedding(len(log_unigram), width)
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
         self.bias = nn.Parameter(log_unigram.clone())
@@ -89,8 +126,19 @@ class Softmax(nn.Module):
         return vectors
 
     def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        scores = functional.linear(hidden, self.embedding.weight, self.bias.to(hidden.dtype))
-        return functional.cross_entropy(scores.flatten(0, 1).float(), targets.flatten())
+        rows, bias = self.embedding.weight.to(hidden.dtype), self.bias.to(hidden.dtype)
+        hidden, targets = hidden.flatten(0, 1), targets.flatten()
+        loss: Tensor
+        if self.kind == "softmax, chunked":
+            options = nn.LinearCrossEntropyOptions()
+            loss = functional.linear_cross_entropy(hidden, rows, targets, linear_bias=bias, options=options)
+        elif self.kind == "softmax, Liger":
+            loss = self.liger(rows, hidden, targets, bias)
+        elif self.kind == "softmax, cut":
+            loss = self.cut(hidden, rows, targets)
+        else:
+            loss = functional.cross_entropy(functional.linear(hidden, rows, bias).float(), targets)
+        return loss
 
 
 class Contestant:
@@ -101,15 +149,16 @@ class Contestant:
         self.args, self.train = args, train
         self.network = Transformer(args)
         self.output: Any
-        if output == "softmax":
+        if output.startswith("softmax"):
             counts = torch.bincount(train, minlength=len(prior.symbols)) + 0.5
-            self.output = Softmax(args.width, (counts / counts.sum()).log())
+            self.output = Softmax(args.width, (counts / counts.sum()).log(), output)
         else:
             self.output = LogLinearHead(prior, args.width, embedding=FeatureInput(args.width, tied=True))
         self.model = nn.ModuleList([self.network, self.output]).to(args.device)
         if args.compile:
             self.network.compile()
-        self.loss_of = torch.compile(self.output.loss) if args.compile else self.output.loss
+        is_compiled = args.compile and (not args.time or output in ("log-linear, compiled", "softmax"))
+        self.loss_of = torch.compile(self.output.loss) if is_compiled else self.output.loss
         matrices, vectors = ([p for p in self.model.parameters() if (p.dim() > 1) == large] for large in (True, False))
         groups = [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}]
         self.optimiser = torch.optim.AdamW(groups, lr=args.rate, betas=(0.9, 0.98), fused=True)
@@ -174,26 +223,37 @@ def train(contestant: Contestant, valid: Tensor, test: Tensor) -> dict[str, Any]
             "test": round(test_perplexity, 2), "curve": curve}  # fmt: skip
 
 
-def measure(contestants: dict[str, Contestant]) -> dict[str, Any]:
-    """Time steps of contestants in turn."""
-    args = next(iter(contestants.values())).args
-    memory = dict.fromkeys(contestants, 0.0)
-
-    def step_of(name: str) -> float:
-        if args.device == "cpu":
-            return timed(contestants[name].step)
-        held = torch.cuda.memory_allocated()
-        torch.cuda.reset_peak_memory_stats()
-        seconds = timed(contestants[name].step, args.device)
-        memory[name] = (torch.cuda.max_memory_allocated() - held) / 1e9
-        return seconds
-
-    rounds = in_turns({name: partial(step_of, name) for name in contestants}, args.time, args.time)
+def measure(prior: Prior, text: Tensor, args: argparse.Namespace) -> dict[str, Any]:
+    """Time steps of contestants in turn, and print a table."""
+    contestants, failed = dict[str, Contestant](), dict[str, str]()
+    for name in TIMED if args.device == "cuda" else TIMED[:4]:
+        if name == "log-linear, compiled" and not args.compile:
+            continue
+        try:
+            contestants[name] = Contestant(name, prior, text, args)
+            contestants[name].step()
+        except Exception as error:  # of an optional package or a compiler: any
+            contestants.pop(name, None)
+            failed[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+    rounds = in_turns(
+        {name: partial(timed, each.step, args.device) for name, each in contestants.items()}, args.time, args.time
+    )
+    if args.device == "cpu":
+        return_freed_blocks()
+    memory = {name: peak_memory(each.step, args.device) / 1e9 for name, each in contestants.items()}
     size = max(1, args.batch // args.context) * args.context
     speeds = {name: round(size / rounds.median(name)) for name in contestants}
+    print(f"{'':<24}{'tokens/s':>10}{'of softmax':>12}{'parameters':>14}{'GB of a step':>14}")
+    for name, each in contestants.items():
+        parameters = sum(parameter.numel() for parameter in each.model.parameters())
+        ratio = rounds.ratio("softmax", name)
+        print(f"{name:<24}{speeds[name]:>10,}{ratio:>12.2f}{parameters:>14,}{memory[name]:>14.3f}")
+    for name, reason in failed.items():
+        print(f"{name:<24}left out: {reason}")
+    fastest = max((name for name in contestants if name.startswith("log-linear")), key=speeds.__getitem__)
     return {
-        "training_step_over_softmax": round(rounds.ratio("log-linear", "softmax"), 3),
-        "tokens_per_second": speeds, "step_gb": memory,
+        "training_step_over_softmax": round(rounds.ratio(fastest, "softmax"), 3),
+        "tokens_per_second": speeds, "step_gb": {name: round(value, 4) for name, value in memory.items()},
     }  # fmt: skip
 
 
@@ -243,7 +303,7 @@ def main() -> int:
     settings = {"rows": prior.counts()["output signatures"], "words": len(prior.symbols), "torch": torch.__version__,
                 "device": device_name(args)}  # fmt: skip
     if args.time:
-        found = measure({name: Contestant(name, prior, tokens[0], args) for name in OUTPUTS})
+        found = measure(prior, tokens[0], args)
     else:
         contestant = Contestant(args.output, prior, tokens[0], args)
         options = ("output", "passes", "width", "layers", "dropout", "context", "batch", "rate", "seed")

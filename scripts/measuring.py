@@ -6,6 +6,7 @@ of its threads), every round has each contestant once, and a ratio is the median
 """
 
 import argparse
+import ctypes
 import math
 import os
 import resource
@@ -66,6 +67,35 @@ def timed(run: Callable[[], object], device: torch.device | str = "cpu") -> floa
     begin = clock(device)
     run()
     return clock(device) - begin
+
+
+def resident(field: str) -> int:
+    """Bytes of VmRSS (now) or VmHWM (the peak since it was reset) of this process, on Linux."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
+
+
+def peak_memory(run: Callable[[], object], device: torch.device | str = "cpu") -> int:
+    """The most bytes that a call takes above those of before: by torch's allocator, or resident ones on a CPU.
+
+    On a CPU, call `return_freed_blocks` once before.
+    """
+    if torch.device(device).type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        run()
+        return torch.cuda.max_memory_allocated(device) - before
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM
+    before = resident("VmRSS")
+    run()
+    return resident("VmHWM") - before
+
+
+def return_freed_blocks() -> None:
+    """Let glibc return freed blocks to the system, now and from now on: else resident memory is no longer in use."""
+    libc = ctypes.CDLL(None)
+    libc.mallopt(-3, 1 << 16)  # M_MMAP_THRESHOLD
+    libc.malloc_trim(0)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A part of the novels of ELTeC with a cut dictionary: the data of docs/results/identities.md.
+"""A part of the novels of ELTeC with a cut dictionary: the data of docs/results/small-texts.md.
 
     python scripts/part_of_novels.py ELTEC_ENG OUT --every 12 --words 10000
 

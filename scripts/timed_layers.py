@@ -154,7 +154,9 @@ class Setting:
 
         def loss() -> Tensor:
             mass, share = background.log_mass(state), background.log_share(state, self.targets)
-            return -ExactRows(layer).log_prob(self.hidden, layer.class_of[self.targets], mass, share).sum()
+            classes, is_counted = layer.class_of[self.targets], torch.ones_like(self.targets, dtype=torch.bool)
+            arguments = self.hidden, classes, mass, share, None, is_counted
+            return -ExactRows(layer).log_prob(*arguments).sum()
 
         self.prior = layer, background
         return Contestant(f"log-linear (S = {table.num_rows:,})", layer, loss, self.hidden)

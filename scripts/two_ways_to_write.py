@@ -29,11 +29,11 @@ def measure(path: str, source: str, target: str) -> str:
     texts = [[line for _, line in iter_lines(place)] for place in (source, target)]
     check_as_long(source, target, *map(len, texts))
     scorer = load_scorer(path, 4000)
-    task, as_written = scorer.task, getattr(scorer.task, "as_written", lambda _, tokens: tokens)
+    task, retokenize = scorer.task, getattr(scorer.task, "retokenize", lambda _, tokens: tokens)
     pairs = []
     for pair in zip(*texts, strict=True):
         read, tokens = (encode(d, line.split()) for d, line in zip(_dictionaries(task), pair, strict=True))
-        if len(as_written(read, tokens)) < len(tokens):
+        if len(retokenize(read, tokens)) < len(tokens):
             pairs.append(pair)
     if not pairs:
         raise DataError(f"{target}: expected strings of several pieces that the source offers, found none")

@@ -67,7 +67,7 @@ STARTING = {"shell", "beside_fairseq"}
 FIRST = ("test_guides.py", "examples", "plugin", "scripts", "cli", "torture")
 
 if importlib.util.find_spec("fairseq") is None:  # the tests of what does without it remain
-    collect_ignore = [*FAIRSEQ, *EXAMPLES, "cli", "torture/test_kills.py", "test_quick_commands.py"]
+    collect_ignore = [*FAIRSEQ, *EXAMPLES, "cli", "torture/test_kills.py"]
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The source of dates in docs/guides/class-sources.md, whose strings no dictionary has: alone, and beside evidence."""
+"""The dates of examples/extending/llrnn_dates.py, which no dictionary has: alone, and next to copied numbers."""
 
 import copy
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from guide_pages import ROOT, read_page
+from guide_pages import ROOT
 from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, extend
@@ -26,7 +26,7 @@ from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.testing import check_background, check_class_features, check_context_classes
 
-PAGE = read_page(ROOT / "docs" / "guides" / "class-sources.md")
+EXTENDING = ROOT / "examples" / "extending"
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 ENGLISH = [*SPECIAL, "on", "from", "to", "25", "November", "2026", "2026-01-02"]
 FRENCH = [*SPECIAL, "le", "du", "au", "25/11/2026", "02.01.2026"]
@@ -36,10 +36,8 @@ H, E = 5, 3
 
 
 @pytest.fixture
-def dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    for name, content in PAGE.files.items():
-        (tmp_path / name).write_text(content, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
+def dates(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(EXTENDING))
     sys.modules.pop("llrnn_dates", None)
     import llrnn_dates  # type: ignore[import-not-found]
 

@@ -152,16 +152,6 @@ def test_files_import_each_other_in_no_new_circle(root: Path) -> None:
     assert file_circles(root) == LEFT
 
 
-def test_a_circle_through_an_annotation_and_a_function_is_found(tmp_path: Path) -> None:
-    folder = tmp_path / PACKAGE
-    folder.mkdir()
-    (folder / "a.py").write_text("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import fairseq_llrnn.b\n")
-    (folder / "b.py").write_text("def late():\n    from fairseq_llrnn import c\n")
-    (folder / "c.py").write_text("from .a import name\n")
-    (folder / "d.py").write_text("import fairseq_llrnn.a\n")
-    assert file_circles(tmp_path) == ["a b c"]
-
-
 def missing_in_maps(root: Path) -> list[str]:
     """Where a package's docstring lists files, a line each: those that it lacks, and those that are not there."""
     found = []
@@ -177,18 +167,6 @@ def missing_in_maps(root: Path) -> list[str]:
 
 def test_lists_of_files_are_complete(root: Path) -> None:
     assert missing_in_maps(root) == []
-
-
-def test_a_file_that_a_list_lacks_is_found(tmp_path: Path) -> None:
-    folder = tmp_path / PACKAGE / "a"
-    folder.mkdir(parents=True)
-    for name in ("one.py", "two.py", "three.py"):
-        (folder / name).touch()
-    (folder / "__init__.py").write_text('"""A.\n\n    one.py  of b/other.py\n    two.py  (four.py)\n"""\n')
-    assert missing_in_maps(tmp_path) == [
-        "fairseq_llrnn/a/__init__.py lists four.py, which is not there",
-        "fairseq_llrnn/a/__init__.py does not list three.py",
-    ]
 
 
 def starting_fairseq(root: Path) -> list[str]:
@@ -209,35 +187,6 @@ def starting_fairseq(root: Path) -> list[str]:
 
 def test_what_runs_without_fairseq_imports_none(root: Path) -> None:
     assert starting_fairseq(root) == []
-
-
-def test_a_test_that_needs_fairseq_is_found_through_what_it_shares(tmp_path: Path) -> None:
-    for file, text in (
-        ("Makefile", "newest:\n\tpytest $(addprefix tests/,head,prior)\n"),
-        ("tests/head/test_a.py", "import worlds\n"),
-        ("tests/prior/test_b.py", "from fairseq_llrnn.plugin.tasks import base\n"),
-        ("tests/support/worlds.py", "import fairseq\n"),
-        ("tests/support/others.py", "import fairseq\n"),
-    ):
-        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / file).write_text(text, encoding="utf-8")
-    assert starting_fairseq(tmp_path) == [
-        "tests/prior/test_b.py:1 imports fairseq_llrnn.plugin.tasks",
-        "tests/prior/test_b.py:1 imports fairseq_llrnn.plugin.tasks.base",
-        "tests/support/worlds.py:1 imports fairseq",
-    ]
-
-
-def test_a_circle_is_found(tmp_path: Path) -> None:
-    for package, source in (
-        ("a", "from ..b import x"),
-        ("b", "from fairseq_llrnn.c.x import y"),
-        ("c", "from .. import a"),
-    ):
-        file = tmp_path / PACKAGE / package / "x.py"
-        file.parent.mkdir(parents=True)
-        file.write_text(source + "\n", encoding="utf-8")
-    assert circles(tmp_path) == ["a > b > c > a"]
 
 
 @pytest.mark.parametrize(
@@ -264,22 +213,3 @@ def test_a_broken_rule_is_found(tmp_path: Path, file: str, source: str, rule: st
     found = broken_rules(tmp_path)
     assert found
     assert all(rule in line and line.startswith(f"{PACKAGE}/{file}:") for line in found)
-
-
-@pytest.mark.parametrize(
-    ("file", "source"),
-    [
-        ("plugin/a.py", "import fairseq\nfrom fairseq_llrnn.prior import prior\nfrom . import tasks"),
-        ("systems/one/plugin.py", "import fairseq.tasks\nfrom . import math\nfrom ...prior import prior"),
-        ("systems/one/plugin/task.py", "import fairseq.tasks\nfrom .. import math\nfrom ....prior import prior"),
-        ("systems/one/commands/two.py", "from fairseq_llrnn.cli.tables import note\nfrom .. import math"),
-        ("systems/one/show.py", "from fairseq_llrnn.cli.tables import note\nfrom . import math"),
-        ("cli/a.py", "from fairseq_llrnn.plugin import checkpoints\nfrom ..prior import prior"),
-        ("output/a.py", "from . import b\nfrom ..errors import DataError\nimport fairseq_free"),
-    ],
-)
-def test_what_is_allowed_passes(tmp_path: Path, file: str, source: str) -> None:
-    target = tmp_path / PACKAGE / file
-    target.parent.mkdir(parents=True)
-    target.write_text(source + "\n", encoding="utf-8")
-    assert broken_rules(tmp_path) == []

@@ -53,7 +53,7 @@ BROKEN: dict[str, tuple[str, Callable[..., object]]] = {
         "log_mass_without is the sum",
         lambda self, state, words, taken: Hash.log_mass(self, state).gather(1, self.class_of[words]),
     ),
-    "masses": ("masses are those of", lambda self, state: Hash.class_weights(self, state.flip(0))),
+    "class_weights": ("masses are those of", lambda self, state: Hash.class_weights(self, state.flip(0))),
     "with_max_length": ("no limit changes a mass", lambda self, remaining: oracles.HashBackground(CLASS_OF, 5, seed=1)),
     "advance": ("advance equals", lambda self, state, tokens: Hash.advance(self, state, tokens).roll(1, 0)),
     "teacher_forced": (

@@ -141,7 +141,7 @@ def prior(system: System, domain: str, percent: int, place: Place, sizes: Sizes)
     return [
         *("--dict", str(place.data("general") / "dict.txt"), "--lexicon", *map(str, lexicons)),
         *("--count-text", str(place.text(f"{part}.train")), "--top-words", str(sizes.top_words)),
-        # the general text's words have no guessed features: so was docs/results/adaptation.md made
+        # the general text's words have no guessed features: so was docs/results/language-models.md made
         *("--shapes", "--suffixes", "--set", "words.guess=off", *background),
         *("--out", str(place.prior(f"{part}.{system.name}"))),
     ]

@@ -311,7 +311,7 @@ def guessed() -> list[Model]:
 
 
 def trees() -> list[Model]:
-    """The paper's recipe along a learned tree over the signatures; docs/results/output-trees.md has the results."""
+    """The paper's recipe along a learned tree over the signatures (docs/results/trees-and-classification.md)."""
     learned = (*PAPER_RECIPE, "--output-tree", "learned", "--tree-depth", "2")
     composed, wide = (*learned, "--tree-rows", "composed"), (*learned, "--tree-arity", "256")
     both = [

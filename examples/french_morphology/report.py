@@ -1,6 +1,6 @@
 """The results as a reader wants them: french.md with all tables, french-sweep.png, french.json.
 
-    report.py --out OUT --docs docs/results
+    report.py --out OUT --docs OUT/results
 
 reads what prepare.py, pairs.py and run.py left in OUT. Models that are not finished are named, not guessed.
 """

@@ -3,7 +3,7 @@
 #
 #   bash examples/french_morphology/run.sh [UD_FOLDER] [OUT] [RESULTS]
 #
-# RESULTS is OUT/results unless given; docs/results of this repository was made with RESULTS=docs/results.
+# RESULTS is OUT/results unless given. docs/results has its french.json and french-sweep.png.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"
 ud=${1:-../shared/data/ud-french-gsd-1.4}

@@ -23,8 +23,8 @@ from fairseq_llrnn.errors import OptionError
 
 TARGETS = 512  # of a batch
 POINTS = 10  # of the curve, in an epoch
-ADAGRAD_RATE = 0.05  # of log-bilinear models; tuned, the same for all outputs (docs/results/output-trees.md)
-ADAM_RATE = 0.003  # of LSTMs, not tuned: that of docs/results/identities.md
+ADAGRAD_RATE = 0.05  # of log-bilinear models; tuned (docs/results/trees-and-classification.md)
+ADAM_RATE = 0.003  # of LSTMs, not tuned: that of docs/results/small-texts.md
 NETWORKS = ("lbl", "lstm")
 
 

@@ -81,7 +81,7 @@ TRAIN, ALL = ("train",), ("train", "dev", "test")
 SUFFIXES, OFF = ("--suffixes",), ("--set", "words.guess=off")
 MORPHEMES = {n: ("--set", "words.morphemes=morfessor", f"words.morpheme_floor={n}") for n in (10, 50)}
 BEFORE = ("--top-words", "2500", *OFF)  # what README said until words were guessed
-# docs/guides/training.md, with time to learn slowly; and what is added to it, the same for a softmax and for ours
+# docs/guides/training-and-evaluation.md, with more epochs; additions are the same for a softmax and for ours
 TUNED = (
     *("--tie-features", "--dropout", "0.4", "--max-tokens", "1024", "--lr-scheduler", "reduce_lr_on_plateau"),
     *("--lr-shrink", "0.4", "--lr-patience", "0", "--patience", "5", "--max-epoch", "60"),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""English to French, Czech or German on Multi30k: what docs/results/multi30k.md reports, one command each.
+"""English to French, Czech or German on Multi30k: what docs/results/translation.md reports, one command each.
 
     multi30k.py prepare --data PATH-TO-multi30k-en-fr --out OUT      texts, BPE, data folders, priors
     multi30k.py prepare --target cs --data PATH-TO-multi30k-en-fr PATH-TO-multi30k-en-cs-de --out OUT-OF-CZECH

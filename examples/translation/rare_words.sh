@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Rare words in translation: annotated unknown words (Luong et al. 2015) beside a lexical background and slots. The same
-# network in all rows; docs/results/rare-words.md has the results. Two rows are hybrid (Luong & Manning 2016): a network reads
+# network in all rows; docs/results/terms-and-copying.md has the results. Two rows are hybrid (Luong & Manning 2016): a network reads
 # source words by their characters, and one spells unknown words, from a state shared with words, or by a way of its own.
 #
 #   bash examples/translation/rare_words.sh MULTI30K [WORK-DIRECTORY]

@@ -96,7 +96,7 @@ class LemmaForms:
             raise ValueError("the forms of lemmas lack a word among those of its own lemma")
 
 
-PSEUDO_LINKS = 5.0  # κ (docs/results/unseen-forms.md)
+PSEUDO_LINKS = 5.0  # κ (docs/results/translation.md)
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ class LogLinearHead(nn.Module):
             initial_scale: the standard deviation of initial scores aᵀφ, for hidden states of unit variance, as after a
                 layer normalisation: rows Φ W have a root mean square of initial_scale / √H. For hidden states of
                 standard deviation s, give 1 / s. 0: the model starts as its background. None: each weight is drawn
-                from U(−0.1, 0.1), which is better for LSTMs (docs/results/initial-scale.md).
+                from U(−0.1, 0.1), which is better for LSTMs (docs/results/small-texts.md).
 
         Raises:
             OptionError: what excludes each other, or what the prior cannot have. TypeError: the path of a prior, or a
@@ -436,15 +436,22 @@ class LogLinearHead(nn.Module):
     # ---- what is asked of a batch -----------------------------------------------------------------------------------
 
     @chunked
-    def target_log_probs(self, batch: Batch, targets: Tensor) -> Tensor:
-        """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it."""
+    def target_log_probs(self, batch: Batch, targets: Tensor, is_summed: bool = False) -> Tensor:
+        """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it.
+
+        Args:
+            is_summed: whether gradients are those of a sum or mean over all targets but padding, and of no other
+                weights: then the exact normaliser makes them in the forward pass (functional.log_linear_nll).
+        """
         words, static = self.for_background(targets).flatten(), self.output.rows.num_rows
         class_weights = batch.class_weights
         if class_weights.shared.size(1) > static:
             class_weights = class_weights.select_classes(slice(static))
         classes, share = batch.background.classes(batch.states, words), batch.background.log_share(batch.states, words)
         places = classes if batch.slots is None else batch.slots.places(classes, static)
-        log_prob = batch.rows.classes.log_prob(batch.hidden.flatten(0, 1), places, class_weights, share, batch.slots)
+        is_counted = targets.ne(self.pad).flatten() if is_summed else None
+        arguments = batch.hidden.flatten(0, 1), places, class_weights, share, batch.slots, is_counted
+        log_prob = batch.rows.classes.log_prob(*arguments)
         for source in self.sources:
             log_prob = source.finish(log_prob, batch, targets.flatten(), classes)
         return log_prob.view(targets.shape)
@@ -611,7 +618,7 @@ class LogLinearHead(nn.Module):
         if not 0.0 <= label_smoothing < 1.0:  # NaN is not
             raise OptionError(f"label_smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
         check_penalty("adaptor_penalty", adaptor_penalty)
-        log_prob = self.target_log_probs(batch, targets)
+        log_prob = self.target_log_probs(batch, targets, reduction != "none")
         check_allowed(self, log_prob, targets, fix=LEAVE_OUT)
         real = targets.ne(self.pad)
         loss = self.regularised(-log_prob, batch, targets, label_smoothing, adaptor_penalty).masked_fill(~real, 0.0)

@@ -31,7 +31,7 @@ identity and by these features, it reads x_k + Σ_{j ∈ M_k} m_j (Jernite 2018,
 
 Morphemes that few words have are left out: they would name words, not a class, and with each of them a word would
 leave its signature. Pooled, as one feature for each place, they would make more signatures than they save, and a worse
-model (docs/results/morphemes.md).
+model (docs/results/language-models.md).
 """
 
 from __future__ import annotations

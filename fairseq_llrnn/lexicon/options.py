@@ -69,7 +69,7 @@ class LexiconOptions(Settings):
         Doc(
             "what packages know of the words of this language, e.g. uk, ukr or Ukrainian: analyses and lemmas as "
             "features, and frequencies for the background `language`; `--language list` prints the languages and their "
-            "packages (extra `languages`; docs/guides/languages.md)"
+            "packages (extra `languages`; docs/guides/features-and-lexicons.md)"
         ),
     ] = None
     lemma_floor: Annotated[

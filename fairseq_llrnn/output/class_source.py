@@ -19,7 +19,7 @@ whoever makes a head can add others: `LogLinearHead(prior, H, classes=[…])`. E
             shape = (*place.states.shape[:2], 1)  # one class in each context
             return self.row.expand(*shape, -1), self.row.new_zeros(shape)
 
-and all but these has a default: nothing. docs/guides/class-sources.md has the whole of one with mass and strings.
+and all but these has a default: nothing. examples/extending/llrnn_dates.py is a complete one.
 
 `SentenceClasses` are the context classes of sentences: which words they are is known when a batch begins, and no token
 changes it.

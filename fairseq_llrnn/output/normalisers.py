@@ -206,12 +206,14 @@ class Normalised(Protocol):
         class_weights: ClassWeights,
         log_share: Tensor,
         slots: SlotScores | None = None,
+        is_counted: Tensor | None = None,
     ) -> Tensor:
         """log p(target | K) at every position, for training: (N,) float32 (float64 for float64 parameters).
 
         Args:
             hidden: (N, H'). classes: of the targets, (N,); S + j for slot j.
             masses: log B_K(σ) of the signatures, N rows. log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
+            is_counted: (N,) bool: which of them are added up with one weight, the others with none; None: any weights.
         """
         ...
 
@@ -341,10 +343,11 @@ class ExactRows:
         class_weights: ClassWeights | Tensor,
         log_share: Tensor | None,
         slots: SlotScores | None = None,
+        is_counted: Tensor | None = None,
     ) -> Tensor:
         rows, bias = self.composed
         of_slots = None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype)
-        return -log_linear_nll(hidden, classes, rows, class_weights, log_share, bias, of_slots)
+        return -log_linear_nll(hidden, classes, rows, class_weights, log_share, bias, of_slots, is_counted)
 
     def smoothing_gain(
         self,

@@ -177,6 +177,7 @@ class SampledOutput:
         class_weights: Tensor | ClassWeights,
         log_share: Tensor,
         slots: SlotScores | None = None,
+        is_counted: Tensor | None = None,
     ) -> Tensor:
         """As of Normalised, with log Ẑ in the place of log Z: (N,)."""
         static = classes.clamp_max(self.output.rows.num_rows - 1)

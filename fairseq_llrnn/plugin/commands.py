@@ -191,7 +191,7 @@ def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[
     if preset is not None and count > SMALL_TEXT:
         lines.append(
             f"note: --preset {preset} is for fewer than {SMALL_TEXT:,} words of training text, and this one has "
-            f"{count:,}; docs/guides/training.md has start values for larger texts"
+            f"{count:,}; docs/guides/training-and-evaluation.md has start values for larger texts"
         )
     if offers and 0 < count < SMALL_TEXT:
         lines.append(

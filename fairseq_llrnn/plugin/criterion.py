@@ -185,7 +185,7 @@ class LogLinearCriterion(FairseqCriterion):
         target = model.get_targets(sample, None)
         mask = target.ne(self.padding_idx)
         batch: Batch = extra["batch"]
-        log_prob = head.target_log_probs(batch, target)
+        log_prob = head.target_log_probs(batch, target, reduce and not self.leaves_out)
         tokens = sample["ntokens"]
         if self.leaves_out:
             mask = mask & ~(log_prob.isneginf() & mask).any(1, keepdim=True)

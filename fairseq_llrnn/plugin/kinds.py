@@ -31,7 +31,7 @@ class Kind:
 
 OF_BEAMS = ("--constraints", "--diverse-beam-groups", "--diversity-rate", "--match-source-len")  # no sampling with them
 
-# For fewer words of training text than SMALL_TEXT (docs/results/small-treebanks.md). The network is an architecture.
+# For fewer words of training text than SMALL_TEXT (docs/results/small-texts.md). The network is an architecture.
 SMALL = (
     ("--arch llrnn_lm_small", "-a"),
     ("--max-tokens 1024", "--batch-size", "--max-sentences"),

@@ -223,18 +223,18 @@ class Prior:
 
     @cached_property
     def signature(self) -> str:
-        """One line that names the prior beside a score: the same prior has the same one.
+        """Return a line of at most 120 characters that identifies the prior next to a score.
 
             llrnn:0.2.0|features:Gender,POS|background:ngram:3|lexicon:1f2e3d4c|dict:0a1b2c3d|prior:9c8b7a6f
 
-        `lexicon` is a hash of what the prior was made from, `dict` of the dictionary, `prior` of all together.
+        `lexicon` is a hash of the sources, `dict` of the dictionary, `prior` of everything.
         """
         groups = {feature_group(name) for name in self.output.features.names} - set(OF_WORDS)
         sources = "\n".join(map(str, self.settings.get("sources", ())))
         facts = {
             "llrnn": __version__,
-            "features": ",".join(sorted(groups)) or "none",
-            "background": str(self.settings.get("background", "unknown")),
+            "features": _cut(",".join(sorted(groups))) or "none",
+            "background": _cut(str(self.settings.get("background", "unknown"))),
             "lexicon": hashlib.sha256(sources.encode()).hexdigest()[:8] if sources else "none",
             "dict": hash_symbols(self.symbols)[:8],
             "prior": self.fingerprint[:8],
@@ -387,6 +387,10 @@ class Prior:
         check_log_weights(weights, size)
         check_total(weights)
         return cls(saved.symbols, output, read, weights, description["settings"], saved.source_symbols, folder=folder)
+
+
+def _cut(text: str, width: int = 20) -> str:
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _plain(char: str) -> str:

@@ -251,10 +251,10 @@ class Recipe(Settings):
         Option("--background", OF_BACKGROUND, "EXPRESSION"),
         Doc(
             "unigram; uniform; language or language:CODE, the frequencies of words in the texts of others "
-            "(docs/guides/languages.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); ngram:N, "
-            "n-grams of order N estimated from the counted text; automaton:FILE, a grammar, regular expression or "
-            "weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of a trained "
-            "language model; cache:N, the last N words (up to 100,000). Parentheses have options, as in `ngram(3, "
+            "(docs/guides/features-and-lexicons.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too); "
+            "ngram:N, n-grams of order N estimated from the counted text; automaton:FILE, a grammar, regular "
+            "expression or weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint of a "
+            "trained language model; cache:N, the last N words (up to 100,000). Parentheses have options, as in `ngram(3, "
             "folds=10)`, `cache(500, weight=0.9)`, `automaton(FILE, on_zero=skip)` or `unigram(smoothing=additive)` "
             "(docs/options.md has all). Several are combined as in `automaton:FILE times ngram:3` (both must allow a "
             "word), `0.7 ngram:3 plus 0.3 cache:500`, `ngram:3 plus model:FILE with weights learned` (or `with weights "

@@ -58,13 +58,6 @@ def test_a_prior_for_another_dictionary(explain: Explain, world: World, tmp_path
 # ---- checkpoints that cannot be used --------------------------------------------------------------------------------
 
 
-def test_no_such_checkpoint(explain: Explain, tmp_path: Path) -> None:
-    other = "a checkpoint, or a folder of `llrnn export`, found another folder"
-    for path, expected in ((tmp_path / "nowhere.pt", "a checkpoint, found no such file"), (tmp_path, other)):
-        error = f"--path {path}: expected {expected}; give the .pt file that training wrote"
-        assert explain("le", path=path).error == error
-
-
 @pytest.mark.parametrize("content", [[1, 2], {"model": {}}, {"a": 1}, torch.zeros(3), None, "text"])
 def test_what_is_no_checkpoint(explain: Explain, tmp_path: Path, content: Any) -> None:
     path = tmp_path / "other.pt"

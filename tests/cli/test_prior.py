@@ -1,6 +1,7 @@
 """`llrnn prior`: what it makes and says; the same input gives the same bytes."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def test_features_signatures_and_background(built: Built) -> None:
 def test_it_says_what_was_made(build: Build, corpus: Corpus) -> None:
     done = build()
     assert done.code == 0
-    figures = dict(line.rsplit(None, 1) for line in done.out.splitlines()[:-1] if not line.startswith("lexicon: "))
+    figures = dict(re.findall(r"^(.+?)  +([\d,.%]+)", done.out, re.MULTILINE))
     assert figures["words"] == "17"
     assert figures["ordinary words"] == "12"
     assert figures["forbidden words"] == "3"

@@ -1,6 +1,5 @@
 """`llrnn prior --background` with several backgrounds, what `llrnn show` says of them, and the same from Python."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -25,24 +24,6 @@ def build(corpus: Corpus, llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch) -> Buil
         return llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options)
 
     return run
-
-
-EXPRESSIONS = [
-    '"automaton:my grammar.txt" times ngram:2',
-    "0.7 ngram:2 plus 0.3 cache:5",
-    "ngram:2 plus cache:5 with weights learned",
-    "ngram:2 plus uniform with weights per position",
-    "(ngram:2 plus unigram) at temperature 2",
-]
-
-
-@pytest.mark.parametrize("expression", EXPRESSIONS)
-def test_what_is_said_is_shown_again(build: Build, llrnn: Llrnn, corpus: Corpus, expression: str) -> None:
-    done = build("--background", expression, "--count-text", "train.txt")
-    assert done.code == 0, done.err
-    shown = llrnn("show", corpus.out).out
-    assert f"\nbackground  {expression}\n" in shown and "a sentence begins with l" in shown
-    assert json.loads(llrnn("show", corpus.out, "--json").out)["background"]["kind"] == expression
 
 
 def test_parts_are_shown_in_their_order(build: Build, llrnn: Llrnn, corpus: Corpus) -> None:

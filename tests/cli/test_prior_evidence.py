@@ -167,16 +167,6 @@ def test_options_that_make_no_sense(data: Path, llrnn: Llrnn, options: str, says
     assert not (data / "prior").exists()
 
 
-def test_a_table_with_a_bad_row(prior: Run, data: Path) -> None:
-    table = write(data, "map.tsv", "Bob\tRobert\nNew York\tNew York\n")
-    done = prior("--set", f"evidence.mapping={table}")
-    assert done.error.startswith(f"{table}, line 2: expected one source token, found the")
-    nowhere = data / "nowhere.tsv"
-    said = prior("--set", f"evidence.mapping={nowhere}").error
-    assert said.startswith(f"--set evidence.mapping {nowhere}: cannot be read")
-    assert not (data / "prior").exists()
-
-
 def test_several_other_dictionaries_or_none(prior: Run, data: Path) -> None:
     shutil.copy(data / "dict.en.txt", data / "dict.de.txt")
     expected = f"--evidence: expected one other dict.*.txt beside --dict {data / 'dict.fr.txt'}, the source's, found "
@@ -206,15 +196,6 @@ def test_dictionaries_that_hold_no_pieces(prior: Run, data: Path) -> None:
         "--evidence: the source dictionary: expected pieces that end in @@ (--pieces bpe), found none in "
     )
     assert not (data / "prior").exists()
-
-
-def test_no_word_is_left(prior: Run, data: Path) -> None:
-    weights = write(data, "weights.tsv", "12\t1\n</s>\t1\n")
-    done = prior("--evidence", "numbers", "--set", "evidence.unsupported.numbers=0", "--background", weights)
-    assert done.error == (
-        "evidence.unsupported numbers=0: expected some word that remains possible without evidence, found none; "
-        "leave a kind out"
-    )
 
 
 # ---- showing it -----------------------------------------------------------------------------------------------------

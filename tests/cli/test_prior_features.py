@@ -1,5 +1,6 @@
 """`llrnn prior`: every option about features does what it says, every error is one line."""
 
+import re
 import shlex
 
 import pytest
@@ -50,6 +51,8 @@ def test_features_of_words(built: Built, options: str, word: str, output: str, r
         ("--features POS,Gendre", "--features: unknown feature group 'Gendre'; found in the lexicon and patterns: "
          "Gender, Mood, Number, POS; did you mean 'Gender'?"),
         ("--set patterns=nowhere.toml", "…nowhere.toml: cannot be read…"),
+        ("--set words.lemma_floor=3", "--set words.lemma_floor: it needs words.language; add that, or "
+         "leave it out"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense(build: Build, options: str, message: str) -> None:
@@ -76,22 +79,9 @@ def test_words_that_share_a_signature_are_counted(corpus: Corpus, llrnn: Llrnn) 
     dictionary = corpus.write("few.txt", "le 9\nla 8\nchat 7\nzut 4\n37 2\n")
     text = corpus.write("few-text.txt", "le la chat chat zut 37 le la\n")
     done = llrnn("prior", "--dict", dictionary, "--count-text", text, "--top-words", 3, "--out", corpus.out)
-    figures = dict(line.rsplit(None, 1) for line in done.out.splitlines()[:-1])
+    figures = dict(re.findall(r"^(.+?)  +([\d,.%]+)", done.out, re.MULTILINE))
     assert figures["words that share a signature"] == "2"
     assert figures["… as a share of the text"] == "25.0%"
-
-
-def test_shapes(built: Built) -> None:
-    prior = built("--shapes")
-    assert row(prior, "12") == pytest.approx({"NOTTOP": 1, "POS:NUM": 1, "Shape:Number": 1, "Shape:SmallNumber": 0.88})
-
-
-def test_suffixes(built: Built) -> None:
-    prior = built("--suffixes", 2)  # only `te` is shared: by petite and chatte
-    assert [name for name in prior.output.features.names if name.startswith("Suffix:")] == ["Suffix:te"]
-    assert row(prior, "chatte")["Suffix:te"] == 1
-    # the default floor is beyond a dozen words
-    assert not any(name.startswith("Suffix:") for name in built("--suffixes").output.features.names)
 
 
 def test_patterns(built: Built, corpus: Corpus) -> None:
@@ -100,22 +90,6 @@ def test_patterns(built: Built, corpus: Corpus) -> None:
     assert row(prior, "12") == {"NOTTOP": 1, "POS:NUM": 1, "Pattern:digits": 1}
     assert row(prior, "petite")["Pattern:small"] == 1
     assert prior.settings["patterns"] == ["digits", "small"]
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("[patterns]\nodd = '('\n", "pattern 'odd' is no regular expression"),
-        ("[patterns]\nodd = 'q+'\n", "pattern 'odd' ('q+') matches no word of the vocabulary"),
-        ("[patterns\n", "is not TOML"),
-        ("", "expected a table [patterns]"),
-    ],
-)
-def test_patterns_that_cannot_be_used(build: Build, corpus: Corpus, text: str, says: str) -> None:
-    path = corpus.write("patterns.toml", text)
-    error = build("--set", f"patterns={path}").error
-    assert error.startswith(f"{path}: ")
-    assert says in error
 
 
 def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:

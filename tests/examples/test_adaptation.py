@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
-from example_parts import mixtures, processes
+from example_parts import mixtures
 from quick_composition import remember_compositions
 
-from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 
 corpora, systems, stages, outcome, curves, adapt = load(
@@ -68,21 +67,6 @@ def test_a_mixture_is_no_worse_than_its_parts_on_dev(finished: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_done_is_skipped_and_findings_are_kept(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(*_: object) -> float:
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr(stages, "run", nothing)
-    for stage in ("prepare", "general", "train"):
-        monkeypatch.setattr(sys, "argv", ["adapt.py", stage, "--out", str(finished)])
-        assert adapt.main() == 0
-    page = finished / "adaptation.md"
-    page.write_text(page.read_text(encoding="utf-8").replace("Nothing is written here yet.", "It works."), "utf-8")
-    curves.write_report(finished, finished)
-    assert page.read_text(encoding="utf-8").endswith(f"{curves.FINDINGS}\n\nIt works.\n")
-
-
-@pytest.mark.slow
 def test_samples_are_nested_and_one_vocabulary_serves_all(finished: Path) -> None:
     sentences = [[corpora.Word(str(i), "_", "_", "_")] for i in range(50)]
     drawn = corpora.shuffled(sentences, "seed")
@@ -100,25 +84,3 @@ def test_weights_of_mixtures() -> None:
     np.testing.assert_array_equal(mixtures.mixed(np.array([-np.inf]), np.array([-1.0]), 0.0), [-1.0])
     # the derivative of the likelihood is zero at w: 0.8 / (0.1 + 0.8 w) = 0.2 / (0.4 − 0.2 w)
     assert mixtures.best_weight(first, second) == pytest.approx(0.94, abs=0.011)
-
-
-def test_a_failed_command_says_what_its_log_says(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    with pytest.raises(DataError, match=r"llrnn failed with status 2; .*a\.log ends with: .*nowhere"):
-        processes.run("llrnn", ["show", "nowhere"], log)
-    assert log.read_text(encoding="utf-8").startswith("$ llrnn show nowhere\n")
-
-
-def test_one_process_at_a_time(tmp_path: Path) -> None:
-    said = pytest.raises(OptionError, match="another process is at it")
-    with processes.alone(tmp_path), said, processes.alone(tmp_path):
-        pass
-
-
-def test_a_word_that_shows_nothing_is_in_the_text_alone(tmp_path: Path) -> None:
-    """A soft hyphen, as ParTUT has one: no lexicon takes it."""
-    place = systems.Place(tmp_path)
-    words = [corpora.Word(form, form, "PUNCT", "_") for form in ("\u00ad", ".")]
-    stages._write_part(place, "part", [words])
-    assert place.text("part.train").read_text(encoding="utf-8") == "\u00ad .\n"
-    assert place.lexicon("part").read_text(encoding="utf-8") == ".\t.\tPUNCT\t_\n"

@@ -101,63 +101,6 @@ def written(folder: Path, **splits: list[tuple[str, str]]) -> Path:
     return folder
 
 
-def test_names_are_what_forms_repeat(tmp_path: Path) -> None:
-    read = pairs.read_pairs(written(tmp_path, train=PAIRS) / "train.tsv.gz", atis.parse)
-    names = prepare.find_names(read)
-    assert names == {
-        ("boston",): ("boston", "cityname"),
-        ("new", "york"): ("new_york", "cityname"),
-    }
-    known = prepare.Known(names, frozenset("flights from to as late 5 on flight".split()), {"new_york": "jfk"})
-    question, form = prepare.in_symbols(read[0], known)
-    assert " ".join(question.words) == "flights from @cityname0 to @cityname1 @airportcode0"
-    assert str(form) == "answer(f(intersection(from(city_name(@cityname0)), to(city_name(@cityname1)))))"
-    question, form = prepare.in_symbols(read[2], known)  # 5 is 1700
-    assert " ".join(question.words) == "flights as late as 5 on flight @number0"
-    assert str(form) == "answer(f(intersection(at(time(1700)), number(flight_number(@number0)))))"
-    assert prepare.read_question("boston to boston", known).words == ("@cityname0", "to", "@cityname0")
-
-
-@pytest.mark.parametrize(
-    ("question", "form", "read", "meant"),
-    [
-        ("to boston's", "to(airport_code(bos))", "to @cityname0 @airportcode0 's", "to(airport_code(@airportcode0))"),
-        ("from bos to boston", "in(airport_code(bos))", "from @word0 to @cityname0 @word0", "in(airport_code(@word0))"),
-        ("to st. boston", "to(city_name(boston))", "to @word0 @cityname0 @airportcode0", "to(city_name(@cityname0))"),
-        ("what is yul", "code(yul)", "what is @word0", "code(@word0)"),
-    ],
-)
-def test_airports_of_cities_and_words_that_training_lacks(question: str, form: str, read: str, meant: str) -> None:
-    names = {("boston",): ("boston", "cityname")}
-    known = prepare.Known(names, frozenset("from to what is airport 's".split()), {"boston": "bos"})
-    words, symbols = prepare.in_symbols(pairs.Pair(question, atis.parse(form)), known)
-    assert (" ".join(words.words), str(symbols)) == (read, meant)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("530pm", (1, "1730", "time")),
-        ("7am", (1, "700", "time")),
-        ("12am", (1, "0", "time")),
-        ("12pm", (1, "1200", "time")),
-        ("13pm", (0, "", "")),
-        ("twenty seventh of may", (2, "27", "ordinal")),
-        ("thirty one", (2, "31", "ordinal")),
-        ("thirtieth", (1, "30", "ordinal")),
-        ("twentieth", (1, "20", "ordinal")),
-        ("second", (1, "2", "ordinal")),
-        ("first class", (0, "", "")),
-        ("twenty dollars", (0, "", "")),
-        ("twenty", (0, "", "")),
-        ("417", (1, "417", "number")),
-        ("17", (0, "", "")),
-    ],
-)
-def test_numbers_in_words_and_times(words: str, said: tuple[int, str, str]) -> None:
-    assert prepare.number_in(words.split()) == said
-
-
 @pytest.mark.parametrize(("held_out", "tested"), [(["--held-out"], 1), ([], 2)])
 def test_the_test_is_left_alone_while_sizes_are_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held_out: list[str], tested: int

@@ -10,10 +10,6 @@ from example_modules import EXAMPLES, load
 from sacrebleu.metrics.bleu import BLEU
 from shell import Shell
 
-from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
-
 FOLDER = EXAMPLES / "dialog"
 acts, wording, scoring, prepare, rank, experts, dialog = load(
     FOLDER, *(f"dialog_{name}" for name in ("acts", "words", "scores", "prepare", "rank", "experts")), "dialog"
@@ -30,30 +26,6 @@ def test_an_act_has_texts_special_values_and_what_is_asked() -> None:
     assert dict(ACT.pairs)["kidsallowed"] == "yes" and dict(ACT.pairs)["near"] == "?"
     assert acts.parse_act("?select(food=dont_care;price range='')").pairs == (("food", "dontcare"), ("pricerange", "?"))
     assert acts.parse_act("goodbye()").pairs == ()
-
-
-def test_acts_are_alike_but_for_texts() -> None:
-    one, two, other = map(acts.parse_act, ("i(a='x';b=yes)", "i(b='true';a='y')", "i(a='x';b=no)"))
-    assert one.alike == two.alike != other.alike
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"{", "expected a file of RNNLG .* found one that cannot be read"),
-        (b"\xff", "found one that cannot be read"),
-        (b"{}", r"expected a list of \[act, sentence, …\], found '{}'"),
-        (b'[["goodbye()"]]', r"entry 1: expected \[act, sentence, …\], found \"\['goodbye\(\)'\]\"; fix the entry$"),
-        (b'[["goodbye()", "bye"], ["goodbye", "bye"]]', r"entry 2: expected a dialog act kind\(slot=value;…\), found "
-         r"'goodbye'; fix the entry$"),
-        (b'[["inform(Name=x)", "x"]]', r"entry 1: expected a slot's name in small letters in kind\(slot=value;…\), "
-         r"found 'Name' in 'inform\(Name=x\)'; fix the entry$"),
-    ],
-)  # fmt: skip
-def test_bad_files_are_named(tmp_path: Path, content: bytes, message: str) -> None:
-    (tmp_path / "x.json").write_bytes(content)
-    with pytest.raises(DataError, match=message):
-        acts.read_examples(tmp_path / "x.json")
 
 
 # ---- words -----------------------------------------------------------------------------------------------------------
@@ -78,12 +50,6 @@ def test_values_are_marked_once_in_any_order_and_read_back() -> None:
     marked = wording.mark("red door cafe is in soma and hayes valley , red door cafe", ACT)
     assert marked == "@name_red_door_cafe is in @area_hayes_valley_or_soma , red door cafe"
     assert wording.unmark(marked, ACT) == "red door cafe is in hayes valley or soma , red door cafe"
-
-
-def test_a_sentence_carries_another_acts_values() -> None:
-    one, two = map(acts.parse_act, ("i(area='a';near='b';area='c')", "i(near='z';area='x';area='y')"))
-    assert one.alike == two.alike
-    assert wording.carry("@area_a not @area_c by @near_b", one, two) == "@area_x not @area_y by @near_z"
 
 
 # ---- scores ----------------------------------------------------------------------------------------------------------
@@ -116,72 +82,12 @@ def test_bleu_is_that_of_sacrebleu_where_each_act_has_one_hypothesis() -> None:
 # ---- preparation -----------------------------------------------------------------------------------------------------
 
 
-def test_what_needs_evidence_is_known() -> None:
-    words = prepare.target_of(ACT, "Red Door Cafe allows children .")
-    assert words == ["@name_red_door_cafe", "allows", "#child", "-s"]
-    assert prepare.is_supported(ACT, words) and not prepare.is_supported(ACT, ["a", "#dog"])
-    assert prepare.source_of(ACT) == [
-        *("inform", "name", "@name_red_door_cafe", "area", "@area_hayes_valley_or_soma"),
-        *("kidsallowed=yes", "type=restaurant", "near=?"),
-    ]
-    assert prepare.delexicalised_source(ACT)[:5] == ["inform", "name", "@name_1", "area", "@area_1"]
-
-
-def test_values_in_plain_words_are_found() -> None:
-    known = [acts.parse_act(f"i(food='{value}')") for value in ("thai", "sea food and french", "nice")]
-    ontology = prepare.Ontology(known, [["a", "nice", "place"]] * 3 + [["@food_thai"]])
-    act, asking = acts.parse_act("i(name='x')"), acts.parse_act("?request(food)")
-    assert sorted(ontology.unmarked(act, "@name_x is a nice thai place with french wine".split())) == ["french", "thai"]
-    assert ontology.unmarked(asking, "thai or french".split()) == []
-    assert ontology.unmarked(known[0], ["@food_thai"]) == []
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dialog")
     assert dialog.main(["toy", "--out", str(folder / "toy")]) == 0
     assert dialog.main(["prepare", "--data", str(folder / "toy"), "--out", str(folder / "text")]) == 0
     return folder
-
-
-def test_all_values_are_known_and_nothing_unsupported_is_trained_with(world: Path) -> None:
-    text = world / "text"
-    for side in ("act", "sent"):
-        known = {line.split()[0] for line in (text / f"dict.{side}.txt").read_text(encoding="utf-8").splitlines()}
-        values = {word for word in (text / f"test.{side}").read_text(encoding="utf-8").split() if word[0] == "@"}
-        assert values <= known
-    lines = (text / "mapping.tsv").read_text(encoding="utf-8").splitlines()
-    assert "kidsallowed=yes\t#child #kid" in lines
-    assert (text / "patterns.toml").read_text(encoding="utf-8").startswith("[patterns]\naddress = '@address_.*'\n")
-    assert "@" not in (text / "counted.sent").read_text(encoding="utf-8")
-    for side in ("act", "sent"):
-        assert not {"@", "#"} & set((text / "plain" / f"train.{side}").read_text(encoding="utf-8"))
-    left = (text / "delexicalised" / "train.sent").read_text(encoding="utf-8").split()
-    assert {word.rpartition("_")[2] for word in left if word.startswith("@")} <= {"1", "2"}
-
-
-# ---- coverage --------------------------------------------------------------------------------------------------------
-
-
-def test_the_expert_knows_what_has_been_said() -> None:
-    class Known:
-        source_symbols = ("inform", "name", "@a", "@b")
-
-        def find(self, kind: type) -> EvidencePart | None:
-            rules = EvidenceRules(("mapped", "patterns"), {"kids=yes": ("#kid", "#child")}, {"any": "@.*"})
-            return EvidencePart(rules) if kind is EvidencePart else None
-
-    expert = experts.Coverage()
-    expert.open(Known())
-    source = ["inform", "name", "@a", "@new", "kids=yes"]
-    said = {"@a": -1.0, "#kid": -1.0, "#child": -1.0}
-    assert expert.fires(source, []).exceptions == {"</s>": -1.0}
-    assert expert.fires(source, ["#child", "@a"]).exceptions == {**said, "</s>": -1.0}
-    assert expert.fires(source, ["#child", "@new", "@a"]).exceptions == {**said, "@new": -1.0, "</s>": 0.0}
-    assert expert.fires(["inform", "@a"], ["@a"]).exceptions == {"@a": -1.0, "</s>": 0.0}
-    assert expert.fires(["goodbye"], []).exceptions == {"</s>": 0.0}
-    with pytest.raises(OptionError, match="expected a prior with evidence"):
-        expert.open(type("Without", (), {"find": lambda self, kind: None})())
 
 
 # ---- ranking and the whole -------------------------------------------------------------------------------------------

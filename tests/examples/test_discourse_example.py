@@ -58,17 +58,6 @@ def test_next_by_shared_words() -> None:
         assert shared_words.accuracy(split) == (answer == np.argmax(scores))
 
 
-def test_words_that_are_used_alike_have_near_vectors() -> None:
-    rng = np.random.default_rng(2)
-    groups = ([4, 5], [6, 7], [8, 9], [10, 11])  # one of the first is followed by one of the second, and so on
-    rows = [[rng.choice(groups[2 * k]), rng.choice(groups[2 * k + 1])] for k in rng.integers(0, 2, 400)]
-    tokens = np.array(rows, dtype=np.int32).ravel()
-    found = vectors.word_vectors(Split(tokens, np.arange(2, len(tokens) + 2, 2), {}), 12, 3)
-    near, far = (found[4] @ found[i] for i in (5, 8))
-    assert near > 10 * abs(far)
-    np.testing.assert_allclose(vectors.sums(found, [[4, 5, 99]])[0], found[4] + found[5])
-
-
 def write_sets(folder: Path) -> None:
     rng = np.random.default_rng(3)
     lines = [f"{label} {'good' if label else 'bad'} thing{i % 7} ." for i, label in enumerate(rng.integers(0, 2, 300))]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from example_modules import load, run_example
-from french_treebank import DEV, FOLDER, TRAIN, write_treebank
+from french_treebank import FOLDER, TRAIN, write_treebank
 
 (prepare,) = load(FOLDER, "prepare")
 
@@ -29,29 +29,8 @@ def test_the_last_twentieth_of_train_is_validation(prepared: Path) -> None:
     assert texts["all"] == texts["train"] + texts["valid"] + texts["test1"] + texts["test2"]
 
 
-def test_words_are_lower_case_and_dev_is_test2(prepared: Path) -> None:
-    assert lines(prepared / "text" / "test2.txt")[0] == "les lettres de le roi sont perdues ."
-    assert len(lines(prepared / "text" / "test2.txt")) == len(DEV)
-
-
 def test_the_train_only_treebank_lacks_the_validation_sentences(prepared: Path) -> None:
     assert prepare.sentences(prepared / "train.conllu") == lines(prepared / "text" / "train.txt")
-
-
-def test_subsets_have_the_names_of_the_paper(prepared: Path) -> None:
-    from fairseq.data import Dictionary, data_utils
-
-    dictionary = Dictionary.load(str(prepared / "data-bin" / "dict.txt"))
-    for subset, text in (
-        ("train", "train"),
-        ("valid", "valid"),
-        ("test", "test1"),
-        ("test1", "test1"),
-        ("test2", "test2"),
-    ):
-        data = data_utils.load_indexed_dataset(str(prepared / "data-bin" / subset), dictionary)
-        expected = lines(prepared / "text" / f"{text}.txt")
-        assert [dictionary.string(data[number]) for number in range(len(data))] == expected
 
 
 def test_a_word_with_a_space_stays_one_word() -> None:

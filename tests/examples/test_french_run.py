@@ -2,10 +2,8 @@
 
 import json
 import math
-import shlex
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,7 +13,6 @@ from example_modules import load
 from example_parts.mixtures import ngram_log_probs
 from french_treebank import FOLDER, write_treebank
 
-from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.prior.prior import Prior
 
 experiments, run, scoring, results, report, pairs, prepare, paradigms = load(
@@ -100,24 +97,6 @@ def test_losses_and_ratios_are_those_of_one_sentence_at_a_time(world: SimpleName
 
 
 @pytest.mark.slow
-def test_what_is_finished_is_skipped(world: SimpleNamespace, capsys: pytest.CaptureFixture[str]) -> None:
-    before = (world.out / "models" / "paper-m10" / "train.log").stat().st_mtime
-    assert run.work(run.choose(["paper-m10"]), world.ud, world.out) == 0
-    assert capsys.readouterr().out == "paper-m10: finished\n"
-    assert (world.out / "models" / "paper-m10" / "train.log").stat().st_mtime == before
-
-
-@pytest.mark.slow
-def test_a_model_that_another_process_works_on_is_left_to_it(
-    world: SimpleNamespace, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with run.locked(world.out / "models" / "honest-m10" / "lock", wait=False) as alone:
-        assert alone
-        assert run.work(run.choose(["honest-m10"]), world.ud, world.out) == 0
-    assert capsys.readouterr().out == "honest-m10: another process is at it\n"
-
-
-@pytest.mark.slow
 def test_a_finished_model_is_mixed_with_ngrams(
     world: SimpleNamespace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -166,22 +145,6 @@ def test_a_finished_model_is_mixed_with_ngrams(
 
 
 @pytest.mark.slow
-def test_a_training_with_other_settings_is_refused(world: SimpleNamespace, tmp_path: Path) -> None:
-    (model,) = run.choose(["paper-m10"])
-    shutil.copytree(world.out, tmp_path / "out")
-    log = tmp_path / "out" / "models" / "paper-m10" / "train.log"
-    log.write_text(log.read_text(encoding="utf-8").replace("--patience 3", "--patience 4"), encoding="utf-8")
-    with pytest.raises(
-        DataError, match="expected a training with the settings of experiments.py, found one with others"
-    ):
-        run.build_and_train(model, world.ud, tmp_path / "out")
-    assert any(
-        "paper-m10 (there is a result, but of other settings)" in name
-        for name in results.read_results(tmp_path / "out").missing
-    )
-
-
-@pytest.mark.slow
 def test_the_report_of_what_is_there(world: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ["report.py", "--out", str(world.out), "--docs", str(tmp_path / "docs")]
     monkeypatch.setattr("sys.argv", arguments)
@@ -193,14 +156,3 @@ def test_the_report_of_what_is_there(world: SimpleNamespace, tmp_path: Path, mon
     found = json.loads((tmp_path / "docs" / "french.json").read_text(encoding="utf-8"))
     assert [model["name"] for model in found["models"]] == ["softmax-stock", "paper-m10"]
     assert (tmp_path / "docs" / "french-sweep.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_training_is_known_by_its_options_in_any_order_and_wherever_it_lay() -> None:
-    model = next(model for model in experiments.models() if model.name == "honest-best")
-    log = (
-        "$ fairseq-train OUT/data-bin --seed 1 --dropout 0.1 --prior OUT/priors/x --user-dir ./fairseq_llrnn "
-        + shlex.join(model.command(Path("/elsewhere"), "/package")[2:])
-    )
-    assert experiments.trained_as(model, log)
-    assert not experiments.trained_as(model, log + " --dropout 0.1")
-    assert not experiments.trained_as(replace(model, seed=2), log)

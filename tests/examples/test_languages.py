@@ -190,14 +190,3 @@ def test_pairs_of_agreement(data: Path, finished: Path, shell: Shell) -> None:
     assert clams.outcome([("a", "b"), ("b", "c")], values, {"a", "b"}) == clams.Outcome(1.5, 2, 1, 1), "a tie is half"
     unknown = {"x": clams.outcome([("b", "c")] * 4, values, set())}
     assert clams.table({"unk": unknown}).splitlines()[2] == "| x | 4 | 0 | 50.0 |", "as much as by chance"
-
-
-@pytest.mark.slow
-def test_more_words_than_the_text_has(finished: Path, tmp_path: Path) -> None:
-    pytest.importorskip("wordfreq", reason="wordfreq is not installed: pip install '.[languages]'")
-    french = replace(SWAHILI, code="fr")
-    rows.write_units(replace(rows.ROWS["words"], more_words=30), french, finished / "swahili" / "text", tmp_path)
-    entries = [line.split() for line in (tmp_path / "dict.txt").read_text(encoding="utf-8").splitlines()]
-    known = {word for word, count in entries if count != "0"}
-    more = [word for word, count in entries if count == "0"]
-    assert len(more) == 30 and "est" in more and not known & set(more)

@@ -3,7 +3,6 @@
 import contextlib
 import gzip
 import io
-import os
 import runpy
 import shlex
 import sys
@@ -14,8 +13,6 @@ import pytest
 from example_modules import EXAMPLES, load
 from multi30k_files import write_multi30k
 from shell import TRUSTING, Shell
-
-from fairseq_llrnn.errors import DataError
 
 COPIES = [("two men see a dog .", "deux hommes voient un chien ."), ("a man .", "un homme .")]
 SHORT = ["--max-epoch", "5", "--max-tokens", "3000"]
@@ -113,21 +110,6 @@ def test_prepared_once(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> N
 
 
 @pytest.mark.slow
-def test_made_again_from_another_checkpoint(world: Multi30k) -> None:
-    out, results = world.out, "results/two"
-    paths = [out / "results" / "ll-word" / "average.pt", out / "models" / "ll-word" / "checkpoint_best.pt"]
-    ensemble = ":".join(os.path.relpath(path) for path in paths)
-    arguments = ("translate", "two", "--recipe", "ll-word", "--set", "copy", "--checkpoint", ensemble, *FEW_WORDS)
-    assert world(*arguments) == 0
-    assert len(world.lines(f"{results}/copy.fr")) == 2
-    assert world.commands[-1].count(str(out)) == 2 and ":" in world.commands[-1]
-    before = len(world.commands)
-    assert world(*arguments) == 0 and len(world.commands) == before
-    os.utime(out / results / "copy.out", (1, 1))
-    assert world(*arguments) == 0 and len(world.commands) == before + 1
-
-
-@pytest.mark.slow
 def test_translations_and_their_scores(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("softmax-word-unk", "softmax-word-unk+copy", "softmax-word-unk+copy-unknown", "ll-word"):
         assert len(world.lines(f"results/{name}/test.fr")) == 6
@@ -149,17 +131,6 @@ def test_rescoring(world: Multi30k, capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert said.index("\ntest\n") < said.index("\nvalid\n") and said.count("bs:1000") == 2 and "\ndev " in said
     assert len(world.lines("results/softmax-word-unk+ll-word/valid.fr")) == len(world.lines("text/val.fr"))
-
-
-def test_commands_that_fail_leave_no_result(tmp_path: Path) -> None:
-    script = "import sys; print('half'); print('what was wrong', file=sys.stderr); sys.exit(int(sys.argv[1]))"
-    with pytest.raises(DataError, match=rf"python failed with status 3; {tmp_path}/log ends with: .*what was wrong"):
-        execute(tmp_path, ["python", "-c", script, "3"], "log", "result")
-    assert not (tmp_path / "result").exists()
-    execute(tmp_path, ["python", "-c", script, "0"], "log", "result")
-    assert (tmp_path / "result").read_text() == "half\n"
-    assert (tmp_path / "log").read_text().count("$ python -c ") == 2
-    assert os.listdir(tmp_path).count("result.tmp") == 0
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
 """The comparison of open vocabularies: small systems end to end, and figures that are bits of the same text."""
 
-import gzip
-import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,36 +72,3 @@ def test_units_lose_nothing(text: Path, tmp_path: Path) -> None:
     symbols = pieces.symbols(["le chat"])
     assert set(pieces.write(line).split(" ")) <= set(symbols) and min(symbols.values()) == 1
     assert unit_bits.bits_of_unknown_character() == pytest.approx(math.log2(1_112_064))
-
-
-@pytest.mark.slow
-def test_the_curve_over_sizes_of_text(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts are nested enough to have the size that was asked for; facts become a table and a picture."""
-    (growth,) = load(EXAMPLES / "open_vocabulary", "growth")
-    for split in ("train", "valid", "test"):
-        lines = [f"un deux trois {i}" for i in range(1000)] + [""]
-        with gzip.open(tmp_path / f"{split}.txt.gz", "wt", encoding="utf-8") as file:
-            file.write("\n".join(lines))
-    growth.prepare(tmp_path, 400, tmp_path / "400" / "text")
-    sizes = {path.stem: len(path.read_text(encoding="utf-8").split()) for path in (tmp_path / "400/text").iterdir()}
-    assert sizes == {"train": 400, "valid": 4000, "test1": 2000, "test2": 2000}
-    made: list[object] = []
-
-    def compare(names: list[str], text: Path, place: Path, lexicon: list[str], sizes: object, run: object) -> None:
-        made.append((names, lexicon, sizes))
-        (place / names[0]).mkdir(parents=True)
-        parts = {"bits": 20.0, "characters": 10.0, "bits_per_character": 2.0}
-        (place / names[0] / "result.json").write_text(json.dumps({t: parts for t in ("valid", "test1", "test2")}))
-
-    monkeypatch.setattr(growth, "compare", compare)
-    for name in growth.ROWS:
-        growth.measure(tmp_path, 400, name, 1, ["--lexicon", "words.tsv"], {"dropout": 0.2})
-        growth.measure(tmp_path, 400, name, 1, ["--lexicon", "words.tsv"], {"dropout": 0.2})
-    assert len(made) == len(growth.ROWS) and all(sizes.dropout == 0.2 for _, _, sizes in made)
-    assert [bool(lexicon) for _, lexicon, _ in made] == [row.lexicon for row in growth.ROWS.values()]
-    arguments = ["growth.py", "--out", tmp_path, "--keep", tmp_path / "kept.json", "--picture", tmp_path / "curve.png"]
-    monkeypatch.setattr(sys, "argv", [str(argument) for argument in arguments])
-    assert growth.main() == 0
-    assert (tmp_path / "curve.png").stat().st_size > 1000
-    kept = json.loads((tmp_path / "kept.json").read_text(encoding="utf-8"))
-    assert "| pieces+dropout=0.2 | 2.000 / 2.000 (1) |" in growth.table(kept)

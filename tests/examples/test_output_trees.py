@@ -63,11 +63,3 @@ def test_every_model_reads_the_same_batches_and_has_probabilities(out: Path, row
     hidden = torch.randn(1, models.WIDTH).expand(words, -1)
     with torch.no_grad():
         assert output.log_probs(hidden, torch.arange(words)).exp().sum().item() == pytest.approx(1.0, abs=1e-4)
-
-
-@pytest.mark.slow
-def test_a_learned_tree_can_begin_as_clusters(out: Path) -> None:
-    prior = models.Prior.load(out / "prior")
-    world = models.World(prior, len(prior.symbols), lambda: torch.zeros(0), 1)
-    learned, clusters = (models.OUTPUTS[row](world).layer.tree for row in ("learned-clusters", "clusters"))
-    assert (learned.parent == clusters.parent).all()

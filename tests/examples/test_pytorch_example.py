@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -83,17 +82,3 @@ def test_the_script_trains_writes_and_explains_without_fairseq(corpus: Path, tmp
     imports = "import sys; sys.path[:0] = [{!r}]; import language_model; print('fairseq' in sys.modules)"
     command = [sys.executable, "-c", imports.format(str(EXAMPLES / "pytorch"))]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
-
-
-def test_sentences_end_once_and_are_padded_behind(example: ModuleType, world: World) -> None:
-    setting: Callable[..., object] = tiny_world.build(world.train_args())
-    model = example.LanguageModel(setting.task.prior, width=8)  # type: ignore[attr-defined]
-    torch.manual_seed(1)
-    for row in model.write(20, longest=12, k=1000).tolist():
-        ends = [i for i, token in enumerate(row) if token == model.head.eos]
-        assert len(ends) <= 1
-        assert all(token == model.head.pad for token in row[ends[0] + 1 :]) if ends else model.head.pad not in row
-
-
-def test_the_example_is_short(root: Path) -> None:
-    assert len((root / "examples" / "pytorch" / "language_model.py").read_text("utf-8").splitlines()) <= 120

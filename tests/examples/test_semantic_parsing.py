@@ -1,6 +1,5 @@
 """FunQL types, names in questions, the grammar beside the judge and its automaton, and the example as users run it."""
 
-import gzip
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -181,36 +180,6 @@ def test_the_automaton_is_the_grammar(automaton: Automaton, words: WordList) -> 
     assert counts[True] > 20
 
 
-def test_a_form_can_always_be_completed_without_a_name(automaton: Automaton, words: WordList) -> None:
-    """From every state, and with at most three words more: what funql_parse.py's search relies on."""
-
-    def steps(arcs: np.ndarray) -> np.ndarray:
-        end = automaton.tokens == words.symbols.index("</s>")
-        result = np.full(len(automaton.offsets) - 1, 10_000)
-        result[source[arcs & end]] = 1
-        while True:
-            better = result.copy()
-            np.minimum.at(better, source[arcs & ~end], result[automaton.nexts[arcs & ~end]] + 1)
-            if np.array_equal(better, result):
-                return result
-            result = better
-
-    source = np.repeat(np.arange(len(automaton.offsets) - 1), np.diff(automaton.offsets))
-    names = np.isin(np.array(words.symbols)[automaton.tokens], mentions.SYMBOLS)
-    least, nameless = steps(np.ones_like(names)), steps(~names)
-    assert nameless.max() < 50 and (nameless - least).max() <= 3
-
-
-def test_the_made_set_is_well_typed_and_of_the_grammar() -> None:
-    train, test = made.make()
-    assert (len(train), len(test)) == (made.TRAIN, made.TEST)
-    assert not {question for question, _ in train} & {question for question, _ in test}
-    for question, text in train + test:
-        form = funql.parse(text)
-        assert str(form) == text and funql.is_well_typed(form)
-        assert recognise.derives(RULES, mentions.to_symbols(form, mentions.read_question(question, NAMES)))
-
-
 @pytest.mark.real_data("geoquery")
 def test_geoquery_is_well_typed_and_of_the_grammar(shared_data: Path, automaton: Automaton, words: WordList) -> None:
     for split, number in (("train", 600), ("test", 280)):
@@ -222,58 +191,6 @@ def test_geoquery_is_well_typed_and_of_the_grammar(shared_data: Path, automaton:
             symbols = mentions.to_symbols(pair.form, question)
             assert recognise.derives(RULES, symbols) and accepts(automaton, words, symbols)
             assert mentions.from_symbols(symbols, question) == pair.form
-
-
-# ---- recombination -------------------------------------------------------------------------------------------------
-
-BORDERS = "answer ( state ( next_to_2 ( state0 ) ) )"
-
-
-def examples(*several: tuple[str, str]) -> list:
-    return [recombine.read_example(words.split(), funql.parse(form)) for words, form in several]
-
-
-def test_a_phrase_is_the_words_that_say_a_part_and_nothing_else() -> None:
-    several = [
-        (f"what states border {name}", f"answer ( state ( next_to_2 ( {form} ) ) )")
-        for name, form in [("state0", "state0"), ("the largest state", "largest ( state ( all ) )")]
-    ] + [(f"how big is {name}", f"answer ( size ( {name} ) )") for name in ("state0", "city0")]
-    found = recombine.with_phrases(examples(*several), "ibm1")[0]
-    said = {str(recombine.part_at(found.form, path)): found.words[begin:end] for begin, end, path in found.phrases}
-    assert [str(word) for word in said["state#0"]] == ["state"]
-    assert all(words[-1] == found.words[-1] for part, words in said.items() if "state#0" in part)
-
-
-def test_new_pairs_are_put_together_from_parts_that_fit() -> None:
-    sets = [("state0", "state0"), ("the largest state", "largest ( state ( all ) )"), ("usa", "usa")]
-    frames = [
-        ("how many people live in {}", "answer ( population_1 ( {} ) )"),
-        ("name the rivers of {}", "answer ( river ( loc_2 ( {} ) ) )"),
-        ("what is the capital of {}", "answer ( capital ( loc_2 ( {} ) ) )"),
-    ]
-    every = {(words.format(said), form.format(meant)) for words, form in frames for said, meant in sets}
-    wanted = ("what is the capital of the largest state", "answer ( capital ( loc_2 ( largest ( state ( all ) ) ) ) )")
-    lone = ("what states border state0", BORDERS)  # `border the` and `border usa` are said nowhere
-    known = sorted(every - {wanted}) + [lone]
-    new = recombine.recombined(known, RULES, 50, "ibm1")
-    assert wanted in new and len(set(new)) == len(new) and not set(new) & set(known)
-    assert all(recognise.derives(RULES, form.split()) for _, form in new)
-    assert not any("border the" in words or "border usa" in words for words, _ in new)
-    assert new == recombine.recombined(known, RULES, 50, "ibm1")
-
-
-def test_rare_words_read_as_unknown_half_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "train.question").write_text("what states adjoin state0\nwhat states border state0\n", "utf-8")
-    (tmp_path / "train.form").write_text(f"{BORDERS}\n{BORDERS}\n", "utf-8")
-    options = ["--text", str(tmp_path / "train"), "--grammar", str(FOLDER / "funql.grammar"), "--number", "0"]
-    monkeypatch.setattr("sys.argv", ["recombine.py", *options, "--copies", "40", "--out", str(tmp_path / "mixed")])
-    recombine.main()
-    questions = (tmp_path / "mixed.question").read_text("utf-8").split("\n")[:-1]
-    assert len(questions) == 80 and set(" ".join(questions).split()) == {
-        *"what states adjoin border state0 <unk>".split()
-    }
-    assert 20 < sum("<unk>" in question for question in questions) < 60
-    assert (tmp_path / "mixed.form").read_text("utf-8") == f"{BORDERS}\n" * 80
 
 
 # ---- the example ---------------------------------------------------------------------------------------------------
@@ -301,25 +218,3 @@ def test_the_example_runs_and_runs_again(tmp_path: Path, monkeypatch: pytest.Mon
         assert rows[name][3:] == ["100.0", "(100.0,", "100.0)"] * 2
         assert rows[f"{name}-together"][2:] == ["100.0", "(100.0)"] * 2
     assert float(rows["without"][3]) < 100.0
-
-
-@pytest.mark.slow
-def test_the_example_takes_atis(tmp_path: Path) -> None:
-    cities = ["boston", "denver", "rome", "new york"]
-    several = [
-        (
-            f"flights from {one} to {other}",
-            f"answer(_flight(intersection(_from({one}),_to({other}))))".replace(" ", "_"),
-        )
-        for one in cities
-        for other in cities
-    ]
-    data = tmp_path / "data"
-    data.mkdir()
-    for split in ("train", "dev", "test"):
-        with gzip.open(data / f"{split}.tsv.gz", "wt", encoding="utf-8") as file:
-            file.writelines("\t".join(pair) + "\n" for pair in several)
-    quick = QUICK | {"RECOMBINED": "5", "SEEDS": "1"}
-    result = run_example("semantic_parsing/run.sh", tmp_path / "work", data, variables=quick)
-    rows = {row[0]: row[1:] for row in map(str.split, result.out.partition("== 6/6")[2].splitlines()) if row}
-    assert rows["both"][2:] == rows["search"][2:] == ["100.0", "(100.0)"] * 2

@@ -4,18 +4,13 @@ import gzip
 import subprocess
 from pathlib import Path
 
-import pytest
-from example_modules import EXAMPLES, ROOT, run_example
+from example_modules import EXAMPLES
 
 
 def bash(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A script that begins as a run.sh does; run in another folder than the repository."""
     begun = f"set -euo pipefail\n. '{EXAMPLES / 'stages.sh'}'\ncase=$1\n{script}"
     return subprocess.run(["bash", "-c", begun, "run.sh", folder], cwd=folder, text=True, capture_output=True)
-
-
-def test_it_works_from_the_root_of_the_repository(tmp_path: Path) -> None:
-    assert bash("pwd; echo $OMP_NUM_THREADS", tmp_path).stdout.splitlines() == [str(ROOT), "1"]
 
 
 def test_what_fails_ends_the_run_with_the_end_of_its_log(tmp_path: Path) -> None:
@@ -33,31 +28,6 @@ def test_results_of_other_settings_are_not_taken_for_these(tmp_path: Path) -> No
     assert done.returncode == 2 and not done.stdout and done.stderr == f"run.sh: error: {tmp_path}: {said}\n"
     (tmp_path / "settings").rename(tmp_path / "other")
     assert "expected an empty folder, or one of this example, found neither" in bash(script, tmp_path).stderr
-
-
-@pytest.mark.parametrize(
-    ("script", "before", "settings", "place"),
-    [
-        ("dialog/run.sh", (), {"SEED": "3"}, ""),
-        ("expert/run.sh", (), {"EPOCHS": "3"}, ""),
-        ("semantic_parsing/run.sh", (), {"EPOCHS": "2", "COPIES": "3", "RECOMBINED": "5", "HELD_OUT": "7"}, "text"),
-        ("translation/run.sh", (), {"PAIRS": "5", "EPOCHS": "2"}, ""),
-        ("translation/rare_words.sh", (".",), {"PAIRS": "5", "WORDS": "2", "SEED": "3"}, ""),
-        ("translation/source_prior.sh", (".", ".", "."), {"PAIRS": "5", "EPOCHS": "2"}, ""),
-    ],
-)
-def test_settings_in_the_environment_are_kept_with_the_results(
-    script: str, before: tuple[str, ...], settings: dict[str, str], place: str, tmp_path: Path
-) -> None:
-    """A folder that has results of other ones is refused, not taken for theirs."""
-    (tmp_path / "work" / place).mkdir(parents=True)
-    (tmp_path / "work" / place / "settings").write_text("others\n", encoding="utf-8")
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "funql_train.tsv").touch()
-    after = (tmp_path / "data",) if script.startswith("semantic") else ()
-    said = run_example(script, *before, tmp_path / "work", *after, variables=settings, code=2).err
-    asked = " ".join(f"{name}={value}" for name, value in settings.items())
-    assert f"expected {asked}" in said and said.endswith("found results of others; give another folder\n")
 
 
 def test_a_step_that_was_interrupted_is_done_again(tmp_path: Path) -> None:

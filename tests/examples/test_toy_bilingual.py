@@ -1,18 +1,14 @@
 """The bilingual corpus: same seed same bytes, English and French of one structure, gold facts that hold."""
 
 import hashlib
-import json
-import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import pytest
 from lexicons import read_tsv_lexicon
 
 from toy_french.bilingual import Bitext, Pair, evidence, make_bitext, write_bitext
-from toy_french.words import Word
 
 SPLITS = ("train", "valid", "test")
 # of make_bitext(200, seed=3), on any machine; a wanted change of the language needs a new one
@@ -57,23 +53,6 @@ def test_same_seed_gives_the_same_bytes_everywhere(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*/*.tmp"))
 
 
-def test_files(bitext: Bitext, folder: Path) -> None:
-    names = {f"{split}.{language}" for split in SPLITS for language in ("en", "fr")}
-    names |= {"valid.facts.jsonl", "test.facts.jsonl", "mapping.tsv", "lexicon.tsv", "vocabulary.fr.txt"}
-    assert {path.name for path in folder.iterdir()} == names
-    for language in ("en", "fr"):
-        texts = [lines(folder / f"{split}.{language}") for split in SPLITS]
-        assert [len(text) for text in texts] == [2000, 100, 100]
-        whole = [line for text in texts for line in text]
-        assert len(set(whole)) == len(whole)
-        for line in whole:
-            words = line.split(" ")
-            assert line.endswith(" .") and 4 <= len(words) <= 90
-            assert words == re.split(r"\s+", line)  # where fairseq splits
-            assert all(word == word.lower() or evidence.is_evidence(word) for word in words)
-    assert [json.loads(line).keys() for line in lines(folder / "test.facts.jsonl")] == [{"copies", "agreements"}] * 100
-
-
 def test_the_lexicon_reads_and_knows_every_word_but_unseen_evidence(bitext: Bitext, folder: Path) -> None:
     lexicon = read_tsv_lexicon(folder / "lexicon.tsv", lowercase=False)
     vocabulary = {line.split()[0] for line in lines(folder / "vocabulary.fr.txt")}
@@ -98,21 +77,6 @@ def test_the_rule_finds_exactly_the_words_to_copy(bitext: Bitext) -> None:
         assert targets - months == {place for place, word in enumerate(pair.french) if evidence.is_evidence(word)}
 
 
-def test_facts_point_at_the_right_words_and_the_mapping_says_how_they_change(folder: Path) -> None:
-    mapping = dict(rows(folder / "mapping.tsv"))
-    assert len(mapping) == len(lines(folder / "mapping.tsv"))
-    kinds: Counter[str] = Counter()
-    for split in ("valid", "test"):
-        files = (lines(folder / f"{split}.{name}") for name in ("en", "fr", "facts.jsonl"))
-        for source, target, facts in zip(*files, strict=True):
-            for fact in json.loads(facts)["copies"]:
-                word = source.split()[fact["source"]]
-                assert word == fact["english"]
-                assert target.split()[fact["target"]] == fact["french"] == mapping.get(word, word)
-                kinds[fact["kind"]] += 1
-    assert kinds.keys() == {"number", "code", "name", "month"} and min(kinds.values()) >= 5
-
-
 def test_most_words_to_copy_are_unseen_on_both_sides(bitext: Bitext, folder: Path) -> None:
     english_words, french_words = (
         {word for line in lines(folder / f"train.{language}") for word in line.split()} for language in ("en", "fr")
@@ -126,33 +90,6 @@ def test_most_words_to_copy_are_unseen_on_both_sides(bitext: Bitext, folder: Pat
         assert unseen["number"] > 20 and unseen["name"] > 10
         assert all(word not in english_words for word in ("36", "1986")) and "37" in english_words
     assert all(fact.seen for pair in bitext.splits["train"] for fact in pair.copies)
-
-
-@pytest.mark.parametrize(
-    ("word", "expected"),
-    [
-        (Word("37", "37", "NUM"), "37"),
-        (Word("1.250", "1.250", "NUM"), "1,250"),
-        (Word("12,50", "12,50", "NUM"), "12.50"),
-        (Word("8h30", "8h30", "NUM"), "8:30"),
-        (Word("QX-417", "QX-417", "X"), "QX-417"),
-        (Word("Londres", "Londres", "PROPN"), "London"),
-        (Word("Grenoble", "Grenoble", "PROPN"), "Grenoble"),
-        (Word("juillet", "juillet", "NOUN"), "July"),
-    ],
-)
-def test_english_evidence(word: Word, expected: str) -> None:
-    assert evidence.english_evidence(word) == expected
-    assert evidence.is_evidence(expected)
-
-
-@pytest.mark.parametrize("make", [evidence.price, evidence.thousands, evidence.weight, evidence.year, evidence.time])
-def test_a_number_is_unseen_where_its_digits_are_a_multiple_of_three(make: evidence.Maker) -> None:
-    rng = Random(1)
-    for unseen in (True, False) * 100:
-        form = evidence.drawn(rng, make, unseen)
-        for text in (form, evidence.english_evidence(Word(form, form, "NUM"))):
-            assert (int(re.sub(r"\D", "", text)) % 3 == 0) == unseen
 
 
 # -- agreement --------------------------------------------------------------------------------------

@@ -80,14 +80,3 @@ def test_run_again_it_goes_on_where_it_stopped(copied: Path, first: Result) -> N
     assert (work / "softmax" / "test.fr").read_bytes() == translations
     assert not any((work / system / "train.log").exists() for system in SYSTEMS)
     assert report(again) == report(first)
-
-
-@pytest.mark.slow
-def test_a_system_that_fails_stops_it(copied: Path) -> None:
-    work = copied
-    (work / "softmax" / "test.fr").unlink()
-    (work / "softmax" / "checkpoint_best.pt").unlink()
-    failed = run_example("translation/run.sh", work, variables=TINY, code=1)
-    log = work / "softmax" / "generate.txt"
-    assert f"run.sh: error: fairseq-interactive failed; all that it said is in {log}" in failed.err
-    assert "checkpoint_best.pt" in failed.err and "5/5" not in failed.out

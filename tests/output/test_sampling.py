@@ -191,7 +191,7 @@ def test_some_rows_are_composed_as_among_all() -> None:
 # ---- with an output layer -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("masses", ["one row", "rows", "groups", "corrections"])
+@pytest.mark.parametrize("class_weights", ["one row", "rows", "groups", "corrections"])
 @pytest.mark.parametrize("slots", [False, True])
 def test_a_sampled_output_of_all_classes_is_the_output(class_weights: str, slots: bool) -> None:
     """In value and gradient, however the masses are given; and of some classes, it is its definition."""

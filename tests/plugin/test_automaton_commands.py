@@ -10,7 +10,6 @@ from same_training import resumed_as_whole
 from shell import Shell, assert_says
 from tiny_grammar import grammar, hypotheses, in_the_language
 from tiny_world import EVERY_SENTENCE, World, make_prior
-from translation_world import TranslationWorld
 
 BREAKING = ["--sample-break-mode", "eos", "--tokens-per-sample", "64"]
 
@@ -88,36 +87,3 @@ def test_a_language_model_from_its_prior_to_its_explanation(
         assert re.search(r"^sentences +2$", table.err, re.M)
         stopped = shell.run("llrnn", "score", *checkpoint, stdin=text, code=2).err
         assert "line 2: expected words that the model allows, found" in stopped and "--per-sentence" in stopped
-
-
-def test_a_background_of_n_grams_alone_predicts_better_than_a_unigram(
-    shell: Shell, world: World, tmp_path: Path
-) -> None:
-    """The model before it has learnt anything is its background: validated after an update with no step."""
-    prior = prior_of(shell, world, world.data, tmp_path, "n-grams")
-    still = ["--max-epoch", 1, "--lr", "0", "--adaptor-penalty", "0"]
-    nats = [
-        shell.run("fairseq-train", *world.train_args(), *options, *still).json_lines("valid")[-1]["valid_nats"]
-        for options in ([], ["--prior", prior])
-    ]
-    assert nats[1] < nats[0] - 0.3
-
-
-@pytest.mark.slow
-def test_translations_under_a_grammar(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
-    prior = ["--prior", prior_of(shell, translation.world, translation.data, tmp_path, "grammar")]
-    place = tmp_path / "model"
-    arguments = translation.train_args("llrnn_transformer", save_dir=place)
-    valid = shell.run("fairseq-train", *arguments, *prior, "--max-epoch", 2).json_lines("valid")
-    assert valid[-1]["valid_nats"] < 2.1
-    common = [*translation.task_args(), *prior, "--path", place / "checkpoint_last.pt"]
-    searches = (["--beam", 4], ["--sampling", "--beam", 2, "--nbest", 2], ["--beam", 2, "--print-alignment"])
-    for options in searches:
-        generated = shell.run("fairseq-generate", *common, "--gen-subset", "test", "--batch-size", 5, *options,
-                             "--max-len-b", 9, *EVERY_SENTENCE)  # fmt: skip
-        found = hypotheses(generated)
-        assert len(found) == (32 if "--nbest" in options else 16)
-        assert all(in_the_language(words) for _, words in found)
-    sources = "\n".join(translation.source("valid")[:3]) + "\n"
-    typed = hypotheses(shell.run("fairseq-interactive", *common, stdin=sources))
-    assert len(typed) == 3 and all(in_the_language(words) for _, words in typed)

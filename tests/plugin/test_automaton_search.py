@@ -10,15 +10,13 @@ from automaton_prior import GRAMMAR, accepted, with_bigrams, with_grammar
 from dynamic_prior import LINES, by_definition
 from fairseq.search import LengthConstrainedBeamSearch
 from fairseq.sequence_scorer import SequenceScorer
-from tiny_world import Setting, World, batch, build, evaluated, randomised
+from tiny_world import Setting, World, batch, evaluated, randomised
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.search.generator import (
-    AligningColumnGenerator,
     ColumnGenerator,
-    choose_generator,
 )
 from fairseq_llrnn.prior.prior import Prior
 
@@ -168,19 +166,6 @@ def test_an_ensemble_with_a_model_that_knows_no_grammar(grammatical: Setting, wo
         assert set(strings(grammatical, hypotheses)) <= allowed
 
 
-def test_who_searches_with_limits(world: World, grammatical: Setting) -> None:
-    from argparse import Namespace
-
-    models = [grammatical.model]
-    assert getattr(choose_generator(models, Namespace()), "keywords", None) == {"over_candidates": True}
-    assert choose_generator(models, Namespace(sampling=True)) is ColumnGenerator
-    aligning = choose_generator(models, Namespace(print_alignment="soft"))
-    assert isinstance(aligning, partial)
-    assert (aligning.func, aligning.keywords) == (AligningColumnGenerator, {"print_alignment": "soft"})
-    bigrams = build(world.train_args(), with_bigrams(Prior.load(world.prior("prior")), {"le": {"chat": 0.9}})).model
-    assert choose_generator([bigrams], Namespace(sampling=True)) is None, "every string may end anywhere"
-
-
 # ---- translation ----------------------------------------------------------------------------------------------------
 
 
@@ -228,13 +213,6 @@ def test_steps_in_any_order_equal_the_whole_sequence(translation: TranslationWor
     setting = evaluated(translation.train_args(), chain if bigrams else with_grammar(prior), scale=0.3)
     lines = LINES if bigrams else ["le chat voit la mer", "la verte mer", "le petit petit pont voit bien", "la mer"]
     assert_steps_agree(setting, pairs(setting.task, lines))
-
-
-def test_alignments_where_there_are_fewer_strings_than_the_beam_is_wide(translation: TranslationWorld) -> None:
-    setting = evaluated(translation.train_args(), with_grammar(Prior.load(translation.data / "prior")), scale=0.3)
-    found = search(setting, AligningColumnGenerator, pairs(setting.task, LINES), beam_size=5, max_len_b=2)
-    assert [len(set(strings(setting, hypotheses))) for hypotheses in found] == [3] * len(LINES)
-    assert all(len(h["alignment"]) > 0 for hypotheses in found for h in hypotheses)
 
 
 # ---- training and search agree --------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from translation_world import TranslationWorld, pairs
 
-from fairseq_llrnn.plugin.search.generator import ColumnGenerator, choose_generator
+from fairseq_llrnn.plugin.search.generator import ColumnGenerator
 
 OVER_CANDIDATES = partial(ColumnGenerator, over_candidates=True)
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -126,22 +126,6 @@ def test_diverse_beams_of_a_language_model_know_sentences_by_their_rows(world: W
         sample = {"net_input": start, "id": torch.tensor(ids)}
         found.append(setting.task.inference_step(generator, [setting.model], sample))
     assert_same_hypotheses(found)
-
-
-def test_who_searches_over_what(world: World) -> None:
-    from argparse import Namespace
-
-    setting = make(world)
-    one = [setting.model]
-    ordinary = Namespace(beam=5, diverse_beam_groups=-1, diversity_rate=-1.0)
-    for made in (choose_generator(one, ordinary), choose_generator(one, Namespace())):
-        assert isinstance(made, partial)
-        assert (made.func, made.keywords) == (ColumnGenerator, {"over_candidates": True})
-    assert choose_generator(one, Namespace(), allow_candidates=False) is None
-    assert choose_generator([*one, *one], Namespace()) is None
-    for option, value in {"sampling": True, "diverse_beam_groups": 2, "diversity_rate": 0.5}.items():
-        assert choose_generator(one, Namespace(**{option: value})) is None
-    assert choose_generator(one, Namespace(no_repeat_ngram_size=3)) is None
 
 
 # ---- what a step costs -----------------------------------------------------------------------------------------------

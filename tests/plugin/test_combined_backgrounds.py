@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-from evidence_world import EvidenceWorld
 from shell import Shell
 from tiny_grammar import grammar, hypotheses, in_the_language
-from tiny_world import EVERY_SENTENCE, World
+from tiny_world import World
 
 from fairseq_llrnn.prior import Prior
 
@@ -47,38 +46,3 @@ def test_language_models(shell: Shell, world: World, tmp_path: Path, background:
     if background == MODELS[0][0]:
         scored = shell.run("fairseq-eval-lm", *world.task_args(), *given, *model, "--gen-subset", "valid")
         assert "Perplexity" in scored.err + scored.out
-
-
-TRANSLATIONS = [
-    ("ngram(2, folds=0)", ["--set", "translations.learned=true"]),
-    ("automaton(words.txt, on_zero=skip) times ngram:2", ["--set", "evidence.unsupported.numbers=0.2"]),
-    ("0.5 ngram:2 plus 0.2 cache:9 plus 0.3 translations with weights per position", []),
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("background", "options"), TRANSLATIONS)
-def test_translations_with_evidence(
-    shell: Shell, world: World, evidence: EvidenceWorld, tmp_path: Path, background: str, options: list[str]
-) -> None:
-    known = (evidence.data / "dict.tgt.txt").read_text(encoding="utf-8").split("\n")
-    words = [line.rsplit(" ", 1)[0] for line in known if line and not line.startswith("madeup")]
-    # any sentence of 2 to 24 words
-    states = [f"{i} {i + 1} {word}" for i in range(24) for word in words] + [str(i) for i in range(2, 25)]
-    (tmp_path / "words.txt").write_text("\n".join(states) + "\n", encoding="utf-8")
-    shell.run(
-        "llrnn", "prior", "--dict", evidence.data / "dict.tgt.txt", "--lexicon", world.place / "lexicon.tsv",
-        "--top-words", 20, "--count-text", evidence.place / "train.tgt", "--background", background,
-        "--set", "translations.aligner=ibm1", "--lexical-translation", evidence.data, "--evidence",
-        "numbers,names,copies",
-        "--set", f"evidence.mapping={evidence.place / 'map.tsv'}", *options, "--out", tmp_path / "prior", cwd=tmp_path,
-    )  # fmt: skip
-    given = ["--prior", tmp_path / "prior"]
-    done = shell.run("fairseq-train", *evidence.train_args(save_dir=tmp_path), *given, *ONCE)
-    (valid,) = done.json_lines("valid")
-    assert valid["valid_loss"] < MOST_BITS
-    done = shell.run(
-        "fairseq-generate", *evidence.task_args(), *given, "--path", tmp_path / "checkpoint_last.pt", "--gen-subset",
-        "test", "--beam", 3, "--max-len-b", 30, *EVERY_SENTENCE,
-    )  # fmt: skip
-    assert len(hypotheses(done)) == len(evidence.text("test", "tgt"))

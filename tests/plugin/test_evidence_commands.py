@@ -45,22 +45,6 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
     assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
 
 
-@pytest.mark.slow
-def test_validation_on_the_training_text_too(shell: Shell, evidence: EvidenceWorld, tmp_path: Path) -> None:
-    """It is the text as it is, and training is the same without it."""
-    shares = ["--evidence-dropout", 0.6, "--invented-evidence", 0.5, "--max-tokens", 512, "--max-epoch", 2]
-    for name, subsets in {"without": "valid", "with": "valid,train"}.items():
-        arguments = [*evidence.train_args(prior="lexical", save_dir=tmp_path / name), *shares]
-        training = shell.run("fairseq-train", *arguments, "--valid-subset", subsets)
-    assert_same_training(tmp_path / "with" / "checkpoint_last.pt", tmp_path / "without" / "checkpoint_last.pt")
-    rows = [row for row in training.json_lines("train") if "train_lr" not in row]
-    validated = shell.run(
-        "fairseq-validate", *evidence.task_args("lexical"), "--path", tmp_path / "with" / "checkpoint_last.pt",
-        "--valid-subset", "train", "--max-tokens", 512, "--log-format", "json", "--num-workers", 0, *EVERY_SENTENCE,
-    )  # fmt: skip
-    assert len(rows) == 2 and rows[-1]["train_loss"] == validated.json_lines("train")[0]["train_loss"]
-
-
 @pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "static"), ("llrnn_transformer", "lexical")])
 def test_training_on_text_and_validation(
     shell: Shell, evidence: EvidenceWorld, tmp_path: Path, arch: str, prior: str
@@ -111,47 +95,6 @@ def test_binary_data_lose_unknown_words_and_say_so_once(
     truncated = evidence.generate(shell, evidence_models["lstm"], "--truncate-source", "--max-source-positions", 5)
     assert LOST.format("test") not in truncated.out  # of text, nothing is lost
     assert all(len(words.split()) <= 4 for [words] in truncated.printed("S").values())
-
-
-# ---- options of search ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_search_options(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
-    path, targets = evidence_models["transformer"], evidence.text("test", "tgt")
-    plain = evidence.generate(shell, path, "--beam", 3, "--nbest", 3)
-    assert all(len(found) == 3 for found in plain.hypotheses().values())
-    forced = evidence.generate(shell, path, "--beam", 3, "--prefix-size", 2)
-    for i, [(_, words)] in forced.hypotheses().items():
-        assert words.split()[:2] == targets[i].split()[:2]
-    # what makes fairseq look at every word, without changing what it finds
-    whole = evidence.generate(shell, path, "--beam", 3, "--nbest", 3, "--print-alignment")
-    assert [one[0] for i in range(len(targets)) for one in whole.hypotheses()[i]] == pytest.approx(
-        [one[0] for i in range(len(targets)) for one in plain.hypotheses()[i]], abs=1e-3
-    )
-    sources = evidence.text("test", "src")
-    for number, links in whole.printed("A").items():
-        pairs = [tuple(map(int, link.split("-"))) for link in links[0].split()]
-        assert pairs and all(0 <= s < len(sources[number].split()) for s, _ in pairs)
-    for options in (
-        ["--sampling", "--sampling-topk", 5, "--beam", 2, "--nbest", 2, "--prefix-size", 3],
-        ["--sampling", "--sampling-topp", 0.8, "--beam", 1],
-        ["--diverse-beam-groups", 2, "--diverse-beam-strength", 0.5, "--beam", 4],
-        ["--diversity-rate", 0.5, "--beam", 4],
-        ["--match-source-len"],
-        ["--unkpen", 2, "--lenpen", 0.5, "--temperature", 0.7, "--min-len", 3],
-        ["--post-process", "subword_nmt", "--max-tokens", 40],  # fairseq looks words up while it prints them
-    ):
-        found = evidence.generate(shell, path, *options).hypotheses()
-        assert sorted(found) == list(range(len(targets)))
-        for i, of_sentence in found.items():
-            for _, words in of_sentence:
-                assert set(words.split()) & set(UNKNOWN) <= offered(sources[i]), (options, words)
-    # a repeated pair of words is forbidden to slots as well
-    once = evidence.generate(shell, path, "--no-repeat-ngram-size", 2, "--min-len", 12, "--prefix-size", 1).hypotheses()
-    for [(_, text)] in once.values():
-        words = text.split()
-        assert len(set(zip(words, words[1:], strict=False))) == len(words) - 1
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------

@@ -48,16 +48,6 @@ def test_training_goes_on_and_the_model_translates(
     assert any(word["evidence"] for word in json.loads(said)["words"])
 
 
-def test_the_prior_is_read_as_it_was_written(lemmas: Path, tmp_path: Path) -> None:
-    prior = Prior.load(lemmas)
-    part = prior.find(LexicalPart)
-    assert part is not None and part.forms is not None and part.form_power == 0.5
-    assert part.source_lemmas is not None and len(part.source_lemmas.table.targets)
-    prior.save(tmp_path / "again")
-    again = Prior.load(tmp_path / "again")
-    assert again.fingerprint == prior.fingerprint and again.counts() == prior.counts()
-
-
 def test_any_form_of_a_certain_lemma_gives_way_to_an_invented_word(lemmas: Path) -> None:
     from fairseq_llrnn.plugin.data.invented_evidence import InventedEvidence
 

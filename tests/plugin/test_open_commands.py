@@ -121,51 +121,6 @@ def test_a_text_is_cross_fitted_by_its_own_words(setting: Any) -> None:
     assert [tokens.tolist() for tokens in asked] == [expected.tolist()]
 
 
-def test_the_gradient_is_that_of_the_definition(setting: Any) -> None:
-    """−log Σ_o p(o) P_o(w) for a string, −log Σ_o p(o) for <unk>, by one softmax over signatures and open classes."""
-    decoder, task = setting.model.decoder, setting.task
-    sample = batch(task.dictionary, ["le chat xyzzy voit"])
-    target = sample["target"].clone()
-    target[0, 1] = task.dictionary.unk()
-    hidden, extra = decoder(sample["net_input"]["src_tokens"])
-    leaves = [decoder.head.output.weight, decoder.head.output.bias]
-    ours = torch.autograd.grad(decoder.head.target_log_probs(extra["batch"], target).sum(), leaves, retain_graph=True)
-
-    unk = decoder.head.open_words.replaces
-    h = hidden[0].detach()
-    adaptor = h @ decoder.head.output.weight.T + decoder.head.output.bias
-    mass = decoder.head.background.log_mass(decoder.head.background.start(1)).double()
-    static = adaptor @ decoder.head.output.rows.dense().double().T + mass
-    static = torch.cat([static[:, :unk], static[:, unk + 1 :]], dim=1)
-    shares = torch.from_numpy(task.prior.find(OpenVocabularyPart).vocabulary.log_shares)
-    of_open = adaptor @ decoder.head.open_words.mixture.rows.dense().double().T + shares + mass[:, unk]
-    z = torch.cat([static, of_open], dim=1).logsumexp(1)
-    strings = torch.from_numpy(decoder.head.open_words.table.log_probs(target[0, 2:3].numpy())).double()
-    classes = decoder.head.output.class_of[target[0].clamp_max(len(task.dictionary) - 1)]
-    total = of_open[1].logsumexp(0) + (of_open[2] + strings[0]).logsumexp(0) - z.sum()
-    for place in (0, 3, 4):
-        shift = int(classes[place] > unk)
-        total = total + static[place, classes[place] - shift]
-    theirs = torch.autograd.grad(total, leaves)
-    for a, b in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
-
-
-def test_smoothing_of_an_unknown_target_is_finite(setting: Any) -> None:
-    decoder = setting.model.decoder
-    sample = batch(setting.task.dictionary, ["le xyzzy voit"])
-    hidden, extra = decoder(sample["net_input"]["src_tokens"])
-    gain = decoder.head.smoothing_gain(extra["batch"], sample["target"])
-    target = extra["batch"].kept["open_words"][0, 1].logsumexp(0)
-    others = decoder.head.output.class_scores(hidden, decoder.head.output.composed())[0, 1]
-    background = decoder.head.background
-    q = torch.bincount(background.class_of, minlength=background.num_classes).log()
-    q[extra["batch"].log_mass[0, 0].isneginf()] = -math.inf
-    special = decoder.head.background.class_of[[setting.task.dictionary.eos(), setting.task.dictionary.unk()]]
-    q[special] = -math.inf
-    torch.testing.assert_close(gain[0, 1], (q.double().softmax(0) * others).sum() - target, rtol=1e-5, atol=1e-5)
-
-
 # ---- the data -------------------------------------------------------------------------------------------------------
 
 
@@ -392,18 +347,3 @@ def test_explain_sums_to_what_training_says(shell: Shell, world: World, model: P
     assert nats / math.log(2) == pytest.approx(scored["bits"] - scored["spelling_bits"], rel=1e-4)
     unknown = explained["words"][2]
     assert unknown["token"] == "<unk>" and any(name.startswith("Open:") for name in unknown["features"])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--set", "open_vocabulary.types=0"], "--set open_vocabulary.types: expected a number of at least 1, found 0"),
-        (["--open-vocabulary", "characters", "--pieces", "bpe"], "--open-vocabulary: it is of whole words"),
-        (["--open-vocabulary", "characters", "--softmax"], "--softmax: a softmax takes no other option"),
-    ],
-)
-def test_options_that_do_not_go_together(
-    options: list[object], message: str, shell: Shell, world: World, tmp_path: Path
-) -> None:
-    command = ("llrnn", "prior", "--dict", world.data / "dict.txt", "--out", tmp_path / "prior")
-    assert message in shell.run(*command, *options, code=2).err

@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 from evidence_world import KNOWN, MAPPED, NOT_OFFERED, UNKNOWN, EvidenceWorld
-from example_modules import SCRIPTS, load
 from piece_evidence_world import POST_PROCESS, in_pieces, make_piece_evidence_world, words_of
 from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE, World, build
 
-from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 
 ITEMS = {*KNOWN, *UNKNOWN, *" ".join(MAPPED.values()).split()}
@@ -142,15 +140,6 @@ def test_the_words_that_no_slot_offers_are_written_in_pieces(pieces: Pieces) -> 
     assert NOT_OFFERED not in pieces.generate().printed("T")[number][0].split()
 
 
-@pytest.mark.parametrize("pieces", ["sentencepiece"], indirect=True)
-def test_an_ensemble_and_sampling(pieces: Pieces) -> None:
-    both = pieces.generate("--path", f"{pieces.checkpoint}:{pieces.checkpoint}", "--score-reference")
-    assert scores(both) == pytest.approx(scores(pieces.generate("--score-reference")), abs=1e-3)
-    drawn = pieces.generate("--sampling", "--beam", 1, "--post-process", POST_PROCESS[pieces.convention])
-    for number, text in drawn.best().items():
-        assert "▁" not in text and "@@" not in text and number < len(pieces.text("src"))
-
-
 def test_explanations_name_whole_strings(pieces: Pieces) -> None:
     source = in_pieces("el tahc 4711 Karim", pieces.convention)
     explained = pieces.shell.run(
@@ -161,18 +150,3 @@ def test_explanations_name_whole_strings(pieces: Pieces) -> None:
     assert f"{mark}4711" in explained.out and "numbers" in explained.out and "names" in explained.out
     own = pieces.shell.run("llrnn", "explain", "--path", pieces.checkpoint, "--source", source)
     assert "translation (beam 5)" in own.out
-
-
-def test_the_two_ways_to_write_a_string(pieces: Pieces, tmp_path: Path) -> None:
-    """scripts/two_ways_to_write.py: slots are the more probable way after training."""
-    (script,) = load(SCRIPTS, "two_ways_to_write")
-    place, checkpoint = pieces.world.place, str(pieces.checkpoint)
-    said = script.measure(checkpoint, str(place / "test.src"), str(place / "test.tgt")).splitlines()
-    found = {line[:36].strip(): float(line[36:]) for line in said}
-    assert 5 < found["sentences"] <= len(pieces.text("src")) and 0 <= found["share of the way in pieces, mean"] <= 1
-    assert found["nats with slots"] < found["nats in pieces"]
-    with pytest.raises(DataError, match="expected as many lines as in"):
-        script.measure(checkpoint, str(place / "test.src"), str(place / "valid.tgt"))
-    (tmp_path / "plain").write_text(in_pieces("le chat", pieces.convention) + "\n", encoding="utf-8")
-    with pytest.raises(DataError, match="expected strings of several pieces that the source offers, found none"):
-        script.measure(checkpoint, str(tmp_path / "plain"), str(tmp_path / "plain"))

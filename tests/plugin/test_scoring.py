@@ -1,7 +1,6 @@
 """Scores of whole sentences: those of fairseq's own scorer and of `llrnn explain`, in any batches; what is refused."""
 
 import math
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -239,41 +238,6 @@ def test_a_model_that_begins_with_bos(trained: Path, changed: Change) -> None:
 
     path = changed(trained / "checkpoint_best.pt", change)
     assert "a model that was trained with --add-bos-token cannot score; use another one" in str(failure(path))
-
-
-def test_data_or_prior_that_went_elsewhere(
-    checkpoints: dict[str, Path], translation: TranslationWorld, changed: Change, tmp_path: Path
-) -> None:
-    def gone(state: dict[str, Any]) -> None:
-        state["cfg"]["task"].update(data="gone/data-bin", prior="gone/prior")
-
-    path = changed(checkpoints["llrnn_lstm"], gone)
-    error = failure(path)
-    assert isinstance(error, OptionError) and str(error).startswith(
-        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder, seen from here"
-    )
-    assert str(error).endswith("; give the folder with --data DATA-BIN")
-    error = failure(path, Places(data=str(tmp_path), options="--lm-{}"))
-    assert isinstance(error, OptionError) and str(error) == (
-        f"--lm-data {tmp_path}: expected the folder of fairseq-preprocess, found no dict.src.txt in it; give another "
-        "one"
-    )
-    data = str(translation.data)
-    empty = tmp_path / "data"
-    empty.mkdir()
-    for name in ("dict.src.txt", "dict.tgt.txt"):
-        shutil.copy(translation.data / name, empty)
-    error = failure(path, Places(data=str(empty), options="--reverse-{}"))
-    assert isinstance(error, OptionError) and str(error).startswith(
-        f"{path}: expected the prior of its training, found none, or another one, in 'gone/prior', seen from here or "
-    )
-    assert str(error).endswith("; give its folder with --reverse-prior DIR")
-    found = load_scorer(str(path), 100, Places(data))
-    assert found.task.prior.folder == str(translation.data / "prior"), "by its fingerprint"
-    there = load_scorer(str(path), 100, Places(data, str(translation.data / "prior")))
-    assert there.dictionaries == (translation.data / "dict.src.txt", translation.data / "dict.tgt.txt")
-    here = load_scorer(str(checkpoints["llrnn_lstm"]), 100)
-    assert there.score(["el tahc"], ["le chat"]) == here.score(["el tahc"], ["le chat"])
 
 
 def test_a_prior_for_a_model_that_takes_none(checkpoints: dict[str, Path], translation: TranslationWorld) -> None:

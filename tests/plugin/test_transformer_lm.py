@@ -20,7 +20,6 @@ from tiny_world import (
     assert_prefixes_agree,
     batch,
     build,
-    make_prior,
     randomised,
 )
 
@@ -172,33 +171,6 @@ def test_training_resumes_and_every_command_reads_it(
     first, *_, last = (line["valid_nats"] for line in done.json_lines("valid"))
     assert last < math.log(56) and last <= first
     assert_every_command_reads_it(shell, world, "prior", tmp_path / "whole" / "checkpoint_last.pt", last)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "prior, options",
-    [
-        (["--background", "0.7 ngram(2, folds=2) plus 0.3 cache:20 with weights per position"], [TIED]),
-        (["--background", "ngram:2"], ["--learn-background-temperature", "--adaptor-penalty", "0.01"]),
-        (["--open-vocabulary", "characters", "--set", "open_vocabulary.types=3"], [PRE_NORM]),
-        ([], ["--output-tree", "learned", "--tree-arity", "3"]),
-        ([], ["--input-characters", "cnn", "--character-filters", "1:3,3:5"]),
-    ],
-    ids=["gates", "temperature", "open", "tree", "characters"],
-)
-def test_what_stands_beside_it(
-    shell: Shell, world: World, tmp_path: Path, prior: list[str], options: list[str]
-) -> None:
-    if any(map(lost, options)):
-        pytest.skip("a system is not there")
-    name = "prior"
-    if prior:
-        name = str(
-            make_prior(shell, world, world.data, tmp_path / "prior", *prior, "--count-text", world.place / "train.txt")
-        )
-    trained = arguments(world, *options, prior=name, save_dir=tmp_path)
-    nats = shell.run("fairseq-train", *trained, "--max-epoch", 2).json_lines("valid")[-1]["valid_nats"]
-    assert_every_command_reads_it(shell, world, name, tmp_path / "checkpoint_last.pt", nats)
 
 
 @pytest.mark.parametrize(

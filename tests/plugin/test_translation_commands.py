@@ -85,24 +85,6 @@ def test_scores_are_those_of_the_model(
     assert sum(best[i][0] >= reference[i] - 1e-3 for i in reference) >= 0.7 * len(reference)
 
 
-def test_search_options(shell: Shell, translation: TranslationWorld, trained: dict[str, Path]) -> None:
-    lines = translation.world.text("test")
-    forced = generate(shell, translation, trained["llrnn_lstm"], "--beam", 3, "--prefix-size", 2)
-    for i, hypotheses in forced.hypotheses().items():
-        assert hypotheses[0][1].split()[:2] == lines[i].split()[:2]
-    plain = generate(shell, translation, trained["llrnn_lstm"], "--beam", 3).hypotheses()
-    # over the whole vocabulary, as --no-repeat-ngram-size makes fairseq search: the same
-    whole = generate(shell, translation, trained["llrnn_lstm"], "--beam", 3, "--no-repeat-ngram-size", 50).hypotheses()
-    for i in plain:
-        assert whole[i][0][0] == pytest.approx(plain[i][0][0], abs=2e-3)
-    for options in (
-        ["--sampling", "--sampling-topk", 5, "--beam", 2, "--nbest", 2],
-        ["--diverse-beam-groups", 2, "--diverse-beam-strength", 0.5, "--beam", 4],
-        ["--unkpen", 100, "--lenpen", 0.5, "--temperature", 0.7, "--min-len", 3],
-    ):
-        assert len(generate(shell, translation, trained["llrnn_lstm"], *options).hypotheses()) == len(lines)
-
-
 def test_an_empty_source_has_an_empty_translation(
     shell: Shell, translation: TranslationWorld, trained: dict[str, Path], tmp_path: Path
 ) -> None:

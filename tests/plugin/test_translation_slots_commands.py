@@ -12,9 +12,6 @@ from same_training import resumed_as_whole
 from shell import Shell
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
-from fairseq_llrnn.prior.prior import Prior
-
 
 @pytest.fixture(scope="module")
 def trained(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -34,14 +31,6 @@ def trained(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.Temp
 
 def arguments(evidence: EvidenceWorld, place: Path) -> list[object]:
     return [*evidence.task_args(raw=True), "--prior", place / "prior", "--path", place / "whole" / "checkpoint_last.pt"]
-
-
-def test_the_prior_is_read_as_it_was_written(trained: Path, tmp_path: Path) -> None:
-    prior = Prior.load(trained / "prior")
-    part = prior.find(EvidencePart)
-    assert part is not None and part.rules.kinds[-1] == "translations"
-    prior.save(tmp_path / "again")
-    assert Prior.load(tmp_path / "again").fingerprint == prior.fingerprint
 
 
 def test_what_a_search_finds_has_the_score_that_it_said(shell: Shell, evidence: EvidenceWorld, trained: Path) -> None:

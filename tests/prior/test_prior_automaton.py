@@ -20,7 +20,6 @@ from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.testing import check_background
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", "le", "la", "maison", "chat")
 COUNTS = np.array([0, 0, 5, 1, 9, 8, 3, 2])
@@ -45,24 +44,6 @@ NGRAM = from_states(
 def prior(automaton: Automaton = GRAMMAR, kind: str = "automaton") -> Prior:
     plain = plain_prior(WordList(SYMBOLS, COUNTS), COUNTS, Lexicon(), Recipe(top_words=2))[0]
     return plain.with_part(AutomatonPart(automaton, kind, 0.5, 2.0, "skip"))
-
-
-@pytest.mark.parametrize("automaton", [GRAMMAR, NGRAM])
-def test_round_trip(tmp_path: Path, automaton: Automaton) -> None:
-    made = prior(automaton)
-    made.save(tmp_path / "prior")
-    loaded = Prior.load(tmp_path / "prior")
-    ours, theirs = (found.find(AutomatonPart) for found in (made, loaded))
-    assert ours.description() == theirs.description()
-    assert theirs.automaton.memory == automaton.memory
-    for name, array in ours.arrays().items():
-        assert np.array_equal(array, theirs.arrays()[name])
-    assert loaded.fingerprint == made.fingerprint != made.without(AutomatonPart).fingerprint
-    assert loaded.counts()["automaton arcs"] == automaton.num_arcs
-    assert "cross-fitted folds" not in loaded.counts()
-    background = loaded.background()
-    assert isinstance(background, AutomatonBackground)
-    check_background(background)
 
 
 def test_counts_are_of_one_model(tmp_path: Path) -> None:

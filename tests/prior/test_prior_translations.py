@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from prior_of_words import SYMBOLS, assert_needs_its_source_words, build, damage_json, replace_arrays, tree
+from prior_of_words import SYMBOLS, assert_needs_its_source_words, build, damage_json, replace_arrays
 
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.backgrounds.base import StaticBackground
@@ -62,26 +62,6 @@ def test_translations_make_the_background() -> None:
 def test_a_learned_weight_is_a_parameter() -> None:
     background = translating(weight=0.25, learned=True).background()
     assert [p.sigmoid().item() for p in background.parameters()] == pytest.approx([0.25])
-
-
-def test_translations_round_trip(tmp_path: Path) -> None:
-    prior = translating(weight=0.25, learned=True, top=2)
-    prior.save(tmp_path / "prior")
-    assert sorted(tree(tmp_path / "prior")) == ["arrays.npz", "dictionary.txt", "prior.json", "source.txt"]
-    loaded = Prior.load(tmp_path / "prior")
-    assert loaded.fingerprint == prior.fingerprint
-    assert loaded.source_symbols == SOURCE_SYMBOLS
-    part = loaded.find(LexicalPart)
-    assert (part.weight, part.learned, part.aligner) == (0.25, True, "ibm1")
-    assert np.array_equal(part.table.targets, prior.find(LexicalPart).table.targets)
-    assert loaded.counts() == prior.counts()
-    assert loaded.counts()["source words"] == 5
-    assert loaded.settings["lexical_top"] == 2
-    build().save(tmp_path / "prior")  # a prior replaces a prior
-    assert sorted(tree(tmp_path / "prior")) == ["arrays.npz", "dictionary.txt", "prior.json"]
-    translating().save(tmp_path / "other")
-    translating().save(tmp_path / "prior")
-    assert tree(tmp_path / "prior") == tree(tmp_path / "other")
 
 
 def test_translations_between_lemmas_by_whole_numbers_round_trip(tmp_path: Path) -> None:

@@ -24,6 +24,14 @@ def test_it_says_what_a_prior_is_made_of() -> None:
     assert not set(prior.signature) & set(" \n\t")
 
 
+def test_it_has_at_most_120_characters() -> None:
+    lexicon = LexiconOptions(lexicon={"le": [f"Group{letter}:x" for letter in "abcdefgh"]})
+    background = "unigram plus uniform plus unigram"
+    signature = build_prior(SYMBOLS, Recipe(top_words=1, words=lexicon, background=background)).signature
+    assert len(signature) <= 120
+    assert "|features:Groupa,Groupb,Gro...|background:unigram_plus_unif...|" in signature
+
+
 def test_the_same_prior_has_the_same_and_another_one_another(tmp_path: Path) -> None:
     recipe = Recipe(top_words=1, words=WORDS)
     prior = build_prior(SYMBOLS, recipe)

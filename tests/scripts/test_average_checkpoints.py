@@ -52,16 +52,6 @@ def test_the_last_epochs_by_number(
     assert (found["cfg"], found["extra_state"]) == ({"value": 11.0}, {"epoch": 11})
 
 
-def test_tied_weights_in_float64_are_summed_once(script: ModuleType, tmp_path: Path) -> None:
-    places = [tmp_path / "first.pt", tmp_path / "second.pt"]
-    for place, value in zip(places, (1.0, 3.0), strict=True):
-        weight = torch.full((2,), value, dtype=torch.float64)
-        torch.save({"model": {"embedding": weight, "output": weight}}, place)
-    assert {name: value.tolist() for name, value in script.average(places)["model"].items()} == {
-        "embedding": [2.0, 2.0], "output": [2.0, 2.0],
-    }  # fmt: skip
-
-
 @pytest.mark.slow
 def test_real_checkpoints_average_into_one_that_translates(
     script: ModuleType, shell: Shell, translation: TranslationWorld, tmp_path: Path,

@@ -100,14 +100,3 @@ def test_no_string_is_in_a_text_or_twice(run: Run) -> None:
     strings = [copy["french"] for line in run.made("facts.jsonl") for copy in json.loads(line)["copies"]]
     assert len(strings) == 600 and max(Counter(strings).values()) == 1
     assert all(len(text) == 4 for text in strings if text.isdigit())
-
-
-def test_running_text_keeps_its_case(run: Run) -> None:
-    run.write("en", ["Two men sing, near a lake.", "A woman's hat", "A Man-eater", "A man, alone"])
-    run.write("fr", ["Deux hommes chantent, près d'un lac.", "Une femme", "Un homme", "Un homme, seul"])
-    run.write("train", ["nothing"])
-    assert run("--cased") == 0
-    (number,), (name,) = [[c["french"] for c in json.loads(line)["copies"]] for line in run.made("facts.jsonl")]
-    assert number.isdigit() and name.istitle()
-    assert run.made("en") == [f"{number} men sing, near a lake.", f"{name}, alone"]
-    assert run.made("fr") == [f"{number} hommes chantent, près d'un lac.", f"{name}, seul"]

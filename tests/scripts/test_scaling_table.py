@@ -15,25 +15,6 @@ def table(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("words", [400, 900])
-def test_small_cases_need_what_the_formulas_say(table: ModuleType, words: int) -> None:
-    cases = table.small_cases(words)
-    assert [layer.classes for layer, _ in cases] == [words, 324]
-    for layer, found in cases:
-        positions = table.bench.N
-        assert layer.parameters == found.parameters
-        assert layer.products(positions) == found.products
-        assert layer.largest_tensor(positions) == found.largest_tensor
-        assert layer.activation_bytes(positions) == pytest.approx(found.activation_bytes, rel=0.1)
-
-
-def test_one_gpu_sends_nothing_and_many_send_twice_the_gradients(table: ModuleType) -> None:
-    layer = table.softmax(1000, 10)
-    assert layer.all_reduced_bytes(1) == 0
-    assert layer.all_reduced_bytes(2) == 4 * layer.parameters
-    assert layer.all_reduced_bytes(10**9) == pytest.approx(8 * layer.parameters)
-
-
 def test_the_page_has_what_the_script_prints(
     table: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

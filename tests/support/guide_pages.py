@@ -19,7 +19,9 @@ README = ROOT / "README.md"
 SYSTEMS = ROOT / "fairseq_llrnn" / "systems"
 BLOCK = re.compile(r"^<!-- run -->\n```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"^<!-- file (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-CONTINUES = re.compile(r"^This page (?:goes on|continues) with the files of (?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE)
+CONTINUES = re.compile(
+    r"^This page (?:goes on|continues) with the files of\s+(?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE
+)
 
 OF_CORPUS = ("train.txt", "valid.txt", "test.txt", "train.conllu")
 OF_BITEXT = (
@@ -31,7 +33,6 @@ OF_BITEXT = (
 # What takes a reader an hour takes the test a moment: patterns, and what takes their place.
 SHORTENED = {
     r"--max-epoch \d+": "--max-epoch 1 --max-update 3",
-    r"--lr 0\.1 ": "--lr 0.01 ",  # after three updates, adagrad's first steps are all there is
     r"--max-len-b 50": "--max-len-b 9",
     r"max_steps=\d+": "max_steps=3",
     r"range\(0, len\(([^()]+)\), 50\)": r"range(0, min(100, len(\1)), 50)",  # batches of a loop of one's own
@@ -69,9 +70,10 @@ def read_page(path: Path) -> Page:
 
 
 def shortened(block: str) -> str:
-    own = "--finetune-from-model checkpoints/" not in block  # the model of README.md has its size
+    """The block with continued lines joined, and smaller numbers."""
+    block = re.sub(r" \\\n +", " ", block)
     for long, short in SHORTENED.items():
-        block = re.sub(long, short, block) if own or long != "256" else block
+        block = re.sub(long, short, block)
     return block
 
 

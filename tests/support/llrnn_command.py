@@ -25,7 +25,7 @@ def llrnn(capsys: pytest.CaptureFixture[str]) -> Llrnn:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def checkpoint(trained: Path) -> Path:
     """The model of the tiny world."""
     return trained / "checkpoint_best.pt"

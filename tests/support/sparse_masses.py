@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, Entries
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights, SparseUpdates
 
 
 def sparse_masses(
     shared: Tensor, rows: Tensor, classes: Tensor, added: Tensor, only: Tensor | None, constant: Tensor
 ) -> ClassWeights:
-    return ClassWeights(shared, len(constant), Entries(rows, classes, added, only, constant))
+    return ClassWeights(shared, len(constant), SparseUpdates(rows, classes, added, only, constant))

@@ -1,4 +1,4 @@
-"""What `llrnn prior` prints of the prior that it has built."""
+"""Prints the summary of a new prior: `llrnn prior`."""
 
 import shlex
 from pathlib import Path
@@ -13,6 +13,14 @@ from fairseq_llrnn.prior.parts.evidence import kinds_text
 from fairseq_llrnn.prior.prior import Prior
 
 GROUPS_SHOWN = 8
+NOTES = {  # explanations of the lines of the table
+    "output features": "what the output layer may know of a word, such as POS:NOUN",
+    "output signatures": "sets of features; the output layer has a row for each",
+    "input signatures": "sets of features of the words that the network reads",
+    "forbidden words": "never predicted, such as <s> and <pad>",
+    "guessed words": "their features are guessed from their endings",
+    "words that share a signature": "only the background distinguishes them",
+}
 
 
 def print_table(built: BuildResult, evidence: dict[str, int], dictionary: str, out: str, seconds: float) -> None:
@@ -21,9 +29,13 @@ def print_table(built: BuildResult, evidence: dict[str, int], dictionary: str, o
     counts["words that share a signature"] = shared.words
     width = max(len(name) for name in counts)
     for name, value in counts.items():
-        print(f"{name:<{width}}  {value:>10,}")
+        print(f"{name:<{width}}  {value:>10,}  {NOTES.get(name, '')}".rstrip())
     print(f"{'… as a share of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
+    signatures, words = counts["output signatures"], counts["words"]
+    if 2 * signatures > words and built.prior.settings["top_words"] != "all":  # else it is what was asked for
+        print(f"hint: {signatures:,} signatures are more than half of the {words:,} words; training is faster with a "
+              "smaller --top-words")  # fmt: skip
     completed = built.table.completed
     assert completed is not None  # since it is of a text
     doubtful = any(map(is_warning, built.table.notes))

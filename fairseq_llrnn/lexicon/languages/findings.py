@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.options import LexiconOptions
     from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
-LEMMA_FLOOR = 8  # words that must share a lemma (docs/results/language-packages.md has the numbers of signatures)
+LEMMA_FLOOR = 8  # words that must share a lemma (docs/results/language-models.md has the numbers of signatures)
 KINDS = ("frequencies", "lemmas", "analyses")  # what sources may give
 
 

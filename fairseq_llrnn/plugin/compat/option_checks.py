@@ -2,7 +2,7 @@
 
 A task of ours gets the parser of the command line that names it. What was parsed is checked here before fairseq looks
 at it. What needs data or a model is checked where they are (tasks/task.py); what no check catches is listed in
-docs/fairseq-notes.md.
+docs/troubleshooting.md.
 """
 
 from __future__ import annotations

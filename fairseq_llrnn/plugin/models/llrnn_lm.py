@@ -164,7 +164,7 @@ class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
 
 @register_model_architecture("llrnn_lm", "llrnn_lm_small")
 def small(args: Namespace) -> None:
-    """For fewer than 100,000 words: tied and regularised as in Merity et al. 2018 (docs/results/small-treebanks.md).
+    """For fewer than 100,000 words: tied and regularised as in Merity et al. 2018 (docs/results/small-texts.md).
 
     One of the two widths sets the other one. Different widths cannot be tied.
     """

@@ -133,7 +133,7 @@ class PaddedFeatureEmbedding(nn.Module):
 
 
 # Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
-# lists of layers, which fairseq reads wrongly (docs/fairseq-notes.md).
+# lists of layers, which fairseq reads wrongly (docs/troubleshooting.md).
 REFUSED = {
     "share_decoder_input_output_embed": "use --tie-features with --feature-input to share feature weights",
     "share_all_embeddings": "use --tie-features with --feature-input to share the target's feature weights",

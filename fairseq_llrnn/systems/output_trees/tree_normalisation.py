@@ -46,6 +46,7 @@ class TreeNormalisation:
         class_weights: ClassWeights,
         log_share: Tensor,
         slots: SlotScores | None = None,
+        is_counted: Tensor | None = None,
     ) -> Tensor:
         visited: list[VisitProbabilities] | None = None if self.observe is None else []
         log_prob = self.output.class_log_prob(hidden, classes, _without(class_weights, slots), slots, visited)

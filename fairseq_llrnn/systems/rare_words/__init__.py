@@ -1,4 +1,6 @@
-"""Rare words as annotated unknown ones (Luong et al. 2015), for any translation system (docs/guides/rare-words.md).
+"""Rare words as annotated unknown ones (Luong et al. 2015), for any translation system.
+
+docs/guides/copying-and-terminology.md describes the commands.
 
     annotations.py  the annotations of a bitext, and words in their place again
     commands/       `llrnn rare-words annotate`, `llrnn rare-words restore`

@@ -3,7 +3,6 @@
 import json
 import pickle
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -313,18 +312,6 @@ def test_what_classify_refuses(shell: Shell, labels: LabelsWorld, trained: dict[
     gold.write_text("food\n\n", encoding="utf-8")
     assert "line 2: expected labels, found none" in said("--path", path, "--labels", gold)
     assert "no such file" in said("--path", tmp_path / "none.pt")
-
-
-def test_classify_finds_what_was_moved(
-    shell: Shell, labels: LabelsWorld, trained: dict[str, Path], tmp_path: Path
-) -> None:
-    expected = shell.run("llrnn", "classify", "--path", trained["llrnn_bag"], stdin="salt\n").out
-    shutil.copytree(labels.place, tmp_path / "moved")
-    checkpoint = tmp_path / "moved" / "llrnn_bag" / "checkpoint_best.pt"
-    options = ("--data", tmp_path / "moved" / "data-bin", "--prior", tmp_path / "moved" / "data-bin" / "prior")
-    assert shell.run("llrnn", "classify", "--path", checkpoint, *options, stdin="salt\n").out == expected
-    said = shell.run("llrnn", "classify", "--path", checkpoint, "--prior", labels.data / "softmax", stdin="a\n", code=2)
-    assert "prior" in said.err
 
 
 def test_the_short_commands(shell: Shell, labels: LabelsWorld, tmp_path: Path) -> None:

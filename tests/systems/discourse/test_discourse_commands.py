@@ -45,20 +45,6 @@ def test_accuracy_and_chance_are_those_of_the_split(shell: Shell, texts: Texts, 
         assert row[f"{prefix}{name}_chance"] == pytest.approx(chance, abs=1e-3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("objectives", "encoder"),
-    [("next", "gru"), ("order,conjunction", "cbow")],
-)
-def test_objectives_alone_and_together(shell: Shell, texts: Texts, objectives: str, encoder: str) -> None:
-    options = ["--objectives", objectives, "--encoder", encoder, "--max-epoch", 2]
-    done = shell.run("fairseq-train", *train_args(texts, None, *options))
-    losses = [row["train_loss"] for row in done.json_lines("train")]
-    assert losses[1] < losses[0]
-    (said,) = {tuple(n for n in OBJECTIVES if f"valid_{n}_accuracy" in row) for row in done.json_lines("valid")}
-    assert said == tuple(objectives.split(","))
-
-
 def test_next_is_subsampled_beside_others_and_drawn_anew(texts: Texts) -> None:
     from fairseq.data.data_utils import numpy_seed
 
@@ -189,7 +175,6 @@ def test_model_criterion_and_task_belong_together(shell: Shell, texts: Texts, wo
     arguments = [*world.task_args(), "--arch", "discourse_encoder", "--criterion", "discourse"]  # type: ignore[attr-defined]
     done = shell.run("fairseq-train", *arguments, "--max-tokens", 100, "--no-save", code=None)
     assert_says(done, "--arch discourse_encoder: expected --task discourse, found another one")
-
 
 
 def args(texts: Texts, most: int) -> list[object]:

@@ -69,17 +69,6 @@ def test_words_that_the_field_lacks_share_with_unk(field_folder: Path) -> None:
     assert float(weights.exp().sum()) <= 1.0 + 1e-5
 
 
-@pytest.mark.parametrize("expression", ["mrf:{}", "0.5 mrf:{} plus 0.5 unigram", "mrf:{} at temperature 2"])
-def test_a_prior_with_it_is_saved_and_read(field_folder: Path, tmp_path: Path, expression: str) -> None:
-    prior = built(field_folder, expression.format(field_folder))
-    prior.save(tmp_path / "prior")
-    again = Prior.load(tmp_path / "prior")
-    assert again.fingerprint == prior.fingerprint
-    before, after = prior.background().bind(), again.background().bind()
-    state = after.advance(after.start(2), torch.tensor([4, 5]))
-    torch.testing.assert_close(after.log_weights(state), before.log_weights(state))
-
-
 def test_a_damaged_part_is_refused(field_folder: Path, tmp_path: Path) -> None:
     prior = built(field_folder, f"mrf:{field_folder}")
     part = prior.find(MarkovFieldPart)

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_trees import choices
 
-from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.systems.output_trees.builders import huffman_tree, matched
 from fairseq_llrnn.systems.output_trees.reassignment import (
     EVEN_BELOW,
@@ -20,7 +19,6 @@ from fairseq_llrnn.systems.output_trees.reassignment import (
     complete_tree,
     reassigned,
     rebuilt,
-    take_groups,
 )
 from fairseq_llrnn.systems.output_trees.tree import DEEPEST, NONE, Tree
 
@@ -80,26 +78,6 @@ def test_without_statistics_nothing_moves(world: tuple[Tree, int, int, np.ndarra
     assert (reassigned(tree, arity, depth, 0 * sums, 0 * counts).parent == tree.parent).all()
 
 
-def test_classes_go_where_they_are_sent_and_unseen_ones_keep_their_place() -> None:
-    tree = complete_tree(np.arange(6), 3, 2)
-    assert tree.parent[tree.internal :].tolist() == [1, 1, 2, 2, 3, 3]
-    sums, counts = np.zeros((6, 1, 3)), np.zeros((6, 1), dtype=int)
-    for label, child in ((0, 2), (1, 0), (2, 0), (4, 1)):
-        sums[label, 0, child], counts[label, 0] = 5, 5
-    assert reassigned(tree, 3, 2, sums, counts).parent[tree.internal :].tolist() == [3, 1, 1, 2, 2, 3]
-
-
-def test_an_unseen_class_makes_room() -> None:
-    """The first child of the root holds three classes; three that are sent there displace one that nobody has seen."""
-    tree = complete_tree(np.arange(6), 3, 2)
-    sums, counts = np.zeros((6, 1, 3)), np.zeros((6, 1), dtype=int)
-    for label, child in ((2, 0), (3, 0), (4, 0), (5, 1)):
-        sums[label, 0, child], counts[label, 0] = 5, 5
-    new = reassigned(tree, 3, 2, sums, counts).parent[tree.internal :].tolist()
-    assert new[2:] == [1, 1, 1, 2]
-    assert all(node != 1 for node in new[:2])
-
-
 @pytest.mark.parametrize(("leaves", "arity", "depth"), [(1, 2, 1), (4, 2, 2), (5, 2, 3), (9, 3, 2), (100, 5, 4)])
 def test_a_complete_tree_has_all_addresses(leaves: int, arity: int, depth: int) -> None:
     order = np.random.default_rng(1).permutation(leaves)
@@ -111,13 +89,6 @@ def test_a_complete_tree_has_all_addresses(leaves: int, arity: int, depth: int) 
     assert (np.diff(tree.parent[tree.internal + order]) >= 0).all()
     last = tree.below[tree.internal - arity ** (depth - 1) : tree.internal]
     assert np.ptp(last) <= 1
-
-
-def test_limits() -> None:
-    with pytest.raises(OptionError, match="expected at least 2 children"):
-        complete_tree(np.arange(4), 1, 3)
-    with pytest.raises(OptionError, match="depth of the tree: expected room for 10 leaves"):
-        complete_tree(np.arange(10), 3, 2)
 
 
 def one_by_one(weights: np.ndarray, room: np.ndarray) -> list[int]:
@@ -222,16 +193,6 @@ def test_a_free_tree_is_that_of_the_loop(world: tuple[Tree, int, np.ndarray, np.
 
 @settings(max_examples=30)
 @given(free_worlds())
-def test_nodes_are_well_formed(world: tuple[Tree, int, np.ndarray, np.ndarray, np.ndarray]) -> None:
-    tree, arity = world[:2]
-    new = rebuilt(*world).tree
-    assert new.internal == tree.internal == (tree.leaves - 1) // (arity - 1)
-    assert ((new.below - 1) % (arity - 1) == 0).all()
-    assert (new.children == arity).all()
-
-
-@settings(max_examples=30)
-@given(free_worlds())
 def test_what_of_the_old_tree_is_in_the_new_one(world: tuple[Tree, int, np.ndarray, np.ndarray, np.ndarray]) -> None:
     tree, arity = world[:2]
     found = rebuilt(*world)
@@ -286,14 +247,6 @@ def test_leaves_are_never_too_deep() -> None:
         p[:, 1] = 1 - p[:, 0]
         tree = rebuilt(tree, arity, p, counts, begin).tree
         assert tree.levels <= EVEN_BELOW + 12 <= DEEPEST
-
-
-def test_groups_are_taken_as_they_are_wanted() -> None:
-    """Seven classes, three children: five groups of places, each child's first one free."""
-    weights = np.array([[3.0, 2, 1]] * 7)
-    assert take_groups(weights, np.zeros(7, dtype=int), np.array([2])).tolist() == [0, 0, 0, 0, 0, 1, 2]
-    weights[5:, 1] = 4  # these two come first, and open a group of the second child
-    assert take_groups(weights, np.zeros(7, dtype=int), np.array([2])).tolist() == [0, 0, 0, 1, 2, 1, 1]
 
 
 # J_n and its derivatives, against definitions and finite differences; Lemmas 3.2 and 3.3 of Jernite (2018)

@@ -206,17 +206,6 @@ def test_an_update_of_several_batches_counts_once_in_an_epoch(world: World) -> N
     after.assert_called_once_with(0, 3)
 
 
-@pytest.mark.slow
-def test_translations_by_a_learned_tree(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
-    tree = ("--output-tree", "learned", "--tree-reassign", 2, "--tree-reassign-epochs", 1, "--update-freq", 2)
-    shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path), *tree, "--max-epoch", 2)
-    done = shell.run(
-        "fairseq-generate", *translation.task_args(), "--path", tmp_path / "checkpoint_last.pt", "--beam", 3,
-        "--max-len-b", 10,
-    )  # fmt: skip
-    assert done.out.count("\nH-") > 5
-
-
 def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
     prior = Prior.load(world.prior("prior"))
     tree = huffman_tree(torch.rand(prior.output.num_classes).double().numpy(), 3)

@@ -77,22 +77,6 @@ def test_a_picture(prior: Path, tree: Path, llrnn: Llrnn, tmp_path: Path) -> Non
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_picture_that_cannot_be_written(
-    prior: Path, tree: Path, llrnn: Llrnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("matplotlib")
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("fairseq_llrnn.systems.output_trees.show.draw_tree", full)
-    done = llrnn("show", prior, "--tree", tree, "--picture", tmp_path / "a.png")
-    assert done.code == 2 and done.err == (
-        f"llrnn: error: --picture {tmp_path}/a.png: the result cannot be written (No space left on device); "
-        "check the rights and the free space there\n"
-    )
-
-
 def test_long_levels_are_cut(prior: Path, tmp_path: Path, llrnn: Llrnn) -> None:
     loaded = Prior.load(prior)
     leaves = loaded.output.num_classes

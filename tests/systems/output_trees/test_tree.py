@@ -244,7 +244,7 @@ def test_what_would_do_does(leaves: int, depth: int, arity: int) -> None:
     assert arity**levels >= leaves and (levels == 1 or arity ** (levels - 1) < leaves)
 
 
-@pytest.mark.parametrize("masses", [np.array([1.0, -1]), np.array([np.nan]), np.ones((2, 2)), np.ones(0)])
+@pytest.mark.parametrize("class_weights", [np.array([1.0, -1]), np.array([np.nan]), np.ones((2, 2)), np.ones(0)])
 def test_masses_that_are_none_are_refused(class_weights: np.ndarray) -> None:
     for build in (cluster_tree, lambda class_weights: huffman_tree(class_weights, 2)):
         with pytest.raises(ValueError, match="masses: expected"):

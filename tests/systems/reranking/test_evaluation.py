@@ -18,7 +18,6 @@ from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.table import Row
 from fairseq_llrnn.systems.reranking.agreement import count_errors, read_roles
-from fairseq_llrnn.systems.reranking.evaluation import evaluate
 from fairseq_llrnn.systems.reranking.metrics import (
     MOST_WORDS,
     corpus_scores,
@@ -312,18 +311,6 @@ def test_pieces_unlike_the_reference() -> None:
     assert shortened("l&apos; un") == "l' un"
 
 
-def test_all_together() -> None:
-    texts = Texts(["s"] * 60, REFERENCE, {"worse": WORSE, "perfect": REFERENCE})
-    found = evaluate(texts, rule())
-    assert (found.frequency, found.facts, found.agreement, found.reference_agreement) == (None, None, None, None)
-    assert (found.systems, found.sentences, found.reference_words) == (["worse", "perfect"], 60, 60 * 10)
-    assert found.evidence.total == 120 and found.evidence.right == [120, 120]
-    first = found.examples[0]
-    assert len(found.examples) == 30 and first.outputs[1] == [(REFERENCE[first.number - 1], False)]
-    full = evaluate(texts, rule(), counts=Counter(la=3), facts=[[]] * 60, roles={})
-    assert full.frequency is not None and full.facts == [] and full.agreement is not None
-
-
 # ---- files ----------------------------------------------------------------------------------------------------------
 
 GENERATED = "2026 | INFO | log\nS-1\tb\nT-1\tdeux\nH-1\t-0.5\tdeu x\nD-1\t-0.5\tdeux\nP-1\t-1\n" + (
@@ -352,7 +339,7 @@ def test_terms_behind_a_source_are_no_part_of_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "says"),
     [
-        ("source", "a\n", "expected 2 lines, as many as {folder}/reference has, found 1; give files"),
+        ("source", "a\n", "expected 2 lines, as many as {folder}/reference has, found 1; give files of the same"),
         ("system", "a\nb\nc\n", "expected 2 lines, as many as {folder}/reference has, found 3; give files"),
         ("system", "", "expected a sentence a line, found an empty file"),
         ("source", "", "expected a sentence a line, found an empty file"),

@@ -347,24 +347,3 @@ def test_a_bitext_is_read(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("1\n", encoding="utf-8")
     with pytest.raises(DataError, match="b: expected as many lines as in .*a, 3, found 1; give a text and its trans"):
         read_text_bitext(tmp_path / "a", tmp_path / "b")
-
-
-@pytest.mark.slow
-@pytest.mark.real_data("multi30k-en-fr")
-def test_multi30k(shared_data: Path, tmp_path: Path) -> None:
-    paths = []
-    for language in ("en", "fr"):
-        with gzip.open(shared_data / "multi30k-en-fr" / f"train.tok.{language}.gz", "rt", encoding="utf-8") as lines:
-            paths.append(tmp_path / language)
-            paths[-1].write_text("".join(itertools.islice(lines, 3000)), encoding="utf-8")
-    read = read_text_bitext(*paths)
-    sizes = len(read.source_words), len(read.target_words)
-    forward, backward = directed_links(read.bitext, *sizes, "ibm1")
-    links = symmetrised(forward, backward, read.bitext, METHODS[0])
-    found = count_phrases(read.bitext, links, 3)
-    best: dict[tuple[str, ...], PhrasePair] = {}
-    for pair in phrase_pairs(found, read.bitext, links, read.source_words, read.target_words, 3):
-        if pair.source not in best or pair.scores[2] > best[pair.source].scores[2]:
-            best[pair.source] = pair
-    for source, target in {"a man": "un homme", "a dog": "un chien", "woman": "femme"}.items():
-        assert " ".join(best[tuple(source.split())].target) == target

@@ -68,17 +68,6 @@ def test_what_cannot_be_used_is_said(llrnn: Llrnn, tmp_path: Path) -> None:
     )
 
 
-def test_a_table_on_stdout(llrnn: Llrnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a").write_text("x y\n", encoding="utf-8")
-    given = ["phrases", "extract", "--bitext", "a", "a", "--aligner", "ibm1", "--out"]
-    assert llrnn(*given, "table").code == 0
-    done = llrnn(*given, "-")
-    assert (done.code, done.out) == (0, (tmp_path / "table").read_text(encoding="utf-8"))
-    assert done.err == "3 phrase pairs of 1 sentence pair, 2 links\n"
-    assert {path.name for path in tmp_path.iterdir()} == {"a", "table"}
-
-
 def test_the_models_column(llrnn: Llrnn, translation: TranslationWorld, model: Path, tmp_path: Path) -> None:
     table, out = tmp_path / "table.gz", tmp_path / "scored.gz"
     pairs = extract(llrnn, translation, table, "--max-length", 2)[:1100]

@@ -1,6 +1,5 @@
 """`llrnn report`: figures that were counted by hand, a page that stands alone, and what is wrong with its input."""
 
-import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -173,21 +172,6 @@ def test_the_page_stands_alone_and_shows_texts_as_they_are(llrnn: Llrnn, files: 
     assert files["out"].read_text(encoding="utf-8") == written
 
 
-def test_bleu_of_tokens_as_they_stand(llrnn: Llrnn, files: dict[str, Path]) -> None:
-    """As multi-bleu: what stands between blanks is a word, escapes and punctuation included."""
-    reference = write(files["reference"], ["l&apos; eau est bleue, dit-il .", "a b c d e", "un deux trois quatre"])
-    output = write(files["first"], ["l&apos; eau est bleue , dit-il .", "a b c d e", "un deux trois quatre"])
-    lines = [path.read_text(encoding="utf-8").splitlines() for path in (output, reference)]
-    found = {}
-    for tokenize in ("13a", "none"):
-        done = llrnn(*arguments(files, "--system", f"a={output}", "--tokenize", tokenize))
-        (bleu,) = (row for row in cells(done.out) if row[0] == "BLEU")
-        expected = sacrebleu.metrics.BLEU(tokenize=tokenize, force=True).corpus_score(lines[0], [lines[1]])
-        assert bleu[1] == f"{expected.score:.2f}" and f"tok:{tokenize}|" in done.out
-        found[tokenize] = expected.score
-    assert found["13a"] > 99.9 > 90 > found["none"]
-
-
 def test_output_of_fairseq_generate_and_systems_given_one_by_one(
     llrnn: Llrnn, files: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -231,54 +215,3 @@ def test_unknown_words_and_marks_of_decoders(llrnn: Llrnn, files: dict[str, Path
 )
 def test_systems_that_make_no_sense(llrnn: Llrnn, files: dict[str, Path], given: list[str], says: str) -> None:
     assert llrnn(*arguments(files, "--system", *given)).error == says
-
-
-def test_files_of_other_sentences(llrnn: Llrnn, files: dict[str, Path]) -> None:
-    def said(name: str, lines: list[str]) -> str:
-        kept = files[name].read_bytes()
-        write(files[name], lines)
-        try:
-            return llrnn(
-                *arguments(files, *systems(files), "--train", files["train"]),
-                "--lexicon", files["lexicon"], "--facts", files["facts"],
-            ).error  # fmt: skip
-        finally:
-            files[name].write_bytes(kept)
-
-    same = f"lines, as many as {files['reference']} has, found"
-    assert said("second", ["a"]) == f"{files['second']}: expected 3 {same} 1; give files of the same sentences"
-    assert said("source", ["a"] * 4) == f"{files['source']}: expected 3 {same} 4; give files of the same sentences"
-    for name in ("first", "source", "reference"):
-        assert said(name, []) == f"{files[name]}: expected a sentence a line, found an empty file"
-    assert said("train", []) == f"{files['train']}: expected the target text of the training, found no word in it"
-    assert said("facts", []).startswith(f"{files['facts']}: expected 3 lines, one for each sentence of the reference")
-    assert said("lexicon", ["a b"]).startswith(f"{files['lexicon']}, line 1: expected at least 4 columns")
-    assert not files["out"].exists()
-
-
-def test_a_page_that_cannot_be_written(
-    llrnn: Llrnn, files: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def said(out: Path) -> str:
-        return llrnn(*arguments(files | {"out": out}, *systems(files))).error
-
-    assert said(tmp_path / "absent" / "r.html") == (
-        f"--out {tmp_path}/absent/r.html: expected a place in a folder, but there is no such folder; make it first"
-    )
-    assert said(tmp_path) == (
-        f"--out {tmp_path}: expected a file to write or replace, found a folder or device; give another"
-    )
-    link = tmp_path / "link"
-    link.symlink_to(files["first"])
-    assert said(link) == f"--out {link}: expected another file, found one that is read, which would be lost"
-    before = sorted(tmp_path.iterdir())
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    assert said(files["out"]) == (
-        f"{files['out']}: the result cannot be written (No space left on device); check the rights and the free space "
-        "there"
-    )
-    assert sorted(tmp_path.iterdir()) == before

@@ -7,17 +7,13 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
-from evidence_world import EvidenceWorld
-from nbest_lists import AS_FAIRSEQ, AS_JSON, MOSES, Write, as_moses, but_counts, lines_of, noisy
+from nbest_lists import MOSES, Write, as_moses, but_counts, lines_of, noisy
 from shell import Shell
 from small_corpus import Llrnn
-from tiny_world import EVERY_SENTENCE
 from translation_world import TranslationWorld
 
-from fairseq_llrnn.cli.tables import percent
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
-from fairseq_llrnn.prior.prior import Prior
 
 # ---- one language model ---------------------------------------------------------------------------------------------
 
@@ -51,25 +47,6 @@ def test_totals_and_ranks(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path
         "",
         "1 of 2 sentences with another best hypothesis than before",
     ]
-
-
-@pytest.mark.parametrize("text", [AS_FAIRSEQ, AS_JSON])
-def test_other_formats(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path, text: str) -> None:
-    nbest, out, reranked = write("nbest", text), tmp_path / "best", tmp_path / "reranked"
-    done = llrnn("rescore", "--path", checkpoint, "--nbest", nbest, "--out", out, "--nbest-out", reranked)
-    assert (done.code, but_counts(done.err)) == (0, "")
-    best = lines_of(out)
-    assert len(best) == 2 and "mer la" not in best[0].lower()
-    assert best[1] == ("Un roi tient bien." if text is AS_FAIRSEQ else "un roi tient bien")
-    if text is AS_JSON:
-        found = [json.loads(line) for line in lines_of(reranked)]
-        assert [one["hypotheses"][0]["text"] for one in found] == best
-    else:
-        found = re.findall(r"^D-([01])\t\S+\t(.*)$", reranked.read_text(encoding="utf-8"), re.MULTILINE)
-        assert [number for number, _ in found] == ["0"] * 3 + ["1"] * 2
-        assert [found[0][1], found[3][1]] == best
-    forced = llrnn("rescore", "--path", checkpoint, "--nbest", nbest, "--out", out, "--format", "moses")
-    assert forced.error.startswith(f"{nbest}, line 1: expected `id ||| hypothesis ||| … ||| total`")
 
 
 def test_stdin_and_stdout(shell: Shell, checkpoint: Path) -> None:
@@ -125,37 +102,6 @@ def test_the_noisy_channel(
         assert [float(x) for x in found.groups()] == pytest.approx(expected, abs=1e-3)
         totals = [own + sum(expected) for own, words in lists[int(number)] if words == text]
         assert min(abs(float(total) - one) for one in totals) < 1e-2
-
-
-def test_hypotheses_with_strings_of_the_source(
-    llrnn: Llrnn, write: Write, shell: Shell, evidence: EvidenceWorld, evidence_model: Path, tmp_path: Path
-) -> None:
-    """Scores are those of fairseq's scorer on text; strings that no slot offers count as unknown."""
-    sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
-    scored = shell.run(
-        "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", evidence_model, "--gen-subset", "test",
-        "--score-reference", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
-    )  # fmt: skip
-    expected = scored.nats()
-    lists = [[(-1.0, line.replace("é", "e")), (-1.0, line)] for line in targets]  # Zoe is in no source
-    source, nbest = write("source", "\n".join(sources)), write("nbest", as_moses(iter(lists)))
-    out, reranked = tmp_path / "best", tmp_path / "reranked"
-    done = llrnn(
-        "rescore", "--path", evidence_model, "--source", source, "--nbest", nbest, "--out", out, "--nbest-out", reranked
-    )
-    assert (done.code, but_counts(done.err)) == (0, "")
-    found = [line.split(" ||| ") for line in lines_of(reranked)]
-    for number, line in enumerate(targets):
-        (score,) = {features for n, text, features, _ in found if (int(n), text) == (number, line)}
-        assert float(score.removeprefix("llrnn_model= ")) == pytest.approx(expected[number], abs=2e-3)
-        assert lines_of(out)[number] == line or "Zoé" not in line, "the string that the source offers is better"
-    known = Prior.load(evidence.data / "lexical").symbols
-    unknown = words = 0  # every unknown word of a source of this world is evidence
-    for src, line in [(src, text) for src, one in zip(sources, lists, strict=True) for _, text in one]:
-        unknown += sum(word not in known and word not in src.split() for word in line.split())
-        words += len(f"{src} {line}".split())
-    assert unknown > 0
-    assert re.search(r"^model +1\.0000 +(\S+)$", done.out, re.MULTILINE)[1] == percent(unknown / words)
 
 
 def test_tuned_weights(

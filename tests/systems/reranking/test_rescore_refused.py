@@ -8,9 +8,8 @@ import pytest
 from nbest_lists import AS_FAIRSEQ, AS_JSON, MOSES, Write
 from small_corpus import Done, Llrnn
 
-from fairseq_llrnn.files.atomic_write import lock, temporary_name
-
 HERE = __file__
+
 
 @pytest.mark.parametrize(
     ("options", "says"),
@@ -91,18 +90,3 @@ def test_a_disk_without_room(
         "disk with room; started again, it goes on from the scores so far"
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["best.scores", "nbest"]
-
-
-def test_two_runs_at_once(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
-    """The second one stops with one message, and changes nothing; the leftovers of a killed one go."""
-    arguments = ("rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--out", tmp_path / "best")
-    (tmp_path / temporary_name("best.rescore")).mkdir()
-    with (tmp_path / "best.scores").open("wb") as other:
-        assert lock(other.fileno())
-        assert llrnn(*arguments).error == (
-            f"{tmp_path}/best.scores: another `llrnn rescore` is writing its scores there; wait until it has ended, or "
-            "give another --out"
-        )
-        assert sorted(p.name for p in tmp_path.iterdir()) == ["best.scores", "nbest"]
-    assert llrnn(*arguments).code == 0
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["best", "nbest"]

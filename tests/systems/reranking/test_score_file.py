@@ -71,7 +71,7 @@ def test_two_writers(path: Path) -> None:
     """The second one writes nothing, and hears why, until the first one has ended."""
     first = ScoreFile(path, INPUTS)
     before = path.read_bytes()
-    with pytest.raises(DataError, match=r"best\.scores: another `llrnn rescore` is writing its scores there; wait"):
+    with pytest.raises(DataError, match="llrnn rescore. is writing its scores there; wait until it has ended, or give"):
         ScoreFile(path, INPUTS)
     assert path.read_bytes() == before
     first.close()

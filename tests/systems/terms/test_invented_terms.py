@@ -1,6 +1,5 @@
 """Terms that training invents: only such as the target says exactly once, placed by translations of their lemmas."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -160,16 +159,6 @@ def test_a_form_of_a_phrase_is_not_another_one_and_there_are_at_most_so_many() -
     assert list(phrases("malý pes / malého psa / starý pes", most=1)) == ["malý pes"]
 
 
-def test_no_sentence_is_read_where_nobody_knows_a_noun() -> None:
-    def sentences() -> Iterator[list[str]]:
-        raise AssertionError("read")
-        yield []
-
-    forms = WordForms()
-    forms.add("malý", "malého", ["Case:Gen"])
-    assert invented_phrases(sentences(), PhraseForms(forms)) == {}
-
-
 def test_where_nothing_agrees_the_last_word_changes() -> None:
     english = {"white": ("ADJ", {"white": ""}), "dog": ("NOUN", {"dog": "Number:Sing", "dogs": "Number:Plur"})}
     assert phrases("a white dog", language=english) == {"white dog": ["white dog", "white dogs"]}
@@ -207,15 +196,3 @@ def test_a_phrase_that_is_asked_for_is_one_token_of_its_target() -> None:
 def test_what_a_target_says_twice_or_half_once_more_is_not_asked_for(target: str) -> None:
     """A required phrase makes its words unlikely elsewhere (the third target says one of them)."""
     assert not any(" " in lemma for lemmas, _ in asked(target) for lemma in lemmas)
-
-
-def test_the_place_of_a_phrase_is_that_of_its_words_if_they_are_neighbours() -> None:
-    forms = word_forms(FRENCH)
-    pairs = inventing("chien", make_prior(), forms)
-    deux, chien = TARGET_WORDS.index("deux"), TARGET_WORDS.index("chien")
-    words = [np.array([deux]), np.array([chien])]
-    free = [(0, 1), (1, 2), (2, 3)]
-    assert pairs.invented._place([{chien: 0.5}, {deux: 0.4}, {}], free, words) == [(0, 1), (1, 2)]
-    assert pairs.invented._place([{chien: 0.5}, {}, {deux: 0.4}], free, words) == [(0, 1)], "the better of two"
-    assert pairs.invented._place([{}, {}, {chien: 0.4}], free, words) == [(2, 3)]
-    assert pairs.invented._place([{chien: 0.01}, {}, {}], free, words) == []

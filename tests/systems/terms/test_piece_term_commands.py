@@ -10,10 +10,6 @@ from shell import Result, Shell
 from term_world import FORMS, SOURCES, TermWorld, said, written
 from tiny_world import EVERY_SENTENCE, World
 
-from fairseq_llrnn.evidence.group_slots import requested_groups
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
-from fairseq_llrnn.prior.prior import Prior
-
 RARE = ("champ", "neige", "livre", "fleur", "pomme", "train", "verte", "lourde")  # of several pieces each
 
 
@@ -56,13 +52,6 @@ def taught(
     return made
 
 
-def test_the_prior_knows_the_words_of_the_target(taught: PieceTerms) -> None:
-    part = Prior.load(taught.prior).find(EvidencePart)
-    assert part is not None and part.target_words is not None
-    spelled = [word for line in taught.evidence.text("train", "tgt") for word in words_of(line, taught.convention)]
-    assert part.target_words == {word: spelled.count(word) for word in set(spelled)}
-
-
 def test_a_line_may_have_terms_of_its_own(taught: PieceTerms) -> None:
     lines = [f"{SOURCES[0]}\ttahc => chat", f"{SOURCES[1]}\tvache", f"{SOURCES[1]}\tehcav => gros chat noir\tgrand"]
     found = written(taught.interactive(lines, "--max-len-b", 14))
@@ -97,21 +86,6 @@ def test_phrases_match_by_lemmas_of_the_source(taught: PieceTerms, tmp_path: Pat
     assert said(written(taught.interactive([SOURCES[1]], *given))[0], "chat") >= 1
     unread = taught.interactive([SOURCES[1]], *given[:2], "--source-lexicon", "nowhere", code=1)
     assert "nowhere: cannot be read: No such file" in unread.err and "Traceback" not in unread.err
-
-
-def test_training_shows_forms_as_tokens(taught: PieceTerms) -> None:
-    """The pairs that training reads: some carry terms, whose one form is one token of the target."""
-    from tiny_world import build
-
-    task = build([*map(str, taught.train_args(taught.place / "unused"))]).task
-    task.load_dataset("train", combine=True)
-    table, some = evidence_table(task.prior), 0
-    for index in range(len(task.dataset("train"))):
-        pair = task.dataset("train")[index]
-        for one in requested_groups(table.groups, pair["source"].numpy()[None])[0]:
-            assert sum(token in one.group.words for token in pair["target"].tolist()) == one.most == 1
-            some += any(token >= table.target.num_words for token in pair["target"].tolist())
-    assert some > 0
 
 
 def test_explain_shows_the_forms_of_terms(taught: PieceTerms) -> None:
