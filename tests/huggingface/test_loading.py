@@ -118,6 +118,7 @@ def test_any_causal_model_with_its_tokenizer(tmp_path: Path, capsys: pytest.Capt
         found = fairseq_llrnn.load(tmp_path / name).surprisals(lines)
         assert [row[:3] for row in found] == [row[:3] for row in expected]
         assert [row[3] for row in found] == pytest.approx([row[3] for row in expected], abs=1e-3)
+    assert LogLinearForCausalLM.wrap(softmax, tokenizer).surprisals(lines) == found
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
     assert main(["score", "--path", str(tmp_path / "ours"), str(tmp_path / "text"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -135,7 +135,7 @@ def test_register_does_the_same_for_users_of_python(beside_fairseq: Shell, world
 
 def test_commands_say_what_to_install_where_fairseq_is_absent(beside_fairseq: Shell) -> None:
     program = program_of(WITHOUT_FAIRSEQ, "fairseq_llrnn.cli.main")
-    for arguments in (["explain", "--path", "x.pt", "le chat"], ["score", "--path", "x.pt"]):
+    for arguments in (["explain", "--path", "x.pt", "le chat"], ["score", "--path", str(ROOT / "README.md")]):
         result = beside_fairseq.run("python", "-c", program, *arguments, code=2)
         assert result.err == f"llrnn: error: {ABSENT}\n"
 
