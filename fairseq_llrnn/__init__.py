@@ -13,12 +13,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fairseq_llrnn.errors import OptionError, from_checkout
+from fairseq_llrnn.errors import OptionError, from_checkout, need_library
+from fairseq_llrnn.files.reading import is_of_transformers
 from fairseq_llrnn.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head import LogLinearHead
     from fairseq_llrnn.huggingface import LogLinearForCausalLM, LogLinearForSeq2SeqLM
+    from fairseq_llrnn.huggingface.scoring import CausalScorer, Seq2SeqScorer
     from fairseq_llrnn.plugin.scoring.trained_model import TrainedModel
     from fairseq_llrnn.prior.prior import Prior
     from fairseq_llrnn.source_embedding import SourceEmbedding
@@ -52,30 +54,50 @@ def register() -> None:
         OptionError: fairseq is not installed.
     """
     if importlib.util.find_spec("fairseq") is None:
+        if sys.version_info >= (3, 12):
+            found = ".".join(map(str, sys.version_info[:2]))
+            raise OptionError(
+                f"fairseq needs Python 3.11, and this is Python {found}; install this package for Python 3.11: "
+                f"{from_checkout('fairseq')}"
+            )
         raise OptionError(
             f"expected fairseq, which this needs, found that it is not installed; {from_checkout('fairseq')}"
         )
     importlib.import_module("fairseq_llrnn.plugin").register()
 
 
-def load(path: str | os.PathLike[str], data: str | None = None, prior: str | None = None) -> TrainedModel:
-    """Load a trained model of fairseq: a checkpoint, or a folder of `llrnn export`.
+def load(
+    path: str | os.PathLike[str], data: str | None = None, prior: str | None = None
+) -> TrainedModel | CausalScorer | Seq2SeqScorer:
+    """Load a trained model for scores: of fairseq, or of transformers.
 
     Args:
-        data, prior: folders instead of those that the training recorded.
+        path: a checkpoint of fairseq, a folder of `llrnn export`, or a folder of save_pretrained. The first two give a
+            TrainedModel, the last a CausalScorer, or a Seq2SeqScorer if the model translates.
+        data, prior: folders instead of those that the training recorded, for a model of fairseq.
 
     Raises:
-        OptionError: fairseq is not installed, or the data or the prior is not found.
+        OptionError: fairseq or transformers is not installed, or the data or the prior is not found.
         DataError: no such file, or a checkpoint that is damaged, holds code, or is of another kind.
         PriorError: the prior does not fit.
     """
+    path = os.fspath(path)
+    if is_of_transformers(path):
+        if data is not None or prior is not None:
+            raise OptionError(
+                f"{path}: expected a model of fairseq with data or prior, found one of transformers; leave them out"
+            )
+        need_library(path, "transformers", "hf")
+        loading = importlib.import_module("fairseq_llrnn.huggingface.loading")
+        scorer: CausalScorer | Seq2SeqScorer = loading.load_scorer(path)
+        return scorer
     root, disabled = logging.getLogger(), logging.root.manager.disable
     handlers, level = root.handlers[:], root.level
     logging.disable(max(disabled, logging.INFO))  # fairseq reports while it is imported, and changes the root logger
     try:
         register()
         module = importlib.import_module("fairseq_llrnn.plugin.scoring.trained_model")
-        model: TrainedModel = module.TrainedModel(os.fspath(path), data, prior)
+        model: TrainedModel = module.TrainedModel(path, data, prior)
     finally:
         logging.disable(disabled)
         root.handlers[:] = handlers

@@ -9,7 +9,7 @@ What a message quotes may be as long as a file: `as_one_line` shortens it, in ev
 import argparse
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import NoReturn
 
@@ -82,6 +82,14 @@ def with_option(error: LLRNNError, named: Iterable[tuple[str, str]]) -> str:
             if place and (path == place or path.startswith((f"{place}/", f"{place}."))):
                 options.append((len(place), not option, f"{option} {begin}{message}" if option else message))
     return max(options)[2]
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Raise OptionError for an argument that is none of the choices; the message names the nearest one."""
+    if value not in choices:
+        near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
+        advice = f"did you mean {near[0]!r}?" if near else "give one of them"
+        raise OptionError(f"{name}={value!r}: expected one of {', '.join(choices)}; {advice}")
 
 
 def check_least(option: str, value: float | None, least: int, of: str = "") -> None:

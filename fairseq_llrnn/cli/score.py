@@ -4,19 +4,25 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
+from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, places_in, value_of
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import note, plural, say_notes, warn
-from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.errors import OptionError, check_least, check_unused_options, need_library
 from fairseq_llrnn.evaluation.texts import NATS, LineScore, TextScore, sum_of
 from fairseq_llrnn.evaluation.training_words import training_words, words_of_text
-from fairseq_llrnn.features.dictionary import EOS, SPECIALS
+from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
 from fairseq_llrnn.features.text_check import TextCheck
+from fairseq_llrnn.files.reading import is_of_transformers
 from fairseq_llrnn.lexicon.language_check import unknown_remark
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.huggingface.scoring import CausalScorer
+    from fairseq_llrnn.plugin.scoring.text import TextScorer
 
 NAME = "score"
 HELP = "bits per word and per character of a text under a language model"
@@ -34,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; the text has a sentence a line, and words between blanks"
     parser.add_argument("text", nargs="?", default=STDIN, metavar="TEXT", help="a file; - or nothing: stdin")
     model = parser.add_argument_group("the model")
-    model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of a language model")
+    model.add_argument(
+        "--path", required=True, metavar="FILE",
+        help="checkpoint of a language model, or a folder of `llrnn export` or of transformers' save_pretrained",
+    )  # fmt: skip
     add_places(model, translates=False)
     model.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
     results = parser.add_argument_group("results")
@@ -72,25 +81,24 @@ def run(args: argparse.Namespace) -> int:
     check_text(args.text)
     if args.train_text is not None:
         check_text(args.train_text)
-    need_fairseq()
-    from fairseq_llrnn.plugin.scoring.text import load_text_scorer
-
-    scorer = load_text_scorer(args.path, args.max_tokens, places_in(args))
+    scorer = _load(args)
     if args.open and not scorer.opened:
         raise OptionError(
             f"--open: expected a model with an open vocabulary, found none in {args.path}; build its prior with `llrnn "
             "prior --open-vocabulary characters` and train it again, or leave --open out"
         )
     scorer.opened = args.open
-    check = TextCheck(set(scorer.dictionary.symbols).difference(SPECIALS))
-    lines = _checked(scorer.lines(text_lines(args.text)), check)
+    check = TextCheck(scorer.vocabulary or ())
+    lines = scorer.lines(text_lines(args.text))
+    if scorer.vocabulary is not None:
+        lines = _checked(lines, check)
     print_line: Callable[[LineScore, str], None] | None = None
     if args.per_sentence:
         print(*COLUMNS, sep="\t")
         print_line = _print_sentence
     elif args.per_word:
         convention = CONVENTIONS.get(args.pieces or scorer.pieces or "")
-        print_line = _word_table(args, scorer.dictionaries[0], convention)
+        print_line = _word_table(args, scorer.dictionaries, convention)
     total, unscored = (sum_of(lines), 0) if print_line is None else _print_table(lines, print_line)
     _print_notes(args, total, unscored, check)
     facts = {**total.facts(), **({} if print_line is None else {"unscored_lines": unscored}), "open": args.open}
@@ -102,6 +110,29 @@ def run(args: argparse.Namespace) -> int:
         file=sys.stdout if print_line is None else sys.stderr,
     )
     return 0
+
+
+def _load(args: argparse.Namespace) -> "TextScorer | CausalScorer":
+    """The model of --path, of fairseq or of transformers."""
+    if not is_of_transformers(args.path):
+        need_fairseq()
+        from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+
+        return load_text_scorer(args.path, args.max_tokens, places_in(args))
+    check_unused_options(
+        {part: value_of(args, "", part) for part in PARTS},
+        f"expected a model of fairseq, found {args.path}, one of transformers; leave the option out",
+    )
+    need_library(args.path, "transformers", "hf")
+    from fairseq_llrnn.huggingface.loading import load_scorer
+
+    scorer = load_scorer(args.path, args.max_tokens)
+    if scorer.translates:
+        raise OptionError(
+            f"{args.path}: expected a language model, found one that translates; score translations in Python: "
+            "fairseq_llrnn.load(folder).score(lines, source=sources)"
+        )
+    return cast("CausalScorer", scorer)
 
 
 def _checked(lines: Iterable[LineScore], check: TextCheck) -> Iterator[LineScore]:
@@ -120,17 +151,18 @@ def _check_tables(args: argparse.Namespace) -> None:
 
 
 def _word_table(
-    args: argparse.Namespace, dictionary: Path, convention: Convention | None
+    args: argparse.Namespace, dictionaries: Sequence[Path], convention: Convention | None
 ) -> Callable[[LineScore, str], None]:
     """Print the header of the table of words; return the function that prints the rows of a line.
 
     Args:
-        dictionary: the model's, in its data folder.
+        dictionaries: the model's, in its data folder, if it has some.
     """
-    if args.train_text is None:
-        training = training_words(dictionary, convention)
-    else:
+    training = None
+    if args.train_text is not None:
         training = words_of_text(args.train_text, convention)
+    elif dictionaries:
+        training = training_words(dictionaries[0], convention)
     if training is None:
         note("whether words were seen in training is not known: give the training text with --train-text FILE")
     unit = args.unit or "bits"
@@ -144,7 +176,7 @@ def _word_table(
     def print_words(line: LineScore, problem: str) -> None:
         if line.too_long_for is not None:  # no word of it has a score
             return
-        for position, (word, log_prob) in enumerate(line.per_word(convention), start=1):
+        for position, (word, log_prob, *_) in enumerate(line.per_word(convention), start=1):
             print(line.number, position, word, f"{-log_prob / NATS[unit]:.6f}", in_training(word), sep="\t")
 
     return print_words

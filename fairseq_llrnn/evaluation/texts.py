@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS
@@ -61,6 +61,15 @@ def characters_of(words: Sequence[str]) -> int:
 NATS = {"bits": math.log(2), "nats": 1.0}  # of a unit of surprisals
 
 
+class WordScore(NamedTuple):
+    """A word, or the end of a sentence (`</s>`)."""
+
+    word: str
+    log_prob: float  # in nats, or −inf
+    num_tokens: int
+    is_unknown: bool  # whether the dictionary lacks one of its tokens
+
+
 @dataclass(frozen=True)
 class LineScore:
     """A line, scored word by word."""
@@ -70,6 +79,7 @@ class LineScore:
     unknown: Sequence[bool] = ()  # (T,) which of them the dictionary lacks
     log_probs: Sequence[float] = ()  # (T + 1,) in nats, of every word, or of <unk> in its place, and of the end
     spelt: Sequence[float] = ()  # (T,) in nats, log Σ_o r_o P_o(w) of unknown words, and 0 of others
+    num_tokens: Sequence[int] = ()  # (T,) of each word, if a word may be several tokens
     too_long_for: int | None = None  # the most words that the model takes, where the line has more: it has no score
 
     @property
@@ -89,19 +99,22 @@ class LineScore:
         """That at a place from 0, or the end."""
         return self.words[place] if place < len(self.words) else EOS
 
-    def per_word(self, convention: Convention | None = None) -> Iterator[tuple[str, float]]:
-        """Yield each word and the end (`</s>`) with log p in nats, or −inf.
+    def per_word(self, convention: Convention | None = None) -> Iterator[WordScore]:
+        """Yield the score of each word, and of the end.
 
         Args:
             convention: of a line in subword pieces. Their log-probabilities are summed for each word.
         """
         each = [a + b for a, b in zip(self.log_probs, (*self.spelt, 0.0), strict=True)]
+        num_tokens = self.num_tokens or [1] * len(self.words)
         begin = 0
         for tokens in [[word] for word in self.words] if convention is None else convention.split_words(self.words):
             end = begin + len(tokens)
-            yield tokens[0] if convention is None else convention.join(tokens), math.fsum(each[begin:end])
+            word = tokens[0] if convention is None else convention.join(tokens)
+            log_prob, size = math.fsum(each[begin:end]), sum(num_tokens[begin:end])
+            yield WordScore(word, log_prob, size, any(self.unknown[begin:end]))
             begin = end
-        yield EOS, each[-1]
+        yield WordScore(EOS, each[-1], 1, False)
 
 
 @dataclass
@@ -118,6 +131,7 @@ class TextScore:
     unknown_bits: float = 0.0  # of <unk> in the place of unknown words
     spelling_bits: float = 0.0  # of the spelling of unknown words; 0 where a model has <unk> for all of them
     end_bits: float = 0.0
+    further_tokens: int = 0  # of words that are several tokens: all but the first
 
     def add(self, line: LineScore) -> None:
         """A line that has some probability."""
@@ -126,6 +140,7 @@ class TextScore:
         self.sentences += 1
         self.empty_lines += not words
         self.words += len(words)
+        self.further_tokens += sum(line.num_tokens) - len(line.num_tokens)
         self.characters += characters_of(words)
         self.unknown_words += sum(unknown)
         self.unknown_characters += sum(len(w) for w, u in zip(words, unknown, strict=True) if u)
@@ -141,7 +156,8 @@ class TextScore:
 
     def facts(self) -> dict[str, Any]:
         """The sums, and what they are per word, per character, and per token, ends being tokens; None where none is."""
-        numbers = {"word": self.words, "character": self.characters, "token": self.words + self.sentences}
+        tokens = self.words + self.further_tokens + self.sentences
+        numbers = {"word": self.words, "character": self.characters, "token": tokens}
         per = {f"bits_per_{unit}": self.bits / number if number else None for unit, number in numbers.items()}
         return {**asdict(self), "bits": self.bits, **per}
 

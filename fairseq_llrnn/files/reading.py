@@ -56,6 +56,17 @@ def check_there(option_name: str, path: Path | str, is_folder: bool = False) -> 
             raise OSError(number, os.strerror(number))
 
 
+def is_of_transformers(path: str) -> bool:
+    """Return whether a model is a folder of transformers' save_pretrained.
+
+    Raises:
+        DataError: nothing is there.
+    """
+    if not os.path.lexists(path):
+        raise DataError(f"{path}: expected a checkpoint, found no such file or folder; check the path", path)
+    return os.path.isfile(os.path.join(path, "config.json"))
+
+
 def file_digest(path: Path) -> str:
     """SHA-256 of a file. Raises as `open_file`."""
     with open_file(path) as file:

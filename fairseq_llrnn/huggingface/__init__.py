@@ -6,6 +6,8 @@ models.py      what the models with the head share: files, numbers of words, sea
 causal_lm.py   language models over any AutoModel
 seq2seq.py     encoder-decoders over any AutoModel; marian.py is an earlier one, with a flat configuration
 wrapping.py    the head on a pretrained model
+scoring.py     scores of texts under any causal model; tokenisations.py sums over all tokenisations of a word
+loading.py     reads saved models for scores
 
 Importing this package registers the models with the Auto classes, if transformers is installed.
 """
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.huggingface.processor import BackgroundProcessor, Limits, dictionary_of, words_of_tokens
+from fairseq_llrnn.huggingface.scoring import CausalScorer
 
 if TYPE_CHECKING or importlib.util.find_spec("transformers") is not None:
     from fairseq_llrnn.huggingface.causal_lm import LogLinearCausalConfig, LogLinearForCausalLM
@@ -25,6 +28,7 @@ if TYPE_CHECKING or importlib.util.find_spec("transformers") is not None:
 
 __all__ = [
     "BackgroundProcessor",
+    "CausalScorer",
     "Limits",
     "LogLinearCausalConfig",
     "LogLinearForCausalLM",

@@ -40,6 +40,7 @@ from fairseq_llrnn.huggingface.models import (
     scale_of,
     special_tokens,
 )
+from fairseq_llrnn.huggingface.scoring import ScoresTexts
 from fairseq_llrnn.huggingface.wrapping import Recipes, head_width, wrapped
 from fairseq_llrnn.prior.prior import Prior
 
@@ -50,7 +51,7 @@ class LogLinearCausalConfig(LogLinearConfig):
     model_type = "llrnn_causal_lm"
 
 
-class LogLinearForCausalLM(LogLinearModel):
+class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
     """A language model with the log-linear head (module docstring)."""
 
     config_class = LogLinearCausalConfig

@@ -89,6 +89,7 @@ def wrapped(cls: type[Model], pretrained: Any, tokenizer: Any, recipe: Recipes) 
     ends = model.generation_config.eos_token_id
     if tokenizer.eos_token_id not in (ends if isinstance(ends, list) else [ends]):
         model.generation_config.eos_token_id = tokenizer.eos_token_id
+    model.tokenizer = tokenizer  # for scores of texts
     return model.train(pretrained.training)
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.errors import PriorError, need_library
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, Signatures
 from fairseq_llrnn.lexicon.features import feature_group
@@ -49,6 +49,8 @@ from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, Session, Tra
 from fairseq_llrnn.version import __version__
 
 if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
     from fairseq_llrnn.backgrounds.base import Background
     from fairseq_llrnn.evidence.table import EvidenceTable
     from fairseq_llrnn.open_vocabulary.table import OpenTable
@@ -254,6 +256,23 @@ class Prior:
             more = part.counts()
             counts |= more if name == part.kind else {f"{size} of {name}": number for size, number in more.items()}
         return counts
+
+    def tokenizer(self, add_eos_token: bool = False) -> PreTrainedTokenizerFast:
+        """Return a fast tokenizer of transformers over the symbols, with the ids of `LogLinearHead.encode`.
+
+        Tokens are what stands between blanks, also if the prior is over subword pieces. All others are `<unk>`. `</s>`
+        is the first token, as in training. It is the end of a sentence as well, and one inside of a word is a token.
+
+        Args:
+            add_eos_token: whether `</s>` is also put after the last word, as training needs it. Prompts need none.
+
+        Raises:
+            OptionError: transformers is not installed.
+        """
+        need_library("Prior.tokenizer", "transformers", "hf")
+        from fairseq_llrnn.tokenizer import word_tokenizer
+
+        return word_tokenizer(self.symbols, add_eos_token)
 
     def check_dictionary(self, symbols: Sequence[str], where: str, advice: str | None = None) -> None:
         """Raise PriorError unless the prior was made for exactly these symbols in this order.

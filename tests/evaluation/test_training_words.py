@@ -45,6 +45,10 @@ def test_words_of_a_text_in_numbers(tmp_path: Path, name: str | None, words: set
 
 def test_the_surprisals_of_pieces_are_summed_to_words() -> None:
     line = LineScore(1, LINES["bpe"].split(), (False, True, False), (-1.0, -2.0, -4.0, -0.5), (0.0, -8.0, 0.0))
-    assert list(line.per_word()) == [("le", -1.0), ("ch@@", -10.0), ("at", -4.0), ("</s>", -0.5)]
-    assert list(line.per_word(CONVENTIONS["bpe"])) == [("le", -1.0), ("chat", -14.0), ("</s>", -0.5)]
-    assert list(LineScore(1, [], (), (-0.5,)).per_word()) == [("</s>", -0.5)]
+    assert list(line.per_word()) == [
+        ("le", -1.0, 1, False), ("ch@@", -10.0, 1, True), ("at", -4.0, 1, False), ("</s>", -0.5, 1, False)
+    ]  # fmt: skip
+    assert list(line.per_word(CONVENTIONS["bpe"])) == [
+        ("le", -1.0, 1, False), ("chat", -14.0, 2, True), ("</s>", -0.5, 1, False)
+    ]  # fmt: skip
+    assert list(LineScore(1, [], (), (-0.5,)).per_word()) == [("</s>", -0.5, 1, False)]

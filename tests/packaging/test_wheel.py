@@ -29,6 +29,15 @@ for module in pkgutil.walk_packages(fairseq_llrnn.__path__, prefix, onerror=lamb
 print(fairseq_llrnn.__file__)
 """
 
+SAVE = """
+from transformers import GPT2Config
+from fairseq_llrnn.huggingface import LogLinearForCausalLM
+from fairseq_llrnn.prior import Recipe, build_prior
+
+prior = build_prior(["<s>", "<pad>", "</s>", "<unk>", "le", "chat"], Recipe(top_words="all"))
+LogLinearForCausalLM.from_config(GPT2Config(n_embd=8, n_layer=1, n_head=1), prior).save_pretrained("model")
+"""
+
 
 @pytest.fixture(scope="module")
 def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -83,6 +92,23 @@ def test_the_python_guide_without_fairseq(plain: Environment, root: Path, tmp_pa
     reader_folder(place, tmp_path)
     (place / "guide.py").write_text("\n".join(block for _, block in page.blocks[:2]))
     assert "loss of the last batch: " in plain.run("python guide.py", cwd=place).out
+
+
+@pytest.mark.slow
+def test_the_python_of_the_readme_without_fairseq(plain: Environment, root: Path, tmp_path: Path) -> None:
+    blocks = [text for language, text in read_page(root / "README.md").blocks if language == "python"]
+    assert blocks
+    for block in blocks:
+        (tmp_path / "readme.py").write_text(block)
+        plain.run("python readme.py", cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_a_model_of_transformers_without_fairseq(wheel: Path, tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "with-transformers", wheel, ["hf"])
+    (tmp_path / "save.py").write_text(SAVE)
+    environment.run("python save.py && echo 'le chat' | llrnn score --path model > table", cwd=tmp_path)
+    assert "bits per word" in (tmp_path / "table").read_text()
 
 
 @pytest.mark.slow

@@ -3,8 +3,10 @@
 test_checkpoint_safety.py starts a process of its own in a checkout, with `--user-dir fairseq_llrnn`.
 """
 
+import importlib.util
 import os
 import shutil
+import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,9 @@ from pathlib import Path
 import pytest
 from shell import ROOT, Shell, run_script, script
 from tiny_world import World
+
+import fairseq_llrnn
+from fairseq_llrnn.errors import OptionError
 
 WITHOUT_FAIRSEQ = "sys.modules['fairseq'] = None"  # as Python has it for what cannot be imported
 ABSENT = (
@@ -62,6 +67,13 @@ def train(world: World, *user_dir: object) -> list[str]:
     arguments = world.train_args()
     where = arguments.index("--user-dir")
     return [*arguments[:where], *map(str, user_dir), *arguments[where + 2 :], "--max-update", "2"]
+
+
+def test_a_newer_python_has_no_fairseq(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "version_info", (3, 13, 0, "final", 0))
+    with pytest.raises(OptionError, match="fairseq needs Python 3.11, and this is Python 3.13; install"):
+        fairseq_llrnn.register()
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +135,7 @@ def test_register_does_the_same_for_users_of_python(beside_fairseq: Shell, world
 
 def test_commands_say_what_to_install_where_fairseq_is_absent(beside_fairseq: Shell) -> None:
     program = program_of(WITHOUT_FAIRSEQ, "fairseq_llrnn.cli.main")
-    for arguments in (["explain", "--path", "x.pt", "le chat"], ["score", "--path", "x.pt"]):
+    for arguments in (["explain", "--path", "x.pt", "le chat"], ["score", "--path", str(ROOT / "README.md")]):
         result = beside_fairseq.run("python", "-c", program, *arguments, code=2)
         assert result.err == f"llrnn: error: {ABSENT}\n"
 

@@ -30,7 +30,20 @@ def test_scores_are_those_of_the_command(shell: Shell, world: World, trained: Pa
     assert model.score(lines, per="sentence") == pytest.approx(facts["bits"] / len(lines))
     table = shell.run(*command, "--per-word", stdin=text).out.splitlines()[1:]
     rows = model.surprisals(lines)
-    assert [f"{s}\t{p}\t{w}\t{x:.6f}\t{'seen' if seen else 'unseen'}" for s, p, w, x, seen in rows] == table
+    assert [f"{s}\t{p}\t{w}\t{x:.6f}\t{'seen' if seen else 'unseen'}" for s, p, w, x, seen, _ in rows] == table
+    assert [row.word for row in rows if row.is_unknown] == ["xyzzy"]
+    count = facts["words"] + facts["sentences"]
+    assert model.score(lines, per="token") == pytest.approx(facts["bits"] / count) == facts["bits_per_token"]
+
+
+def test_minimal_pairs_compare_whole_sentences(model: Any, world: World) -> None:
+    good, bad = world.text("valid")[:4], ["xyzzy"] * 4
+    found = model.minimal_pairs(good, bad)
+    for pair, *lines in zip(found.pairs, good, bad, strict=True):
+        assert pair[:2] == pytest.approx([-model.score([line], unit="nats", per="text") for line in lines])
+        assert pair.is_correct is (pair.good > pair.bad)
+    assert found.accuracy == sum(pair.is_correct for pair in found.pairs) / 4
+    assert model.minimal_pairs(good, good).accuracy == 0.0
 
 
 def test_explanations_and_samples(model: Any, world: World) -> None:
@@ -58,6 +71,7 @@ def test_a_translation_model(evidence_models: dict[str, Path]) -> None:
     source, line = ["a b"], ["c d"]
     rows = model.surprisals(line, source=source, unit="nats")
     assert [row.word for row in rows] == ["c", "d", "</s>"] and rows[0].is_seen is None
+    assert [row.is_unknown for row in rows] == [row.word not in model.task.target_dictionary.indices for row in rows]
     (whole,) = model._scorer.score(source, line)
     assert -sum(row.surprisal for row in rows) == pytest.approx(whole, abs=1e-4)
     assert len(model.sample(2, source="a b", max_length=5)) == 2
@@ -72,9 +86,10 @@ def test_a_translation_model(evidence_models: dict[str, Path]) -> None:
     [
         (lambda model: model.score("le chat"), "expected a list of sentences, found a text; give"),
         (lambda model: model.score([]), "expected a sentence, found none"),
-        (lambda model: model.score(["le"], per="line"), "per='line': expected one of word, character, sentence, text"),
-        (lambda model: model.surprisals(["le"], unit="bit"), "unit='bit': expected one of bits, nats"),
+        (lambda model: model.score(["le"], per="line"), "per='line': expected one of word, token"),
+        (lambda model: model.surprisals(["le"], unit="bit"), "unit='bit': expected one of bits, nats; did"),
         (lambda model: model.score(["le"], source=["x"]), "source: a language model reads no source; leave it out"),
+        (lambda model: model.minimal_pairs(["le"], []), "as many good sentences as bad ones, found 1 and 0; give two"),
         (lambda model: model.sample(0), "n 0: expected"),
         (lambda model: fairseq_llrnn.load("/none"), "/none: expected a checkpoint, found no such file"),
     ],

@@ -33,6 +33,7 @@ class TextScorer:
         self.longest = scorer.limits[1]
         self.dictionaries = scorer.dictionaries  # files that the scores depend on, beside the checkpoint
         self.dictionary = scorer.task.target_dictionary
+        self.vocabulary = frozenset(self.dictionary.symbols).difference(SPECIALS)
         decoder, self.prior = self.model.decoder, scorer.prior
         self.strings = decoder.head.find(OpenWords) if isinstance(decoder, LogLinearDecoder) else None
         self.opened = self.strings is not None
