@@ -70,6 +70,6 @@ def test_what_two_extras_bring_is_the_same(extras: dict[str, list[str]]) -> None
     assert [sorted(found) for found in ranges.values() if len(found) > 1] == []
 
 
-def test_the_readme_names_all_extras(root: Path, extras: dict[str, list[str]]) -> None:
-    text = (root / "README.md").read_text(encoding="utf-8")
+def test_the_page_on_installation_names_all_extras(root: Path, extras: dict[str, list[str]]) -> None:
+    text = (root / "docs" / "install.md").read_text(encoding="utf-8")
     assert [extra for extra in extras if not re.search(rf"[`\[,]{extra}[`\],]", text)] == []
