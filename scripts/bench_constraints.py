@@ -9,7 +9,7 @@ contestant reads the same texts, token by token, and masks random logits: of one
 places as beams do. Ours also normalises (p' sums to one), the others do not.
 
 Figures are microseconds of processor time for each step, for all hypotheses together: medians over rounds. `build` is
-in milliseconds. llguidance and xgrammar take part if they are installed (pip install llguidance xgrammar).
+in milliseconds. llguidance and xgrammar take part if they are installed (`pip install '.[hf]' xgrammar`).
 """
 
 import argparse

@@ -26,7 +26,7 @@ GROUPS = {  # patterns of the pages, and the most words of one page
     "results": (("docs/results/*.md",), 2500),
     "examples and systems": (("examples/*/README.md", "fairseq_llrnn/systems/*/README.md"), 300),
 }
-MOST_WORDS, LONGEST_LINE = 45_000, 100
+MOST_WORDS, LONGEST_LINE = 46_000, 100
 LIMITS = {"mean": 16.0, "over 30": 4.0, "speech": 3.0, ";": 3.0, "calques": 1.0}  # of README, tutorials and guides
 LIMITED = ("README", "tutorials", "guides")
 

@@ -26,6 +26,7 @@ from torch import Tensor
 from transformers import AutoModel, PreTrainedConfig
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.features import text_check
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM
 from fairseq_llrnn.files.reading import as_paths
@@ -175,7 +176,11 @@ def token_prior(symbols: list[str], tokenizer: Any, words: Tensor, recipe: Recip
                 for _, line in iter_lines(path):
                     tokens = tokenizer(line.rstrip("\n"), add_special_tokens=False).input_ids
                     file.write(" ".join(symbols[words[token]] for token in tokens) + "\n")
-        return replace(build_prior(symbols, replace(recipe, text=paths)), recipe=recipe)
+        text_check.logger.disabled = True  # its advice on tokenisation is for words
+        try:
+            return replace(build_prior(symbols, replace(recipe, text=paths)), recipe=recipe)
+        finally:
+            text_check.logger.disabled = False
 
 
 # ---- the weights ----------------------------------------------------------------------------------------------------
@@ -194,7 +199,7 @@ def scale_and_biases(pretrained: Any, network: Any) -> tuple[float, Tensor]:
     if (final := getattr(pretrained, "final_logits_bias", None)) is not None:
         biases = biases + final.flatten().to(biases.dtype)
     tokens = torch.arange(PROBES[0] * PROBES[1], device=rows.device).view(PROBES) * 7919 % len(rows)
-    batch = {"input_ids": tokens}
+    batch = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
     if pretrained.config.is_encoder_decoder:
         batch["decoder_input_ids"] = tokens.flip(1)
     was_training = pretrained.training

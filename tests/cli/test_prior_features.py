@@ -127,3 +127,18 @@ def test_real_values_and_where_all_came_from(built: Built, corpus: Corpus, llrnn
         named = [source.split()[:2] for source in sources[-1]]
         assert named == [["--conllu", "train.conllu"], ["--lexicon", "words.tsv"]]
     assert sources[0][1] != sources[1][1]
+
+
+@pytest.mark.parametrize("top, signatures", [("2", None), ("6", 11), ("auto", None), ("all", None)])
+def test_many_signatures(
+    corpus: Corpus, llrnn: Llrnn, top: str, signatures: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hint, unless all words are asked for: each of 10 has an indicator, the others share their shape."""
+    monkeypatch.setattr("fairseq_llrnn.cli.prior.table.HINT_FROM", 16)
+    dictionary = corpus.write("many.txt", "".join(f"mot{i} 2\n" for i in range(12)))
+    text = corpus.write("many-text.txt", " ".join(f"mot{i}" for i in range(12)) * 2 + "\n")
+    given = "--dict", dictionary, "--count-text", text, "--top-words", top, "--out", corpus.out
+    done = llrnn("prior", *given)
+    hint = f"hint: {signatures} signatures are more than half of the 16 words; training is faster with a smaller"
+    hints = [line for line in done.out.splitlines() if "hint" in line]
+    assert done.code == 0 and hints == ([f"{hint} --top-words"] if signatures else [])
