@@ -110,7 +110,7 @@ def test_beam_search_finds_the_best_strings_of_the_product_with_their_scores(bac
     best = sorted(of, key=lambda sentence: -of[sentence])[:4]
     assert [text(row) for row in found.sequences[:, 1:].tolist()] == best
     torch.testing.assert_close(found.sequences_scores, torch.tensor([of[s] for s in best]), rtol=1e-4, atol=1e-4)
-    assert processor.states.read_anew == 1, "the states follow the beams"
+    assert processor.states.full_reads == 1, "the states follow the beams"
 
 
 @pytest.mark.parametrize("search", [{}, {"num_beams": 3}, {"do_sample": True}, {"do_sample": True, "num_beams": 3}])

@@ -229,6 +229,6 @@ def log_p_by_hand(model: Any, processor: BackgroundProcessor, prompt: list[int],
     total = 0.0
     for length, token in enumerate(row):
         written = torch.tensor([[*prompt, *row[:length]]])
-        fresh = BackgroundProcessor._of(processor.weights, END, len(prompt), processor.longest)
+        fresh = BackgroundProcessor._from_weights(processor.weights, END, len(prompt), processor.longest)
         total += fresh(written, model(written).logits[:, -1])[0, token].item()
     return total
