@@ -86,6 +86,7 @@ except ImportError:  # scores of another search
 
 __all__ = ["BackgroundProcessor", "Limits", "PrefixStates", "dictionary_of", "words_of_tokens"]
 NAMED = 5  # words, of all that a message is about
+ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
 DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
 
 
@@ -668,20 +669,10 @@ class _LarkTokens:
         # 0xFF, which no UTF-8 has, begins tokens without a text
         self.tokens = [b"\xff%d" % at if text is None else text for at, text in enumerate(texts.later)]
         self.special_token_ids = [at for at, text in enumerate(texts.later) if text is None]
-        self.token_of = {text: at for at, text in enumerate(texts.later) if text}
-        self.longest = max(map(len, self.token_of))
 
     def __call__(self, text: bytes) -> list[int]:
-        """The longest token first: those that llguidance prefers for text that must come."""
-        found, at = [], 0
-        while at < len(text):
-            ends = (end for end in range(min(len(text), at + self.longest), at, -1) if text[at:end] in self.token_of)
-            end = next(ends, None)
-            if end is None:
-                break
-            found.append(self.token_of[text[at:end]])
-            at = end
-        return found
+        """Required by llguidance, which tokenises text only if it must come next, and then not with no_forcing."""
+        raise NotImplementedError
 
 
 def _lark_matcher(grammar: str, texts: TokenTexts, meter: Meter) -> Any:
@@ -692,9 +683,10 @@ def _lark_matcher(grammar: str, texts: TokenTexts, meter: Meter) -> Any:
         raise OptionError(f"{meter.name}: expected the package llguidance, found none; {from_checkout('hf')}") from None
     limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
     of_tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_LarkTokens(texts)))
-    grammars = [{"lark_grammar": grammar}]
+    grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]
     if texts.first != texts.later:  # a space before the first word is not part of the text
-        grammars = [{"lark_grammar": 'start: " "? @text'}, {"name": "text", "lark_grammar": grammar}]
+        whole = f'start: " "? @text\n{ALL_TOKENISATIONS}'
+        grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
     matcher = llguidance.LLMatcher(of_tokens, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
     if matcher.is_error():
         raise lark_error(meter.name, matcher.get_error())
