@@ -251,6 +251,9 @@ def test_what_the_model_is_not_told(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="expected vocab_size, the number of source tokens"):
         LogLinearMarianConfig.from_prior(prior, d_model=8)
     model = made(prior)
+    for build_model in (LogLinearMarian.from_config, LogLinearMarian.wrap):
+        with pytest.raises(OptionError, match="LogLinearMarian: from_config and wrap are not supported, as its config"):
+            build_model(model.config, prior)
     source = english(model, SOURCES[0])
     with pytest.raises(
         DataError,
