@@ -276,7 +276,7 @@ class Search:
         if reachable is not background:
             shares = to_word_values(reachable.log_shares(states), reachable.columns(states), self.head.prior)
             scores = scores.masked_fill(self.model.to_tokens(shares).isneginf(), NEGATIVE_INFINITY)
-        return mask_after_eos(scores, (written[:, self.prompt :] == self.end).any(1), self.pad)
+        return mask_after_eos(scores, (written[:, self.prompt :] == self.end).any(1), self.end, self.pad)
 
     def _check_length(self, written: Tensor) -> None:
         """Raise DataError if nothing complete is within reach."""

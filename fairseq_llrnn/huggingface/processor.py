@@ -140,18 +140,18 @@ def _numbers_of_tokens(tokenizer: Any, symbols: Sequence[str]) -> Tensor:
     return torch.tensor(words)
 
 
-def mask_after_eos(log_p: Tensor, ended: Tensor, token: int) -> Tensor:
-    """Return log p (N, K) in which one token alone follows texts that have ended, (N,) bool, with log p 0.
+def mask_after_eos(log_p: Tensor, ended: Tensor, eos: int, pad: int) -> Tensor:
+    """Return log p (N, K) in which `pad` alone follows texts that have ended, (N,) bool, with log p 0.
 
-    In other rows without a possible token, which are −inf or NaN, its log p is DEAD_END. A beam search keeps such a
-    hypothesis if a grammar has fewer texts than there are beams.
+    In other rows without a possible token, which are −inf or NaN, the log p of `eos` is DEAD_END. A beam search keeps
+    such a hypothesis if a grammar has fewer texts than there are beams.
     """
     over = ended | ~(log_p.amax(1) > NEGATIVE_INFINITY)
     if not bool(over.any()):
         return log_p
     log_p = log_p.masked_fill(over.unsqueeze(1), NEGATIVE_INFINITY)
-    dead_end = max(DEAD_END, torch.finfo(log_p.dtype).min)
-    log_p[over, token] = torch.where(ended[over], 0.0, dead_end).to(log_p.dtype)
+    log_p[over & ~ended, eos] = max(DEAD_END, torch.finfo(log_p.dtype).min)
+    log_p[ended, pad] = 0.0
     return log_p
 
 
@@ -549,7 +549,7 @@ class BackgroundProcessor(LogitsProcessor):
                 if reached is not None:
                     out[: len(reached)].masked_fill_(torch.from_numpy(~reached).to(out.device), NEGATIVE_INFINITY)
         ended = (input_ids[:, self.states.unread :] == self.eos).any(1)
-        return mask_after_eos(log_p, ended, self.eos)
+        return mask_after_eos(log_p, ended, self.eos, self.eos)
 
     def _sentence(self, written: Tensor) -> Tensor | None:
         """Return the number of each hypothesis' sentence, (N,); None without sources."""

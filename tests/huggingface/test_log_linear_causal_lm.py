@@ -275,6 +275,22 @@ def test_texts_end_within_the_limit(search: dict[str, Any], tmp_path: Path) -> N
         model.generate(ids[:1, -1:], max_new_tokens=4)
 
 
+@pytest.mark.parametrize("search", [{"num_beams": 3}, {"num_beams": 6}, {"do_sample": True}, {}])
+def test_complete_texts_are_preferred_to_dead_ends(search: dict[str, Any], tmp_path: Path) -> None:
+    """Two grammars share a beginning that no common text has; the end of a dead end has log p -1e9."""
+    for name, verb in (("one", "dort"), ("other", "voit")):
+        (tmp_path / f"{name}.grammar").write_text(f'S -> "le chat {verb} ." | "la mer dort ."\n', encoding="utf-8")
+    of = "automaton({{place}}/{}.grammar, on_zero=skip)"
+    model = made(prior_with(tmp_path, f"{of.format('one')} times {of.format('other')}"))
+    ids = torch.tensor([[2]] * 8)
+    torch.manual_seed(1)
+    found = model.generate(ids, max_new_tokens=8, return_dict_in_generate=True, output_scores=True, **search)
+    texts = model.head.decode(found.sequences[:, 1:])
+    assert set(texts) <= {"la mer dort .", "le chat"}
+    if "num_beams" in search:
+        assert set(texts) == {"la mer dort ."} and found.sequences_scores.min() > -1e6
+
+
 def test_prompts_of_different_lengths_if_the_background_is_a_language_model(tmp_path: Path) -> None:
     """Its states grow with each word, so that all prompts need one length: one clear error."""
     model = made(prior_with(tmp_path))
