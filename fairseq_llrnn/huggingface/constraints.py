@@ -414,10 +414,10 @@ class _Schema:
                 if len(found[key]) < least:
                     return None
         if isinstance(found.get("properties"), dict):
-            parts = {key: self.expand(each, depth + 1, references) for key, each in found["properties"].items()}
-            found["properties"] = {key: each for key, each in parts.items() if each is not None}
+            schemas = {key: self.expand(each, depth + 1, references) for key, each in found["properties"].items()}
+            found["properties"] = {key: each for key, each in schemas.items() if each is not None}
             required = found.get("required")
-            if isinstance(required, list) and any(key in required for key, each in parts.items() if each is None):
+            if isinstance(required, list) and any(key in required for key, each in schemas.items() if each is None):
                 return None
         for key in ("items", "additionalProperties"):
             if key in found:
