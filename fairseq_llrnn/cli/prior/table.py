@@ -34,7 +34,8 @@ def print_table(built: BuildResult, evidence: dict[str, int], dictionary: str, o
     print(f"{'… as a share of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
     signatures, words = counts["output signatures"], counts["words"]
-    if words >= HINT_FROM and 2 * signatures > words and built.prior.settings["top_words"] != "all":  # else it is what was asked for
+    is_asked_for = built.prior.settings["top_words"] == "all"
+    if words >= HINT_FROM and 2 * signatures > words and not is_asked_for:
         print(f"hint: {signatures:,} signatures are more than half of the {words:,} words; training is faster with a "
               "smaller --top-words")  # fmt: skip
     completed = built.table.completed
