@@ -15,7 +15,7 @@ from fairseq_llrnn.prior.prior import Prior
 GROUPS_SHOWN = 8
 HINT_FROM = 10_000  # words: with fewer, the output layer takes little of a training
 NOTES = {  # explanations of the lines of the table
-    "output features": "what the output layer may know of a word, such as POS:NOUN",
+    "output features": "properties of words, such as noun or plural",
     "output signatures": "sets of features; the output layer has a row for each",
     "input signatures": "sets of features of the words that the network reads",
     "forbidden words": "never predicted, such as <s> and <pad>",
