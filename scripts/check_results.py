@@ -155,9 +155,9 @@ def check_commands(root: Path, runs: list[Figure]) -> Iterator[str]:
 
 def updated(found: list[Figure], runs: list[Figure]) -> Iterator[Figure]:
     """Yield the figures of the tables with the other fields of runs."""
-    kept, before = {identity(run): run for run in runs}, dict[str, Any]()
+    kept = {identity(run): run for run in runs}
     for figure in found:
-        before = kept.get(identity(figure), before)
+        before = kept.get(identity(figure), {})
         yield figure | {key: value for key, value in before.items() if key not in {*IDENTITY, *NUMBERS, "direction"}}
 
 

@@ -12,6 +12,7 @@ from fairseq_llrnn.files.text_lines import ReadCount
 
 # functions that read files and count nothing, or that no file of the table reaches, and why
 OTHERS = {
+    "huggingface.processor:from_grammar", "huggingface.wrapping:token_prior",  # tests/huggingface
     "systems.classification.commands.classify:_counted": "compares labels, and says how many",
     "systems.rare_words.commands.rare_words.restore:run": "what `rare-words annotate` wrote; an evidence map",
     "cli.places:_of_stdin": "texts whose lines are answered, each by one",

@@ -45,7 +45,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, previous: Tensor) -> Tens
     """log p of all words (B, T, V)."""
     mixture = head.background
     assert isinstance(mixture, Mixture)
-    static, dynamic = mixture.each()
+    static, dynamic = mixture.part_modules()
     weights = mixture.gate(hidden).softmax(-1)  # shape: (B, T, 2)
     of_static = static.log_weights(static.start(1)).exp().double()
     states = torch.stack(positions.states(dynamic, previous), dim=1)

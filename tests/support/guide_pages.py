@@ -23,7 +23,7 @@ CONTINUES = re.compile(
     r"^This page (?:goes on|continues) with the files of\s+(?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE
 )
 
-OF_CORPUS = ("train.txt", "valid.txt", "test.txt", "train.conllu")
+OF_CORPUS = ("train.txt", "valid.txt", "test.txt", "train.conllu", "test.conllu")
 OF_BITEXT = (
     *(f"{part}.{language}" for part in ("train", "valid", "test") for language in ("en", "fr")),
     "lexicon.tsv",
@@ -33,6 +33,7 @@ OF_BITEXT = (
 # What takes a reader an hour takes the test a moment: patterns, and what takes their place.
 SHORTENED = {
     r"--max-epoch \d+": "--max-epoch 1 --max-update 3",
+    r"--preset small": "--preset small --max-epoch 1 --max-update 3",
     r"--max-len-b 50": "--max-len-b 9",
     r"max_steps=\d+": "max_steps=3",
     r"range\(0, len\(([^()]+)\), 50\)": r"range(0, min(100, len(\1)), 50)",  # batches of a loop of one's own
@@ -79,7 +80,8 @@ def shortened(block: str) -> str:
 
 def pages_to_run() -> list[Page]:
     """README.md and the guides that have blocks to run."""
-    guides = *(ROOT / "docs" / "guides").glob("*.md"), *SYSTEMS.glob("*/README.md")
+    folders = ROOT / "docs" / "guides", ROOT / "docs" / "tutorials"
+    guides = *(page for folder in folders for page in folder.glob("*.md")), *SYSTEMS.glob("*/README.md")
     pages = (read_page(path) for path in (README, *sorted(guides)))
     return [page for page in pages if page.blocks]
 
@@ -91,6 +93,7 @@ def reader_folder(place: Path, scratch: Path, sentences: int = 200) -> Path:
     for folder, names in (("corpus", OF_CORPUS), ("bitext", OF_BITEXT)):
         for name in names:
             shutil.copyfile(scratch / folder / name, place / name)
+    shutil.copyfile(scratch / "corpus" / "valid.conllu", place / "dev.conllu")
     return place
 
 

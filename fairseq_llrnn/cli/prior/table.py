@@ -15,7 +15,7 @@ from fairseq_llrnn.prior.prior import Prior
 GROUPS_SHOWN = 8
 HINT_FROM = 10_000  # words: with fewer, the output layer takes little of a training
 NOTES = {  # explanations of the lines of the table
-    "output features": "what the output layer may know of a word, such as POS:NOUN",
+    "output features": "properties of words, such as noun or plural",
     "output signatures": "sets of features; the output layer has a row for each",
     "input signatures": "sets of features of the words that the network reads",
     "forbidden words": "never predicted, such as <s> and <pad>",
@@ -34,7 +34,8 @@ def print_table(built: BuildResult, evidence: dict[str, int], dictionary: str, o
     print(f"{'… as a share of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
     signatures, words = counts["output signatures"], counts["words"]
-    if words >= HINT_FROM and 2 * signatures > words and built.prior.settings["top_words"] != "all":  # else it is what was asked for
+    is_asked_for = built.prior.settings["top_words"] == "all"
+    if words >= HINT_FROM and 2 * signatures > words and not is_asked_for:
         print(f"hint: {signatures:,} signatures are more than half of the {words:,} words; training is faster with a "
               "smaller --top-words")  # fmt: skip
     completed = built.table.completed
