@@ -31,6 +31,7 @@ token. If it is not found there, the prefix is read from its beginning.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -146,13 +147,18 @@ def mask_after_eos(log_p: Tensor, ended: Tensor, eos: int, pad: int) -> Tensor:
     In other rows without a possible token, which are −inf or NaN, the log p of `eos` is DEAD_END. A beam search keeps
     such a hypothesis if a grammar has fewer texts than there are beams.
     """
-    over = ended | ~(log_p.amax(1) > NEGATIVE_INFINITY)
-    if not bool(over.any()):
-        return log_p
-    log_p = log_p.masked_fill(over.unsqueeze(1), NEGATIVE_INFINITY)
-    log_p[over & ~ended, eos] = max(DEAD_END, torch.finfo(log_p.dtype).min)
-    log_p[ended, pad] = 0.0
+    rows = (ended | ~(log_p.amax(1) > NEGATIVE_INFINITY)).nonzero().flatten().tolist()
+    if rows:
+        log_p = log_p.clone()
+        end_rows_(log_p, rows, ended[rows], eos, pad)
     return log_p
+
+
+def end_rows_(log_p: Tensor, rows: list[int], ended: Tensor, eos: int, pad: int) -> None:
+    """Leave one token in some rows of log p (N, K): `pad` where a text has ended, (len(rows),) bool, or else `eos`."""
+    log_p[rows] = NEGATIVE_INFINITY
+    dead_end = max(DEAD_END, torch.finfo(log_p.dtype).min)
+    log_p[rows, torch.where(ended, pad, eos)] = torch.where(ended, 0.0, dead_end).to(log_p.dtype)
 
 
 States = TypeVar("States")
@@ -542,14 +548,17 @@ class BackgroundProcessor(LogitsProcessor):
                 f"tokenizer, found {scores.size(1):,}; use the model's own tokenizer"
             )
         states = self.states.states_after(input_ids, sentence, lambda: self._begin(input_ids, sentence))
-        log_p = _normalised(self.weights.rows(states, scores), scores, self.weights.num_tokens)
+        log_p, dead = _normalised(self.weights.rows(states, scores), scores, self.weights.num_tokens)
         if self.longest is not None:
             remaining = self.longest - (input_ids.size(1) - self.states.unread)
-            for reached, out in zip(self.weights.in_reach(states, remaining), log_p, strict=True):
+            for row, (reached, out) in enumerate(zip(self.weights.in_reach(states, remaining), log_p, strict=True)):
                 if reached is not None:
                     out[: len(reached)].masked_fill_(torch.from_numpy(~reached).to(out.device), NEGATIVE_INFINITY)
-        ended = (input_ids[:, self.states.unread :] == self.eos).any(1)
-        return mask_after_eos(log_p, ended, self.eos, self.eos)
+                    if out.amax().isneginf():
+                        dead.append(row)
+        if dead:
+            end_rows_(log_p, dead, (input_ids[dead, self.states.unread :] == self.eos).any(1), self.eos, self.eos)
+        return log_p
 
     def _sentence(self, written: Tensor) -> Tensor | None:
         """Return the number of each hypothesis' sentence, (N,); None without sources."""
@@ -598,22 +607,26 @@ class BackgroundProcessor(LogitsProcessor):
             states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
 
 
-def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> Tensor:
-    """Return log p' of hypotheses: (N, K), −inf for tokens without weight; NaN or −inf alone if none is possible."""
+def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> tuple[Tensor, list[int]]:
+    """Return log p' of hypotheses, (N, K), −inf for tokens without weight, and the rows without a possible token."""
     if scores.size(1) == num_tokens and all(row.tokens is None and row.log_weights is not None for row in rows):
         weights = [row.log_weights for row in rows if row.log_weights is not None]
-        return (scores + (weights[0] if len(weights) == 1 else torch.stack(weights))).log_softmax(1)
+        log_p = (scores + (weights[0] if len(weights) == 1 else torch.stack(weights))).log_softmax(1)
+        return log_p, log_p[:, 0].isnan().nonzero().flatten().tolist()  # then all of a row are
     log_p = scores.new_full(scores.shape, NEGATIVE_INFINITY)
-    for row, given, out in zip(rows, scores, log_p, strict=True):
+    dead = []
+    for number, (row, given, out) in enumerate(zip(rows, scores, log_p, strict=True)):
         values = given[:num_tokens] if row.tokens is None else given.index_select(0, row.tokens)
         if row.log_weights is not None:
             values = values + row.log_weights
         values = values.log_softmax(0)
-        if row.tokens is None:
+        if len(values) == 0 or math.isnan(values[0].item()):
+            dead.append(number)
+        elif row.tokens is None:
             out[:num_tokens] = values
         else:
             out.index_copy_(0, row.tokens, values)
-    return log_p
+    return log_p, dead
 
 
 def _common(
