@@ -77,7 +77,7 @@ class Numbers:
 
 def new_model(args: argparse.Namespace, prior: Prior, source: int) -> Any:
     """source: how many source words there are."""
-    config = LogLinearMarianConfig.of(prior, source, label_smoothing=args.label_smoothing, **sizes(args))
+    config = LogLinearMarianConfig.from_prior(prior, source, label_smoothing=args.label_smoothing, **sizes(args))
     if not args.softmax:
         return LogLinearMarian(config, prior)
     same = {name: value for name, value in config.to_dict().items() if name not in ("model_type", "label_smoothing")}

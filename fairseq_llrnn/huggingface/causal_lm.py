@@ -58,9 +58,9 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
     auto_model = AutoModelForCausalLM
 
     def __init__(self, config: LogLinearCausalConfig, prior: Prior | None = None) -> None:
-        """prior: None for the one beside the weights that `from_pretrained` reads."""
+        """prior: None for the one next to the weights that `from_pretrained` reads."""
         super().__init__(config)
-        self._make(AutoModel.from_config(config.text_config), prior)
+        self._make(AutoModel.from_config(config.text_config, trust_remote_code=False), prior)
         if config.feature_input:
             self.model.set_input_embeddings(TargetWords(self, scale_of(self.model.get_input_embeddings())))
         self.post_init()
@@ -191,7 +191,7 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         """Tokens (B, T) for a background that reads none, if the network reads inputs_embeds alone.
 
         Raises:
-            DataError: the background depends on tokens that nobody gives.
+            DataError: the background depends on tokens, and there are none.
         """
         if self.head.needs_context:
             raise DataError(

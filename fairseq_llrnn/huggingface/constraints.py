@@ -328,7 +328,7 @@ class _Regex:
 
 DEEPEST_SCHEMA = 60  # objects and arrays inside each other
 MOST_PARTS = 20_000  # of a schema, references written out
-RECURSIONS = 3  # of a reference to what holds it, as outlines-core has it
+RECURSIONS = 3  # of a reference to what holds it
 IGNORED = (  # keywords that outlines-core reads over
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "contains", "not", "if",
     "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
@@ -354,51 +354,88 @@ def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str
         raise DataError(f"{name}: expected a JSON schema, found {shown(str(error))}; fix it") from None
     if not isinstance(parsed, dict):
         raise DataError(f"{name}: expected an object as JSON schema, found {shown(text)}; fix it")
-    _check_schema(parsed, name)
+    expanded = _Schema(parsed, name).expand(parsed)
+    if expanded is None:
+        raise DataError(
+            f"{name}: expected a JSON schema that a finite text matches, found {shown(text)}; make a property that "
+            f"holds its own object optional, or allow null (at most {RECURSIONS} recursions are written out)"
+        )
     try:
-        return str(build_regex_from_schema(text, whitespace, RECURSIONS))
+        return str(build_regex_from_schema(json.dumps(expanded), whitespace))
     except (ValueError, TypeError) as error:
         raise DataError(
             f"{name}: expected a JSON schema that outlines-core supports, found {shown(str(error))}; change the schema"
         ) from None
 
 
-def _check_schema(schema: dict[str, Any], name: str) -> None:
-    """Raise DataError for keywords that would be read over, and before references make a schema too large."""
-    count = 0
-    waiting: list[tuple[Any, int, tuple[str, ...], bool]] = [(schema, 0, (), True)]
-    while waiting:
-        part, depth, references, is_schema = waiting.pop()
-        count += 1
-        if count > MOST_PARTS:
+class _Schema:
+    """A JSON schema whose references are written out.
+
+    outlines-core would end a recursion in objects without their last property, `{"a": 1, }`. Here a part without a text
+    within the recursions is left out, with all that requires it.
+    """
+
+    def __init__(self, schema: dict[str, Any], name: str) -> None:
+        self.schema, self.name, self.num_parts = schema, name, 0
+
+    def expand(self, part: Any, depth: int = 0, references: tuple[str, ...] = ()) -> Any:
+        """Return a part without references; None if it has no text.
+
+        Raises:
+            DataError: keywords that outlines-core reads over; a bad reference; too many or too deep parts.
+        """
+        self.num_parts += 1
+        if self.num_parts > MOST_PARTS:
             raise DataError(
-                f"{name}: expected at most {MOST_PARTS:,} parts in a schema with its references written out, found "
-                "more; use fewer references, or a smaller schema"
+                f"{self.name}: expected at most {MOST_PARTS:,} parts in a schema with its references written out, "
+                "found more; use fewer references, or a smaller schema"
             )
         if depth > 2 * DEEPEST_SCHEMA:
             raise DataError(
-                f"{name}: expected at most {DEEPEST_SCHEMA} objects and arrays inside each other, found more; make the "
-                "schema flatter"
+                f"{self.name}: expected at most {DEEPEST_SCHEMA} objects and arrays inside each other, found more; "
+                "make the schema flatter"
             )
-        if isinstance(part, list):
-            waiting += [(each, depth, references, True) for each in part]
         if not isinstance(part, dict):
-            continue
-        if not is_schema:  # names and their schemas
-            waiting += [(each, depth + 1, references, True) for each in part.values()]
-            continue
+            return part
         ignored = [key for key in IGNORED if key in part]
         if ignored:
             raise DataError(
-                f"{name}: expected a schema without {ignored[0]!r}, which is not supported, found it; remove it, or "
-                "use `pattern` or `enum`"
+                f"{self.name}: expected a schema without {ignored[0]!r}, which is not supported, found it; remove it, "
+                "or use `pattern` or `enum`"
             )
+        found = {key: value for key, value in part.items() if key not in ("$ref", "$defs", "definitions")}
+        if [] in (found.get("enum"), found.get("type")):
+            return None
+        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+            if isinstance(found.get(key), list):
+                parts = [self.expand(each, depth + 1, references) for each in found[key]]
+                found[key] = [each for each in parts if each is not None]
+                least = {"allOf": max(1, len(parts)), "prefixItems": len(parts)}.get(key, 1)
+                if len(found[key]) < least:
+                    return None
+        if isinstance(found.get("properties"), dict):
+            schemas = {key: self.expand(each, depth + 1, references) for key, each in found["properties"].items()}
+            found["properties"] = {key: each for key, each in schemas.items() if each is not None}
+            required = found.get("required")
+            if isinstance(required, list) and any(key in required for key, each in schemas.items() if each is None):
+                return None
+        for key in ("items", "additionalProperties"):
+            if key in found:
+                found[key] = self.expand(found[key], depth + 1, references)
+        if "items" in found and found["items"] is None:
+            if found.get("minItems"):
+                return None
+            del found["items"]
+            found["maxItems"] = 0
+        if "additionalProperties" in found and found["additionalProperties"] is None:
+            return None
         reference = part.get("$ref")
-        if isinstance(reference, str) and references.count(reference) <= RECURSIONS:
-            waiting.append((_referred(schema, reference, name), depth, (*references, reference), True))
-        for key in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties", "properties"):
-            if key in part:
-                waiting.append((part[key], depth + 1, references, key != "properties"))
+        if not isinstance(reference, str):
+            return found
+        if references.count(reference) > RECURSIONS:
+            return None
+        referred = self.expand(_referred(self.schema, reference, self.name), depth, (*references, reference))
+        return {**found, **referred} if isinstance(referred, dict) else referred
 
 
 def _referred(schema: dict[str, Any], reference: str, name: str) -> Any:

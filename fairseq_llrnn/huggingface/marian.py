@@ -1,12 +1,12 @@
 """Marian with the log-linear head: LogLinearForSeq2SeqLM with a flat configuration, as earlier versions saved it.
 
-config = LogLinearMarianConfig.of(prior, d_model=128, encoder_layers=2, …)
+config = LogLinearMarianConfig.from_prior(prior, d_model=128, encoder_layers=2, …)
 model = LogLinearMarian(config, prior)
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, MarianConfig, MarianModel
 
@@ -27,7 +27,7 @@ class LogLinearMarianConfig(MarianConfig):
     attribute_map = {**MarianConfig.attribute_map, "head_size": "d_model", "start_token_id": "decoder_start_token_id"}
 
     @classmethod
-    def of(cls, prior: Prior, vocab_size: int | None = None, **others: Any) -> LogLinearMarianConfig:
+    def from_prior(cls, prior: Prior, vocab_size: int | None = None, **others: Any) -> LogLinearMarianConfig:
         """Return the configuration of a model of the prior's words.
 
         Args:
@@ -56,6 +56,16 @@ class LogLinearMarian(LogLinearForSeq2SeqLM):
     config_class = LogLinearMarianConfig
     _keys_to_ignore_on_save = POSITIONS
     _keys_to_ignore_on_load_missing = POSITIONS
+
+    @classmethod
+    def from_config(cls, *_: Any, **__: Any) -> Self:
+        """Raises OptionError: the configuration has no other network inside."""
+        raise OptionError(
+            "LogLinearMarian: from_config and wrap are not supported, as its configuration is flat; use "
+            "LogLinearForSeq2SeqLM.from_config or .wrap, or LogLinearMarian(LogLinearMarianConfig.from_prior(…), prior)"
+        )
+
+    wrap = from_config
 
     def _new_network(self) -> MarianModel:
         return MarianModel(self.config)

@@ -29,11 +29,12 @@ from fairseq_llrnn.features.dictionary import PAD, plain
 from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
-from fairseq_llrnn.huggingface.processor import PrefixStates, by_token, only_behind_the_end
+from fairseq_llrnn.huggingface.processor import PrefixStates, mask_after_eos
+from fairseq_llrnn.huggingface.token_weights import to_word_values
 from fairseq_llrnn.output.records import State
 from fairseq_llrnn.prior.prior import Prior
 
-PRIOR = "prior"  # the folder beside the weights
+PRIOR = "prior"  # the folder next to the weights
 IGNORED = -100  # the label that transformers leaves out of a loss
 NOT_READ = -1  # a token that the background does not read: padding, or the start of a text
 EMBEDDING = "head.embedding.weight"  # a second name of the output's feature weights if they are tied
@@ -88,7 +89,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
     head: LogLinearHead
 
     def _make(self, network: nn.Module, prior: Prior | None, source_size: int | None = None) -> None:
-        """Make network and head. prior: None for the one beside the weights."""
+        """Make network and head. prior: None for the one next to the weights."""
         config = self.config
         prior = Prior.load(Path(config.name_or_path) / PRIOR) if prior is None else prior
         self.model = network
@@ -172,9 +173,9 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         return logits
 
     def _needs_logits(self, labels: Tensor | None) -> bool:
-        """Whether to return logits: not beside a loss in training, nor where their number varies with the source."""
-        beside_loss = not (self.training or torch.is_grad_enabled() or self.head.has_source_strings)
-        return labels is None or beside_loss
+        """Whether to return logits: not with a loss in training, nor if their number varies with the source."""
+        with_loss = not (self.training or torch.is_grad_enabled() or self.head.has_source_strings)
+        return labels is None or with_loss
 
     # ---- generate ---------------------------------------------------------------------------------------------------
 
@@ -197,18 +198,16 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         )
 
     def _next(self, hidden: Tensor, search: Search) -> Tensor:
-        """log p of the next token: (N, H) -> (N, 1, K). After the end only padding follows."""
+        """log p of the next token: (N, H) -> (N, 1, K)."""
         head, state = self.head, search.now
         step = head.step(hidden, state)
-        values = by_token(step.word_log_probs(), step.background.columns(state.states), head.prior)
-        log_p = self.to_tokens(values)
-        is_pad = torch.arange(log_p.size(1), device=log_p.device) == search.pad
-        return only_behind_the_end(log_p, search.ended, is_pad).unsqueeze(1)
+        values = to_word_values(step.word_log_probs(), step.background.columns(state.states), head.prior)
+        return self.to_tokens(values).unsqueeze(1)
 
     def _get_logits_processor(self, *args: Any, **kwargs: Any) -> LogitsProcessorList:
-        """The limit of length, then transformers' own: not in the logits, which a beam search normalises again."""
+        """`Search.mask`, then transformers' own processors: not in the logits, which a beam search normalises again."""
         processors: LogitsProcessorList = super()._get_logits_processor(*args, **kwargs)
-        processors.insert(0, kwargs["model_kwargs"]["search"].within)
+        processors.insert(0, kwargs["model_kwargs"]["search"].mask)
         return processors
 
     # ---- files ------------------------------------------------------------------------------------------------------
@@ -220,7 +219,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
 
     @classmethod
     def from_pretrained(cls, folder: Path | str, *args: Any, **kwargs: Any) -> Self:
-        """Raises PriorError: there is no prior beside the weights, or they were trained with another one."""
+        """Raises PriorError: there is no prior next to the weights, or they were trained with another one."""
         model: Self = super().from_pretrained(folder, *args, **kwargs)
         (model[0] if isinstance(model, tuple) else model)._after_loading()
         return model
@@ -257,29 +256,27 @@ class Search:
         self.pad = self.end if (pad := config.pad_token_id) is None else int(pad)
         self.prompt: int | None = None  # how many tokens are there before the first step
         self.now: State  # of the step under way
-        self.ended: Tensor  # (N,) of the step under way
 
     def step(self, written: Tensor) -> State:
         """The states of hypotheses that have written (N, T)."""
-        self.now = self.states.of(self.to_read(written), self.sentence)
+        self.now = self.states.states_after(self.to_read(written), self.sentence)
         if self.prompt is None:
             self.prompt = written.size(1)
             self._check_length(written)
-        self.ended = self._has_ended(written)
         return self.now
 
-    def within(self, written: Tensor, scores: Tensor) -> Tensor:
-        """A logits processor: scores (N, K) without words after which no end is in reach; all others stay."""
+    def mask(self, written: Tensor, scores: Tensor) -> Tensor:
+        """Mask words after which no end is in reach, and all but padding after the end: a logits processor.
+
+        Args:
+            written: (N, T). scores: (N, K), log p of words; what stays is unchanged.
+        """
         background, states = self.now.background, self.now.states
         reachable = background.with_max_length(self.config.max_length - written.size(1))
-        if reachable is background:
-            return scores
-        shares = by_token(reachable.log_shares(states), reachable.columns(states), self.head.prior)
-        out = self.model.to_tokens(shares).isneginf()
-        return scores.masked_fill(out & ~self._has_ended(written).unsqueeze(1), NEGATIVE_INFINITY)
-
-    def _has_ended(self, written: Tensor) -> Tensor:
-        return (written[:, self.prompt :] == self.end).any(1)  # behind the end there is only padding
+        if reachable is not background:
+            shares = to_word_values(reachable.log_shares(states), reachable.columns(states), self.head.prior)
+            scores = scores.masked_fill(self.model.to_tokens(shares).isneginf(), NEGATIVE_INFINITY)
+        return mask_after_eos(scores, (written[:, self.prompt :] == self.end).any(1), self.end, self.pad)
 
     def _check_length(self, written: Tensor) -> None:
         """Raise DataError if nothing complete is within reach."""
@@ -307,8 +304,8 @@ class Search:
         return replace(after, states=torch.where(mask, after.states, state.states))
 
 
-def said_once(head: LogLinearHead, make: Callable[[], State]) -> State:
-    """A state of a search in which each string of a source is said as often as the source has it."""
+def limit_source_strings(head: LogLinearHead, make: Callable[[], State]) -> State:
+    """Return a state of a search that writes each string of a source as often as the source has it."""
     with ExitStack() as restored:
         if (table := head.prior.offers()) is not None:
             restored.callback(setattr, table, "once", table.once)

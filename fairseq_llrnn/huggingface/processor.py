@@ -11,16 +11,19 @@ A processor takes any model that ends in a softmax, without training:
     p'(x | K)  =  p(x | K) b(K, x) / Σ_y p(y | K) b(K, y)                       p of the model, b of the background
 
 A grammar is a mask, n-grams multiply, required terms are written. p' sums to one at each step, so that the score of a
-beam search is Σ log p'. Where texts may not end anywhere, tokens after which no end is in reach are taken away after
-the normalisation, as in our own searches (Background.with_max_length).
+beam search is Σ log p'. If `longest` is given, tokens after which no end is in reach are masked after the
+normalisation, as in our own searches (Background.with_max_length).
+
+A hypothesis that cannot go on before its text is complete (a dead end) is ended with log p DEAD_END. A beam search then
+prefers any complete text. Dead ends exist in products whose parts are not one automaton, and under other processors.
 
 `from_regex`, `from_json_schema`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any fast tokenizer
 (constraints.py, lifting.py). Products and mixtures of processors are processors (token_weights.py). The constructor
 takes the background of a prior each of whose words is one token of the same spelling: the prior is built over the
 model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
 
-`PrefixStates` are the states of hypotheses in a search that reorders them. `generate` hands a model, and a logits
-processor, all tokens that each hypothesis has written. The state of a background depends on these and on the
+`PrefixStates` are the states of hypotheses in a search that reorders them. `generate` passes all tokens that each
+hypothesis has written to models and logits processors. The state of a background depends on these and on the
 hypothesis' sentence alone. So a state is looked up by them among those of the step before, and goes on by the last
 token. If it is not found there, the prefix is read from its beginning.
 """
@@ -28,7 +31,6 @@ token. If it is not found there, the prefix is read from its beginning.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -71,7 +73,6 @@ from fairseq_llrnn.huggingface.token_weights import (
     Row,
     TokenAutomaton,
     TokenWeights,
-    by_token,
     lark_error,
 )
 from fairseq_llrnn.ngrams.background import ngram_from_file
@@ -83,8 +84,10 @@ try:
 except ImportError:  # scores of another search
     LogitsProcessor = object
 
-__all__ = ["BackgroundProcessor", "Limits", "PrefixStates", "by_token", "dictionary_of", "words_of_tokens"]
+__all__ = ["BackgroundProcessor", "Limits", "PrefixStates", "dictionary_of", "words_of_tokens"]
 NAMED = 5  # words, of all that a message is about
+ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
+DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
 
 
 def dictionary_of(tokenizer: Any) -> list[str]:
@@ -109,7 +112,8 @@ def words_of_tokens(tokenizer: Any, prior: Prior) -> Tensor:
         )
     symbols = prior.session.target.symbols
     words = _numbers_of_tokens(tokenizer, symbols)
-    missing = sorted({*range(len(prior.symbols))} - {*words.tolist()} - {symbols.index(one) for one in SPECIALS})
+    special = {symbols.index(symbol) for symbol in SPECIALS}
+    missing = sorted({*range(len(prior.symbols))} - {*words.tolist()} - special)
     missing = [at for at in missing if not PADDING_ENTRY.fullmatch(symbols[at])]
     if missing:
         some = ", ".join(repr(symbols[at]) for at in missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
@@ -136,20 +140,26 @@ def _numbers_of_tokens(tokenizer: Any, symbols: Sequence[str]) -> Tensor:
     return torch.tensor(words)
 
 
-def only_behind_the_end(log_p: Tensor, ended: Tensor, allowed: Tensor) -> Tensor:
-    """log p (N, K) in which nothing but the `allowed` tokens, (K,), may follow what has ended, (N,).
+def mask_after_eos(log_p: Tensor, ended: Tensor, eos: int, pad: int) -> Tensor:
+    """Return log p (N, K) in which `pad` alone follows texts that have ended, (N,) bool, with log p 0.
 
-    Nor what has no probability: a beam search may keep such a hypothesis, where a grammar has fewer.
+    In other rows without a possible token, which are −inf or NaN, the log p of `eos` is DEAD_END. A beam search keeps
+    such a hypothesis if a grammar has fewer texts than there are beams.
     """
-    over = (ended | log_p.isnan().any(1) | log_p.isneginf().all(1)).unsqueeze(1)
-    return torch.where(over & allowed, 0.0, log_p.masked_fill(over, NEGATIVE_INFINITY))
+    over = ended | ~(log_p.amax(1) > NEGATIVE_INFINITY)
+    if not bool(over.any()):
+        return log_p
+    log_p = log_p.masked_fill(over.unsqueeze(1), NEGATIVE_INFINITY)
+    log_p[over & ~ended, eos] = max(DEAD_END, torch.finfo(log_p.dtype).min)
+    log_p[ended, pad] = 0.0
+    return log_p
 
 
 States = TypeVar("States")
 
 
 class PrefixStates(Generic[States]):
-    """States of the prefixes that were asked for last."""
+    """States of the prefixes of the last step."""
 
     def __init__(
         self,
@@ -166,10 +176,12 @@ class PrefixStates(Generic[States]):
         """
         self.start, self.advance, self.select, self.unread = start, advance, select, unread
         self._last: tuple[np.ndarray, States] | None = None
-        self.read_anew = 0  # how many steps read their prefixes from the beginning
+        self.full_reads = 0  # how many steps read their prefixes from the beginning
 
-    def of(self, written: Tensor, sentence: Tensor | None = None, begin: Callable[[], None] | None = None) -> States:
-        """The states of the prefixes (N, T).
+    def states_after(
+        self, written: Tensor, sentence: Tensor | None = None, begin: Callable[[], None] | None = None
+    ) -> States:
+        """Return the states after the prefixes (N, T).
 
         Args:
             begin: called if the prefixes are not those of the step before with a token more.
@@ -178,22 +190,24 @@ class PrefixStates(Generic[States]):
         """
         keys = _keys(written, sentence)
         parents = self._parents(keys)
-        if self._last is not None and parents is not None and written.size(1) > self.unread:
-            states = self._last[1]
-            if not np.array_equal(parents, np.arange(len(self._last[0]))):
+        last = self._last
+        if last is not None and parents is not None and written.size(1) > self.unread:
+            self._last = None  # parsers change, also before an error
+            states = last[1]
+            if not np.array_equal(parents, np.arange(len(last[0]))):
                 states = self.select(states, torch.from_numpy(parents).to(written.device))
             states = self.advance(states, written[:, -1])
         else:
             if begin is not None:
                 begin()
-            self.read_anew += 1
+            self.full_reads += 1
             states = self.start(len(written))
             for tokens in written[:, self.unread :].unbind(1):
                 states = self.advance(states, tokens)
         self._last = keys, states
         return states
 
-    def goes_back(self, written: Tensor, sentence: Tensor | None = None) -> bool:
+    def is_shorter(self, written: Tensor, sentence: Tensor | None = None) -> bool:
         """Whether each prefix is longer than what is not read, and the beginning of one of the step before."""
         length = written.size(1)
         if self._last is None or not self.unread < length < self._last[0].shape[1] - (sentence is not None):
@@ -239,7 +253,7 @@ class BackgroundProcessor(LogitsProcessor):
             unread: how many tokens the background does not read, padding on the left included. None: those that a
                 generation begins with, which are the start symbol of a decoder or the prompts of a batch.
             longest: the most tokens that may follow them, the end included; None: no limit.
-            source: (B, L) in the prior's numbers (`LogLinearHead.encode_source`), where it knows a source.
+            source: (B, L) in the prior's numbers (`LogLinearHead.encode_source`), if the background depends on one.
 
         Raises:
             OptionError: `unread` below 0. DataError: words or sources of another prior, or words without an end; a
@@ -282,7 +296,7 @@ class BackgroundProcessor(LogitsProcessor):
         )
 
     @classmethod
-    def _of(
+    def _from_weights(
         cls, weights: TokenWeights, eos: int, unread: int | None, longest: int | None, sentences: int | None = None,
         texts: TokenTexts | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
@@ -345,7 +359,7 @@ class BackgroundProcessor(LogitsProcessor):
                 (`start: …`), which llguidance reads (extra `hf`).
             separator: what our format's words have between them; "" for a grammar of characters.
             tokenizer, canonical, limits, unread, longest: as in `from_regex`. A Lark grammar allows all tokenisations,
-                and does not know within how many tokens a text can end.
+                and gives no bound on the tokens until a text can end.
 
         Raises:
             OptionError: llguidance is not installed; canonical=True with Lark. LimitError, DataError: as in
@@ -363,7 +377,7 @@ class BackgroundProcessor(LogitsProcessor):
         pairs = zip(texts.first, texts.later, strict=True)
         cannot_begin = np.array([first != later and (first is None or later != b" " + first) for first, later in pairs])
         weights = LarkWeights(_lark_matcher(text, texts, meter), cannot_begin, texts.eos, name)
-        return cls._of(weights, texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
     def from_words(
@@ -407,7 +421,7 @@ class BackgroundProcessor(LogitsProcessor):
         for forms in groups:
             automaton = term_automaton([texts.comparable(form, meter.name) for form in forms], meter)
             parts.append(TokenAutomaton(lift(automaton, texts, meter), texts.eos, (automaton,)))
-        return cls._of(RequiredTerms(parts, texts.eos), texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(RequiredTerms(parts, texts.eos), texts.eos, unread, longest, texts=texts)
 
     @classmethod
     def from_ngram(
@@ -435,7 +449,7 @@ class BackgroundProcessor(LogitsProcessor):
         )  # fmt: skip
         words = _numbers_of_tokens(tokenizer, symbols)
         weights = BackgroundWeights(background.bind(), words, symbols.index(EOS), symbols.index(PAD))
-        return cls._of(weights, texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
     def _lifted(
@@ -445,7 +459,7 @@ class BackgroundProcessor(LogitsProcessor):
         texts = _texts(tokenizer, meter.name)
         lifted = (lift_canonical if canonical else lift)(automaton, texts, meter)
         weights = TokenAutomaton(lifted, texts.eos, () if canonical else (automaton,))
-        return cls._of(weights, texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     # ---- several ----------------------------------------------------------------------------------------------------
 
@@ -457,7 +471,7 @@ class BackgroundProcessor(LogitsProcessor):
         """Multiply the weights of processors: a token needs weight in each of them.
 
         Sets of texts on one tokenizer become one automaton, so that every text can be completed. With a Lark grammar,
-        a canonical set or a prior in it, each part alone is completed within `longest`.
+        a canonical set or a prior in it, each part alone is completed within `longest`, and dead ends are possible.
 
         Args:
             limits: of the automaton.
@@ -467,13 +481,17 @@ class BackgroundProcessor(LogitsProcessor):
             DataError: no processors, or processors of other tokenizers; sets without a common text. LimitError: they
             cost too much together.
         """
-        unread, longest = _common("product", processors, unread, longest)
+        unread, longest, sentences = _common("product", processors, unread, longest)
         parts: list[TokenWeights] = []
         for processor in processors:
             parts += processor.weights.parts if isinstance(processor.weights, ProductWeights) else [processor.weights]
         sets = [part for part in parts if part.bytes]
-        texts = next((processor.texts for processor in processors if processor.texts is not None), None)
-        if texts is not None and len(sets) > 1 and any(isinstance(part, TokenAutomaton) for part in sets):
+        texts = _texts_of(processors)
+        terms = [part for part in sets if isinstance(part, RequiredTerms)]
+        if texts is not None and len(terms) > 1 and len(terms) == len(sets):
+            required = RequiredTerms([automaton for part in terms for automaton in part.parts], texts.eos)
+            parts = [required, *(part for part in parts if not part.bytes)]
+        elif texts is not None and len(sets) > 1:
             meter = Meter("product", limits)
             whole, *others = [automaton for part in sets for automaton in part.bytes]
             for automaton in others:
@@ -481,7 +499,7 @@ class BackgroundProcessor(LogitsProcessor):
             both = TokenAutomaton(lift(whole, texts, meter), texts.eos, (whole,))
             parts = [both, *(part for part in parts if not part.bytes)]
         weights = parts[0] if len(parts) == 1 else ProductWeights(parts)
-        return cls._of(weights, processors[0].eos, unread, longest, processors[0].sentences, texts)
+        return cls._from_weights(weights, processors[0].eos, unread, longest, sentences, texts)
 
     def __mul__(self, other: BackgroundProcessor) -> BackgroundProcessor:
         return self.product([self, other])
@@ -500,13 +518,13 @@ class BackgroundProcessor(LogitsProcessor):
         Raises:
             OptionError: other weights. DataError: no processors, or processors of other tokenizers.
         """
-        unread, longest = _common("mixture", processors, unread, longest)
+        unread, longest, sentences = _common("mixture", processors, unread, longest)
         if len(weights) != len(processors) or not all(0 < weight < float("inf") for weight in weights):
             raise OptionError(
                 f"mixture: expected a weight above 0 for each of {len(processors)} processors, found {list(weights)}"
             )
         mixed = MixtureWeights([processor.weights for processor in processors], weights)
-        return cls._of(mixed, processors[0].eos, unread, longest, processors[0].sentences, processors[0].texts)
+        return cls._from_weights(mixed, processors[0].eos, unread, longest, sentences, _texts_of(processors))
 
     # ---- a step -----------------------------------------------------------------------------------------------------
 
@@ -515,40 +533,41 @@ class BackgroundProcessor(LogitsProcessor):
 
         Raises:
             DataError: less than `unread` tokens are written; the background forbids what it reads of a prompt; the
-                hypotheses are not of the sources; a search that goes back, whose prompt nobody knows.
+                hypotheses are not of the sources; a shorter text than in the step before, without `unread`.
         """
-        sentence = self._sentence(len(input_ids))
+        sentence = self._sentence(input_ids)
         if scores.size(1) < self.weights.num_tokens:
             raise DataError(
                 f"BackgroundProcessor: expected scores of at least {self.weights.num_tokens:,} tokens, those of the "
                 f"tokenizer, found {scores.size(1):,}; use the model's own tokenizer"
             )
-        states = self.states.of(input_ids, sentence, lambda: self._begin(input_ids, sentence))
-        log_p = _normalised(self.weights.rows(states, scores), scores, self.weights.num_tokens, self.eos)
+        states = self.states.states_after(input_ids, sentence, lambda: self._begin(input_ids, sentence))
+        log_p = _normalised(self.weights.rows(states, scores), scores, self.weights.num_tokens)
         if self.longest is not None:
             remaining = self.longest - (input_ids.size(1) - self.states.unread)
             for reached, out in zip(self.weights.in_reach(states, remaining), log_p, strict=True):
                 if reached is not None:
                     out[: len(reached)].masked_fill_(torch.from_numpy(~reached).to(out.device), NEGATIVE_INFINITY)
-                    if out.amax().isneginf():
-                        out[self.eos] = 0.0
-        return log_p
+        ended = (input_ids[:, self.states.unread :] == self.eos).any(1)
+        return mask_after_eos(log_p, ended, self.eos, self.eos)
 
-    def _sentence(self, hypotheses: int) -> Tensor | None:
-        """Which sentence each hypothesis is of, (N,); None without sources."""
+    def _sentence(self, written: Tensor) -> Tensor | None:
+        """Return the number of each hypothesis' sentence, (N,); None without sources."""
         if self.sentences is None:
             return None
+        hypotheses = len(written)
         if hypotheses % self.sentences:
             raise DataError(
                 f"BackgroundProcessor: expected as many hypotheses of each of the {self.sentences} sources, found "
                 f"{hypotheses} hypotheses; give the sources of this very batch"
             )
-        return torch.arange(self.sentences).repeat_interleave(hypotheses // self.sentences)
+        numbers = torch.arange(self.sentences, device=written.device)
+        return numbers.repeat_interleave(hypotheses // self.sentences)
 
     def _begin(self, written: Tensor, sentence: Tensor | None) -> None:
         """Find how much is not read, and check what is."""
         if self.finds_unread:
-            if self.states.goes_back(written, sentence):
+            if self.states.is_shorter(written, sentence):
                 raise DataError(
                     f"BackgroundProcessor: expected a longer text at each step, found {written.size(1)} tokens of "
                     "the last one (assisted generation, or a similar prompt); give `unread`, the length of the prompt"
@@ -579,28 +598,18 @@ class BackgroundProcessor(LogitsProcessor):
             states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
 
 
-def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int, eos: int) -> Tensor:
-    """log p' of hypotheses: (N, K), −inf for tokens without weight.
-
-    Nothing but the end may follow what has ended, or has no probability: a beam search may keep such a hypothesis.
-    """
+def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> Tensor:
+    """Return log p' of hypotheses: (N, K), −inf for tokens without weight; NaN or −inf alone if none is possible."""
     if scores.size(1) == num_tokens and all(row.tokens is None and row.log_weights is not None for row in rows):
         weights = [row.log_weights for row in rows if row.log_weights is not None]
-        log_p = (scores + (weights[0] if len(weights) == 1 else torch.stack(weights))).log_softmax(1)
-        if log_p[:, 0].isnan().any():
-            over = log_p[:, 0].isnan()
-            log_p[over] = NEGATIVE_INFINITY
-            log_p[over, eos] = 0.0
-        return log_p
+        return (scores + (weights[0] if len(weights) == 1 else torch.stack(weights))).log_softmax(1)
     log_p = scores.new_full(scores.shape, NEGATIVE_INFINITY)
     for row, given, out in zip(rows, scores, log_p, strict=True):
         values = given[:num_tokens] if row.tokens is None else given.index_select(0, row.tokens)
         if row.log_weights is not None:
             values = values + row.log_weights
         values = values.log_softmax(0)
-        if len(values) == 0 or math.isnan(values[0].item()):  # without any probability all are
-            out[eos] = 0.0
-        elif row.tokens is None:
+        if row.tokens is None:
             out[:num_tokens] = values
         else:
             out.index_copy_(0, row.tokens, values)
@@ -609,8 +618,12 @@ def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int, eos: int) 
 
 def _common(
     kind: str, processors: Sequence[BackgroundProcessor], unread: int | None, longest: int | None
-) -> tuple[int | None, int | None]:
-    """`unread` and `longest` of a combination. Raises DataError for processors that do not go together."""
+) -> tuple[int | None, int | None, int | None]:
+    """Return `unread`, `longest` and the number of sources of a combination.
+
+    Raises:
+        DataError: no processors, or processors of other tokenizers or batches.
+    """
     if not processors:
         raise DataError(f"{kind}: expected at least one processor, found none")
     first = processors[0]
@@ -620,10 +633,23 @@ def _common(
                 f"{kind}: expected processors for one tokenizer, found {first.weights.num_tokens:,} tokens with the "
                 f"end {first.eos} and {other.weights.num_tokens:,} with {other.eos}"
             )
+    texts = [processor.texts for processor in processors if processor.texts is not None]
+    if any((other.first, other.later) != (texts[0].first, texts[0].later) for other in texts[1:]):
+        raise DataError(f"{kind}: expected processors for one tokenizer, found two with other tokens; use one for all")
+    sentences = {processor.sentences for processor in processors if processor.sentences is not None}
+    if len(sentences) > 1:
+        raise DataError(
+            f"{kind}: expected processors for one batch, found sources of {' and '.join(map(str, sorted(sentences)))} "
+            "sentences; give all of them the same batch"
+        )
     if unread is None:
-        unread = next((each.states.unread for each in processors if not each.finds_unread), None)
-    limits = [each.longest for each in processors if each.longest is not None]
-    return unread, min(limits, default=None) if longest is None else longest
+        unread = next((processor.states.unread for processor in processors if not processor.finds_unread), None)
+    limits = [processor.longest for processor in processors if processor.longest is not None]
+    return unread, min(limits, default=None) if longest is None else longest, next(iter(sentences), None)
+
+
+def _texts_of(processors: Sequence[BackgroundProcessor]) -> TokenTexts | None:
+    return next((processor.texts for processor in processors if processor.texts is not None), None)
 
 
 def _texts(tokenizer: Any, name: str) -> TokenTexts:
@@ -643,20 +669,10 @@ class _LarkTokens:
         # 0xFF, which no UTF-8 has, begins tokens without a text
         self.tokens = [b"\xff%d" % at if text is None else text for at, text in enumerate(texts.later)]
         self.special_token_ids = [at for at, text in enumerate(texts.later) if text is None]
-        self.token_of = {text: at for at, text in enumerate(texts.later) if text}
-        self.longest = max(map(len, self.token_of))
 
     def __call__(self, text: bytes) -> list[int]:
-        """The longest token first: those that llguidance prefers for text that must come."""
-        found, at = [], 0
-        while at < len(text):
-            ends = (end for end in range(min(len(text), at + self.longest), at, -1) if text[at:end] in self.token_of)
-            end = next(ends, None)
-            if end is None:
-                break
-            found.append(self.token_of[text[at:end]])
-            at = end
-        return found
+        """Required by llguidance, which tokenises text only if it must come next, and then not with no_forcing."""
+        raise NotImplementedError
 
 
 def _lark_matcher(grammar: str, texts: TokenTexts, meter: Meter) -> Any:
@@ -667,9 +683,10 @@ def _lark_matcher(grammar: str, texts: TokenTexts, meter: Meter) -> Any:
         raise OptionError(f"{meter.name}: expected the package llguidance, found none; {from_checkout('hf')}") from None
     limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
     of_tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_LarkTokens(texts)))
-    grammars = [{"lark_grammar": grammar}]
+    grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]
     if texts.first != texts.later:  # a space before the first word is not part of the text
-        grammars = [{"lark_grammar": 'start: " "? @text'}, {"name": "text", "lark_grammar": grammar}]
+        whole = f'start: " "? @text\n{ALL_TOKENISATIONS}'
+        grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
     matcher = llguidance.LLMatcher(of_tokens, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
     if matcher.is_error():
         raise lark_error(meter.name, matcher.get_error())

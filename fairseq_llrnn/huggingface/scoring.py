@@ -181,7 +181,7 @@ class CausalScorer(ScoringModel):
 
     def _add_tokenisations(self, line: Line) -> None:
         of_words = [
-            self._lattices.of_word(line.tokens[begin:end], begin == 0)
+            self._lattices.lattice(line.tokens[begin:end], begin == 0)
             for begin, end in itertools.pairwise([0, *line.ends])
         ]
         number = math.prod(lattice.number for lattice in of_words)

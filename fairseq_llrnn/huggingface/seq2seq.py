@@ -9,7 +9,7 @@
 The tokens of `from_config` are the prior's: `model.head.encode_source(lines)` (with terms, if you like),
 `model.head.encode(lines)` and `model.head.decode(tokens)`. Targets end with `</s>`, and a decoder reads `</s>` first.
 Padding is on the right. Numbers from V on are strings that a source offers. `generate` writes complete
-sentences within its limit of length, and says each string of a source as often as the source has it.
+sentences within its limit of length, and writes each string of a source as often as the source has it.
 
 `wrap` takes a pretrained model and keeps the tokens of its tokenizer (causal_lm.py).
 
@@ -38,7 +38,7 @@ from fairseq_llrnn.huggingface.models import (
     SourceWords,
     TargetWords,
     check_first_token,
-    said_once,
+    limit_source_strings,
     scale_of,
     special_tokens,
 )
@@ -60,7 +60,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
     auto_model = AutoModelForSeq2SeqLM
 
     def __init__(self, config: Any, prior: Prior | None = None) -> None:
-        """prior: None for the one beside the weights that `from_pretrained` reads."""
+        """prior: None for the one next to the weights that `from_pretrained` reads."""
         super().__init__(config)
         network = self._new_network()
         self._make(network, prior, source_size=config.head_size)
@@ -79,7 +79,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         self.post_init()
 
     def _new_network(self) -> Any:
-        return AutoModel.from_config(self.config.text_config)
+        return AutoModel.from_config(self.config.text_config, trust_remote_code=False)
 
     @classmethod
     def from_config(cls, config: PreTrainedConfig, prior: Prior, **settings: Any) -> Self:
@@ -158,7 +158,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         has_source = input_ids is not None or inputs_embeds is not None or encoder_outputs is not None
         if not has_source or (labels is None and decoder_input_ids is None):
             raise DataError(
-                f"{type(self).__name__}: expected input_ids, the source, beside labels or decoder_input_ids, found "
+                f"{type(self).__name__}: expected input_ids, the source, next to labels or decoder_input_ids, found "
                 "None; give both (labels are smoothed by label_smoothing of the model's configuration, not of a "
                 "Trainer, which keeps them back)"
             )
@@ -212,7 +212,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
                 ):
                     raise DataError(
                         f"{type(self).__name__}: expected decoder_input_ids that are `</s>` and the labels, found "
-                        "others; leave them out beside labels"
+                        "others; leave them out with labels"
                     )
         else:
             assert decoder_input_ids is not None  # which `forward` checks
@@ -261,7 +261,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         model_input_name: str | None,
         generation_config: GenerationConfig,
     ) -> dict[str, Any]:
-        """As transformers', which hands the source to the encoder alone."""
+        """Also keep the source, which transformers passes to the encoder alone."""
         is_tokens = inputs_tensor.dim() == 2
         if is_tokens and model_kwargs.get("attention_mask") is None:
             model_kwargs["attention_mask"] = self._mask(inputs_tensor)
@@ -302,7 +302,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
 
         def start() -> Any:
             of_source = {} if self.is_wrapped else {"source": self._source(source), "source_states": states}
-            return said_once(self.head, lambda: self.head.start(hypotheses, **of_source))
+            return limit_source_strings(self.head, lambda: self.head.start(hypotheses, **of_source))
 
         return Search(self, config, sentence, start, to_read)
 

@@ -33,7 +33,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface.lifting import FIRST, ByteAutomaton
 from fairseq_llrnn.prior.prior import Prior
 
-NO_WORD = -1  # of a token that the prior does not know
+NO_WORD = -1  # of a token that is no word of the prior
 DENSE = 4  # a row of more than K / DENSE tokens is one of all tokens
 MOST_CACHED = 256_000_000  # bytes of rows of all tokens
 
@@ -244,7 +244,7 @@ class RequiredTerms(TokenWeights[np.ndarray]):
 
 
 class LarkWeights(TokenWeights[list[Any]]):
-    """A grammar of llguidance; a state is a parser, None after the end. It does not know how far an end is."""
+    """A grammar of llguidance; a state is a parser, None after the end. Its distance to an end is unknown."""
 
     def __init__(self, matcher: Any, cannot_begin: np.ndarray, eos: int, name: str) -> None:
         """
@@ -268,7 +268,7 @@ class LarkWeights(TokenWeights[list[Any]]):
         return found
 
     def advance(self, states: list[Any], tokens: np.ndarray) -> list[Any]:
-        """As said above. The parsers themselves go on, so the earlier states are not used any more."""
+        """As TokenWeights. The parsers themselves change, so that the earlier states are not valid any more."""
         found: list[Any] = []
         for state, token in zip(states, tokens.tolist(), strict=True):
             ends = state is None or token in (self.eos, self.num_tokens)
@@ -311,8 +311,8 @@ def lark_error(name: str, message: str) -> DataError:
 # ---- backgrounds of a prior -----------------------------------------------------------------------------------------
 
 
-def by_token(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
-    """Values of a background's columns for words and strings by their numbers: (N, C) -> (N, W); −inf where none is.
+def to_word_values(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
+    """Return a background's columns by the numbers of words and strings: (N, C) -> (N, W); −inf if there is none.
 
     Args:
         columns: the word of each column, (1, C) or (N, C): those of the dictionary, then strings that sources offer.
@@ -393,7 +393,7 @@ class BackgroundWeights(TokenWeights[BackgroundStates]):
     def _of_tokens(self, values: Tensor, states: BackgroundStates) -> Tensor:
         """Values of the background's columns (N or 1, C) for the model's tokens: (N or 1, K); −inf for unknown ones."""
         if self.prior is not None:
-            values = by_token(values, self.background.columns(states.states), self.prior)
+            values = to_word_values(values, self.background.columns(states.states), self.prior)
         return values[:, self.words.clamp_min(0)].masked_fill(self.words == NO_WORD, NEGATIVE_INFINITY)
 
 
@@ -429,7 +429,7 @@ class _Several(TokenWeights[list[Any]]):
 
 
 class ProductWeights(_Several):
-    """Π b_i. A text is in reach if it is for every part, which is exact if one part alone says where texts end."""
+    """Π b_i. A text is in reach if it is for every part, which is exact if only one part restricts the end."""
 
     def _together(self, rows: Sequence[Row], scores: Tensor) -> Row:
         first, *others = sorted(rows, key=lambda row: self.num_tokens if row.tokens is None else len(row.tokens))

@@ -16,7 +16,7 @@ ByByte = dict[int, list[tuple[bytes, int]]]
 
 
 class Lattice:
-    """The tokenisations of a word. Their number is known before they are made."""
+    """The tokenisations of a word. `number` counts them without making them."""
 
     def __init__(self, arcs: Sequence[Sequence[tuple[int, int]]]) -> None:
         """arcs: those that leave each node but the last one: tokens, and the later nodes where they end."""
@@ -44,7 +44,7 @@ class Lattices:
         self._first, self._later = _by_first_byte(texts.first), _by_first_byte(texts.later)
         self._empty = [token for token, text in enumerate(texts.first) if text == b""]
 
-    def of_word(self, tokens: Sequence[int], is_first: bool) -> Lattice:
+    def lattice(self, tokens: Sequence[int], is_first: bool) -> Lattice:
         """Return the tokenisations that spell what these tokens spell; these alone if one is special, such as <unk>.
 
         Args:

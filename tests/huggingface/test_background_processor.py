@@ -110,7 +110,7 @@ def test_beam_search_finds_the_best_strings_of_the_product_with_their_scores(bac
     best = sorted(of, key=lambda sentence: -of[sentence])[:4]
     assert [text(row) for row in found.sequences[:, 1:].tolist()] == best
     torch.testing.assert_close(found.sequences_scores, torch.tensor([of[s] for s in best]), rtol=1e-4, atol=1e-4)
-    assert processor.states.read_anew == 1, "the states follow the beams"
+    assert processor.states.full_reads == 1, "the states follow the beams"
 
 
 @pytest.mark.parametrize("search", [{}, {"num_beams": 3}, {"do_sample": True}, {"do_sample": True, "num_beams": 3}])
@@ -147,8 +147,11 @@ def test_a_source_with_terms_and_a_batch_of_beams(tmp_path: Path) -> None:
     )  # fmt: skip
     model = transformers.MarianMTModel(config).eval()
     read = (source & 0xFFFFFFFF).clamp(max=7)
-    for search in ({"num_beams": 4}, {"do_sample": True}):
+    uniform = prior_with(tmp_path, "uniform")
+    for search, has_product in product(({"num_beams": 4}, {"do_sample": True}), (False, True)):
         processor = BackgroundProcessor(prior, torch.tensor(TOKENS), longest=7, source=source)
+        if has_product:  # the sources are those of the second part
+            processor = BackgroundProcessor(uniform, torch.tensor(TOKENS)) * processor
         found = model.generate(
             read, attention_mask=(read != 1).long(), max_new_tokens=7, logits_processor=[processor], **search
         )
@@ -156,6 +159,9 @@ def test_a_source_with_terms_and_a_batch_of_beams(tmp_path: Path) -> None:
         for sentence, required in zip(written, ({"chat"}, {"mer"}, {"mer", "chat"}), strict=True):
             words = sentence.split()
             assert all(words.count(word) == 1 for word in required), written
+    pair = BackgroundProcessor(prior, torch.tensor(TOKENS), source=source[:2])
+    with pytest.raises(DataError, match="product: expected processors for one batch, found sources of 2 and 3 sent"):
+        processor * pair
     with pytest.raises(DataError, match="expected as many hypotheses of each of the 3 sources, found 4"):
         processor(torch.full((4, 1), END), torch.zeros(4, 15))
     unsayable = reader.encode_source(["the cat\tchien"], terms)

@@ -146,7 +146,7 @@ def test_lark_grammars_under_beams(kind: str) -> None:
         parents = torch.randint(0, 4, (4,), generator=generator)
         following = torch.multinomial(log_p.exp(), 1, generator=generator)
         written = torch.cat([written, following], dim=1)[parents]
-    assert processor.states.read_anew == 1
+    assert processor.states.full_reads == 1
     for row in written.tolist():
         text = tokenizer.decode(row[1:], skip_special_tokens=True)
         inner = text.lstrip("(")

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, build_prior
@@ -272,6 +273,41 @@ def test_texts_end_within_the_limit(search: dict[str, Any], tmp_path: Path) -> N
     assert set(written[1::2]) <= {f"voit {end}" for end in (*ends, *(f"le chat qui voit {e}" for e in ends))}
     with pytest.raises(DataError, match="expected max_new_tokens of at least 5, .* found 4; give more"):
         model.generate(ids[:1, -1:], max_new_tokens=4)
+
+
+@pytest.mark.parametrize("search", [{"num_beams": 3}, {"num_beams": 6}, {"do_sample": True}, {}])
+def test_complete_texts_are_preferred_to_dead_ends(search: dict[str, Any], tmp_path: Path) -> None:
+    """Two grammars share a beginning that no common text has; the end of a dead end has log p -1e9."""
+    for name, verb in (("one", "dort"), ("other", "voit")):
+        (tmp_path / f"{name}.grammar").write_text(f'S -> "le chat {verb} ." | "la mer dort ."\n', encoding="utf-8")
+    of = "automaton({{place}}/{}.grammar, on_zero=skip)"
+    model = made(prior_with(tmp_path, f"{of.format('one')} times {of.format('other')}"))
+    ids = torch.tensor([[2]] * 8)
+    torch.manual_seed(1)
+    found = model.generate(ids, max_new_tokens=8, return_dict_in_generate=True, output_scores=True, **search)
+    texts = model.head.decode(found.sequences[:, 1:])
+    assert set(texts) <= {"la mer dort .", "le chat"}
+    if "num_beams" in search:
+        assert set(texts) == {"la mer dort ."} and found.sequences_scores.min() > -1e6
+
+
+def test_prompts_of_different_lengths_if_the_background_is_a_language_model(tmp_path: Path) -> None:
+    """Its states grow with each word, so that all prompts need one length: one clear error."""
+    model = made(prior_with(tmp_path))
+    uniform = torch.full((len(SYMBOLS),), 1 / 11).log().index_fill(0, torch.tensor([0, 1]), -torch.inf)
+    skewed = torch.randn(len(SYMBOLS), len(SYMBOLS), generator=torch.Generator().manual_seed(1)).log_softmax(1)
+    old = model.head.background
+    model.head.background = ModelBackground(
+        old.class_of, old.num_classes, uniform, 2, lambda read, last: skewed[read[:, -1:] if last else read]
+    )
+    ids, mask = rows("la", "le mer", left=True, end=False)
+    with pytest.raises(DataError, match="generate: expected prompts of one length, since the background is a language"):
+        model.generate(ids, attention_mask=mask, max_new_tokens=4)
+    same, mask = rows("la mer", "le mer", left=True, end=False)
+    found = model.generate(same, attention_mask=mask, max_new_tokens=4, num_beams=2)
+    for number in range(2):
+        alone = model.generate(same[number : number + 1], max_new_tokens=4, num_beams=2)[0]
+        assert found[number, : len(alone)].tolist() == alone.tolist()
 
 
 # ---- arguments ------------------------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def made(prior: Prior, spread: float = 0.3, **options: Any) -> Any:
     both = {"layers": 1, "ffn_dim": 8, "attention_heads": 2}
     sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in both.items()}
     sizes = sizes | {"d_model": 8, "max_position_embeddings": 64}
-    config = LogLinearMarianConfig.of(prior, vocab_size=len(SOURCE), **{**sizes, **options})
+    config = LogLinearMarianConfig.from_prior(prior, vocab_size=len(SOURCE), **{**sizes, **options})
     model = LogLinearMarian(config, prior)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -249,12 +249,15 @@ def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tied: bool, tm
 def test_what_the_model_is_not_told(tmp_path: Path) -> None:
     prior = build(tmp_path, "unigram")
     with pytest.raises(OptionError, match="expected vocab_size, the number of source tokens"):
-        LogLinearMarianConfig.of(prior, d_model=8)
+        LogLinearMarianConfig.from_prior(prior, d_model=8)
     model = made(prior)
+    for build_model in (LogLinearMarian.from_config, LogLinearMarian.wrap):
+        with pytest.raises(OptionError, match="LogLinearMarian: from_config and wrap are not supported, as its config"):
+            build_model(model.config, prior)
     source = english(model, SOURCES[0])
     with pytest.raises(
         DataError,
-        match="expected input_ids, the source, beside labels or decoder_input_ids, found None; give both .labels are "
+        match="expected input_ids, the source, next to labels or decoder_input_ids, found None; give both .labels are "
         "smoothed by label_smoothing of the model's configuration, not of a Trainer",
     ):
         model(input_ids=source)

@@ -24,7 +24,7 @@ OWN = {"d_model": 16, "scale_embedding": True, "activation_function": "relu", "m
 def with_weights_of(fairseq: Any, prior: Prior) -> Any:
     """The same names but for three, and fairseq's table of positions, which begins behind `<pad>`."""
     words = fairseq.encoder.embed_tokens.num_embeddings
-    model = LogLinearMarian(LogLinearMarianConfig.of(prior, words, **SIZES, **OWN), prior)
+    model = LogLinearMarian(LogLinearMarianConfig.from_prior(prior, words, **SIZES, **OWN), prior)
     names = (("decoder.head.", "head."), ("decoder.body.", "model.decoder."), ("encoder.", "model.encoder."))
     state = {}
     for name, value in fairseq.state_dict().items():
