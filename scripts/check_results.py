@@ -154,10 +154,11 @@ def check_commands(root: Path, runs: list[Figure]) -> Iterator[str]:
 
 
 def updated(found: list[Figure], runs: list[Figure]) -> Iterator[Figure]:
-    """Yield the figures of the tables with the other fields of runs."""
-    kept = {identity(run): run for run in runs}
+    """Yield the figures of the tables with the other fields of runs. New rows take those of the row before."""
+    kept, before = {identity(run): run for run in runs}, dict[str, Any]()
     for figure in found:
-        before = kept.get(identity(figure), {})
+        is_same_table = all(before.get(name) == figure[name] for name in ("page", "section"))
+        before = kept.get(identity(figure), before if is_same_table else {})
         yield figure | {key: value for key, value in before.items() if key not in {*IDENTITY, *NUMBERS, "direction"}}
 
 

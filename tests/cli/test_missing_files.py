@@ -59,7 +59,7 @@ def test_what_no_option_named_is_not_blamed_on_one() -> None:
         ("dictionary --text there --lexicon nowhere --out new", "--lexicon nowhere: cannot be read"),
         ("lexicon --values nowhere --out new", "--values nowhere: cannot be read"),
         ("lexicon --conllu folder --out new", "--conllu folder: cannot be read: Is a directory"),
-        ("score --path nowhere there", "--path nowhere: expected a checkpoint, found no such file or folder; check the path"),
+        ("score --path nowhere there", "--path nowhere: expected a checkpoint, found no such file or folder"),
         ("score --path folder there", "--path folder: expected a checkpoint, or a folder of `llrnn export`, found"),
         ("score --path there recipe", "--path there: expected a checkpoint, found a text"),
         ("explain --path nowhere words", "--path nowhere: expected a checkpoint, found no such file"),

@@ -12,7 +12,6 @@ from fairseq_llrnn.files.text_lines import ReadCount
 
 # functions that read files and count nothing, or that no file of the table reaches, and why
 OTHERS = {
-    "huggingface.processor:from_grammar", "huggingface.wrapping:token_prior",  # tests/huggingface
     "systems.classification.commands.classify:_counted": "compares labels, and says how many",
     "systems.rare_words.commands.rare_words.restore:run": "what `rare-words annotate` wrote; an evidence map",
     "cli.places:_of_stdin": "texts whose lines are answered, each by one",
@@ -24,6 +23,8 @@ OTHERS = {
     "plugin.compat.interactive_lines:_read_data": "a data set, all of whose lines are read",
     "prior.recipe_file:kept_recipe": "for show, or to be written again: a damaged one counts as none",
     "prior.parts.automaton:_what_is_wrong": "a line for a message",
+    "huggingface.processor:from_grammar": "a grammar, or the path of one; tested with the processor",
+    "huggingface.wrapping:token_prior": "texts that the tokenizer splits; tested with the models",
     # what no file of text is; tested where they are
     "automata.reading:read_openfst": "a binary file",
     "systems.terms.tbx_file:is_xml": "looks at the beginning of a file",

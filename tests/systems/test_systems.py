@@ -95,7 +95,6 @@ NAMING = {
     "test_imports.py": "circles of files, with those of systems",
     "plugin/test_presets.py": "options of systems that a preset does not go with",
     "plugin/test_source_prior.py": "one more command, left out without characters",
-    "scripts/test_benchmarks.py": "a script's option of the same name",
     "scripts/test_make_copy_test.py": "a script's facts, read as `llrnn report` does",
     "scripts/test_options_page.py": "options.md shows the options of systems, too",
     "support/every_kind.py": "command lines, without those of systems that are gone",
