@@ -1,5 +1,6 @@
 """examples/extending: its package, as a background and as a reader of words."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,18 @@ from guide_pages import ROOT
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior import Prior, Recipe, build_prior
+from fairseq_llrnn.prior import Prior, Recipe, build_prior, named_backgrounds
 from fairseq_llrnn.testing import check_background
 
 SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", "le", "la", "chat", "mer"]
 TEXT = "le chat\nla mer\nle chat\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> Iterator[None]:
+    """Remove the background of the package after these tests: others list all that there are."""
+    yield
+    named_backgrounds._REGISTERED.pop("until_said", None)
 
 
 @pytest.fixture
