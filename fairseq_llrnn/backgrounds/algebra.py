@@ -93,9 +93,8 @@ class BoundCombined(BoundExplicit):
                 "around a product or mixture, not into it"
             )
         self.is_exhaustive = module.is_exhaustive
-        self.is_context_independent = all(
-            part.is_context_independent for part in parts
-        )  # a source may bring a context in
+        # a source may bring a context in
+        self.is_context_independent = all(part.is_context_independent for part in parts)
         self.state_columns_per_token = sum(part.state_columns_per_token for part in parts)
         self.parts = list(parts)
         states = [part.start(rows) for part in parts]
@@ -164,14 +163,8 @@ class BoundCombined(BoundExplicit):
         parts, place = [], 0
         for part, (shape, dtype), width in zip(self.parts, self._forms, widths, strict=True):
             end = place + width + words * part.state_columns_per_token
-            parts.append(
-                (
-                    part,
-                    _unpacked(
-                        state[:, place:end], shape if part.state_columns_per_token == 0 else (end - place,), dtype
-                    ),
-                )
-            )
+            fixed = shape if part.state_columns_per_token == 0 else (end - place,)
+            parts.append((part, _unpacked(state[:, place:end], fixed, dtype)))
             place = end
         return parts
 

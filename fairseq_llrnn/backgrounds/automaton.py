@@ -87,14 +87,14 @@ class BoundAutomaton(BoundBackground):
     def class_weights(self, state: Tensor) -> ClassWeights:
         tables, states = self.tables, state.squeeze(1)
         rows, entries = tables.expand(tables.chain[states], tables.entry_offsets)
-        own_weights = SparseUpdates(
+        updates = SparseUpdates(
             rows=rows,
             classes=tables.entry_classes[entries],
             added=tables.added[entries],
             sparse_row_mask=None if tables.all_rooted else ~tables.rooted[states],
             constant=tables.costs[states, -1],
         )
-        return ClassWeights(self.root.class_log_mass.unsqueeze(0), len(states), own_weights)
+        return ClassWeights(self.root.class_log_mass.unsqueeze(0), len(states), updates)
 
     # ---- words that it lists ----------------------------------------------------------------------------------------
 

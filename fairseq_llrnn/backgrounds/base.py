@@ -9,7 +9,7 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
     state = bound.advance(state, tokens)           after the tokens (N,) were emitted
     bound.log_mass(state)          (N, S) or (1, S)    log Σ_{x∈σ} b(K, x)
     bound.log_share(state, tokens) (N,)                log b(K, x) − log B_K(σ(x))
-    states, masses = bound.teacher_forced(previous)    all positions of a batch; class_weights.py has the masses
+    states, weights = bound.teacher_forced(previous)   all positions of a batch; ClassWeights (class_weights.py)
 
 `bind` returns a `BoundBackground`. It depends on the source sentences of the batch, and in training on its text. Its
 methods `with_hidden`, `select_rows` and `with_max_length` return other bound objects. No module is made or copied for a
@@ -220,8 +220,8 @@ class BoundBackground:
         """
         weights = self.log_weights(state).expand(words.size(0), -1)
         out = torch.zeros_like(weights).scatter_add(1, words, taken.to(weights.dtype))  # a GPU scatters no bool
-        class_weights = class_log_sums(weights.masked_fill(out > 0, NEGATIVE_INFINITY), self.class_of, self.num_classes)
-        return class_weights.gather(1, self.class_of[words])
+        log_mass = class_log_sums(weights.masked_fill(out > 0, NEGATIVE_INFINITY), self.class_of, self.num_classes)
+        return log_mass.gather(1, self.class_of[words])
 
     def log_mass(self, state: Tensor) -> Tensor:
         """log B_K(σ): (N, S), or (1, S) where it is the same for all hypotheses."""

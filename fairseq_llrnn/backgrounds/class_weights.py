@@ -85,9 +85,9 @@ def log_sum(terms: Tensor) -> Tensor:
     return terms.masked_fill(nothing, 0.0).logsumexp(-1).masked_fill(nothing.squeeze(-1), NEGATIVE_INFINITY)
 
 
-def log_difference(weights: Tensor, class_weights: Tensor) -> Tensor:
+def log_difference(weights: Tensor, log_mass: Tensor) -> Tensor:
     """The log shares of weights in masses, at most 0; −inf for a word without weight."""
-    return (weights - class_weights).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
+    return (weights - log_mass).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
 
 
 NEGATIVE_INFINITY = float("-inf")
@@ -133,7 +133,7 @@ class OwnClassWeights:
     """Log masses that each row has for itself: of a few classes before `tail`, then of all from there on."""
 
     classes: Tensor  # (C,) int64
-    class_weights: Tensor  # (N, C)
+    log_mass: Tensor  # (N, C)
     tail: int
 
 
@@ -151,9 +151,8 @@ class ClassWeights:
         """All but entries: (G, S), or (N, S) where rows have masses of their own."""
         if self.own_weights is None:
             return self.of_groups
-        return broadcast_groups(self.of_groups, self.num_rows).index_copy(
-            1, self.own_weights.classes, self.own_weights.class_weights
-        )
+        shared = broadcast_groups(self.of_groups, self.num_rows)
+        return shared.index_copy(1, self.own_weights.classes, self.own_weights.log_mass)
 
     def added_to(self, scores: Tensor) -> Tensor:
         """Scores (N, S) and the masses but for `constant`; the scores change."""
@@ -161,7 +160,7 @@ class ClassWeights:
         if self.own_weights is None:
             each.add_(shared)
             return self.apply_sparse_updates_(scores)
-        of_tail = scores.index_select(1, self.own_weights.classes) + self.own_weights.class_weights.to(scores.dtype)
+        of_tail = scores.index_select(1, self.own_weights.classes) + self.own_weights.log_mass.to(scores.dtype)
         each.add_(shared)
         return scores.index_copy_(1, self.own_weights.classes, of_tail)
 
@@ -174,18 +173,15 @@ class ClassWeights:
         """Some classes; where there are entries, all of them that have one."""
         own_weights = self.own_weights
         if own_weights is not None and some == slice(own_weights.tail, None):
-            return ClassWeights(
-                own_weights.class_weights[:, own_weights.tail - self.of_groups.size(1) :], self.num_rows
-            )
+            return ClassWeights(own_weights.log_mass[:, own_weights.tail - self.of_groups.size(1) :], self.num_rows)
         return replace(self, of_groups=self.shared[:, some], own_weights=None)
 
     def dense(self) -> Tensor:
         """The log masses themselves, (N, S): the definition."""
         if self.entries is None:
             return broadcast_groups(self.shared, self.num_rows)
-        return self.apply_sparse_updates_(
-            broadcast_groups(self.shared, self.num_rows).clone()
-        ) + self.entries.constant.unsqueeze(1)
+        updated = self.apply_sparse_updates_(broadcast_groups(self.shared, self.num_rows).clone())
+        return updated + self.entries.constant.unsqueeze(1)
 
     def apply_sparse_updates_(self, scores: Tensor) -> Tensor:
         """Change scores (N, S) that hold `shared` into ones that hold the masses but for `constant`, in place."""

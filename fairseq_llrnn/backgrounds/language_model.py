@@ -94,7 +94,7 @@ class BoundModel(BoundBackground):
         return self._per_state(lambda answer: answer.weights, state)
 
     def log_mass(self, state: Tensor) -> Tensor:
-        return self._per_state(lambda answer: answer.class_weights, state)
+        return self._per_state(lambda answer: answer.log_mass, state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         return self._per_state(lambda answer: answer.shares, state)
@@ -142,16 +142,16 @@ class _Answer:
     num_classes: int  # S
 
     @cached_property
-    def class_weights(self) -> Tensor:
+    def log_mass(self) -> Tensor:
         """(B, T, S) or (B, 1, S)"""
-        class_weights = class_log_sums(self.weights.flatten(0, 1), self.class_of, self.num_classes)
-        return class_weights.view(*self.weights.shape[:2], -1)
+        log_mass = class_log_sums(self.weights.flatten(0, 1), self.class_of, self.num_classes)
+        return log_mass.view(*self.weights.shape[:2], -1)
 
     @property
     def shares(self) -> Tensor:
         """As the weights."""
-        class_weights = self.class_weights[..., self.class_of]
-        return (self.weights - class_weights).masked_fill(self.weights.isneginf(), NEGATIVE_INFINITY)
+        log_mass = self.log_mass[..., self.class_of]
+        return (self.weights - log_mass).masked_fill(self.weights.isneginf(), NEGATIVE_INFINITY)
 
     def is_of(self, previous: Tensor, last: bool) -> bool:
         """Whether this is the answer for these prefixes (B, T)."""

@@ -61,7 +61,7 @@ def candidates(lists: Iterable[Members], k: int | None) -> tuple[Tensor, Tensor]
 
 
 def best_of(
-    lists: Iterable[Members], class_weights: Tensor, k: int, forbidden: Callable[[Tensor, Tensor], Tensor] | None = None
+    lists: Iterable[Members], log_mass: Tensor, k: int, forbidden: Callable[[Tensor, Tensor], Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
     """The k with the largest log shares in masses (M,): log shares and words (M, k); −inf and 0 where there are fewer.
 
@@ -74,7 +74,7 @@ def best_of(
         weights = weights.masked_fill(out, NEGATIVE_INFINITY)
     missing = max(0, k - weights.size(1))
     values, where = functional.pad(weights, (0, missing), value=NEGATIVE_INFINITY).topk(k, dim=1)
-    shares = log_difference(values, class_weights.unsqueeze(1))
+    shares = log_difference(values, log_mass.unsqueeze(1))
     return shares, functional.pad(words, (0, missing)).gather(1, where).masked_fill(shares.isneginf(), 0)
 
 

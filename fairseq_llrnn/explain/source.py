@@ -83,8 +83,8 @@ class SlotTerms:
 
     def offered(self, log_masses: Tensor, log_probs: Tensor) -> tuple[OfferedSlot, ...]:
         """All slots in the table's order. log_masses, log_probs: of the columns at one position, (V + J,)."""
-        class_weights, probs = log_masses[self._columns].tolist(), log_probs[self._columns].tolist()
-        values = zip(self._slots, class_weights, probs, strict=False)  # J is 1 where there is none
+        masses, probs = log_masses[self._columns].tolist(), log_probs[self._columns].tolist()
+        values = zip(self._slots, masses, probs, strict=False)  # J is 1 where there is none
         return tuple(OfferedSlot(*slot, mass, log_prob) for slot, mass, log_prob in values)
 
 

@@ -206,9 +206,9 @@ class _ComposeOnce(torch.autograd.Function):
             grads[0] = torch.sparse_coo_tensor(features.unsqueeze(0), each, shape, check_invariants=False)
         elif ctx.needs_input_grad[0] and 2 * len(subset) >= table.num_rows:
             # a row that is not asked for has a gradient of zeros
-            own_weights = grad_rows.new_zeros(table.num_rows + 1, grad_rows.size(1))
-            own_weights.index_copy_(0, subset.masked_fill(subset < 0, table.num_rows), grad_rows)
-            grads[0] = table.transposed(own_weights[:-1])
+            full_grad = grad_rows.new_zeros(table.num_rows + 1, grad_rows.size(1))
+            full_grad.index_copy_(0, subset.masked_fill(subset < 0, table.num_rows), grad_rows)
+            grads[0] = table.transposed(full_grad[:-1])
         elif ctx.needs_input_grad[0]:
             grads[0] = _added(grad_rows, owner, features, values, table.num_features)
         if ctx.needs_input_grad[1]:

@@ -218,9 +218,9 @@ def _masses(log_mass: ClassWeights, classes: Tensor, targets: Tensor) -> tuple[T
 
     log_mass: of N rows. classes: (U,), rising. targets: (N,).
     """
-    some, own_weights = log_mass.shared[:, classes], log_mass.entries
-    if own_weights is None:
+    some, updates = log_mass.shared[:, classes], log_mass.entries
+    if updates is None:
         return (some if len(some) == 1 else broadcast_groups(some, log_mass.num_rows)), log_mass.for_classes(targets)
-    place, drawn = find_sorted(classes, own_weights.classes)
-    entries = replace(own_weights, rows=own_weights.rows[drawn], classes=place[drawn], added=own_weights.added[drawn])
+    place, drawn = find_sorted(classes, updates.classes)
+    entries = replace(updates, rows=updates.rows[drawn], classes=place[drawn], added=updates.added[drawn])
     return ClassWeights(some, log_mass.num_rows, entries).dense(), log_mass.for_classes(targets)

@@ -116,13 +116,13 @@ class TreeCase:
         if self.layer.rows == "free":
             return torch.cat([self.layer.node_rows, rows]), torch.cat([self.layer.node_bias, bias])
         share = self.log_mass.exp()
-        own_weights, of_bias = [], []
+        node_rows, of_bias = [], []
         for begin, end in self.tree.span[: self.tree.internal].tolist():
             below = torch.from_numpy(self.tree.order[begin:end].copy())
             weights = (share[below] / share[below].sum().clamp_min(1e-300)).float().double()
-            own_weights.append(weights @ rows[below])
+            node_rows.append(weights @ rows[below])
             of_bias.append(weights @ bias[below])
-        return torch.cat([torch.stack(own_weights), rows]), torch.cat([torch.stack(of_bias), bias])
+        return torch.cat([torch.stack(node_rows), rows]), torch.cat([torch.stack(of_bias), bias])
 
     def normal(self, *shape: int) -> Tensor:
         return torch.from_numpy(self.rng.standard_normal(shape))

@@ -97,9 +97,9 @@ class TreeOutput:
         rows, bias, internal = self._children(paths.visits.children, hidden.dtype)
         if len(class_weights) == 1:
             bias = bias + class_weights[0].to(bias.dtype)[paths.visits.children]
-            own_weights = None
+            row_weights = None
         else:
-            own_weights = broadcast_groups(class_weights.to(bias.dtype), log_mass.num_rows).contiguous()
+            row_weights = broadcast_groups(class_weights.to(bias.dtype), log_mass.num_rows).contiguous()
         bias = bias.masked_fill(paths.visits.children < 0, NEGATIVE_INFINITY)
         added, additions = None, None
         if log_mass.entries is not None:
@@ -108,7 +108,7 @@ class TreeOutput:
         cells = paths.visits.start + layer.column[paths.next]
         kept: list[Tensor] | None = None if visited is None else []
         score, partition = VisitScores.apply(
-            hidden, rows, self.node_rows, bias, own_weights, added, paths.visits, internal, cells, additions, kept
+            hidden, rows, self.node_rows, bias, row_weights, added, paths.visits, internal, cells, additions, kept
         )
         if visited is not None and kept:
             visited.extend(visit_probabilities(layer, paths, kept[0], classes, is_leaf))
