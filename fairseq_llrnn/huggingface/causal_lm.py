@@ -24,7 +24,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, GenerationConfig, PreTrainedConfig
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -41,7 +41,6 @@ from fairseq_llrnn.huggingface.models import (
     special_tokens,
 )
 from fairseq_llrnn.huggingface.scoring import ScoresTexts
-from fairseq_llrnn.huggingface.wrapping import Recipes, head_width, wrapped
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -78,30 +77,7 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         special = special_tokens(prior, end)
         inner = copy.deepcopy(config)
         inner.update({**special, "vocab_size": len(prior.symbols), "tie_word_embeddings": False})
-        width, embedding = head_width(cls.auto_model, inner)
-        ties = config.tie_word_embeddings and width == embedding and settings.get("feature_input", True)
-        ties = ties and prior.input.features.names == prior.output.features.names
-        settings = {"tie_word_embeddings": ties, "head_size": width, "start_token_id": end, **special, **settings}
-        return cls(cls.config_class(text_config=inner, **settings), prior)
-
-    @classmethod
-    def wrap(cls, pretrained: nn.Module, tokenizer: Any, recipe: Recipes = None) -> Self:
-        """Put the head on a pretrained model.
-
-        The model starts as the softmax, times the background if that depends on the context. A static background is
-        divided out: the biases of words start at −log b. All other feature weights start at 0.
-
-        Args:
-            pretrained: a language model of transformers. Its network becomes part of the new model.
-            tokenizer: its tokenizer. Token strings are the symbols of the prior.
-            recipe: what the prior is built from, a Recipe, its keys or a file. Texts in it are plain text, which the
-                tokenizer splits. None: no features but the indicators of tokens, and a uniform background.
-
-        Raises:
-            OptionError: logits that are not linear in the last hidden states; a recipe without an indicator for each
-                token. DataError: a tokenizer without an end of sentence.
-        """
-        return wrapped(cls, pretrained, tokenizer, recipe)
+        return cls._from_network(inner, prior, config.tie_word_embeddings, {**special, **settings})
 
     @cached_property
     def _arguments(self) -> frozenset[str]:

@@ -31,6 +31,7 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.huggingface.processor import PrefixStates, mask_after_eos
 from fairseq_llrnn.huggingface.token_weights import to_word_values
+from fairseq_llrnn.huggingface.wrapping import Recipes, head_width, wrapped
 from fairseq_llrnn.output.records import State
 from fairseq_llrnn.prior.prior import Prior
 
@@ -87,6 +88,42 @@ class LogLinearModel(TransformersModel, GenerationMixin):
     words: Tensor  # (K,)
     model: Any
     head: LogLinearHead
+
+    @classmethod
+    def _from_network(cls, network: PreTrainedConfig, prior: Prior, tied: bool, settings: dict[str, Any]) -> Self:
+        """Make a model of the prior's words with random weights.
+
+        Args:
+            network: the configuration of the network inside, over the prior's words.
+            tied: whether the features that are read and predicted share their weights by default, if they can.
+            settings: of the model's configuration.
+        """
+        width, embedding = head_width(cls.auto_model, network)
+        ties = tied and width == embedding and settings.get("feature_input", True)
+        ties = ties and prior.input.features.names == prior.output.features.names
+        start = prior.index("</s>")
+        settings = {"tie_word_embeddings": ties, "head_size": width, "start_token_id": start, **settings}
+        return cls(cls.config_class(text_config=network, **settings), prior)
+
+    @classmethod
+    def wrap(cls, pretrained: nn.Module, tokenizer: Any, recipe: Recipes = None) -> Self:
+        """Put the head on a pretrained model.
+
+        The model starts as the softmax, times the background if that depends on the context. A static background is
+        divided out: the biases of words start at −log b. All other feature weights start at 0. The background of an
+        encoder-decoder depends on no source.
+
+        Args:
+            pretrained: a model of transformers with a softmax. Its network becomes part of the new model.
+            tokenizer: its tokenizer. Token strings are the symbols of the prior.
+            recipe: what the prior is built from, a Recipe, its keys or a file. Texts in it are plain text, which the
+                tokenizer splits. None: no features but the indicators of tokens, and a uniform background.
+
+        Raises:
+            OptionError: logits that are not linear in the last hidden states; a recipe without an indicator for each
+                token. DataError: a tokenizer without an end of sentence.
+        """
+        return wrapped(cls, pretrained, tokenizer, recipe)
 
     def _make(self, network: nn.Module, prior: Prior | None, source_size: int | None = None) -> None:
         """Make network and head. prior: None for the one next to the weights."""

@@ -22,7 +22,7 @@ import copy
 from typing import Any, Self
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedConfig
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
@@ -42,7 +42,6 @@ from fairseq_llrnn.huggingface.models import (
     scale_of,
     special_tokens,
 )
-from fairseq_llrnn.huggingface.wrapping import Recipes, head_width, wrapped
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -98,16 +97,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         inner.update({"forced_eos_token_id": None, "forced_bos_token_id": None, "tie_word_embeddings": False})
         if hasattr(inner, "decoder_vocab_size"):
             inner.update({"decoder_vocab_size": len(prior.symbols), "share_encoder_decoder_embeddings": False})
-        width, embedding = head_width(cls.auto_model, inner)
-        ties = config.tie_word_embeddings and width == embedding and settings.get("feature_input", True)
-        ties = ties and prior.input.features.names == prior.output.features.names
-        settings = {"tie_word_embeddings": ties, "head_size": width, "start_token_id": end, **special, **settings}
-        return cls(cls.config_class(text_config=inner, **settings), prior)
-
-    @classmethod
-    def wrap(cls, pretrained: nn.Module, tokenizer: Any, recipe: Recipes = None) -> Self:
-        """Put the head on a pretrained model; as LogLinearForCausalLM.wrap. The background depends on no source."""
-        return wrapped(cls, pretrained, tokenizer, recipe)
+        return cls._from_network(inner, prior, config.tie_word_embeddings, {**special, **settings})
 
     def get_encoder(self, *args: Any, **kwargs: Any) -> Any:
         return self.model.get_encoder(*args, **kwargs)
