@@ -21,13 +21,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import AutoModel, PreTrainedConfig
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features import text_check
-from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK
+from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK, WordList, count_blocks
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines
@@ -168,6 +168,7 @@ def token_prior(symbols: list[str], tokenizer: Any, words: Tensor, recipe: Recip
     """Build a prior over tokens; the tokenizer splits the texts of the recipe."""
     if not recipe.text:
         return build_prior(symbols, recipe)
+    dictionary = WordList(tuple(symbols), np.zeros(len(symbols), dtype=np.int64))
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for number, path in enumerate(as_paths(recipe.text)):
@@ -176,11 +177,9 @@ def token_prior(symbols: list[str], tokenizer: Any, words: Tensor, recipe: Recip
                 for _, line in iter_lines(path):
                     tokens = tokenizer(line.rstrip("\n"), add_special_tokens=False).input_ids
                     file.write(" ".join(symbols[words[token]] for token in tokens) + "\n")
-        text_check.logger.disabled = True  # its advice on tokenisation is for words
-        try:
-            return replace(build_prior(symbols, replace(recipe, text=paths)), recipe=recipe)
-        finally:
-            text_check.logger.disabled = False
+        # counted here, without advice on the tokenisation of words
+        counts = dictionary.counts_of(count_blocks(paths, recipe.workers))
+        return replace(build_prior(symbols, replace(recipe, text=paths, counts=counts)), recipe=recipe)
 
 
 # ---- the weights ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
+from tiny_tokenizers import tiny_tokenizer
 from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, Prior
@@ -143,6 +144,20 @@ def test_a_background_that_depends_on_the_context_multiplies_the_softmax(tmp_pat
     for length in range(1, 5):
         expected = processor(tokens[:, :length], logits[:, length - 1])
         torch.testing.assert_close(ours(tokens).logits[:, length - 1], expected, atol=1e-4, rtol=1e-4)
+
+
+def test_tokens_are_counted_without_advice_on_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The counts are those of the text in tokens. `Ġ.` is a token, not a word with punctuation glued to it."""
+    lines = ["la mer est calme .", "le chat dort ."] * 4
+    (tmp_path / "text").write_text("\n".join(lines), encoding="utf-8")
+    split = tiny_tokenizer("byte_level", lines=lines)
+    config = configuration("GPT2", vocab_size=len(split))
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    prior = LogLinearForCausalLM.wrap(model, split, Recipe(text=tmp_path / "text", shapes=True)).head.prior
+    assert "Ġ." in prior.symbols and not caplog.records
+    (tmp_path / "tokens").write_text("\n".join(" ".join(split.tokenize(line)) for line in lines), encoding="utf-8")
+    of_tokens = build_prior(prior.symbols, Recipe(text=tmp_path / "tokens", shapes=True, top_words="all"))
+    assert prior.fingerprint == of_tokens.fingerprint and "punctuation is glued" in caplog.text
 
 
 def test_a_wrapped_model_is_fine_tuned_and_features_learn(tmp_path: Path) -> None:
