@@ -19,7 +19,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -250,6 +250,22 @@ class TokenTexts:
     def tries(self) -> tuple[Trie, Trie]:
         """Of the first token and of later ones."""
         return Trie(self.first, with_empty=True), Trie(self.later, with_empty=False)
+
+
+def token_texts(tokenizer: Any) -> TokenTexts:
+    """Return the TokenTexts of a tokenizer. Those of the last two are kept until their tokens change.
+
+    Raises:
+        DataError: as TokenTexts.
+    """
+    if getattr(tokenizer, "backend_tokenizer", None) is None:
+        return TokenTexts(tokenizer)  # which raises
+    return _kept_texts(tokenizer, len(tokenizer), tokenizer.eos_token_id, tuple(tokenizer.all_special_ids))
+
+
+@lru_cache(maxsize=2)
+def _kept_texts(tokenizer: Any, *_: Any) -> TokenTexts:
+    return TokenTexts(tokenizer)
 
 
 class _Decoder:

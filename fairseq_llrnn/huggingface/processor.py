@@ -63,6 +63,7 @@ from fairseq_llrnn.huggingface.lifting import (
     TokenTexts,
     lift,
     lift_canonical,
+    token_texts,
 )
 from fairseq_llrnn.huggingface.token_weights import (
     NO_WORD,
@@ -667,7 +668,7 @@ def _texts_of(processors: Sequence[BackgroundProcessor]) -> TokenTexts | None:
 
 def _texts(tokenizer: Any, name: str) -> TokenTexts:
     try:
-        return TokenTexts(tokenizer)
+        return token_texts(tokenizer)
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
 

@@ -43,7 +43,7 @@ from fairseq_llrnn.evaluation.scoring_model import ScoringModel
 from fairseq_llrnn.evaluation.texts import LineScore, together
 from fairseq_llrnn.features.dictionary import SPECIALS, plain
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.huggingface.lifting import TokenTexts
+from fairseq_llrnn.huggingface.lifting import token_texts
 from fairseq_llrnn.huggingface.tokenisations import Lattices
 
 TOKENISATIONS = ("canonical", "all")
@@ -199,12 +199,12 @@ class CausalScorer(ScoringModel):
 
     @cached_property
     def _lattices(self) -> Lattices:
-        return Lattices(TokenTexts(self.tokenizer))
+        return Lattices(token_texts(self.tokenizer))
 
     @cached_property
     def _begins(self) -> frozenset[int]:
         """The tokens that begin a word, and the end; none if each token is a word, which needs no correction."""
-        texts = TokenTexts(self.tokenizer).later
+        texts = token_texts(self.tokenizer).later
         begins = [token for token, text in enumerate(texts) if text is not None and text[:1] == b" "]
         is_any_inside = len(begins) + texts.count(None) < len(texts)
         return frozenset({*begins, self._end} if is_any_inside else ())

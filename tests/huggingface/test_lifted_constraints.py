@@ -375,3 +375,11 @@ def test_n_grams_of_other_words(tmp_path: Path) -> None:
         DataError, match="bigrams.arpa: expected n-grams of words of the dictionary, found no word of i"
     ):
         BackgroundProcessor.from_ngram(path, word_tokenizer([*SPECIALS, "x"], False))
+
+
+def test_texts_of_tokens_are_read_once_until_the_tokens_change() -> None:
+    tokenizer = tiny_tokenizer("byte_level")
+    first, second = (BackgroundProcessor.from_regex("a|b", tokenizer) for _ in range(2))
+    assert first.texts is second.texts
+    tokenizer.add_tokens(["zzz"])
+    assert BackgroundProcessor.from_regex("zzz", tokenizer).texts.size == first.texts.size + 1
