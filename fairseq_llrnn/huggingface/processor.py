@@ -332,8 +332,8 @@ class BackgroundProcessor(LogitsProcessor):
             LimitError: it costs more than `limits` allow. DataError: no such expression; no text that the tokenizer
             can write; `longest` is too small.
         """
-        meter = Meter("from_regex", limits)
-        return cls._lifted(regex_automaton(pattern, meter), tokenizer, canonical, meter, unread, longest)
+        meter, texts = Meter("from_regex", limits), _texts(tokenizer, "from_regex")
+        return cls._lifted(regex_automaton(pattern, meter), texts, canonical, meter, unread, longest)
 
     @classmethod
     def from_json_schema(
@@ -350,9 +350,9 @@ class BackgroundProcessor(LogitsProcessor):
         Raises:
             OptionError: outlines-core is not installed. LimitError, DataError: as in `from_regex`.
         """
-        meter = Meter("from_json_schema", limits)
+        meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema")
         pattern = schema_regex(schema, whitespace, meter.name)
-        return cls._lifted(regex_automaton(pattern, meter), tokenizer, canonical, meter, unread, longest)
+        return cls._lifted(regex_automaton(pattern, meter), texts, canonical, meter, unread, longest)
 
     @classmethod
     def from_grammar(
@@ -373,14 +373,13 @@ class BackgroundProcessor(LogitsProcessor):
             `from_regex`.
         """
         name = str(grammar) if isinstance(grammar, Path) else "from_grammar"
-        meter = Meter(name, limits)
+        meter, texts = Meter(name, limits), _texts(tokenizer, name)
         text = "\n".join(line for _, line in iter_lines(grammar)) if isinstance(grammar, Path) else grammar
         if is_our_grammar(text):
             automaton = grammar_bytes(text, separator, name, meter)
-            return cls._lifted(automaton, tokenizer, canonical, meter, unread, longest)
+            return cls._lifted(automaton, texts, canonical, meter, unread, longest)
         if canonical:
             raise OptionError(f"{name}: canonical=True does not go with a Lark grammar; leave it out")
-        texts = _texts(tokenizer, name)
         pairs = zip(texts.first, texts.later, strict=True)
         cannot_begin = np.array([first != later and (first is None or later != b" " + first) for first, later in pairs])
         weights = LarkWeights(_lark_matcher(text, texts, meter), cannot_begin, texts.eos, name)
@@ -400,9 +399,9 @@ class BackgroundProcessor(LogitsProcessor):
         Raises:
             LimitError, DataError: as in `from_regex`.
         """
-        meter = Meter("from_words", limits)
+        meter, texts = Meter("from_words", limits), _texts(tokenizer, "from_words")
         automaton = words_automaton(words, separators, meter)
-        return cls._lifted(automaton, tokenizer, canonical, meter, unread, longest)
+        return cls._lifted(automaton, texts, canonical, meter, unread, longest)
 
     @classmethod
     def from_terms(
@@ -460,10 +459,9 @@ class BackgroundProcessor(LogitsProcessor):
 
     @classmethod
     def _lifted(
-        cls, automaton: ByteAutomaton, tokenizer: Any, canonical: bool, meter: Meter, unread: int | None,
+        cls, automaton: ByteAutomaton, texts: TokenTexts, canonical: bool, meter: Meter, unread: int | None,
         longest: int | None,
     ) -> BackgroundProcessor:  # fmt: skip
-        texts = _texts(tokenizer, meter.name)
         lifted = (lift_canonical if canonical else lift)(automaton, texts, meter)
         weights = TokenAutomaton(lifted, texts.eos, () if canonical else (automaton,))
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)

@@ -153,3 +153,21 @@ def test_lark_grammars_under_beams(kind: str) -> None:
         opened = len(text) - len(inner)
         assert inner in [*("c" + ")" * many for many in range(opened + 1)), ""], text
         assert 1 not in row or inner == "c" + ")" * opened
+
+
+@pytest.mark.parametrize("kind", ["regex", "json_schema", "grammar", "words", "terms", "ngram"])
+def test_arguments_in_another_order(kind: str) -> None:
+    message = rf"from_{kind}: expected a fast tokenizer \(PreTrainedTokenizerFast\), found str"
+    with pytest.raises(DataError, match=message):
+        getattr(P, f"from_{kind}")(tokenizer_of("byte_level"), "[a-z]")
+
+
+@pytest.mark.parametrize(
+    "size, message", [(400, "found two with other tokens"), (330, "expected processors for one tokenizer, found")]
+)
+def test_processors_of_two_tokenizers(size: int, message: str) -> None:
+    one, other = tiny_tokenizer("byte_level"), tiny_tokenizer("byte_level", size, ["la mer est calme"] * 4)
+    if size == 400:
+        other.add_tokens([f"<{at}>" for at in range(len(one) - len(other))])
+    with pytest.raises(DataError, match=message):
+        P.from_regex("a", one) * P.from_regex("b", other)
