@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn import LogLinearHead, Prior, functional
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import FeatureInput
@@ -161,6 +161,15 @@ def check(priors: Callable[[str], Prior], case: tuple[Any, ...], backend: str) -
 
 @pytest.mark.parametrize("case", list(pairwise()), ids=lambda case: "-".join(map(str, case)))
 def test_the_error_is_that_of_torch(priors: Callable[[str], Prior], case: tuple[Any, ...]) -> None:
+    check(priors, case, "aot_eager")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", list(pairwise()), ids=lambda case: "-".join(map(str, case)))
+def test_the_error_is_that_of_torch_in_many_chunks(
+    priors: Callable[[str], Prior], case: tuple[Any, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(functional, "CPU_CELLS", 64)  # two positions or so
     check(priors, case, "aot_eager")
 
 
