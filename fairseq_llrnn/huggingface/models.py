@@ -123,7 +123,8 @@ class LogLinearModel(TransformersModel, GenerationMixin):
             OptionError: logits that are not linear in the last hidden states; a recipe without an indicator for each
                 token. DataError: a tokenizer without an end of sentence.
         """
-        return wrapped(cls, pretrained, tokenizer, recipe)
+        model: Self = wrapped(cls, pretrained, tokenizer, recipe)
+        return model
 
     def _make(self, network: nn.Module, prior: Prior | None, source_size: int | None = None) -> None:
         """Make network and head. prior: None for the one next to the weights."""

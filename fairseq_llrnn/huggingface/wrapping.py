@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,11 +37,7 @@ from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.recipe_file import read_recipe
 from fairseq_llrnn.settings import checked
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.huggingface.models import LogLinearModel
-
 Recipes = Recipe | Mapping[str, Any] | str | os.PathLike[str] | None
-Model = TypeVar("Model", bound="LogLinearModel")
 
 NEVER = -1e4  # the bias of a word that no token stands for: its probability is 0, also in half precision
 PROBES = 2, 6  # sequences and tokens of the batch that the logits are compared on
@@ -55,8 +51,8 @@ def head_width(auto_model: Any, config: PreTrainedConfig) -> tuple[int, int]:
     return model.get_output_embeddings().weight.size(1), model.get_input_embeddings().weight.size(1)
 
 
-def wrapped(cls: type[Model], pretrained: Any, tokenizer: Any, recipe: Recipes) -> Model:
-    """As `wrap` of the models."""
+def wrapped(cls: Any, pretrained: Any, tokenizer: Any, recipe: Recipes) -> Any:
+    """As LogLinearModel.wrap, of the class `cls`."""
     if not hasattr(pretrained, "get_output_embeddings") or pretrained.get_output_embeddings() is None:
         raise OptionError(
             f"wrap: expected a model of transformers with a softmax over tokens, found {type(pretrained).__name__}; "
