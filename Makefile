@@ -72,7 +72,7 @@ $(DOCS)/.ready: Makefile
 docs: $(DOCS)/.ready
 	rm -rf build/pages
 	mkdir -p build/pages
-	git ls-files '*.md' '*.png' docs/public-api.txt | xargs cp --parents -t build/pages
+	git ls-files '*.md' docs examples LICENSE scripts/site.css | xargs cp --parents -t build/pages
 	$(DOCS)/bin/mkdocs build --quiet -f scripts/mkdocs.yml
 
 torture: setup

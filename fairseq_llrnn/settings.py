@@ -7,7 +7,7 @@
     checked(SuffixSettings, {"floor": "7"}, option_name)  SuffixSettings(floor=7), with numbers read of text
     checked(SuffixSettings, {"flor": 7}, option_name)  OptionError: there is no key flor; did you mean floor?
 
-Nothing else says what a key may be: options, `--help`, docs/options.md and the property test of extreme
+Nothing else says what a key may be: options, `--help`, docs/options and the property test of extreme
 numbers ask `keys`.
 """
 

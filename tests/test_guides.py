@@ -84,7 +84,7 @@ def test_the_first_page_prints_what_it_says(run_page: Run) -> None:
 
 
 def options_of_fairseq() -> set[str]:
-    """Those of its parsers and models, and of our plugins, as docs/options.md and the systems' pages have them."""
+    """Those of its parsers and models, and of our plugins, as docs/options and the systems' pages have them."""
     from fairseq import options
     from fairseq.dataclass.utils import gen_parser_from_dataclass
     from fairseq.models.lstm_lm import LSTMLanguageModel
@@ -101,7 +101,7 @@ def options_of_fairseq() -> set[str]:
         for config in [*registry["dataclass_registry"].values()]:  # more come while they are read
             parsers.append(argparse.ArgumentParser(conflict_handler="resolve"))
             gen_parser_from_dataclass(parsers[-1], config())
-    pages = [ROOT / "docs" / "options.md", *SYSTEMS.glob("*/*.md")]
+    pages = [*(ROOT / "docs" / "options").glob("*.md"), *SYSTEMS.glob("*/*.md")]
     documented = (name for page in pages for name in re.findall(r"--[a-z][\w-]*", page.read_text(encoding="utf-8")))
     return {*documented, *(name for parser in parsers for name in parser._option_string_actions)}
 

@@ -87,7 +87,7 @@ def add_set(group: argparse._ArgumentGroup) -> None:
     """An option that sets any key."""
     group.add_argument(
         "--set", nargs="+", default=[], metavar="KEY=VALUE",
-        help="any other key of the recipe (docs/options.md has all), e.g. words.keep_case=true evidence.weight=0.5",
+        help="any other key of the recipe (docs/options has all), e.g. words.keep_case=true evidence.weight=0.5",
     )  # fmt: skip
 
 

@@ -256,7 +256,7 @@ class Recipe(Settings):
             "expression or weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint "
             "of a trained language model; cache:N, the last N words (up to 100,000). Parentheses have options, as in"
             " `ngram(3, folds=10)`, `cache(500, weight=0.9)`, `automaton(FILE, on_zero=skip)` or "
-            "`unigram(smoothing=additive)` (docs/options.md has all). Several are combined as in `automaton:FILE "
+            "`unigram(smoothing=additive)` (docs/options has all). Several are combined as in `automaton:FILE "
             "times ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, `ngram:3 plus model:FILE "
             "with weights learned` (or `with weights per position`: the network chooses), `ngram:3 at temperature "
             "2`, with parentheses"

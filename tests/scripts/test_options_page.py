@@ -1,19 +1,27 @@
-"""docs/options.md says what the code takes."""
+"""docs/options has the options of the parsers."""
 
 from pathlib import Path
 
 from shell import Shell
 
 
-def test_the_page_of_options_is_what_the_code_says(root: Path, shell: Shell) -> None:
+def test_the_option_pages_agree_with_the_parsers(root: Path, shell: Shell) -> None:
     shell.run("python", root / "scripts" / "list_options.py", "--check")
 
 
-def test_a_model_of_fairseqs_old_kind_has_its_own_options_and_not_those_of_fairseq(root: Path) -> None:
-    page = (root / "docs" / "options.md").read_text(encoding="utf-8")
+def test_a_model_with_fairseqs_older_interface_lists_its_own_options_only(root: Path) -> None:
+    page = (root / "docs" / "options" / "fairseq-train.md").read_text(encoding="utf-8")
     section = page.partition("## `--arch llrnn_transformer`\n")[2].partition("\n## ")[0]
-    assert "Beside those of fairseq's TransformerModel:" in section
-    options = {line.split("`")[1].split()[0] for line in section.splitlines() if line.startswith("| `")}
+    assert "It also takes the options of fairseq's TransformerModel." in section
+    options = {line.split("`")[1] for line in section.splitlines() if line.startswith("| `")}
     assert options >= {"--feature-input", "--tie-features", "--bf16-products", "--input-characters"}
-    assert "| `--input-characters {none,cnn}` |" in section and "(default: none)" in section
+    row = next(line for line in section.splitlines() if line.startswith("| `--input-characters` `{none,cnn}` |"))
+    assert row.endswith("| none |")
     assert not options & {"--encoder-layers", "--decoder-layers-to-keep", "--dropout", "--share-all-embeddings"}
+
+
+def test_the_navigation_of_the_site_has_all_pages_of_docs(root: Path) -> None:
+    navigation = (root / "scripts" / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = {line.split()[-1] for line in navigation.splitlines() if line.endswith(".md")}
+    assert {str(page.relative_to(root)) for page in (root / "docs").rglob("*.md")} <= listed
+    assert all((root / page).is_file() for page in listed)

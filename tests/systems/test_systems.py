@@ -96,7 +96,7 @@ NAMING = {
     "plugin/test_presets.py": "options of systems that a preset does not go with",
     "plugin/test_source_prior.py": "one more command, left out without characters",
     "scripts/test_make_copy_test.py": "a script's facts, read as `llrnn report` does",
-    "scripts/test_options_page.py": "options.md shows the options of systems, too",
+    "scripts/test_options_page.py": "docs/options lists the options of systems, too",
     "support/every_kind.py": "command lines, without those of systems that are gone",
     "support/expert_models.py": "the text of a user's module; a fixture for experts beside the core",
     "support/extreme_numbers.py": "all settings, without those of systems that are gone",

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("recipe and result")
     group.add_argument(
         "--recipe", metavar="FILE",
-        help="TOML file that says what follows, by the keys of docs/options.md; options override it",
+        help="TOML file that says what follows, by the keys of docs/options; options override it",
     )  # fmt: skip
     add_set(group)
     group.add_argument("--out", metavar="DIR", help="where the prior goes, e.g. data-bin/prior")
