@@ -1,6 +1,6 @@
-"""A prior without parts: dictionary + lexicon + counts -> features -> signatures -> b₀.
+"""A prior without parts: dictionary, lexicon and counts give features, signatures and b₀.
 
-Sizes: V words of the dictionary, M words with an identity of their own.
+Sizes: V words of the dictionary, M words with an indicator feature.
 """
 
 from __future__ import annotations
@@ -49,17 +49,19 @@ def plain_prior(
     morphemes: Mapping[str, Mapping[str, float]] | None = None,
     below: Atom | None = None,
 ) -> tuple[Prior, Counter[str]]:
-    """A prior of features and static weights, and counts of what a user should know about it.
+    """Build a prior of features and static weights, and notes for the user with counts.
 
     Args:
-        words: the dictionary. counts: (V,) counts that rank the words and make the unigram.
-        lexicon: features by word; words it lacks keep their identity, `NOTTOP` and surface features only.
-        sources: what lexicon and counts were read from, for the prior's JSON.
-        recipe: of which only the keys about features count.
-        text: with `recipe.pieces`, the text from which pieces get the features of their words; None: they get none.
-        unused_patterns: whether a pattern may match no word of the dictionary, because it is for source words, too.
-        morphemes: features of words by their morphemes. below: the background b₀ (None: that of
-            the recipe).
+        words: the dictionary.
+        counts: (V,) counts that rank the words and give the unigram.
+        lexicon: features by word. Words that it lacks have only their indicator or `NOTTOP`, and surface features.
+        recipe: only its keys about features are used.
+        sources: the files of lexicon and counts, for the prior's JSON.
+        text: with `recipe.pieces`, the text whose words give pieces their features; None: pieces get none.
+        unused_patterns: whether a pattern may match no word of the dictionary, because it is also meant for source
+        words.
+        morphemes: features of words by their morphemes.
+        below: the background b₀ (None: that of the recipe).
 
     Raises:
         OptionError, DataError: as the parts do.
@@ -125,7 +127,7 @@ def _word_rows(
     text: PieceText | None,
     morphemes: Mapping[str, Mapping[str, float]],
 ) -> WordRows:
-    """Every a-priori feature of every word, identity left out; none of special symbols."""
+    """Return every a-priori feature of every word, without indicators; special symbols have none."""
     ordinary = words.ordinary
     floor, spelt = recipe.suffixes, ordinary
     rows: Iterable[dict[str, float]] = (dict(lexicon.features(word)) for word in ordinary)
@@ -161,10 +163,10 @@ def _signatures(
     side: Literal["", "input_"],
     asked_for: Sequence[str] = (),
 ) -> Signatures:
-    """The classes of φ, or of ψ; `side` begins the names of their keys."""
+    """Return the classes of φ or of ψ. The names of ψ's settings begin with `side`."""
     option = "input_top_words" if side else "--top-words"
     chosen = words_with_identity(counts, ordinary, top, recipe.identity_floor, option)
-    # words without an identity and with equal features are one signature: one of them stands for all, the first
+    # words without an indicator and with equal features are one signature, represented by the first of them
     has_identity = ~ordinary
     has_identity[chosen] = True
     which = np.where(has_identity, len(rows.rows) + np.arange(len(words)), rows.row_of)

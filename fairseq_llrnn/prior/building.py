@@ -1,4 +1,4 @@
-"""Builds a prior from files or objects, step by step: what `llrnn prior` and `build_prior` do.
+"""Builds a prior from files or objects, for `llrnn prior` and `build_prior`:
 
 dictionary, counts, lexicon  ->  features and b₀ (base_prior.py)  ->  backgrounds (background_terms.py)
     ->  open vocabulary  ->  lexical translations, words that need evidence, evidence
@@ -73,14 +73,13 @@ Dictionary = WordList | Sequence[str] | str | Path
 
 @dataclass(frozen=True)
 class BuildResult:
-    """A prior, the dictionary that it was built for, how often it has each word, and remarks of how many things each is
-    true."""
+    """A prior, its dictionary and counts, and notes for the user with their counts."""
 
     prior: Prior
     words: WordList
     counts: np.ndarray  # (V,)
     notes: Counter[str]
-    table: Table  # all that is known of words
+    table: Table  # lexical features of words
 
 
 # a folder of fairseq-preprocess, the name of a dictionary and its words -> the bitext
@@ -97,7 +96,8 @@ def build_prior(dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
         dictionary: a dict.txt of fairseq-preprocess, or V symbols, the first of which are <s>, <pad>, </s>, <unk>.
 
     Raises:
-        OptionError, DataError: options that do not go together, files that are not what they should be.
+        OptionError: options that exclude each other or lack another one.
+        DataError: a file is missing or malformed.
     """
     return build(dictionary, recipe).prior
 
@@ -111,16 +111,17 @@ def build(
 ) -> BuildResult:
     """Build a prior.
 
-    Args:
-        dictionary: a dict.txt of fairseq-preprocess, or the V symbols themselves, those of fairseq first.
-        open_model: who can read other trained models, for `model:FILE`.
-        read_bitext: who can read data of fairseq, for `translations.data`.
-        option_name: as of `settings.checked`.
+    All options and the existence of files are checked before any text is read.
 
-    What is wrong with the recipe, and files that are not there, are said before any text is read.
+    Args:
+        dictionary: a dict.txt of fairseq-preprocess, or the V symbols, beginning with those of fairseq.
+        open_model: reads other trained models, for `model:FILE`.
+        read_bitext: reads data of fairseq, for `translations.data`.
+        option_name: as in `settings.checked`.
 
     Raises:
-        OptionError, DataError: options that do not go together, files that are not what they should be.
+        OptionError: options that exclude each other or lack another one.
+        DataError: a file is missing or malformed.
     """
     options = checked(Recipe, recipe or Recipe(), option_name)
     options.check(option_name)
@@ -169,7 +170,7 @@ def build(
     target_words = None if evidence is None else spelled_words(options, evidence, text)
     text_words = _text_words(options, words, counts, all_counts, text, held_out)
     table = gather(options.words, text_words, options.between_lemmas)
-    lexicon, morphemes = table.lexicon(), None if options.pieces else table.morphemes()  # which are of whole words
+    lexicon, morphemes = table.lexicon(), None if options.pieces else table.morphemes()  # morphemes need whole words
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = origins_of(options, background, code)
     prior, notes = plain_prior(
@@ -186,7 +187,7 @@ def build(
         listed = {row.form for row in table.rows if row.is_word and told(row)}
         notes.update(notes_of_spelling(words, counts, listed, what, options.words))
     completed = table.completed
-    assert completed is not None  # since there is a text
+    assert completed is not None  # `gather` completes a table for a text
     entries = len(lexicon) - completed.added
     described = with_atoms(background, with_names)
     written = described.text if isinstance(described, Atom) and not described.options else str(described)
@@ -215,9 +216,9 @@ def build(
 
 
 def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tuple[Prior, Counter[str]]:
-    """The prior with the backgrounds of an expression, and what a user should know about them.
+    """Return the prior with the backgrounds of an expression, and notes for the user with counts.
 
-    b₀ becomes the root of the first n-grams, or else of the first automaton; what has another root keeps it.
+    b₀ becomes the root of the first n-grams, or else of the first automaton. A part with another root keeps its own.
 
     Args:
         prior: its b₀ is the first static background of the expression, or else the unigram.
@@ -248,7 +249,7 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
 
 
 def _named(atom: Atom, names: Iterator[str]) -> Atom:
-    """With the name of its part; that of translations is given later."""
+    """Return an atom with the name of its part. Translations get theirs later."""
     return atom if registered(atom.text).read is None else replace(with_names(atom), part=next(names))
 
 
@@ -256,10 +257,10 @@ def _with_source(
     prior: Prior, words: WordList, options: Recipe, lemmas: Sequence[Sequence[str]] | None,
     source_lemmas: Sequence[Sequence[str]] | None,
 ) -> tuple[Prior, Counter[str]]:  # fmt: skip
-    """Translations, and less background for words that need evidence.
+    """Add translations, and reduce the background of words that need evidence.
 
-    A static background is discounted before translations come, which may then hold no word that it forbids; any other
-    one after them, or translations would give such words their weight again.
+    A static background is discounted before the translations, which then contain no word that it forbids. Any other
+    background is discounted after them, since translations would restore the weight of such words.
     """
     notes: Counter[str] = Counter()
     unsupported = {} if options.evidence is None else {str(form): f for form, f in options.evidence.unsupported.items()}
@@ -280,7 +281,7 @@ def _with_source(
 
 
 def _check_of_labels(options: Recipe) -> None:
-    """Raise OptionError for what only words of a text can have: a label comes alone, and no end follows."""
+    """Raise OptionError for options of words in a text: a label has no context and no end of sentence."""
     for name, value in (
         ("--open-vocabulary", options.open_vocabulary),
         ("--evidence", options.evidence),
@@ -298,7 +299,7 @@ def _check_of_labels(options: Recipe) -> None:
 
 
 def _words(dictionary: Dictionary) -> WordList:
-    """Raises DataError for what is no dictionary."""
+    """Return the dictionary. Raises DataError for a malformed one."""
     if isinstance(dictionary, (str, Path)):
         words = load_dictionary(dictionary)
     elif isinstance(dictionary, WordList):
@@ -316,9 +317,12 @@ def _words(dictionary: Dictionary) -> WordList:
 def _both_counts(
     options: Recipe, words: WordList, check: TextCheck, held_out: HeldOut
 ) -> tuple[np.ndarray, Mapping[str, int]]:
-    """(V,), and how often each word occurs, those outside the dictionary as well, which an open vocabulary needs.
+    """Return the counts of the dictionary (V,), and of all words of the text, which an open vocabulary needs.
 
-    A text is counted once, word by word only where that is needed. check, held_out: take in what is counted.
+    The text is read once. Words are counted one by one only for an open vocabulary.
+
+    Args:
+        check, held_out: they collect statistics of the text.
     """
     texts, all_counts, counts = as_paths(options.text), Counter[str](), options.counts
     if texts and options.open_vocabulary is not None:
@@ -343,7 +347,7 @@ def _both_counts(
 
 
 def _notes_of_texts(options: Recipe, words: WordList, check: TextCheck) -> Counter[str]:
-    """How much of the texts the dictionary lacks. check: of the counted text."""
+    """Return notes on unknown words of the texts. `check` has read the counted text."""
     notes, unk, is_open = Counter[str](), words.symbols.index(UNK), options.open_vocabulary is not None
     text = f"--count-text {' '.join(as_paths(options.text))}"
     notes.update(unknown_remark(text, check.unknown, check.words, is_open, check.explains_most()))
@@ -356,7 +360,7 @@ def _notes_of_texts(options: Recipe, words: WordList, check: TextCheck) -> Count
 
 
 def _below(options: Recipe, background: Expression) -> Atom:
-    """b₀."""
+    """Return the expression of b₀."""
     static = [atom for atom in atoms(background) if is_static(atom.text)]
     if options.over is None:
         return static[0] if static else Atom("unigram")
@@ -373,7 +377,7 @@ def _text_words(
     options: Recipe, words: WordList, counts: np.ndarray, others: Mapping[str, int], text: PieceText | None,
     held_out: HeldOut,
 ) -> TextWords:  # fmt: skip
-    """The words that knowledge is wanted of: over pieces, those of the text. A `<unk>` of the text itself is none."""
+    """Return the words to look up in the lexicon: over pieces, those of the text. A `<unk>` of the text is no word."""
     if options.pieces is not None:
         return TextWords({}, [] if text is None else [word for word in text.words() if word not in SPECIALS], held_out)
     rows = zip(words.symbols, counts.tolist(), words.specials, strict=True)
@@ -387,7 +391,7 @@ def _patterns(options: Recipe) -> UserPatterns | None:
 
 
 def _texts_of_pieces(options: Recipe, path: Path | None, words: WordList) -> list[str]:
-    """The texts that say which words a piece is part of; [] where words are words, or nothing is known of them."""
+    """Return the texts whose words give pieces their features; [] for words, or if no option gives words features."""
     if options.pieces is None:
         return []
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)

@@ -1,6 +1,6 @@
-"""The files of a prior's directory: written whole or not at all, and read with every hash checked.
+"""The files of a prior's directory: written completely or not at all, and read with every hash checked.
 
-All of it is untrusted input: prior.json is checked before anything believes it.
+All of it is untrusted input: every entry of prior.json is checked before it is used.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ FORMAT = "fairseq_llrnn prior"
 VERSION = 4
 JSON_FILE = "prior.json"
 REBUILD = "build it again with `llrnn prior`"
-FINGERPRINT = "fingerprint"  # of the whole prior, for who looks for one; what is loaded is asked itself
-SOURCE_HASH = "source_dictionary_sha256"  # where some part belongs to source words
-LISTS = ("sources", "unsupported")  # settings that are read as lists
+FINGERPRINT = "fingerprint"  # of the whole prior, to search for one; a loaded prior computes its own
+SOURCE_HASH = "source_dictionary_sha256"  # if some part belongs to source words
+LISTS = ("sources", "unsupported")  # settings that are lists
 ENTRIES = ("settings", "dictionary_sha256", "arrays_sha256", "output_features", "input_features", "parts")
 WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "dictionary.txt", "arrays.npz", "source.txt"
 RECIPE_FILE = "recipe.toml"
@@ -41,26 +41,28 @@ RECIPE_FILE = "recipe.toml"
 
 @dataclass(frozen=True)
 class SavedPrior:
-    """What a directory holds, or is to hold, but for the files of parts."""
+    """The contents of a directory without the files of parts."""
 
     description: Mapping[str, Any]
     symbols: tuple[str, ...]
     source_symbols: tuple[str, ...]
-    arrays: Mapping[str, np.ndarray]  # those of the part NAME are NAME/…
-    recipe: str = ""  # what it was built from, to be written
+    arrays: Mapping[str, np.ndarray]  # arrays of the part NAME are NAME/…
+    recipe: str = ""  # text of recipe.toml, when the prior is written
 
     def arrays_of(self, part: str) -> dict[str, np.ndarray]:
-        """Those of a part, by their own names."""
+        """Return the arrays of a part, by their own names."""
         start = f"{part}/"
         return {name.removeprefix(start): array for name, array in self.arrays.items() if name.startswith(start)}
 
 
-# around what asks whether a prior can be written to a place, or writes it
+# context manager of all checks and writes: turns their errors into PriorError
 _written = partial(writing, what="prior", advice=", or give another --out", refuse=PriorError)
 
 
 def check_place(directory: Path) -> None:
-    """Raise PriorError where the place exists and is no prior, or cannot be written: before a prior is built, too."""
+    """Raise PriorError if the place exists and is no prior, or is not writable. Call it also before a prior is
+    built.
+    """
     directory = directory.resolve()  # `.` has no name that a rename could take
     with _written(directory):
         names = _names_in(directory) if os.path.isdir(directory) else set()
@@ -72,7 +74,7 @@ def check_place(directory: Path) -> None:
 
 
 def write_directory(directory: Path, prior: SavedPrior, parts: Mapping[str, Part]) -> None:
-    """Write all files to a temporary folder beside `directory`, which then takes its name.
+    """Write all files to a temporary folder next to `directory`, then rename the folder.
 
     Raises:
         PriorError: the place exists and is no prior, or cannot be written.
@@ -104,10 +106,10 @@ def _write(directory: Path, prior: SavedPrior) -> None:
 
 
 def read_directory(directory: Path) -> SavedPrior:
-    """All but the files of parts, whose hashes fit.
+    """Read all but the files of parts, and check the hashes.
 
     Raises:
-        PriorError: no prior there, another version, a truncated or changed file.
+        PriorError: there is no prior, it has another version, or a file is truncated or changed.
     """
     description = read_description(directory)
     try:
@@ -139,23 +141,23 @@ def read_directory(directory: Path) -> SavedPrior:
 
 
 def saved_fingerprint(directory: Path) -> str | None:
-    """That of the prior in a folder, as it says itself; None where there is none, or a damaged one."""
+    """Return the stored fingerprint of the prior in a folder, or None if there is no sound prior."""
     with suppress(PriorError):
         return str(read_description(directory).get(FINGERPRINT))
     return None
 
 
 def read_description(directory: Path) -> dict[str, Any]:
-    """What prior.json holds.
+    """Return the contents of prior.json.
 
     Raises:
-        PriorError: no prior there, another version, entries that are missing or of another kind.
+        PriorError: there is no prior, it has another version, or entries are missing or of the wrong type.
     """
     path = directory / JSON_FILE
     try:
         check_regular_file(path, may_be_pipe=False)
         description = json.loads(path.read_text(encoding="utf-8"))
-        json.dumps(description, ensure_ascii=False).encode()  # refuses halves of characters, which no file can hold
+        json.dumps(description, ensure_ascii=False).encode()  # raises ValueError for lone surrogates
     except DataError as error:
         raise PriorError(str(error), error.path) from None
     except OSError:
@@ -200,13 +202,13 @@ def _is_list_of_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
-# JSON may have whole numbers that no float holds
+# OverflowError: JSON allows integers that no float can represent
 _UNSOUND = (ValueError, TypeError, AttributeError, OverflowError)
 
 
 @contextmanager
 def unsound(directory: Path) -> Iterator[None]:
-    """Whatever is wrong with what was read of a prior, or with its types, is one PriorError."""
+    """Turn any error from unsound contents of a prior into one PriorError."""
     try:
         yield
     except KeyError as error:
@@ -218,7 +220,7 @@ def unsound(directory: Path) -> Iterator[None]:
 
 
 def check_symbols(symbols: Sequence[str], of_prior: Sequence[str], problem: str, advice: str) -> None:
-    """Raise PriorError, with the first difference, unless a dictionary's symbols are the prior's, `of_prior`."""
+    """Raise PriorError with the first difference unless the symbols of a dictionary are the prior's, `of_prior`."""
     if tuple(symbols) == tuple(of_prior):
         return
     difference = next(
@@ -233,19 +235,19 @@ def check_symbols(symbols: Sequence[str], of_prior: Sequence[str], problem: str,
 
 
 def _write_words(path: Path, symbols: Sequence[str]) -> None:
-    """One word a line."""
+    """Write one word per line."""
     path.write_text("\n".join(symbols) + "\n", encoding="utf-8", newline="\n")
 
 
 def _names_in(path: Path) -> set[str]:
-    """The names of files and folders that a prior has there, or could have."""
+    """Return the names of files and folders that a prior in `path` has or could have."""
     names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE, RECIPE_FILE}
-    with suppress(PriorError):  # an old prior, or a damaged one: it may be replaced where it has no folders
+    with suppress(PriorError):  # an old or damaged prior may be replaced if it has no folders
         names |= {part["part"] for part in read_description(path)["parts"]}
     return names
 
 
 def _read_words(path: Path) -> tuple[str, ...]:
-    """What `_write_words` wrote."""
-    text = path.read_bytes().decode("utf-8")  # read_text would take \r for the end of a line
+    """Read the file of `_write_words`."""
+    text = path.read_bytes().decode("utf-8")  # read_text would treat \r as the end of a line
     return tuple(text.removesuffix("\n").split("\n"))

@@ -1,9 +1,9 @@
-"""What a prior is built from, and how: the recipe of `llrnn prior` and of `build_prior` (building.py).
+"""The settings that a prior is built from, for `llrnn prior` and `build_prior` (building.py).
 
     Recipe(text="train.txt", words=LexiconOptions(conllu=["fr.conllu"]), suffixes=5, background="ngram:3")
 
-The same keys stand in prior.toml (recipe_file.py), and some are options of the command; names, ranges, defaults and
-help are said here alone. Files are paths, one or several; Python may give objects in their place.
+prior.toml (recipe_file.py) has the same keys, and some are options of the command. Names, ranges, defaults and help are
+defined only here. Files are given by one or several paths. Python also accepts objects.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class TranslationOptions(Settings):
     ] = "auto"
 
     def check(self, option_name: Callable[[str], str] = str) -> None:
-        """Raise OptionError for data that are no folder. `option_name`: as of `settings.checked`."""
+        """Raise OptionError if `data` is no folder. `option_name`: as in `settings.checked`."""
         if isinstance(self.data, (str, Path)) and not os.path.isdir(self.data):
             raise OptionError(
                 f"{option_name('data')} {self.data}: expected the folder that fairseq-preprocess wrote, found "
@@ -109,13 +109,13 @@ class TranslationOptions(Settings):
     @property
     def parallel(self) -> ParallelText:
         """The bitext, once it is read."""
-        assert isinstance(self.data, ParallelText)  # which `build` reads
+        assert isinstance(self.data, ParallelText)  # read by `build`
         return self.data
 
 
 @dataclass(frozen=True)
 class EvidenceOptions(Settings):
-    """Strings that a translation takes from its source."""
+    """Strings that a translation copies from its source."""
 
     kinds: Annotated[
         tuple[Kind, ...],
@@ -169,7 +169,7 @@ class OpenOptions(Settings):
 
 @dataclass(frozen=True)
 class Recipe(Settings):
-    """Everything that a prior is built from."""
+    """All settings that a prior is built from."""
 
     dictionary: Annotated[
         FilePath | None, Option("--dict", OF_FILES, "FILE"), Doc("dict.txt of fairseq-preprocess")
@@ -280,12 +280,12 @@ class Recipe(Settings):
 
     @classmethod
     def softmax(cls) -> Recipe:
-        """The special case: every word its own and only feature, uniform background."""
+        """Return the recipe of a softmax: each word is its own and only feature, and the background is uniform."""
         return cls(top_words="all", background="uniform")
 
     @property
     def identities(self) -> int | Literal["all", "auto"]:
-        """Which words have an identity of their own."""
+        """The words with an indicator feature."""
         return self.top_words if self.top_words is not None else "all" if self.labels else AUTO
 
     @property
@@ -294,7 +294,9 @@ class Recipe(Settings):
         return self.translations is not None and self.translations.units == "lemma"
 
     def check(self, option_name: Callable[[str], str] = str) -> None:
-        """Raise OptionError for keys that do not go together. `option_name`: as of `settings.checked`."""
+        """Raise OptionError for keys that exclude each other or lack another one. `option_name`: as in
+        `settings.checked`.
+        """
         self.words.check(lambda name: option_name(f"words.{name}"))
         if self.translations is not None:
             self.translations.check(lambda name: option_name(f"translations.{name}"))

@@ -1,7 +1,6 @@
-"""Words of a text that a lexicon spells otherwise: in another case (one of both was lower-cased, the other one not), or
-in another Unicode form (NFC in one, NFD in the other).
+"""Notes on words that a text and a lexicon spell differently: in another case, or in another Unicode form (NFC, NFD).
 
-Such words get no features of the lexicon, and nothing else tells the user of it. V words of the dictionary.
+Such words get no features from the lexicon, which the user would not notice. V words of the dictionary.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ CASE, UNICODE = "case", "Unicode form"
 def notes_of_spelling(
     words: WordList, counts: np.ndarray, vocabulary: Collection[str], what: str, options: LexiconOptions
 ) -> Counter[str]:
-    """How many words of the dictionary are unknown only because of their case or Unicode form, and which option helps.
+    """Return counts of dictionary words that are missing only because of their case or Unicode form, with the option to
+    set.
 
     Args:
         counts: (V,), of the text.
-        vocabulary: words of files, as they were read with `options`.
-        what: has them.
+        vocabulary: words of files, read with `options`.
+        what: the beginning of the notes, as in "the lexicon has".
     """
     missing = [i for i in np.flatnonzero(~words.specials).tolist() if words.symbols[i] not in vocabulary]
     if not missing or not vocabulary:
@@ -62,10 +62,10 @@ def _key(word: str) -> str:
 
 
 def _advice(word: str, form: str, options: LexiconOptions, any_capitals: bool) -> str | None:
-    """What makes `word`, of the dictionary, and `form`, of the lexicon, the same; None where nothing does.
+    """Return how to make `word` of the dictionary and `form` of the lexicon the same, or None.
 
     Args:
-        any_capitals: whether the dictionary has any: a text with capitals has its own reasons for another case.
+        any_capitals: whether the dictionary has capitals; case then differs for reasons of the text.
     """
     language = language_of(options.lower)
     if options.keep_case:

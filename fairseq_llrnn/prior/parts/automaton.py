@@ -2,8 +2,8 @@
 
 Sizes: V words, n sentences, N pairs of a state and a token.
 
-`first_impossible` finds sentences to which an automaton gives probability zero: training on one would have an
-infinite loss.
+`first_impossible` finds sentences to which an automaton gives probability zero. Training on them would give an infinite
+loss.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ POSSIBLE = -1
 
 
 def step(automaton: Automaton, log_weights: np.ndarray, states: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    """The states (N,) after `tokens` (N,); −1 where the background gives a token no weight.
+    """Return the states (N,) after `tokens` (N,), or −1 if the background gives a token no weight.
 
     Args:
-        log_weights: log b₀, (V,), where failing ends in ROOT.
+        log_weights: log b₀, (V,), used if failing ends in ROOT.
     """
     arcs, end, _ = automaton.look_up(states, tokens)
     after = np.full(len(states), -1, dtype=np.int64)
@@ -58,9 +58,9 @@ def step(automaton: Automaton, log_weights: np.ndarray, states: np.ndarray, toke
 
 
 def first_impossible(automaton: Automaton, log_weights: np.ndarray, sentences: Sentences) -> np.ndarray:
-    """Where each sentence meets its first word without weight: (n,) places from 0, that of </s> being its length.
+    """Return the position of each sentence's first word without weight: (n,). </s> has the position of the length.
 
-    POSSIBLE for a sentence that has some probability.
+    A sentence with a positive probability gets POSSIBLE.
     """
     places = np.full(len(sentences), POSSIBLE, dtype=np.int64)
     if (automaton.chain_end == ROOT).all() and np.isfinite(log_weights[np.append(sentences.tokens, END)]).all():
@@ -79,9 +79,9 @@ def first_impossible(automaton: Automaton, log_weights: np.ndarray, sentences: S
 
 
 ORIGINS = ("ngram", "automaton")
-ON_ZERO = defaults.ON_ZERO  # what becomes of training sentences to which it gives probability zero
+ON_ZERO = defaults.ON_ZERO  # treatments of training sentences of probability zero
 ZERO_TEXTS = {"error": "an error", "skip": "left out of training", "floor": "given a little weight"}
-FLOOR = defaults.AUTOMATON_FLOOR  # of b₀, what on_zero=floor gives to words that an automaton forbids
+FLOOR = defaults.AUTOMATON_FLOOR  # factor of b₀ for forbidden words with on_zero=floor
 INTEGERS = ("starts", "offsets", "tokens", "nexts", "fail", "root_next")
 NUMBERS = ("log_weights", "back_off")
 
@@ -92,11 +92,11 @@ class AutomatonPart(Part):
     """An automaton over a root b₀."""
 
     automaton: Automaton
-    made_from: str  # one of MADE_FROM
-    weight: float = 1.0  # as `weight` of ngram(N, …)
+    made_from: str  # one of ORIGINS
+    weight: float = 1.0  # the `weight` of ngram(N, …)
     temperature: float = 1.0
     on_zero: str = "error"
-    root: np.ndarray | None = None  # (V,) float64, its own log b₀; None: that of the prior
+    root: np.ndarray | None = None  # (V,) float64, its own log b₀; None: the prior's
 
     is_base = True
 
@@ -109,12 +109,12 @@ class AutomatonPart(Part):
 
     @property
     def folds(self) -> int:
-        """How many folds training is cross-fitted in."""
+        """The number of folds in cross-fitted training."""
         return len(self.automaton.starts) - 1
 
     @property
     def forbids(self) -> bool:
-        """Whether some state forbids what it has no arc for, as grammars do."""
+        """Whether some state forbids words for which it has no arc, as grammars do."""
         return bool((self.automaton.fail == NOTHING).any())
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -132,7 +132,7 @@ class AutomatonPart(Part):
 
     @property
     def identity(self) -> str:
-        return ""  # the arrays say it all
+        return ""  # the arrays determine it
 
     @classmethod
     def read(cls, saved: SavedPart) -> AutomatonPart:
@@ -151,12 +151,12 @@ class AutomatonPart(Part):
         part = cls(automaton, origin, weight, temperature, on_zero, root)
         automaton.check(part.root_of(saved.prior.log_weights))
         dead = (automaton.fail == NOTHING) & (np.diff(automaton.offsets) == 0)
-        if dead.any():  # who reads an automaton trims it; here, all weights of a position would be zero
+        if dead.any():  # no automaton of `read_automaton` has such a state: it trims
             raise ValueError(f"the automaton allows no word in state {int(dead.argmax())}")
         return part
 
     def root_of(self, log_weights: np.ndarray) -> np.ndarray:
-        """log b₀ of the automaton in a prior with these log_weights: (V,)."""
+        """Return log b₀ of the automaton in a prior with these log_weights: (V,)."""
         return log_weights if self.root is None else self.root
 
     def background(self, below: Background, context: BuildContext) -> Background:
@@ -180,23 +180,23 @@ class AutomatonPart(Part):
         return lines
 
     def word(self, prior: PriorView, index: int) -> Facts:
-        """How often it is read, and what it weighs at the beginning of a sentence."""
+        """Return the number of arcs that read a word, and its log weight at the beginning of a sentence."""
         arcs = int((self.automaton.tokens[: self.counts()["automaton arcs"]] == index).sum())
         start, root = self.automaton.starts[:1], self.root_of(prior.log_weights)
         (begins,) = self.automaton.log_weights_at(start, np.array([index]), root)
         return {self.made_from: [f"arcs that read it: {arcs:,}", f"log weight at the beginning: {begins:.3g}"]}
 
     def counts(self) -> dict[str, int]:
-        """Of the model of use, not of each fold."""
+        """Return the sizes of the final model, without those of the folds."""
         block = self.automaton.num_states // len(self.automaton.starts)
         sizes = {"automaton states": block, "automaton arcs": int(self.automaton.offsets[block])}
         return sizes | ({"cross-fitted folds": self.folds} if self.folds else {})
 
 
 def floored(automaton: Automaton, log_weights: np.ndarray) -> Automaton:
-    """The automaton that gives words which it forbids FLOOR · b₀ instead; after such a word, all is as b₀ has it.
+    """Return the automaton with weight FLOOR · b₀ for words that it forbids. After such a word, b₀ applies.
 
-    The state after it is a new one, the last; sentences that the automaton allows have the same weights as before.
+    The state after such a word is a new, last one. Sentences that the automaton allows keep their weights.
 
     Args:
         log_weights: log b₀, (V,).
@@ -204,7 +204,7 @@ def floored(automaton: Automaton, log_weights: np.ndarray) -> Automaton:
     free = automaton.num_states
     nothing = automaton.fail == NOTHING
     root_next = automaton.root_next.copy()
-    if (automaton.chain_end == NOTHING).all():  # else the root has states of its own to go on in
+    if (automaton.chain_end == NOTHING).all():  # else the root already has successor states
         root_next = np.where(np.isfinite(log_weights), free, -1).astype(np.int64)
         root_next[END] = automaton.starts[0] if np.isfinite(log_weights[END]) else -1
     return replace(
@@ -221,7 +221,7 @@ def floored(automaton: Automaton, log_weights: np.ndarray) -> Automaton:
 
 @dataclass(frozen=True)
 class NgramOptions(Settings):
-    """Of `ngram(N, …)` and `ngram(FILE, …)`."""
+    """Options of `ngram(N, …)` and `ngram(FILE, …)`."""
 
     text: Annotated[
         Paths, Doc("text of ngram(N), over the unigram of count_text (default: count_text, which makes both)")
@@ -262,7 +262,7 @@ class NgramOptions(Settings):
 
 @dataclass(frozen=True)
 class AutomatonOptions(Settings):
-    """Of `automaton(FILE, …)`."""
+    """Options of `automaton(FILE, …)`."""
 
     on_zero: Annotated[
         Literal["error", "skip", "floor"],
@@ -279,7 +279,7 @@ class AutomatonOptions(Settings):
 
 
 def _is_arpa(source: str) -> bool:
-    return not source.isdecimal() and a_file(source)  # a number: the order of n-grams that are estimated here
+    return not source.isdecimal() and a_file(source)  # a number is the order of n-grams to estimate
 
 
 def _check_ngrams(source: str, options: NgramOptions, texts: Sequence[str]) -> None:
@@ -303,7 +303,7 @@ def _check_ngrams(source: str, options: NgramOptions, texts: Sequence[str]) -> N
     "ngram", AutomatonPart, "ngram:model.arpa or ngram:3", is_file=_is_arpa, options=NgramOptions, check=_check_ngrams
 )
 def read_ngrams(source: str, prior: PriorView, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
-    """N-grams of an ARPA file, or of order `source` estimated from text."""
+    """Read the n-grams of an ARPA file, or estimate those of order `source` from text."""
     options: NgramOptions = inputs.options
     texts, weight, temperature = as_paths(options.text), options.weight, options.temperature
     if not source.isdecimal():
@@ -325,7 +325,7 @@ def read_ngrams(source: str, prior: PriorView, inputs: Inputs) -> tuple[Automato
     "automaton", AutomatonPart, "automaton:grammar.txt", is_file=a_file, options=AutomatonOptions, is_constraint=True
 )
 def read_grammar(source: str, prior: PriorView, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
-    """A grammar, regular expression or weighted automaton from a file."""
+    """Read a grammar, regular expression or weighted automaton from a file."""
     options: AutomatonOptions = inputs.options
     log_weights = prior.log_weights / options.temperature
     lacking = [prior.symbols[i] for i in np.flatnonzero(inputs.words.predictable & ~np.isfinite(log_weights))]
@@ -346,7 +346,7 @@ def read_grammar(source: str, prior: PriorView, inputs: Inputs) -> tuple[Automat
 
 
 def _without_probability(automaton: Automaton, log_weights: np.ndarray, inputs: Inputs) -> Counter[str]:
-    """Sentences of the texts without probability, counted; the first of them is an error where they are one."""
+    """Count sentences of the texts without probability. Raises DataError about the first one if on_zero is "error"."""
     impossible, on_zero = 0, inputs.options.on_zero
     for path in inputs.texts:
         sentences = read_sentences([path], inputs.words, inputs.workers)
@@ -361,7 +361,11 @@ def _without_probability(automaton: Automaton, log_weights: np.ndarray, inputs: 
 
 
 def _unigram_below(prior: PriorView, words: WordList, sentences: Sentences) -> np.ndarray:
-    """log b₀ of the prior as a distribution, for n-grams of other sentences: (V,). Raises OptionError for a gap."""
+    """Return log b₀ of the prior as a distribution, for n-grams of other sentences: (V,).
+
+    Raises:
+        OptionError: b₀ forbids a word of the sentences.
+    """
     seen = np.flatnonzero(np.bincount(sentences.tokens, minlength=len(words)))
     lost = seen[words.predictable[seen] & ~np.isfinite(prior.log_weights[seen])]
     if len(lost):

@@ -1,9 +1,9 @@
-"""Evidence: which strings of a source sentence its translation may write (evidence/rules.py).
+"""Evidence: the strings of a source sentence that its translation may contain (evidence/rules.py).
 
-Over pieces (the prior's setting `pieces`, of both sides) the part also has the words of the source's training text:
-a dictionary of pieces does not say which words are unknown. Where a system asks for strings (`EvidenceRules.asked`), it
-has those of the target's, and how often each occurs. `discount` gives less background to target words that need
-evidence.
+Over pieces (the prior's setting `pieces`, of both sides) the part also stores the words of the source's training text,
+since a dictionary of pieces does not show which words are unknown. If a system requests strings
+(`EvidenceRules.asked`), the part stores the target's words with their counts. `discount` reduces the background of
+target words that need evidence.
 
 Sizes: D different words of a training text, V target words.
 """
@@ -48,24 +48,24 @@ if TYPE_CHECKING:
     from fairseq_llrnn.output.class_source import ClassSource, Head
 
 
-SOURCE_VOCABULARY, TARGET_WORDS, TARGET_COUNTS = "known_words", "target_words", "target_counts"  # arrays
+SOURCE_VOCABULARY, TARGET_WORDS, TARGET_COUNTS = "known_words", "target_words", "target_counts"  # names of arrays
 
 
 @register_part("evidence")
 @dataclass(frozen=True)
 class EvidencePart(Part):
-    """The rules; the features of slots are among those of φ."""
+    """The rules of evidence. φ contains the features of slots."""
 
     rules: EvidenceRules
-    source_vocabulary: frozenset[str] | None = None  # its words, where it is in pieces; else those of its dictionary
-    target_words: Mapping[str, int] | None = None  # D and their counts, where strings are asked for over pieces
+    source_vocabulary: frozenset[str] | None = None  # of a source in pieces; None: the words of its dictionary
+    target_words: Mapping[str, int] | None = None  # D and their counts, if strings are requested over pieces
 
     needs_source = has_source_strings = True
     class_name = "slot_rows"
     subject = "evidence was"
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Words as UTF-8, one a line."""
+        """Return words as UTF-8, one per line."""
         arrays = {} if self.source_vocabulary is None else {SOURCE_VOCABULARY: _lines(sorted(self.source_vocabulary))}
         if self.target_words is not None:
             words = dict(sorted(self.target_words.items()))
@@ -103,10 +103,10 @@ class EvidencePart(Part):
         return cls(rules, vocabulary, dict(zip(words, counts.tolist(), strict=True)))
 
     def find(self, word: str, symbols: Collection[str]) -> Evidence | None:
-        """What a source word is evidence of; symbols: the source dictionary.
+        """Return the evidence of a source word, or None. `symbols` is the source dictionary.
 
         Raises:
-            OptionError: a pattern takes far too long.
+            OptionError: a pattern takes too long.
         """
         return self.rules.find(word, symbols if self.source_vocabulary is None else self.source_vocabulary)
 
@@ -119,10 +119,10 @@ class EvidencePart(Part):
         return self.source_vocabulary, self.target_words
 
     def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
-        """How many of the source words are evidence, by the kinds that were chosen.
+        """Count the source words that are evidence, by kind.
 
         Raises:
-            OptionError: a pattern takes far too long.
+            OptionError: a pattern takes too long.
         """
         vocabulary = frozenset(symbols) if self.source_vocabulary is None else self.source_vocabulary
         matches = (self.rules.find(word, vocabulary) for word in vocabulary if not PADDING_ENTRY.fullmatch(word))
@@ -134,14 +134,16 @@ class EvidencePart(Part):
         return self.rules.kinds
 
     def offers(self, prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
-        """The one table of this prior's session.
+        """Return the one table of this prior's session.
 
         Args:
-            max_slots: strings that a sentence may offer, for whoever asks first; None: as it was made, or MAX_SLOTS.
-            once: likewise, whether each is said as often as its source has it; None: as it was made, or not.
+            max_slots: most strings of a sentence, at the first call; None: as in the existing table, or MAX_SLOTS.
+            once: whether a string is offered as often as the source contains it, at the first call; None: as in the
+            existing
+                table, or False.
 
         Raises:
-            ValueError: a table that was made for other answers.
+            ValueError: the table exists with other settings.
         """
         rules, session, shapes = self.rules, prior.session, bool(prior.settings.get("shapes"))
         limit = MAX_SLOTS if max_slots is None else max_slots
@@ -177,7 +179,7 @@ class EvidencePart(Part):
         return [kinds_text(self.source_words(prior.source_symbols)), f"weight {self.rules.weight:g}"]
 
     def background(self, below: Background, context: BuildContext) -> Background:
-        """Slots beside whatever there is; without a source nothing offers any."""
+        """Add slots to the background below. Without a source there are none."""
         if not context.has_source:
             return below
         from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots, Unsupported
@@ -208,11 +210,11 @@ def _read_lines(array: np.ndarray) -> list[str]:
     return [word for word in array.tobytes().decode().split("\n") if word]
 
 
-UNSUPPORTED = "unsupported"  # words that weigh less without evidence: the setting, and the background in an expression
+UNSUPPORTED = "unsupported"  # words that weigh less without evidence: name of the setting and of a background
 
 
 def unsupported_of(prior: PriorView) -> dict[str, float]:
-    """What the weights of target words without evidence were multiplied by, by kind. Raises ValueError."""
+    """Return the factor of target words without evidence, by kind. Raises ValueError for unsound settings."""
     entries = [str(entry).partition("=") for entry in prior.settings.get(UNSUPPORTED, ())]
     factors = {kind: float(factor) for kind, _, factor in entries}
     if not all(kind in FORMED and 0.0 <= factor <= 1.0 for kind, factor in factors.items()):
@@ -221,7 +223,7 @@ def unsupported_of(prior: PriorView) -> dict[str, float]:
 
 
 def forms_of_words(prior: PriorView) -> list[str | None]:
-    """The kind of each target word by its form: (V,); None for most words and for special symbols."""
+    """Return the kind of each target word by its form: (V,); None for most words and for special symbols."""
     convention = pieces_of(prior)
     spelt = prior.symbols if convention is None else [*map(convention.bare, prior.symbols)]
     vocabulary = frozenset(spelt)
@@ -230,25 +232,27 @@ def forms_of_words(prior: PriorView) -> list[str | None]:
 
 
 def check_translations(rules: EvidenceRules, prior: PriorView) -> None:
-    """Raise ValueError where evidence offers translations that the prior, whose parts come before it, does not have."""
+    """Raise ValueError if evidence offers translations and the prior has none of whole words."""
     if "translations" in rules.kinds and (prior.translations is None or pieces_of(prior) is not None):
         raise ValueError("the evidence offers translations, and the prior has none of whole words")
 
 
 def pieces_of(prior: PriorView) -> Convention | None:
-    """How the prior's words are written in pieces; None where words are words."""
+    """Return how the prior's words are written in pieces; None for whole words."""
     return CONVENTIONS.get(str(prior.settings.get("pieces")))
 
 
 def kinds_text(source_words: Mapping[str, int]) -> str:
-    """`terms (of a file), numbers 120, names 33, copies (unknown words)`."""
+    """Return kinds and counts as text: `terms (of a file), numbers 120, names 33, copies (unknown words)`."""
     uncounted = {kind: f"{kind} ({asked.origin})" for kind, asked in ASKED.items()}
     uncounted |= {"copies": "copies (unknown words)", "translations": "translations (rare words)"}
     return ", ".join(uncounted.get(kind, f"{kind} {count:,}") for kind, count in source_words.items())
 
 
 def evidence_table(prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
-    """What source tokens offer, as `EvidencePart.offers`. Raises ValueError for a prior without evidence, too."""
+    """Return the strings that source tokens offer, as `EvidencePart.offers`. Raises ValueError also without
+    evidence.
+    """
     table = prior.offers(max_slots, once)
     if table is None:
         raise ValueError("the prior has no evidence")
@@ -258,17 +262,18 @@ def evidence_table(prior: PriorView, max_slots: int | None = None, once: bool | 
 # ---- how it is built -----------------------------------------------------------------------------------------------
 
 
-SENTENCES = 10_000  # that are cut into words at once
+SENTENCES = 10_000  # split into words at once
 
 
 def source_symbols(options: Recipe, path: Path | None, asked_by: str) -> tuple[str, ...]:
-    """The source dictionary's words: those given, of the parallel text, or of the only other dictionary beside `path`.
+    """Return the words of the source dictionary: given, of the parallel text, or of the only other dictionary next to
+    `path`.
 
     Args:
         asked_by: the option that needs them.
 
     Raises:
-        OptionError: none or several; one that is not the parallel text's.
+        OptionError: there is none, there are several, or it is not the parallel text's.
     """
     dictionary, translations = options.source_dictionary, options.translations
     if dictionary is not None:
@@ -293,7 +298,7 @@ def source_symbols(options: Recipe, path: Path | None, asked_by: str) -> tuple[s
 
 
 def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | None:
-    """None where no evidence is asked for. Raises OptionError for kinds without what they need."""
+    """Return the rules, or None without evidence. Raises OptionError for kinds whose inputs are missing."""
     asked = options.evidence
     if asked is None:
         return None
@@ -317,7 +322,7 @@ def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | 
 
 
 def _check_of_pieces(options: Recipe, kinds: Sequence[str]) -> None:
-    """Raise OptionError for kinds without a text that says which words there are."""
+    """Raise OptionError for kinds over pieces without a text that contains the words."""
     for kinds_of_text, option, side, is_there in (
         (BY_KNOWN_WORDS, "--lexical-translation", "source", options.translations is not None),
         (ASKED, "--count-text", "target", bool(as_paths(options.text))),
@@ -337,15 +342,16 @@ def add_evidence(
     source_vocabulary: frozenset[str] | None = None,
     target_words: Mapping[str, int] | None = None,
 ) -> Prior:
-    """The prior with evidence.
+    """Return the prior with evidence.
 
     Args:
-        source_symbols: the source dictionary; the same one as that of its lexical translations.
-        source_vocabulary: words of the source, where dictionaries hold pieces.
-        target_words: with counts, where some are asked for.
+        source_symbols: the source dictionary, the same as that of its lexical translations.
+        source_vocabulary: words of the source, if dictionaries contain pieces.
+        target_words: with counts, if strings are requested.
 
     Raises:
-        ValueError: it offers translations, and the prior has none; pieces without the words that they need.
+        ValueError: evidence offers translations and the prior has none, or pieces come without the words that they
+        need.
     """
     check_translations(rules, prior)
     if pieces_of(prior) is not None and (source_vocabulary is None or (rules.asked and target_words is None)):
@@ -356,7 +362,7 @@ def add_evidence(
 def source_vocabulary_of(
     options: Recipe, rules: EvidenceRules, source_symbols: tuple[str, ...]
 ) -> frozenset[str] | None:
-    """The words of a source in pieces that are not unknown, those of its training text; None where words are words.
+    """Return the known words of a source in pieces, those of its training text; None for whole words.
 
     Raises:
         DataError: the source is not in pieces of the convention.
@@ -370,7 +376,7 @@ def source_vocabulary_of(
         return frozenset()
     spans, text = WordSpans(OpenWords(source_symbols), convention), options.translations.parallel.bitext.source
     tokens_of_words: set[tuple[int, ...]] = set()
-    for start in range(0, len(text), SENTENCES):  # by blocks: a large text would need 100 bytes a word
+    for start in range(0, len(text), SENTENCES):  # a large text at once would need 100 bytes a word
         block = text.tokens[text.offsets[start] : text.offsets[min(start + SENTENCES, len(text))]]
         tokens = block.tolist()
         tokens_of_words.update(tuple(tokens[begin:end]) for begin, end in spans.spans(block))
@@ -378,7 +384,7 @@ def source_vocabulary_of(
 
 
 def spelled_words(options: Recipe, rules: EvidenceRules, text: PieceText | None) -> Mapping[str, int] | None:
-    """The words of a target in pieces, and how often its training text has each; None where nobody needs them.
+    """Return the words of a target in pieces with their counts in its training text; None if they are not needed.
 
     Args:
         text: the target's training text, if it was read.
@@ -392,14 +398,17 @@ def spelled_words(options: Recipe, rules: EvidenceRules, text: PieceText | None)
 
 
 def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tuple[Prior, Counter[str]]:
-    """The prior with less background for words of some kinds of FORMED, and how many words those are.
+    """Return the prior with less background for words of some kinds of FORMED, and the numbers of such words.
 
-    Static weights are multiplied and then scaled so that all words together weigh what they weighed before: those of
-    <unk> and </s> stay (Dymetman & Xiao 2016, §4, condition-based priming). Any other background is multiplied by
-    static factors, 1 for most words.
+    Static weights are multiplied, and then scaled so that the total of all words is unchanged: <unk> and </s> keep
+    their
+    weights (Dymetman & Xiao 2016, §4, condition-based priming). Any other background is multiplied by static factors, 1
+    for
+    most words.
 
     Args:
-        words: the prior's dictionary. factors: 0 … 1 by kind.
+        words: the prior's dictionary.
+        factors: 0 … 1 by kind.
 
     Raises:
         OptionError: no word is left.

@@ -1,4 +1,4 @@
-"""Whose analyses are guessed, and how often guesses are right (lexicon/guessing.py): for people, no background."""
+"""Guessed analyses and the accuracy of guesses (lexicon/guessing.py). For people only: it makes no background."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GuessesPart(Part):
 
     words: np.ndarray  # (n,) int64, rising
     groups: tuple[str, ...]  # of the features that are guessed
-    accuracy: dict[str, float]  # of known words, guessed as if they were new: WHOLE, and by group of features
+    accuracy: dict[str, float]  # of guesses for known words: WHOLE, and by group of features
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"words": self.words}
@@ -46,7 +46,7 @@ class GuessesPart(Part):
 
     @property
     def identity(self) -> str:
-        return ""  # the features say all that a model depends on
+        return ""  # a model depends only on the features
 
     def guessed(self, word: int, features: Iterable[str]) -> list[str]:
         place = int(np.searchsorted(self.words, word))

@@ -1,8 +1,8 @@
-"""What packages know of a prior's language (lexicon/languages): who was asked, and under which licences.
+"""The packages with data of a prior's language (lexicon/languages), and their licences.
 
 Sizes: V words of the dictionary.
 
-The part is for people, and no background. `with_codes` says whose frequencies `language` means in an expression.
+The part is for people and makes no background. `with_codes` adds the language's code to `language` in an expression.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TYPES = {"known": int, "words": int, "share": float}  # of a finding's fields; a
 @register_part("languages")
 @dataclass(frozen=True)
 class LanguagesPart(Part):
-    """The packages that were asked, one finding each."""
+    """The packages that were used, one finding each."""
 
     findings: tuple[Finding, ...]
 
@@ -43,7 +43,7 @@ class LanguagesPart(Part):
 
     @property
     def identity(self) -> str:
-        return ""  # features and weights say all that a model depends on
+        return ""  # a model depends only on features and weights
 
     def lines(self, prior: PriorView) -> list[str]:
         lines: list[str] = []
@@ -65,13 +65,14 @@ def _is_finding(source: object) -> bool:
 
 
 def with_codes(background: Expression, code: str | None) -> Expression:
-    """The expression whose atoms `language` say of which language: language:uk.
+    """Return the expression with a code in every atom `language`: language:uk.
 
     Args:
-        code: of --language.
+        code: the code of --language.
 
     Raises:
-        OptionError: no language is told, or it is unknown; nobody knows its frequencies; a package is not installed.
+        OptionError: the language is missing or unknown, no package has its frequencies, or the package is not
+        installed.
     """
 
     def told(atom: Atom) -> Atom:
@@ -90,7 +91,7 @@ def with_codes(background: Expression, code: str | None) -> Expression:
 
 
 def part_of(table: Table, background: Expression, words: WordList, counts: np.ndarray) -> LanguagesPart | None:
-    """Which packages the prior was made from, with their licences; None where there are none.
+    """Return the packages that the prior was made from, with their licences; None if there are none.
 
     Args:
         counts: (V,).

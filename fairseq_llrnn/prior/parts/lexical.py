@@ -1,11 +1,11 @@
-"""Lexical translations: the background of a sentence by the words of its source (backgrounds/lexical.py).
+"""Lexical translations: a background of a sentence from the words of its source (backgrounds/lexical.py).
 
-Next to a static background, translations are mixed with it as backgrounds/lexical.py does. Next to any other,
+A static background is mixed with translations by backgrounds/lexical.py. Any other one becomes
 
     … plus translations     with their weight λ, which is fixed or learned
-    … times translations    where a grammar says what is possible: both must allow a word
+    … times translations    with a grammar: both must allow a word
 
-unless the background's expression names `translations` itself.
+unless the background's expression contains `translations`.
 
 Sizes: U source words, V target words.
 """
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
 
 
-# The arrays of a table, in the order of LexicalTable.
+# the arrays of a table, in the order of LexicalTable
 TABLE = {"offsets": np.int64, "targets": np.int64, "probabilities": np.float32, "links": np.float32}
-# Those of the lemmas of source words: their heads, and a table.
+# the arrays of source lemmas: their heads, and a table
 LEMMAS = {"source_head_of": np.int64, **{f"source_lemma_{name}": dtype for name, dtype in TABLE.items()}}
-# The arrays of the forms of lemmas, in the order of LemmaForms.
+# the arrays of the forms of lemmas, in the order of LemmaForms
 FORMS = {"head_of": np.int64, "form_offsets": np.int64, "forms": np.int64, "form_counts": np.float32}
 LARGEST_POWER = 1.0
-SHOWN = 8  # source words that translate into a word
+SHOWN = 8  # source words for each word in `llrnn show`
 
 
 TRANSLATIONS = "translations"  # the name in an expression; --lexical-translation makes the part
@@ -62,15 +62,15 @@ TRANSLATIONS = "translations"  # the name in an expression; --lexical-translatio
 @register_part("lexical")
 @dataclass(frozen=True)
 class LexicalPart(Part):
-    """Translations of the prior's source words, and the weight λ of what they say."""
+    """Translations of the prior's source words, and their weight λ."""
 
-    table: LexicalTable  # of words; of lemmas, where there are `forms`
-    weight: float  # λ, or where it starts
+    table: LexicalTable  # of words, or of lemmas if there are `forms`
+    weight: float  # λ, or its initial value
     learned: bool
     aligner: str
     forms: LemmaForms | None = None
-    form_power: float = 0.0  # γ: how much the counts of a lemma's forms count for their shares
-    source_lemmas: SourceLemmas | None = None  # what rare forms of the source fall back on
+    form_power: float = 0.0  # γ: forms share their lemma's probability by their counts to this power
+    source_lemmas: SourceLemmas | None = None  # back-off of rare source forms
 
     is_base = True
     needs_source = True
@@ -117,7 +117,7 @@ class LexicalPart(Part):
 
     @cached_property
     def unit_table(self) -> LexicalTable:
-        """t(word | s), or t(lemma | s) where there are `forms`; what the lemma of s says is in it."""
+        """t(word | s), or t(lemma | s) if there are `forms`, including the back-off to source lemmas."""
         return self.table if self.source_lemmas is None else self.source_lemmas.mixed(self.table)
 
     @cached_property
@@ -149,8 +149,8 @@ class LexicalPart(Part):
         """Raise ValueError unless all is sound.
 
         Args:
-            sources: (U,) bool, the source tokens that may have translations. possible: (V,) bool, the target words that
-                may be one.
+            sources: (U,) bool, the source tokens that may have translations.
+            possible: (V,) bool, the target words that may be one.
         """
         self.table.check(possible)
         self.table.check_links(sources)
@@ -218,7 +218,7 @@ SOURCE_OPTION = "translations.source_lexicon"
 
 
 def check_beside(options: TranslationOptions | None, background: Expression) -> None:
-    """Raise OptionError for translations that a background names and nobody gives, or whose weight changes nothing."""
+    """Raise OptionError if a background names `translations` that are missing, or if their options have no effect."""
     is_named = any(atom.text == TRANSLATIONS for atom in atoms(background))
     if is_named and options is None:
         raise OptionError(
@@ -242,10 +242,10 @@ def check_beside(options: TranslationOptions | None, background: Expression) -> 
 
 
 def lemmas_of(options: Recipe, words: WordList, table: Table) -> list[Sequence[str]] | None:
-    """The lemmas of every word (V,), guessed where no source has a word; None where translations are between words.
+    """Return the lemmas of every word (V,), guessed for words in no source; None if translations are between words.
 
     Raises:
-        OptionError: nothing lists lemmas.
+        OptionError: no source contains lemmas.
     """
     if not options.between_lemmas:
         return None
@@ -255,18 +255,19 @@ def lemmas_of(options: Recipe, words: WordList, table: Table) -> list[Sequence[s
 
 
 def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]] | None:
-    """The lemmas of every source word (U,), guessed where no table has it; None where nobody asks for them.
+    """Return the lemmas of every source word (U,), guessed for words in no table; None without tables.
 
     Args:
-        notes: takes in what a user should know.
+        notes: gets notes for the user.
 
     Raises:
-        OptionError: tables without lemmas. DataError: as the reader does.
+        OptionError: tables without lemmas.
+        DataError: as the reader does.
     """
     if options.translations is None or not options.translations.source_lexicon:
         return None
     symbols, paths = options.translations.parallel.source_symbols, as_paths(options.translations.source_lexicon)
-    asked, spelled = is_word(symbols), is_lower(symbols)  # keep_case is of the target
+    asked, spelled = is_word(symbols), is_lower(symbols)  # the recipe's keep_case applies to the target
     lexicon = LexiconOptions(lexicon=paths, guess="off", keep_case=not spelled, normalize=options.words.normalize)
     text = TextWords(dict.fromkeys((symbol for symbol, word in zip(symbols, asked, strict=True) if word), 1))
     table = gather(lexicon, text)
@@ -275,19 +276,20 @@ def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]
     return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, asked, strict=True)]
 
 
-ALONE = 0.99  # λ of translations that a mixture weighs: nearly all of them is what the source says
+ALONE = 0.99  # λ of translations within a mixture, which has a weight for them
 
 
 def add_translations(
     prior: Prior, options: TranslationOptions, workers: int | None = None,
     lemmas: Sequence[Sequence[str]] | None = None, source_lemmas: Sequence[Sequence[str]] | None = None,
 ) -> tuple[Prior, Counter[str]]:  # fmt: skip
-    """The prior with lexical translations, and what a user should know about them.
+    """Return the prior with lexical translations, and notes for the user with counts.
 
     Args:
-        options: the target side of their text is in the words of the prior. workers: threads that align it.
-        lemmas: of every word, where these are what is aligned. source_lemmas: of every source word, where rare ones
-            fall back on these.
+        options: the target side of their text is in the words of the prior.
+        workers: threads that align it.
+        lemmas: lemmas of every word, if these are aligned.
+        source_lemmas: lemmas of every source word, if rare ones back off to them.
 
     Raises:
         DataError: as the alignment does.
@@ -308,7 +310,7 @@ def add_translations(
     of_source = None
     if source_lemmas is not None:
         of_source = SourceLemmas.estimate(bitext, source_lemmas, sources, lambda changed: align(changed)[0])
-    # numbers from Python may be whole
+    # numbers from Python may be integers
     weight, power = float(options.weight), float(options.form_power)
     part = LexicalPart(table, weight, options.learned, aligner, forms, power, of_source)
     before = background_of(prior)
@@ -324,7 +326,7 @@ def add_translations(
 
 
 def background_of(prior: Prior) -> Expression | None:
-    """How the background is written; None where it is static, or static with translations."""
+    """Return the expression of the background; None if it is static, or static with translations."""
     if prior.expression is not None:
         return prior.expression
     names = list(prior.bases)
@@ -339,7 +341,9 @@ def background_of(prior: Prior) -> Expression | None:
 
 
 def _mixes(before: Expression) -> bool:
-    """Whether it is a mixture that weighs the translations: no constraint says what is possible."""
+    """Return whether the background is a mixture with a weight for translations: no constraint defines the possible
+    words.
+    """
     if any(atom.text == TRANSLATIONS for atom in atoms(before)):
         return Atom(TRANSLATIONS) not in required(before)
     return not any(named.is_constraint for each in required(before) for _, named in named_in(each))

@@ -1,4 +1,4 @@
-"""A frozen language model: its next-word probabilities are the background (backgrounds/language_model.py)."""
+"""A frozen language model whose next-word probabilities are the background (backgrounds/language_model.py)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ModelPart(Part):
     """The files of a model, for the words that b₀ allows."""
 
     files: ModelFiles
-    load: LoadModel | None = field(default=None, compare=False, repr=False)  # who can build it
+    load: LoadModel | None = field(default=None, compare=False, repr=False)  # builds the model
 
     is_base = True
     needs_fairseq = True
@@ -53,7 +53,7 @@ class ModelPart(Part):
         return ["a frozen language model", f"weight {self.files.weight:g}", f"temperature {self.files.temperature:g}"]
 
     def background(self, below: Background, context: BuildContext) -> Background:
-        """Raises PriorError if no loader of models was given."""
+        """Return the model as a background. Raises PriorError if no loader of models was given."""
         from fairseq_llrnn.backgrounds.language_model import ModelBackground
 
         if self.load is None:
@@ -71,7 +71,7 @@ class ModelPart(Part):
 
 @dataclass(frozen=True)
 class ModelOptions(Settings):
-    """Of `model(FILE, …)`."""
+    """Options of `model(FILE, …)`."""
 
     weight: Annotated[
         float, Gt(0), Le(1),
@@ -97,5 +97,5 @@ def _is_checkpoint(source: str) -> bool:
 
 @register_background("model", ModelPart, "model:checkpoint_best.pt", is_file=_is_checkpoint, options=ModelOptions)
 def read_model(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
-    assert inputs.open_model is not None  # or it would be refused
+    assert inputs.open_model is not None  # checked by check_background
     return inputs.open_model(source, prior, inputs.options)

@@ -1,12 +1,12 @@
 """The open vocabulary: classes of words outside the dictionary, each a distribution over strings.
 
-It makes no background: <unk> has one, which its classes share (open_vocabulary/open_strings.py).
+It makes no background: the classes share that of <unk> (open_vocabulary/open_strings.py).
 
-Sizes: V words, O open classes, n rare words, F output features. A rare word that occurs c times is read as unknown in a
-share d/c of its tokens, with d = n₁ / (n₁ + 2 n₂) from how many words occur once and twice (absolute discounting; Ney,
-Essen & Kneser 1994). So as many tokens are unknown in training as will be in a new text, and they are of the classes
-that are productive. The background loses the same share of every word to <unk>, and π_o is a class's part of these
-tokens.
+Sizes: V words, O open classes, n rare words, F output features. A rare word with count c is read as unknown in a
+share d/c of its tokens. d = n₁ / (n₁ + 2 n₂), from the numbers of words that occur once and twice (absolute
+discounting;
+Ney, Essen & Kneser 1994). So training has as many unknown tokens as a new text, and they belong to productive classes.
+The background moves the same share of every word's weight to <unk>. π_o is the part of class o in these tokens.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @register_part("open_vocabulary")
 @dataclass(frozen=True)
 class OpenVocabularyPart(Part):
-    """The classes; their features are among those of φ."""
+    """The open classes. φ contains their features."""
 
     vocabulary: OpenVocabulary
 
@@ -84,15 +84,14 @@ class OpenVocabularyPart(Part):
 
 
 def open_words(told: Any = None, beside: int | None = None) -> ClassSourceOf:
-    """Makes the open classes of a head: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
+    """Return a factory of a head's open classes: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
 
     Args:
-        told: to what spells words beside n-grams (open_vocabulary/open_strings.py), where the prior has that; None:
-            nothing.
-        beside: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
+        told: sizes of a speller that is combined with n-grams (open_vocabulary/open_strings.py), if the prior has one.
+        beside: the width of the speller's inputs if they are not the hidden states (`batch`'s `spelling`).
 
     Raises:
-        OptionError: (when the head is made) one of them, and a prior that n-grams spell alone.
+        OptionError: (when the head is made) an argument is given, and the prior has only n-grams.
     """
 
     def make(head: Head) -> ClassSource:
@@ -106,9 +105,9 @@ def open_words(told: Any = None, beside: int | None = None) -> ClassSourceOf:
 # ---- how it is built -----------------------------------------------------------------------------------------------
 
 
-FLOOR = defaults.OPEN_FLOOR  # words that occur at most so often are rare
-OPEN = "Open"  # the group of features that name a class
-LEAST_PART = 0.05  # of a class's words that have a feature, for the class to have it
+FLOOR = defaults.OPEN_FLOOR  # largest count of a rare word
+OPEN = "Open"  # the feature group with a feature for each class
+LEAST_PART = 0.05  # least mean of a feature over a class's words, for the class to have it
 
 
 def add_open_vocabulary(
@@ -120,13 +119,16 @@ def add_open_vocabulary(
     least_types: int = LEAST_TYPES,
     kind: str = KIND,
 ) -> Prior:
-    """The prior with open classes.
+    """Return the prior with open classes.
 
     Args:
-        words: its dictionary. counts: how often each word of the text occurs, in the dictionary or not. A `<unk>` that
-            the text itself has (Penn Treebank, WikiText) is no word.
-        lexicon: features of words outside the dictionary. floor: words at most so frequent are rare.
-        least_types: rare words that make a class of their own. kind: of open_vocabulary/vocabulary.py.
+        words: its dictionary.
+        counts: the count of each word of the text, also of words outside the dictionary. A `<unk>` in the text (Penn
+            Treebank, WikiText) is no word.
+        lexicon: features of words outside the dictionary.
+        floor: the largest count of a rare word.
+        least_types: the number of rare words that form a class of their own.
+        kind: of open_vocabulary/vocabulary.py.
 
     Raises:
         DataError: the text has no rare word.
@@ -187,7 +189,7 @@ def add_open_vocabulary(
 
 
 def _shares(counts: Mapping[str, int], rare: list[str], index: Mapping[str, int]) -> np.ndarray:
-    """The share of each rare word's tokens that are read as unknown; all of them where the dictionary lacks it."""
+    """Return the share of each rare word's tokens that is read as unknown: 1 for a word outside the dictionary."""
     often = Counter(counts.values())
     discount = often[1] / (often[1] + 2.0 * often[2]) if often[1] else 0.5
     discount = min(discount, LARGEST_DISCOUNT)
@@ -195,7 +197,7 @@ def _shares(counts: Mapping[str, int], rare: list[str], index: Mapping[str, int]
 
 
 def _features(word: str, prior: PriorView, place: int | None, lexicon: Lexicon) -> dict[str, float]:
-    """What is known of a word, its identity left out, in the features of φ."""
+    """Return the features of a word in φ, without its indicator."""
     if place is not None:
         row = prior.output.features_of(place)
         return {name: value for name, value in row.items() if feature_group(name) not in (TOP_FORM, NOT_TOP)}
@@ -208,7 +210,7 @@ def _features(word: str, prior: PriorView, place: int | None, lexicon: Lexicon) 
 def _class_rows(
     rows: list[dict[str, float]], class_of: np.ndarray, names: tuple[str, ...], output: FeatureTable
 ) -> FeatureTable:
-    """The mean features of each class's rare words: what an unknown word of it is like. And what it is: unknown."""
+    """Return the mean features of each class's rare words, and the features of an unknown word."""
     sums: list[Counter[str]] = [Counter() for _ in names]
     for row, o in zip(rows, class_of, strict=True):
         for name, value in row.items():
@@ -222,7 +224,7 @@ def _class_rows(
 
 
 def _to_unknown(log_weights: np.ndarray, word_shares: np.ndarray, unk: int) -> np.ndarray:
-    """log b(x) with the share of each word's weight at <unk> that its tokens are unknown: (V,) -> (V,)."""
+    """Return log b(x) after moving the share `word_shares` of each word's weight to <unk>: (V,) -> (V,)."""
     weights = np.exp(log_weights)
     lost = float((weights * word_shares).sum())
     weights = weights * (1.0 - word_shares)
