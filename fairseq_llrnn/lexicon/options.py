@@ -33,7 +33,7 @@ from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.settings import OBJECT, Option, PathOrName, Paths, Places, Settings, check_needs
 
 MORFESSOR = defaults.MORFESSOR
-GROUP = "where features of words come from"
+GROUP = "sources of word features"
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.n
 def check_log_weights(log_weights: np.ndarray, size: int) -> None:
     """Raise ValueError unless these are `size` log weights: at least one finite, none NaN or +inf."""
     if len(log_weights) != size:
-        raise ValueError(f"log_weights: expected those of {size:,} words, found {len(log_weights):,}")
+        raise ValueError(f"log_weights: expected {size:,} numbers, found {len(log_weights):,}")
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
-        raise ValueError("expected weights of which some are positive and all are finite")
+        raise ValueError("log_weights: expected finite weights, some of them above 0, found others")
     if (np.abs(log_weights[np.isfinite(log_weights)]) > LARGEST_STORED_LOG).any():
         raise ValueError(f"log_weights: expected logarithms up to {LARGEST_STORED_LOG:,.0f}, found larger ones")
 

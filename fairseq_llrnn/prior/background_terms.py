@@ -78,13 +78,13 @@ def check_background(expression: Expression, texts: Sequence[str], has_opener: b
     for atom, named in named_in(expression):
         if not (named.part.is_base or isinstance(expression, Atom)):
             raise OptionError(
-                f"--background {expression}: expected backgrounds that stand by themselves, found {atom}, which "
-                "changes the one below it; say it alone"
+                f"--background {expression}: {atom} changes the background below it and cannot be combined with "
+                "others; give it alone"
             )
         if named.part.needs_fairseq and not has_opener:
             raise OptionError(
-                f"--background {atom.text}: a trained model is read by fairseq; build this prior with `llrnn prior`, "
-                "or say who reads it (`open_model` of prior/building.py)"
+                f"--background {atom.text}: only fairseq reads a trained model; build this prior with `llrnn prior`, "
+                "or pass `open_model` to `build` of prior/building.py"
             )
         check_files(options := options_of(atom), partial("--background {}: {}".format, atom))
         if named.check is not None:
@@ -134,9 +134,7 @@ def file_of(text: str, option: str = "--background") -> str | None:
         check_static(text, option)
     named = registered(text)
     if not source and ":" in named.example:
-        raise OptionError(
-            f"{option} {text}: expected something behind the name, found nothing; say e.g. {named.example}"
-        )
+        raise OptionError(f"{option} {text}: expected a value after the name, found none; write e.g. {named.example}")
     try:
         return source if named.is_file(source) else None
     except ValueError as error:

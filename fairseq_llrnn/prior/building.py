@@ -126,7 +126,7 @@ def build(
     options = checked(Recipe, recipe or Recipe(), option_name)
     options.check(option_name)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
-    check_files(kept := replace(options, dictionary=path), option_name)
+    check_files(stored_recipe := replace(options, dictionary=path), option_name)
     words = _words(dictionary)
     if options.translations is not None:
         choose_aligner(options.translations.aligner)
@@ -139,32 +139,32 @@ def build(
     assert isinstance(below, Atom)
     evidence = rules_of(options, patterns)
     check_beside(options.translations, background)
-    of_pieces, named = _texts_of_pieces(options, path, words), named_in(background)
-    asked = evidence is not None or options.translations is not None
-    needs_source = asked or any(one.part.needs_source for _, one in named)
+    piece_texts, named = _texts_of_pieces(options, path, words), named_in(background)
+    uses_source = evidence is not None or options.translations is not None
+    needs_source = uses_source or any(entry.part.needs_source for _, entry in named)
     if options.source_dictionary is not None and not needs_source:
         raise OptionError(
-            "source_dictionary: it needs translations, evidence or a background that knows the source; add one of "
+            "source_dictionary: it needs translations, evidence or a background that uses the source; add one of "
             "them, or leave it out"
         )
     check_background(background, as_paths(options.text), open_model is not None)
     if options.translations is not None and isinstance(options.translations.data, (str, Path)):
         if read_bitext is None:
             raise OptionError(
-                f"translations.data {options.translations.data}: a folder of fairseq is read by `llrnn prior`; in "
-                "Python give a ParallelText (alignment/bitext.py), or say who reads it (`read_bitext` of "
-                "prior/building.py)"
+                f"translations.data {options.translations.data}: only `llrnn prior` reads a folder of fairseq; in "
+                "Python give a ParallelText (alignment/bitext.py), or pass `read_bitext` to `build` "
+                "(prior/building.py)"
             )
-        read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
-        options = replace(options, translations=replace(options.translations, data=read))
-    asked_by = f"--background {options.background}" if evidence is None else "--evidence"
-    source = source_symbols(options, path, asked_by) if needs_source else ()
+        bitext = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
+        options = replace(options, translations=replace(options.translations, data=bitext))
+    source_option = f"--background {options.background}" if evidence is None else "--evidence"
+    source = source_symbols(options, path, source_option) if needs_source else ()
     if evidence is not None and evidence.mapping:
         warn_of_forms("evidence.mapping", evidence.mapping, source)
-        targets = (word for some in evidence.mapping.values() for word in some)
+        targets = (word for entry_words in evidence.mapping.values() for word in entry_words)
         warn_of_forms("evidence.mapping", targets, words.symbols)
     source_vocabulary = None if evidence is None else source_vocabulary_of(options, evidence, source)
-    text = PieceText.read(of_pieces, CONVENTIONS[str(options.pieces)], options.workers) if of_pieces else None
+    text = PieceText.read(piece_texts, CONVENTIONS[str(options.pieces)], options.workers) if piece_texts else None
     check, held_out = TextCheck(words.ordinary), HeldOut() if path is None else read_held_out(path, words)
     counts, all_counts = _both_counts(options, words, check, held_out)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
@@ -179,19 +179,19 @@ def build(
     notes.update(table.notes)
     notes.update(_notes_of_texts(options, words, check))
     notes.update(held_out.remarks())
-    for what, told in (
+    for beginning, is_listed in (
         ("the lexicon has", lambda row: row.features and row.source != GUESS and not of_package(row)),
         ("words.values has", lambda row: row.source == "values"),
         ("words.morphemes has", lambda row: row.source == "morphemes"),
     ) if text is None else ():
-        listed = {row.form for row in table.rows if row.is_word and told(row)}
-        notes.update(notes_of_spelling(words, counts, listed, what, options.words))
+        listed = {row.form for row in table.rows if row.is_word and is_listed(row)}
+        notes.update(notes_of_spelling(words, counts, listed, beginning, options.words))
     completed = table.completed
     assert completed is not None  # `gather` completes a table for a text
     entries = len(lexicon) - completed.added
     described = with_atoms(background, with_names)
-    written = described.text if isinstance(described, Atom) and not described.options else str(described)
-    settings = {"background": written, "lexicon_entries": entries, **({"labels": True} if options.labels else {})}
+    shown = described.text if isinstance(described, Atom) and not described.options else str(described)
+    settings = {"background": shown, "lexicon_entries": entries, **({"labels": True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **settings})
     if (part := part_of(table, background, words, counts)) is not None:
         prior = prior.with_part(part)
@@ -201,18 +201,18 @@ def build(
     if len(guessed):
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
     inputs = Inputs(words, counts, as_paths(options.text), None, open_model, options.workers, source)
-    prior, more = add_backgrounds(prior, background, inputs)
-    notes.update(more)
+    prior, more_notes = add_backgrounds(prior, background, inputs)
+    notes.update(more_notes)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
         features = Lexicon(lexicon, morphemes) if morphemes else lexicon
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
-    prior, more = _with_source(prior, words, options, *lemmas)
-    notes.update(more)
+    prior, more_notes = _with_source(prior, words, options, *lemmas)
+    notes.update(more_notes)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, source_vocabulary, target_words)
-    return BuildResult(replace(prior, recipe=kept), words, counts, notes, table)
+    return BuildResult(replace(prior, recipe=stored_recipe), words, counts, notes, table)
 
 
 def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tuple[Prior, Counter[str]]:
@@ -232,9 +232,9 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
     notes: Counter[str] = Counter()
     built = []
     for atom in leaves:
-        part, more = read_part(atom, prior, inputs)
+        part, more_notes = read_part(atom, prior, inputs)
         built.append(part)
-        notes.update(more)
+        notes.update(more_notes)
     over_roots = [part for part in built if isinstance(part, AutomatonPart)]
     first = min(over_roots, key=lambda part: part.made_from != "ngram", default=None)
     combined = prior if first is None else replace(prior, log_weights=first.root_of(prior.log_weights))
@@ -266,14 +266,14 @@ def _with_source(
     unsupported = {} if options.evidence is None else {str(form): f for form, f in options.evidence.unsupported.items()}
     late = background_of(prior) is not None
     if unsupported and not late:
-        prior, more = discount(prior, words, unsupported)
-        notes.update(more)
+        prior, more_notes = discount(prior, words, unsupported)
+        notes.update(more_notes)
     if options.translations is not None:
-        prior, more = add_translations(prior, options.translations, options.workers, lemmas, source_lemmas)
-        notes.update(more)
+        prior, more_notes = add_translations(prior, options.translations, options.workers, lemmas, source_lemmas)
+        notes.update(more_notes)
     if unsupported and late:
-        prior, more = discount(prior, words, unsupported)
-        notes.update(more)
+        prior, more_notes = discount(prior, words, unsupported)
+        notes.update(more_notes)
     return prior, notes
 
 
@@ -288,13 +288,12 @@ def _check_of_labels(options: Recipe) -> None:
         ("--pieces", options.pieces),
     ):
         if value is not None:
-            raise OptionError(f"--labels: found {name} beside it, which is of words in a text; leave one of them out")
+            raise OptionError(f"--labels excludes {name}, which needs words of a text; leave one of them out")
     named = named_in(read_background(options.background))
-    if not all(one.part is StaticPart or one.read is None for _, one in named):
+    if not all(entry.part is StaticPart or entry.read is None for _, entry in named):
         raise OptionError(
-            f"--background {options.background}: expected one that does not look at the words before, since a label "
-            "comes alone (--labels): unigram, uniform or a TSV; to look at the words of the text, add "
-            "--lexical-translation"
+            f"--background {options.background}: --labels needs a background without context (unigram, uniform or a "
+            "TSV), since a label has none; to use the words of the text, add --lexical-translation"
         )
 
 
@@ -354,8 +353,8 @@ def _notes_of_texts(options: Recipe, words: WordList, check: TextCheck) -> Count
     if options.translations is not None:
         bitext, symbols = options.translations.parallel.bitext, options.translations.parallel.source_symbols
         for side, unknown in ((bitext.source, symbols.index(UNK)), (bitext.target, unk)):
-            what = f"the {'source' if side is bitext.source else 'target'} side of --lexical-translation"
-            notes.update(unknown_remark(what, int((side.tokens == unknown).sum()), len(side.tokens)))
+            text_name = f"the {'source' if side is bitext.source else 'target'} side of --lexical-translation"
+            notes.update(unknown_remark(text_name, int((side.tokens == unknown).sum()), len(side.tokens)))
     return notes
 
 
@@ -367,8 +366,8 @@ def _below(options: Recipe, background: Expression) -> Atom:
     over = read_background(options.over, "over")
     if not isinstance(over, Atom) or not is_static(over.text) or background in static:
         raise OptionError(
-            f"over {options.over}: expected a static background (unigram, uniform, a TSV) below one that is not, found "
-            f"it below {options.background}; correct it, or leave it out"
+            f"over {options.over}: expected a static background (unigram, uniform, a TSV) below another kind, found it "
+            f"below {options.background}; correct it, or leave it out"
         )
     return over
 
@@ -396,12 +395,12 @@ def _texts_of_pieces(options: Recipe, path: Path | None, words: WordList) -> lis
         return []
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
-    named = ("conllu", "lexicon", "unimorph", "language", "apertium", "values")
-    of_words = [name for name in named if getattr(options.words, name)] + ["suffixes"] * bool(options.suffixes)
-    if of_words and not texts:
+    sources = ("conllu", "lexicon", "unimorph", "language", "apertium", "values")
+    needing = [name for name in sources if getattr(options.words, name)] + ["suffixes"] * bool(options.suffixes)
+    if needing and not texts:
         raise OptionError(
-            f"--pieces {options.pieces}: expected --count-text beside --{of_words[0]}, found none; add the training "
-            f"text in pieces, which shows what words hold a piece, or leave --{' and --'.join(of_words)} out: a piece "
-            "then has the features that it shows itself"
+            f"--pieces {options.pieces}: --{needing[0]} needs --count-text; add the training text in pieces, which "
+            f"shows the words of each piece, or leave --{' and --'.join(needing)} out: a piece then has only the "
+            "features of its own spelling"
         )
-    return texts if of_words else []
+    return texts if needing else []

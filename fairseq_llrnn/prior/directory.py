@@ -56,7 +56,7 @@ class SavedPrior:
 
 
 # context manager of all checks and writes: turns their errors into PriorError
-_written = partial(writing, what="prior", advice=", or give another --out", refuse=PriorError)
+_place_errors = partial(writing, what="prior", advice=", or give another --out", refuse=PriorError)
 
 
 def check_place(directory: Path) -> None:
@@ -64,7 +64,7 @@ def check_place(directory: Path) -> None:
     built.
     """
     directory = directory.resolve()  # `.` has no name that a rename could take
-    with _written(directory):
+    with _place_errors(directory):
         names = _names_in(directory) if os.path.isdir(directory) else set()
         if not may_replace(directory, names.__contains__):
             raise PriorError(
@@ -80,7 +80,7 @@ def write_directory(directory: Path, prior: SavedPrior, parts: Mapping[str, Part
         PriorError: the place exists and is no prior, or cannot be written.
     """
     directory = directory.resolve()
-    with _written(directory):
+    with _place_errors(directory):
         recover(directory)
         check_place(directory)
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -164,7 +164,7 @@ def read_description(directory: Path) -> dict[str, Any]:
         aside = set_aside(directory.absolute())
         absence = "none; make one with `llrnn prior`"
         if aside is not None:
-            absence = f"none, since a process that was to replace it was killed; it is in {aside}: move it back"
+            absence = f"none: a process that replaced it was killed; it is now in {aside}: move it back"
         elif inside := {path.parent.name: path.parent for path in sorted(directory.glob(f"*/{JSON_FILE}"))}:
             absence = f"none; did you mean {inside.get('prior') or min(inside.values())}?"
         expected = f"expected a prior (a directory with {JSON_FILE}), found {absence}"
@@ -180,7 +180,7 @@ def read_description(directory: Path) -> dict[str, Any]:
         raise PriorError(f"{path}: expected version {VERSION}, found {version}; {fix}")
     missing = set(ENTRIES) - set(description)
     if missing:
-        raise PriorError(f"{path}: expected the entries {', '.join(sorted(missing))}, found none; {REBUILD}")
+        raise PriorError(f"{path}: expected the entries {', '.join(sorted(missing))}, which are missing; {REBUILD}")
     settings, names = description["settings"], (description["output_features"], description["input_features"] or [])
     if not isinstance(settings, dict) or not all(map(_is_list_of_texts, names)):
         raise PriorError(f"{path}: expected settings and lists of feature names, found something else; {REBUILD}")
@@ -214,22 +214,23 @@ def unsound(directory: Path) -> Iterator[None]:
     except KeyError as error:
         raise PriorError(f"{directory}: expected {error} in the prior, found none; {REBUILD}") from None
     except RecursionError:
-        raise PriorError(f"{directory}: entries of {JSON_FILE} are too deep in one another; {REBUILD}") from None
+        raise PriorError(f"{directory}: entries of {JSON_FILE} are nested too deeply; {REBUILD}") from None
     except (*_UNSOUND, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise PriorError(f"{directory}: {error}; {REBUILD}") from None
 
 
-def check_symbols(symbols: Sequence[str], of_prior: Sequence[str], problem: str, advice: str) -> None:
-    """Raise PriorError with the first difference unless the symbols of a dictionary are the prior's, `of_prior`."""
-    if tuple(symbols) == tuple(of_prior):
+def check_symbols(symbols: Sequence[str], own_symbols: Sequence[str], problem: str, advice: str) -> None:
+    """Raise PriorError with the first difference unless the symbols of a dictionary are the prior's, `own_symbols`."""
+    if tuple(symbols) == tuple(own_symbols):
         return
     difference = next(
-        (i for i, (a, b) in enumerate(zip(symbols, of_prior, strict=False)) if a != b), min(len(symbols), len(of_prior))
+        (i for i, (a, b) in enumerate(zip(symbols, own_symbols, strict=False)) if a != b),
+        min(len(symbols), len(own_symbols)),
     )
     symbol = symbols[difference] if difference < len(symbols) else "nothing"
-    expected = of_prior[difference] if difference < len(of_prior) else "nothing"
+    expected = own_symbols[difference] if difference < len(own_symbols) else "nothing"
     raise PriorError(
-        f"{problem}: sizes {len(of_prior)} and {len(symbols)}, first difference at index {difference} "
+        f"{problem}: sizes {len(own_symbols)} and {len(symbols)}, first difference at index {difference} "
         f"({expected!r} in the prior, {symbol!r} in the dictionary); {advice}"
     )
 

@@ -94,7 +94,7 @@ class AtTemperature:
 
     def __post_init__(self) -> None:
         if not all(map(is_temperature, temperatures(self))):
-            together = "" if set(temperatures(self.term)) == {1.0} else ", all of a background multiplied"
+            together = "" if set(temperatures(self.term)) == {1.0} else ", after multiplying nested ones"
             raise ValueError(f"{temperature_range()}{together}")
 
     @property
@@ -176,7 +176,7 @@ def describe(expression: Expression) -> dict[str, Any]:
 def check_size(expression: Expression) -> None:
     """Raise ValueError for an expression that is too deep or has too many atoms."""
     if (depth := _depth(expression)) > DEEPEST:
-        raise ValueError(f"expected at most {DEEPEST} levels of backgrounds in one another, found {depth}")
+        raise ValueError(f"expected at most {DEEPEST} nested levels of backgrounds, found {depth}")
     if (size := len(atoms(expression))) > LONGEST:
         raise ValueError(f"expected at most {LONGEST:,} backgrounds, found {size:,}")
 
@@ -209,7 +209,7 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
             raise ValueError(f"its background has the part {entry['part']!r}, expected one of {', '.join(names)}")
         options = entry.get("options", {})
         if not isinstance(options, dict) or not all(map(_is_value, options.values())):
-            raise ValueError(f"its background has the options {options!r}, expected words by their names")
+            raise ValueError(f"its background has the options {options!r}, expected texts by name")
         pairs = ((str(name), tuple(value) if isinstance(value, list) else value) for name, value in options.items())
         return Atom(entry["text"], entry["part"], tuple(pairs))
     if kind == "tempered":
@@ -228,7 +228,7 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
     numbers = weights if isinstance(weights, list) else []
     sound = weights is None or (len(numbers) == len(rows) and all(map(is_positive, numbers)))
     if not sound or weighting not in WEIGHTINGS:
-        raise ValueError("its background is a mixture with weights that are none")
+        raise ValueError("its background is a mixture with invalid weights")
     return Plus(terms, None if weights is None else tuple(map(float, weights)), weighting)
 
 

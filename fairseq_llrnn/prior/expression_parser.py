@@ -121,7 +121,7 @@ class _Parser:
         if self.take("("):
             self.open += 1
             if self.open > DEEPEST:
-                raise self.error(f"at most {DEEPEST} parentheses in one another")
+                raise self.error(f"at most {DEEPEST} nested parentheses")
             inside = self.sum()
             self.expect(")")
             self.open -= 1

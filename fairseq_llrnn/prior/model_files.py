@@ -67,7 +67,7 @@ class ModelFiles:
         hashes, weight = description.get("files"), description.get("weight", 0.0)
         temperature = description.get("temperature", 0.0)
         if not isinstance(hashes, dict) or not {CHECKPOINT, DICTIONARY} <= set(hashes):
-            raise ValueError(f"expected a model of at least {CHECKPOINT} and {DICTIONARY}, found none")
+            raise ValueError(f"expected a model's files {CHECKPOINT} and {DICTIONARY}, found others")
         if not all(_NAME.fullmatch(name) and isinstance(digest, str) for name, digest in hashes.items()):
             raise ValueError("expected names of a model's files and their hashes, found others")
         if not (is_positive(weight) and weight <= 1.0):
@@ -127,7 +127,7 @@ class SharedWords:
 
     @classmethod
     def of(
-        cls, symbols: Sequence[str], allowed: np.ndarray, others: Sequence[str], ordinary: np.ndarray
+        cls, symbols: Sequence[str], allowed: np.ndarray, other_symbols: Sequence[str], ordinary: np.ndarray
     ) -> SharedWords:
         """Match our symbols with those of another model.
 
@@ -137,9 +137,9 @@ class SharedWords:
             others: the other model's, G.
             ordinary: (G,) bool, the words among them.
         """
-        where = {symbol: i for i, symbol in enumerate(others)}
-        unknown = where[UNK]
-        index = np.array([where.get(symbol, unknown) for symbol in symbols], dtype=np.int64)
+        index_of = {symbol: i for i, symbol in enumerate(other_symbols)}
+        unknown = index_of[UNK]
+        index = np.array([index_of.get(symbol, unknown) for symbol in symbols], dtype=np.int64)
         sharing = (index == unknown) & allowed  # shape: (V,); includes <unk> itself
         log_share = np.where(index == unknown, -np.log(max(1, int(sharing.sum()))), 0.0)
         lacking = sum(symbol != UNK for symbol, shares in zip(symbols, sharing, strict=True) if shares)

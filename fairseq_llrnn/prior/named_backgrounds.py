@@ -59,7 +59,7 @@ def no_file(source: str) -> bool:
 def a_file(source: str) -> bool:
     """Return True if the text after the name is a file. Raises ValueError if it is not."""
     if not is_file_or_pipe(source):
-        raise ValueError("expected the path of a file behind the name, found none there; check the spelling")
+        raise ValueError("expected an existing file after the name, found none; check the spelling")
     return True
 
 

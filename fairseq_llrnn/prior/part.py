@@ -359,7 +359,7 @@ def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
 
     def register(part: type[PartType]) -> type[PartType]:
         if part.has_source_strings and not part.needs_source:
-            raise ValueError(f"part {kind}: has_source_strings is True, expected needs_source = True beside it; add it")
+            raise ValueError(f"part {kind}: has_source_strings = True needs needs_source = True; add it")
         part.kind = kind
         KINDS[kind] = part
         return part

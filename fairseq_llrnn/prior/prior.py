@@ -155,9 +155,9 @@ class Prior:
         output = self.output.with_names(part.feature_names)
         source = self.source_symbols if source_symbols is None else source_symbols
         place = sum(other.is_base for other in self.parts) if part.is_base else len(self.parts)
-        read = output if self.input is self.output else self.input
+        input_signatures = output if self.input is self.output else self.input
         parts = (*self.parts[:place], part, *self.parts[place:])
-        return replace(self, output=output, input=read, parts=parts, source_symbols=source)
+        return replace(self, output=output, input=input_signatures, parts=parts, source_symbols=source)
 
     def without(self, part: type[Part]) -> Prior:
         """Return the prior without the parts of that class."""
@@ -192,7 +192,7 @@ class Prior:
             root = background
             background = combine(self.expression, lambda name: bases[name].background(root, context))
         elif len(bases) > 1:
-            raise PriorError(f"the prior has the backgrounds {', '.join(bases)}, and no word on how they are combined")
+            raise PriorError(f"the prior has the backgrounds {', '.join(bases)}, and no expression that combines them")
         for part in self.parts:
             if not (part.is_base and self.expression is not None):
                 background = part.background(background, context)
@@ -254,8 +254,8 @@ class Prior:
             counts["input features"] = self.input.features.num_features
             counts["input signatures"] = self.input.num_classes
         for name, part in self.by_name.items():
-            more = part.counts()
-            counts |= more if name == part.kind else {f"{size} of {name}": number for size, number in more.items()}
+            sizes = part.counts()
+            counts |= sizes if name == part.kind else {f"{size} of {name}": number for size, number in sizes.items()}
         return counts
 
     def tokenizer(self, add_eos_token: bool = False) -> PreTrainedTokenizerFast:
@@ -362,11 +362,11 @@ class Prior:
             entries = saved.description["parts"]
             classes = [part_class(entry["part"]) for entry in entries]
             if [entry["part"] for entry in entries] != names_of([part.kind for part in classes]):
-                raise ValueError("its parts are not called as they would be")
+                raise ValueError("its parts have other names than expected")
             if sorted(classes, key=lambda part: not part.is_base) != classes:
-                raise ValueError("its parts are not in order: a background by itself comes before all that wrap one")
+                raise ValueError("its parts are not in order: those with a background of their own come first")
             if any(part.needs_source for part in classes) and not saved.source_symbols:
-                raise ValueError("some of its parts belong to source words, and there are none")
+                raise ValueError("some of its parts need source words, and it has none")
             for part, entry in zip(classes, entries, strict=True):
                 name = entry["part"]
                 fields = {key: value for key, value in entry.items() if key != "part"}
@@ -385,13 +385,13 @@ class Prior:
         description, arrays, size = saved.description, saved.arrays, len(saved.symbols)
         output = read_signatures(arrays, "output", description["output_features"])
         names = description["input_features"]
-        read = output if names is None else read_signatures(arrays, "input", names)
+        inputs = output if names is None else read_signatures(arrays, "input", names)
         weights = read_array(arrays, "log_weights", np.float64)
-        if {len(weights), output.num_words, read.num_words} != {size}:
+        if {len(weights), output.num_words, inputs.num_words} != {size}:
             raise PriorError(f"{folder}: its arrays and its dictionary differ in size; {REBUILD}")
         check_log_weights(weights, size)
         check_total(weights)
-        return cls(saved.symbols, output, read, weights, description["settings"], saved.source_symbols, folder=folder)
+        return cls(saved.symbols, output, inputs, weights, description["settings"], saved.source_symbols, folder=folder)
 
 
 def _cut(text: str, width: int = 20) -> str:

@@ -51,8 +51,8 @@ def notes_of_spelling(
     return Counter(
         {
             f"dictionary words ({100 * counts[indices].sum() / total:.1f} % of the text) that {what} in another "
-            f"{which} only, such as {words.symbols[indices[0]]!r}: {advice}": len(indices)
-            for (which, advice), indices in places.items()
+            f"{difference} only, such as {words.symbols[indices[0]]!r}: {advice}": len(indices)
+            for (difference, advice), indices in places.items()
         }
     )
 
@@ -73,18 +73,18 @@ def _advice(word: str, form: str, options: LexiconOptions, any_capitals: bool) -
             return None
         turkic = lower(form, "tr") == word != lower(form)
         return "the text has no capitals; leave words.keep_case out" + (
-            " and say --set words.lower=tr" if turkic else ""
+            " and add --set words.lower=tr" if turkic else ""
         )
     if word != lower(word, language):
         return (
-            "the text has capitals, and the lexicon was lower-cased; say --set words.keep_case=true, or lower-case "
-            "the text (`llrnn text --lower` does)"
+            "the text has capitals, and the lexicon was lower-cased; add --set words.keep_case=true, or lower-case "
+            "the text with `llrnn text --lower`"
         )
     if language is None and (DOT in form or "ı" in word):
-        return "the text was lower-cased as Turkish is, the lexicon not; say --set words.lower=tr (or az)"
+        return "the text was lower-cased by Turkish rules, the lexicon was not; add --set words.lower=tr (or az)"
     if language is not None and DOT in word:
         return (
             f"the lexicon was lower-cased by words.lower {options.lower}, the text by other rules; lower-case the "
-            "text so, too, or leave the option out"
+            "text by the same rules, or leave the option out"
         )
     return None

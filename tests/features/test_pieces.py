@@ -192,7 +192,7 @@ def test_pieces_in_a_prior(tmp_path: Path) -> None:
     assert row("▁") == {"NOTTOP": 1, "Piece:Begins": 1}
     assert prior.settings["pieces"] == "sentencepiece"
     assert dict(notes) == {
-        "pieces that the text of --count-text lacks: nothing is known of their words": 1,
+        "pieces without features of words, because the text of --count-text lacks them": 1,
         "words of the text that the lexicon lacks": 2,
     }
 

@@ -106,15 +106,15 @@ def test_a_text_and_another_one_that_is_no_translation(files: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (Recipe(background="model:train.fr", top_words=2), "a trained model is read by fairseq; build this"),
+        (Recipe(background="model:train.fr", top_words=2), "only fairseq reads a trained model; build this"),
         (Recipe(suffixes=0), "suffixes: expected a number of at least 1, found 0"),
-        (Recipe(background="ngram:2", top_words=2), "--background ngram:2: expected --count-text with the text"),
-        (Recipe(evidence=EvidenceOptions(("mapped",))), "--evidence mapped: expected evidence.mapping with what"),
+        (Recipe(background="ngram:2", top_words=2), "--background ngram:2 needs --count-text, the text"),
+        (Recipe(evidence=EvidenceOptions(("mapped",))), "--evidence mapped needs evidence.mapping; add it"),
         (
             Recipe(evidence=EvidenceOptions(("translations",))),
-            "--evidence translations: expected --lexical-translation beside it",
+            "--evidence translations needs --lexical-translation; add it",
         ),
-        (Recipe(evidence=EvidenceOptions(("patterns",))), "--evidence patterns: expected patterns with your"),
+        (Recipe(evidence=EvidenceOptions(("patterns",))), "--evidence patterns needs patterns"),
         (Recipe(evidence=EvidenceOptions(("names",), weight=0)), "evidence.weight: expected a number above 0, found 0"),
         (Recipe(evidence=EvidenceOptions(("names",))), "--evidence: expected one other dict"),
     ],
@@ -244,7 +244,7 @@ def test_backgrounds_without_a_word_on_how_they_are_combined(files: Path) -> Non
     from fairseq_llrnn.errors import PriorError
     from fairseq_llrnn.prior.parts.cache import CachePart
 
-    with pytest.raises(PriorError, match="has the backgrounds automaton, cache, and no word on how they are combined"):
+    with pytest.raises(PriorError, match="has the backgrounds automaton, cache, and no expression that combines them"):
         made(files, "ngram:2").with_part(CachePart(3)).background()
 
 
@@ -273,7 +273,7 @@ def test_what_parts_know_of_a_word(files: Path) -> None:
 
 def test_a_folder_of_fairseq_needs_who_reads_it(files: Path) -> None:
     recipe = Recipe(translations=TranslationOptions(files))
-    with pytest.raises(OptionError, match="translations.data .*: a folder of fairseq is read by `llrnn prior`"):
+    with pytest.raises(OptionError, match="translations.data .*: only `llrnn prior` reads a folder of fairseq"):
         build_prior([*SPECIALS, "le"], recipe)
 
 

@@ -55,7 +55,7 @@ def test_missing_entries(saved: Path) -> None:
     description = json.loads((saved / "prior.json").read_text(encoding="utf-8"))
     del description["arrays_sha256"]
     (saved / "prior.json").write_text(json.dumps(description), encoding="utf-8")
-    with pytest.raises(PriorError, match="expected the entries arrays_sha256, found none"):
+    with pytest.raises(PriorError, match="expected the entries arrays_sha256, which are missing"):
         Prior.load(saved)
 
 
@@ -134,7 +134,7 @@ def test_a_prior_is_not_built_for_what_is_no_dictionary(change: str) -> None:
 
 
 SIZE = len(SYMBOLS)
-NO_DISTRIBUTION = "expected weights of which some are positive and all are finite"
+NO_DISTRIBUTION = "log_weights: expected finite weights, some of them above 0, found others"
 OUTSIDE = "the output signatures point outside their tables"
 
 

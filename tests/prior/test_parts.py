@@ -108,7 +108,7 @@ def test_backgrounds_by_themselves_come_before_all_that_wrap_one(tmp_path: Path)
     path = tmp_path / "prior" / "prior.json"
     description = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(description | {"parts": description["parts"][::-1]}), encoding="utf-8")
-    with pytest.raises(PriorError, match="its parts are not in order: a background by itself comes before all"):
+    with pytest.raises(PriorError, match="its parts are not in order: those with a background of their own come first"):
         Prior.load(tmp_path / "prior")
 
 

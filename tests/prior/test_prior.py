@@ -115,7 +115,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_prior_in_its_place(tmp_path: Path) 
         try:
             found = Prior.load(place).settings["top_words"]
         except PriorError as error:  # no exchange of names here
-            assert f"a process that was to replace it was killed; it is in {tmp_path}/.prior." in str(error)
+            assert f"a process that replaced it was killed; it is now in {tmp_path}/.prior." in str(error)
         else:
             assert found in (3, old.settings["top_words"])
         step += 3

@@ -243,7 +243,7 @@ def test_it_is_saved_checked_and_no_part_of_the_model(tmp_path: Path) -> None:
         with pytest.raises(PriorError, match="guesses: expected numbers of words, rising"):
             Prior.load(tmp_path / "broken")
     broken: list[tuple[dict[str, Any], str]] = [
-        ({"accuracy": {"POS": 2.0}}, "expected how many are right, by group"),
+        ({"accuracy": {"POS": 2.0}}, "expected the accuracy of each group"),
         ({"groups": (1,)}, "expected the names of feature groups"),
     ]
     for change, message in broken:

@@ -211,7 +211,7 @@ def test_a_damaged_part_is_refused(tmp_path: Path, damage: str) -> None:
          "ot"),
         ({"lemma_floor": 0}, "words.lemma_floor: expected a number of at least 1, found 0"),
         ({"language": None, "lemma_floor": LEMMA_FLOOR, "background": "language"},
-         "--background language: expected --language CODE beside it, found none; add it"),
+         "--background language needs --language CODE; add it"),
         ({"background": "language:xx plus unigram"}, "--background language:xx: expected a language that some package"),
         ({"language": "uk", "background": "language"}, "--background language:uk: expected a language whose words' "
          "frequencies are known, found Ukrainian"),

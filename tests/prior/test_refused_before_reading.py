@@ -74,13 +74,13 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"background": "ngram(2, text=nowhere.txt)"}, "nowhere.txt: cannot be read: No such file"),
         ({"background": "ngram:2 plus cache:999999"}, "--background cache:999999: .* expected 1 to 100,000"),
         ({"background": "cache(5, learned, decay=1)"}, "--background cache:5: cache decay 1.0: expected a number"),
-        ({"background": "ngram:2 times wrapping"}, "expected backgrounds that stand by themselves, found wrapping"),
+        ({"background": "ngram:2 times wrapping"}, "wrapping changes the background below it and cannot be combined"),
         ({"words": LexiconOptions(conllu="nowhere.conllu")}, "nowhere.conllu: cannot be read: No such file"),
         ({"words": LexiconOptions(morphemes="no/where")}, "no/where: cannot be read: No such file"),
         ({"words": LexiconOptions(apertium="none-none")}, "words.apertium none-none: exp|lt-proc is not installed"),
         (
             {"pieces": "bpe", "evidence": EvidenceOptions(("names",)), "source_dictionary": PIECES},
-            "--evidence names: expected --lexical-translation beside it and --pieces bpe, since only the source's",
+            "--evidence names with --pieces bpe needs --lexical-translation, since only the source's",
         ),
     ],
 )  # fmt: skip
@@ -95,9 +95,9 @@ def test_files_of_n_grams_and_models(text: Path, tmp_path: Path) -> None:
     for background, message in (
         (
             f"unigram times ngram({there}, folds=3)",
-            "folds is of ngram\\(N\\), n-grams that are estimated here",
+            "folds is an option of ngram\\(N\\), not of a file",
         ),
-        (f"model:{there}", "a trained model is read by fairseq; build this prior with `llrnn prior`, or say who reads"),
+        (f"model:{there}", "only fairseq reads a trained model; build this prior with `llrnn prior`, or pass"),
     ):
         with pytest.raises(OptionError, match=message):
             build_prior(SYMBOLS, Recipe(text=text, background=background))

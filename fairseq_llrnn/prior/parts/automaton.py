@@ -65,16 +65,16 @@ def first_impossible(automaton: Automaton, log_weights: np.ndarray, sentences: S
     places = np.full(len(sentences), POSSIBLE, dtype=np.int64)
     if (automaton.chain_end == ROOT).all() and np.isfinite(log_weights[np.append(sentences.tokens, END)]).all():
         return places
-    begins = sentences.lengths.cumsum() - sentences.lengths
-    going, states = np.arange(len(sentences)), np.full(len(sentences), automaton.starts[0])
+    starts = sentences.lengths.cumsum() - sentences.lengths
+    active, states = np.arange(len(sentences)), np.full(len(sentences), automaton.starts[0])
     padded = np.append(sentences.tokens, END)
     for position in range(int(sentences.lengths.max(initial=0)) + 1):
-        ends = sentences.lengths[going] == position
-        tokens = np.where(ends, END, padded[np.minimum(begins[going] + position, len(sentences.tokens))])
+        ends = sentences.lengths[active] == position
+        tokens = np.where(ends, END, padded[np.minimum(starts[active] + position, len(sentences.tokens))])
         after = step(automaton, log_weights, states, tokens)
-        places[going[after < 0]] = position
-        on = (after >= 0) & ~ends
-        going, states = going[on], after[on]
+        places[active[after < 0]] = position
+        is_active = (after >= 0) & ~ends
+        active, states = active[is_active], after[is_active]
     return places
 
 
@@ -183,8 +183,8 @@ class AutomatonPart(Part):
         """Return the number of arcs that read a word, and its log weight at the beginning of a sentence."""
         arcs = int((self.automaton.tokens[: self.counts()["automaton arcs"]] == index).sum())
         start, root = self.automaton.starts[:1], self.root_of(prior.log_weights)
-        (begins,) = self.automaton.log_weights_at(start, np.array([index]), root)
-        return {self.made_from: [f"arcs that read it: {arcs:,}", f"log weight at the beginning: {begins:.3g}"]}
+        (log_weight,) = self.automaton.log_weights_at(start, np.array([index]), root)
+        return {self.made_from: [f"arcs that read it: {arcs:,}", f"log weight at the beginning: {log_weight:.3g}"]}
 
     def counts(self) -> dict[str, int]:
         """Return the sizes of the final model, without those of the folds."""
@@ -223,30 +223,28 @@ def floored(automaton: Automaton, log_weights: np.ndarray) -> Automaton:
 class NgramOptions(Settings):
     """Options of `ngram(N, …)` and `ngram(FILE, …)`."""
 
-    text: Annotated[
-        Paths, Doc("text of ngram(N), over the unigram of count_text (default: count_text, which makes both)")
-    ] = ()
+    text: Annotated[Paths, Doc("text of ngram(N); the unigram is still that of count_text (default: count_text)")] = ()
     weight: Annotated[
         float, Ge(0), Le(1),
-        Doc("how much of its own say each history keeps beside the next shorter one; 0 is the unigram alone"),
+        Doc("factor of each history's own probabilities; the next shorter history has the rest; 0: the unigram"),
     ] = 1.0  # fmt: skip
     temperature: Annotated[
         float,
         *TEMPERATURE,
-        Doc("flattens what it says beside the unigram, which is all that is left where it is large"),
+        Doc("flattens the n-grams relative to the unigram, which remains if the temperature is large"),
     ] = 1.0
     folds: Annotated[
         int, Ge(0), Le(LARGEST_FOLDS),
         Doc(
-            "of ngram(N): training sees each sentence with n-grams that were estimated without its fold, one of so "
-            "many (2 at least); 0 where the network is trained on another text"
+            "of ngram(N): number of folds (2 at least) for cross-fitting: training reads each sentence with n-grams "
+            "that were estimated without its fold; 0 if the network is trained on another text"
         ),
     ] = DEFAULT_FOLDS  # fmt: skip
     prune: Annotated[
         tuple[Annotated[int, Ge(0)], ...],
         Doc(
-            "of ngram(N): n-grams of one word, two words, … that come no more often are left out; [0, 1, 3]: pairs "
-            "that come once, longer ones that come up to three times"
+            "of ngram(N): largest counts of n-grams of one word, two words, … that are left out; [0, 1, 3] leaves out "
+            "pairs that occur once, and longer n-grams that occur up to three times"
         ),
     ] = ()
 
@@ -256,7 +254,7 @@ class NgramOptions(Settings):
         if self.prune and (self.prune[0] != 0 or any(b < a for a, b in zip(self.prune, self.prune[1:], strict=False))):
             raise ValueError(
                 "counts in `prune` that never fall, the first one 0 for single words, e.g. [0, 0, 1], which leaves out "
-                "n-grams of three words and more that come once"
+                "n-grams of three words and more that occur once"
             )
 
 
@@ -267,13 +265,13 @@ class AutomatonOptions(Settings):
     on_zero: Annotated[
         Literal["error", "skip", "floor"],
         Doc(
-            "what to do with training sentences to which it gives probability zero: an error, looked for in "
-            f"count_text and again when training starts; skip them; or floor, which gives what it forbids {FLOOR:g} of "
-            "b₀ (see `over`), so that nothing is impossible"
+            "treatment of training sentences with probability zero: error (raised for count_text, and again when "
+            f"training starts), skip (leave them out), or floor (forbidden words get {FLOOR:g} times b₀, see `over`: "
+            "nothing is impossible)"
         ),
     ] = "error"
     unknown_symbols: Annotated[
-        Literal["error", "drop"], Doc("symbols that the dictionary lacks: an error, or drop what has them")
+        Literal["error", "drop"], Doc("symbols outside the dictionary: an error, or drop the paths with them")
     ] = "error"
     temperature: Annotated[float, *TEMPERATURE, Doc("flattens it: b to the power of 1/T")] = 1.0
 
@@ -287,15 +285,14 @@ def _check_ngrams(source: str, options: NgramOptions, texts: Sequence[str]) -> N
         check_order(int(source))
         if not (as_paths(options.text) or texts):
             raise OptionError(
-                f"--background ngram:{source}: expected --count-text with the text that the {source}-grams are "
-                "estimated from, found none; add it, or give an ARPA file as ngram:FILE"
+                f"--background ngram:{source} needs --count-text, the text that the {source}-grams are estimated from; "
+                "add it, or give an ARPA file as ngram:FILE"
             )
         return
     for name in ("text", "folds", "prune"):
         if getattr(options, name) != getattr(NgramOptions, name):
             raise OptionError(
-                f"--background ngram:{source}: {name} is of ngram(N), n-grams that are estimated here, found a "
-                f"file of n-grams; leave {name} out"
+                f"--background ngram:{source}: {name} is an option of ngram(N), not of a file of n-grams; leave it out"
             )
 
 
@@ -316,8 +313,8 @@ def read_ngrams(source: str, prior: PriorView, inputs: Inputs) -> tuple[Automato
         )
         if texts:
             unknown = int((sentences.tokens == inputs.words.symbols.index(UNK)).sum())
-            what = f"the text of ngram(…, text={' '.join(texts)})"
-            automaton.notes.update(unknown_remark(what, unknown, len(sentences.tokens)))
+            text_name = f"the text of ngram(…, text={' '.join(texts)})"
+            automaton.notes.update(unknown_remark(text_name, unknown, len(sentences.tokens)))
     return AutomatonPart(automaton.automaton, "ngram", weight, temperature, root=automaton.log_weights), automaton.notes
 
 
@@ -331,12 +328,12 @@ def read_grammar(source: str, prior: PriorView, inputs: Inputs) -> tuple[Automat
     lacking = [prior.symbols[i] for i in np.flatnonzero(inputs.words.predictable & ~np.isfinite(log_weights))]
     if options.on_zero == "floor" and lacking:
         raise OptionError(
-            f"--background automaton({source}, on_zero=floor): expected a background below it that gives every word "
-            f"some weight, of which floor is a part, found one that gives {lacking[0]!r} none (words without weight: "
-            f"{len(lacking):,}); give them some, or say --set over=unigram"
+            f"--background automaton({source}, on_zero=floor): it needs a background below with weight for every "
+            f"word, found {lacking[0]!r} without weight (words without weight: {len(lacking):,}); give them some, or "
+            "add --set over=unigram"
         )
-    read = read_automaton(source, inputs.words, options.unknown_symbols, log_weights)
-    automaton, notes = read.automaton.tempered(options.temperature), Counter(read.notes)
+    result = read_automaton(source, inputs.words, options.unknown_symbols, log_weights)
+    automaton, notes = result.automaton.tempered(options.temperature), Counter(result.notes)
     if inputs.texts:
         notes.update(_without_probability(automaton, log_weights, inputs))
     if options.on_zero == "floor":
@@ -351,12 +348,12 @@ def _without_probability(automaton: Automaton, log_weights: np.ndarray, inputs: 
     for path in inputs.texts:
         sentences = read_sentences([path], inputs.words, inputs.workers)
         places = first_impossible(automaton, log_weights, sentences)
-        bad = np.flatnonzero(places != POSSIBLE)
-        if len(bad) and on_zero == "error":
-            raise DataError(_what_is_wrong(path, int(bad[0]), int(places[bad[0]]), len(bad)))
-        impossible += len(bad)
-    what = {"skip": "that training leaves out", "floor": "that have a small one by on_zero=floor"}
-    note = f"sentences of --count-text to which the background gives probability zero, {what.get(on_zero)}"
+        rows = np.flatnonzero(places != POSSIBLE)
+        if len(rows) and on_zero == "error":
+            raise DataError(_zero_probability_message(path, int(rows[0]), int(places[rows[0]]), len(rows)))
+        impossible += len(rows)
+    treatments = {"skip": "that training leaves out", "floor": "that have a small one by on_zero=floor"}
+    note = f"sentences of --count-text to which the background gives probability zero, {treatments.get(on_zero)}"
     return Counter({note: impossible} if impossible else {})
 
 
@@ -366,25 +363,25 @@ def _unigram_below(prior: PriorView, words: WordList, sentences: Sentences) -> n
     Raises:
         OptionError: b₀ forbids a word of the sentences.
     """
-    seen = np.flatnonzero(np.bincount(sentences.tokens, minlength=len(words)))
-    lost = seen[words.predictable[seen] & ~np.isfinite(prior.log_weights[seen])]
-    if len(lost):
+    used_words = np.flatnonzero(np.bincount(sentences.tokens, minlength=len(words)))
+    gaps = used_words[words.predictable[used_words] & ~np.isfinite(prior.log_weights[used_words])]
+    if len(gaps):
         raise OptionError(
             f"--background ngram(…, text=FILE): expected words that the unigram below allows, found "
-            f"{prior.symbols[lost[0]]!r} ({len(lost):,} such words in all); choose a smoothing that leaves some weight "
+            f"{prior.symbols[gaps[0]]!r} ({len(gaps):,} such words in all); choose a smoothing that leaves some weight "
             "to unseen words (`over` of the recipe), or add the text to --count-text"
         )
     return prior.log_weights - np.logaddexp.reduce(prior.log_weights)
 
 
-def _what_is_wrong(path: str, sentence: int, where: int, many: int) -> str:
+def _zero_probability_message(path: str, sentence: int, position: int, total: int) -> str:
     """The message about the `where`-th word (or the end) of a sentence, counted from 0."""
     number, line = next((n, line) for i, (n, line) in enumerate(iter_lines(path)) if i == sentence)
     tokens = [*line.split(), "</s>"]
-    before = " ".join(tokens[max(0, where - 4) : where]) or "the start"
+    before = " ".join(tokens[max(0, position - 4) : position]) or "the start"
     return (
-        f"{place(Path(path), number)}: the background gives {tokens[where]!r} probability zero after {before!r} (token "
-        f"{where + 1}; {many:,} such sentences in all); fix the grammar or the text, or say on_zero=skip, as in "
-        "automaton(FILE, on_zero=skip) (training leaves such sentences out), or on_zero=floor (what it forbids gets a "
-        "little weight)"
+        f"{place(Path(path), number)}: the background gives {tokens[position]!r} probability zero after {before!r} "
+        f"(token {position + 1}; {total:,} such sentences in all); fix the grammar or the text, or set on_zero=skip, "
+        "as in automaton(FILE, on_zero=skip) (training leaves such sentences out), or on_zero=floor (forbidden words "
+        "get a little weight)"
     )

@@ -71,20 +71,20 @@ class CachePart(Part):
 class CacheOptions(Settings):
     """Options of `cache(N, …)`."""
 
-    weight: Annotated[float, Gt(0), Lt(1), Doc("share of the last N words, where b₀ has the rest")] = WEIGHT
+    weight: Annotated[float, Gt(0), Lt(1), Doc("share of the last N words; b₀ has the rest")] = WEIGHT
     decay: Annotated[
         Annotated[float, Gt(0), Le(1)] | None,
         Doc(
-            f"what a word counts beside the one that came after it (default: {DECAY:g}; where it is learned, it is "
-            f"below 1 and begins at {LEARNED_DECAY})"
+            f"weight of a word relative to the next one (default: {DECAY:g}; if it is learned, it is below 1 and its "
+            f"initial value is {LEARNED_DECAY})"
         ),
     ] = None
-    learned: Annotated[bool, Doc("weight and decay are parameters of the model, which begin there")] = False
+    learned: Annotated[bool, Doc("weight and decay are parameters, with these initial values")] = False
 
 
 def _is_number(source: str) -> bool:
     if not (source.isdecimal() and int(source) > 0):
-        raise ValueError(f"expected a number of words behind the name; say e.g. {EXAMPLE}")
+        raise ValueError(f"expected a number of words after the name, found none; write e.g. {EXAMPLE}")
     return False
 
 

@@ -89,8 +89,8 @@ class EvidencePart(Part):
         check_translations(rules, prior)
         unsupported_of(prior)
         pieces = pieces_of(prior) is not None
-        asked = pieces and bool(rules.asked)
-        if (SOURCE_VOCABULARY in saved.arrays, TARGET_WORDS in saved.arrays) != (pieces, asked):
+        has_target_words = pieces and bool(rules.asked)
+        if (SOURCE_VOCABULARY in saved.arrays, TARGET_WORDS in saved.arrays) != (pieces, has_target_words):
             raise ValueError("the evidence and the prior differ in whether their words are in pieces")
         if not pieces:
             return cls(rules)
@@ -99,7 +99,7 @@ class EvidencePart(Part):
             return cls(rules, vocabulary)
         words, counts = _read_lines(saved.array(TARGET_WORDS, np.uint8)), saved.array(TARGET_COUNTS, np.int64)
         if len(words) != len(counts) or (counts < 0).any():
-            raise ValueError("the words that evidence asks for and their counts do not go together")
+            raise ValueError("the evidence's target words and their counts do not match")
         return cls(rules, vocabulary, dict(zip(words, counts.tolist(), strict=True)))
 
     def find(self, word: str, symbols: Collection[str]) -> Evidence | None:
@@ -190,8 +190,8 @@ class EvidencePart(Part):
         factors, unsupported = unsupported_of(prior), None
         if factors:
             named = () if prior.expression is None else atoms(prior.expression)
-            of_words = np.array([factors.get(str(form), 1.0) for form in forms_of_words(prior)])
-            unsupported = Unsupported(of_words, of_root=not any(atom.text == UNSUPPORTED for atom in named))
+            word_factors = np.array([factors.get(str(form), 1.0) for form in forms_of_words(prior)])
+            unsupported = Unsupported(word_factors, of_root=not any(atom.text == UNSUPPORTED for atom in named))
         table = evidence_table(prior)
         return EvidenceBackground(below, table, prior.index(UNK), source_unk, translations, unsupported)
 
@@ -218,7 +218,7 @@ def unsupported_of(prior: PriorView) -> dict[str, float]:
     entries = [str(entry).partition("=") for entry in prior.settings.get(UNSUPPORTED, ())]
     factors = {kind: float(factor) for kind, _, factor in entries}
     if not all(kind in FORMED and 0.0 <= factor <= 1.0 for kind, factor in factors.items()):
-        raise ValueError(f"words of a kind weigh {prior.settings[UNSUPPORTED]} without evidence, which is none")
+        raise ValueError(f"the weights of words without evidence are invalid: {prior.settings[UNSUPPORTED]}")
     return factors
 
 
@@ -228,7 +228,7 @@ def forms_of_words(prior: PriorView) -> list[str | None]:
     spelt = prior.symbols if convention is None else [*map(convention.bare, prior.symbols)]
     vocabulary = frozenset(spelt)
     special = [symbol in SPECIALS or PADDING_ENTRY.fullmatch(symbol) for symbol in prior.symbols]
-    return [None if none else form_of(word, vocabulary) for word, none in zip(spelt, special, strict=True)]
+    return [None if is_special else form_of(word, vocabulary) for word, is_special in zip(spelt, special, strict=True)]
 
 
 def check_translations(rules: EvidenceRules, prior: PriorView) -> None:
@@ -244,7 +244,7 @@ def pieces_of(prior: PriorView) -> Convention | None:
 
 def kinds_text(source_words: Mapping[str, int]) -> str:
     """Return kinds and counts as text: `terms (of a file), numbers 120, names 33, copies (unknown words)`."""
-    uncounted = {kind: f"{kind} ({asked.origin})" for kind, asked in ASKED.items()}
+    uncounted = {kind: f"{kind} ({request.origin})" for kind, request in ASKED.items()}
     uncounted |= {"copies": "copies (unknown words)", "translations": "translations (rare words)"}
     return ", ".join(uncounted.get(kind, f"{kind} {count:,}") for kind, count in source_words.items())
 
@@ -265,7 +265,7 @@ def evidence_table(prior: PriorView, max_slots: int | None = None, once: bool | 
 SENTENCES = 10_000  # split into words at once
 
 
-def source_symbols(options: Recipe, path: Path | None, asked_by: str) -> tuple[str, ...]:
+def source_symbols(options: Recipe, path: Path | None, option: str) -> tuple[str, ...]:
     """Return the words of the source dictionary: given, of the parallel text, or of the only other dictionary next to
     `path`.
 
@@ -291,7 +291,7 @@ def source_symbols(options: Recipe, path: Path | None, asked_by: str) -> tuple[s
     if len(others) != 1:
         names = ", ".join(sorted(other.name for other in others)) or "none"
         raise OptionError(
-            f"{asked_by}: expected one other dict.*.txt beside --dict {path}, the source's, found {names}; give it as "
+            f"{option}: expected one other dict.*.txt next to --dict {path}, the source's, found {names}; give it as "
             "source_dictionary"
         )
     return load_dictionary(others[0]).symbols
@@ -299,26 +299,23 @@ def source_symbols(options: Recipe, path: Path | None, asked_by: str) -> tuple[s
 
 def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | None:
     """Return the rules, or None without evidence. Raises OptionError for kinds whose inputs are missing."""
-    asked = options.evidence
-    if asked is None:
+    evidence = options.evidence
+    if evidence is None:
         return None
-    if "mapped" in asked.kinds and asked.mapping is None:
-        raise OptionError("--evidence mapped: expected evidence.mapping with what is mapped, found none; add it")
-    if "patterns" in asked.kinds and patterns is None:
-        raise OptionError("--evidence patterns: expected patterns with your expressions, found none; add it")
-    if "translations" in asked.kinds and options.translations is None:
-        raise OptionError(
-            "--evidence translations: expected --lexical-translation beside it, which says what words translate into, "
-            "found none; add it"
-        )
+    if "mapped" in evidence.kinds and evidence.mapping is None:
+        raise OptionError("--evidence mapped needs evidence.mapping; add it")
+    if "patterns" in evidence.kinds and patterns is None:
+        raise OptionError("--evidence patterns needs patterns, a file of regular expressions; add it")
+    if "translations" in evidence.kinds and options.translations is None:
+        raise OptionError("--evidence translations needs --lexical-translation; add it")
     if options.pieces is not None:
-        _check_of_pieces(options, asked.kinds)
-    mapping = asked.mapping or {}
+        _check_of_pieces(options, evidence.kinds)
+    mapping = evidence.mapping or {}
     if isinstance(mapping, (str, Path)):
         mapping = read_evidence_map(str(mapping), options.words.normalize)
     table = {word: tuple(words) for word, words in mapping.items()}
-    kinds = tuple(kind for kind in features() if kind in asked.kinds or (kind == "mapped" and table))
-    return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, asked.weight)
+    kinds = tuple(kind for kind in features() if kind in evidence.kinds or (kind == "mapped" and table))
+    return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, evidence.weight)
 
 
 def _check_of_pieces(options: Recipe, kinds: Sequence[str]) -> None:
@@ -330,8 +327,8 @@ def _check_of_pieces(options: Recipe, kinds: Sequence[str]) -> None:
         kind = next((kind for kind in features() if kind in kinds and kind in kinds_of_text), None)
         if kind is not None and not is_there:
             raise OptionError(
-                f"--evidence {kind}: expected {option} beside it and --pieces {options.pieces}, since only the "
-                f"{side}'s training text says which words there are, found none; add it"
+                f"--evidence {kind} with --pieces {options.pieces} needs {option}, since only the {side}'s training "
+                "text contains whole words; add it"
             )
 
 
@@ -380,7 +377,7 @@ def source_vocabulary_of(
         block = text.tokens[text.offsets[start] : text.offsets[min(start + SENTENCES, len(text))]]
         tokens = block.tolist()
         tokens_of_words.update(tuple(tokens[begin:end]) for begin, end in spans.spans(block))
-    return frozenset(word for word in (spans.word(np.array(one)) for one in tokens_of_words) if word is not None)
+    return frozenset(word for word in (spans.word(np.array(span)) for span in tokens_of_words) if word is not None)
 
 
 def spelled_words(options: Recipe, rules: EvidenceRules, text: PieceText | None) -> Mapping[str, int] | None:
@@ -420,16 +417,15 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
         if kind is not None and kind in factors and ordinary[i]:
             factor_of[i] = factors[kind]
             notes[_note(kind, factors[kind])] += 1
-    written = [f"{kind}={factor:g}" for kind, factor in factors.items()]
+    settings = [f"{kind}={factor:g}" for kind, factor in factors.items()]
     before = np.exp(prior.log_weights[ordinary])
     after = before * factor_of[ordinary]
     if not after.sum() > 0:
         raise OptionError(
-            f"evidence.unsupported {' '.join(written)}: expected some word that remains possible without evidence, "
-            "found "
-            "none; leave a kind out"
+            f"evidence.unsupported {' '.join(settings)}: expected some word that remains possible without evidence, "
+            "found none; leave a kind out"
         )
-    prior = replace(prior, settings={**prior.settings, UNSUPPORTED: written})
+    prior = replace(prior, settings={**prior.settings, UNSUPPORTED: settings})
     background = background_of(prior)
     if background is not None:
         with np.errstate(divide="ignore"):
@@ -443,5 +439,5 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
 
 
 def _note(kind: str, factor: float) -> str:
-    how = "impossible without evidence" if factor == 0 else f"weighed {factor:g} times as much without evidence"
-    return f"target words are {kind}, {how}"
+    effect = "impossible without evidence" if factor == 0 else f"weighed {factor:g} times as much without evidence"
+    return f"target words are {kind}, {effect}"

@@ -41,7 +41,7 @@ class GuessesPart(Part):
             raise ValueError("guesses: expected the names of feature groups")
         shares = accuracy.values() if isinstance(accuracy, dict) else [None]
         if not all(isinstance(share, float) and 0.0 <= share <= 1.0 for share in shares):
-            raise ValueError("guesses: expected how many are right, by group, from 0.0 to 1.0")
+            raise ValueError("guesses: expected the accuracy of each group, from 0.0 to 1.0")
         return cls(words, tuple(groups), accuracy)
 
     @property

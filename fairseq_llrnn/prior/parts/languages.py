@@ -38,7 +38,7 @@ class LanguagesPart(Part):
     def read(cls, saved: SavedPart) -> LanguagesPart:
         sources = saved.description["sources"]
         if not isinstance(sources, list) or not all(map(_is_finding, sources)):
-            raise ValueError("languages: expected what was found in each package, with its licence")
+            raise ValueError("languages: expected a list of packages with their findings and licences")
         return cls(tuple(Finding(**source) for source in sources))
 
     @property
@@ -75,19 +75,17 @@ def with_codes(background: Expression, code: str | None) -> Expression:
         installed.
     """
 
-    def told(atom: Atom) -> Atom:
+    def with_code(atom: Atom) -> Atom:
         kind, colon, named = atom.text.partition(":")
         if kind != LANGUAGE:
             return atom
-        told_code = language_code(named, f"--background {atom.text}") if colon else code
-        if told_code is None:
-            raise OptionError(
-                "--background language: expected --language CODE beside it, found none; add it, or say language:CODE"
-            )
-        frequency_source(told_code, f"--background {LANGUAGE}:{told_code}")
-        return replace(atom, text=f"{LANGUAGE}:{told_code}")
+        atom_code = language_code(named, f"--background {atom.text}") if colon else code
+        if atom_code is None:
+            raise OptionError("--background language needs --language CODE; add it, or write language:CODE")
+        frequency_source(atom_code, f"--background {LANGUAGE}:{atom_code}")
+        return replace(atom, text=f"{LANGUAGE}:{atom_code}")
 
-    return with_atoms(background, told)
+    return with_atoms(background, with_code)
 
 
 def part_of(table: Table, background: Expression, words: WordList, counts: np.ndarray) -> LanguagesPart | None:
@@ -98,10 +96,10 @@ def part_of(table: Table, background: Expression, words: WordList, counts: np.nd
     """
     ordinary = np.flatnonzero(~words.specials)
     symbols, ordinary_counts = [words.symbols[i] for i in ordinary], counts[ordinary]
-    used = [] if table.packages is None else list(table.packages.findings)
-    used = [finding for finding in used if finding.gives != "frequencies" and finding.known]
-    used += findings_of(table, symbols, ordinary_counts, [(finding.source, finding.language) for finding in used])
+    findings = [] if table.packages is None else list(table.packages.findings)
+    findings = [finding for finding in findings if finding.gives != "frequencies" and finding.known]
+    findings += findings_of(table, symbols, ordinary_counts, [(found.source, found.language) for found in findings])
     texts = dict.fromkeys(atom.text for atom in atoms(background))
-    weighed = [text.partition(":")[2] for text in texts if text.startswith(f"{LANGUAGE}:")]
-    used += [frequency_finding(symbols, ordinary_counts, code) for code in weighed]
-    return LanguagesPart(tuple(used)) if used else None
+    codes = [text.partition(":")[2] for text in texts if text.startswith(f"{LANGUAGE}:")]
+    findings += [frequency_finding(symbols, ordinary_counts, code) for code in codes]
+    return LanguagesPart(tuple(findings)) if findings else None

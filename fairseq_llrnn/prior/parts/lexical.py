@@ -81,8 +81,8 @@ class LexicalPart(Part):
         if self.forms is not None:
             arrays |= zip(FORMS, _arrays_of(self.forms), strict=True)
         if self.source_lemmas is not None:
-            of_lemmas = self.source_lemmas.head_of, *_arrays_of(self.source_lemmas.table)
-            arrays |= zip(LEMMAS, of_lemmas, strict=True)
+            lemma_arrays = self.source_lemmas.head_of, *_arrays_of(self.source_lemmas.table)
+            arrays |= zip(LEMMAS, lemma_arrays, strict=True)
         return arrays
 
     def description(self) -> dict[str, Any]:
@@ -95,9 +95,9 @@ class LexicalPart(Part):
 
     @property
     def identity(self) -> str:
-        of_forms = "" if self.forms is None else f" {self.form_power!r}"
-        of_lemmas = "" if self.source_lemmas is None else f" back-off {self.source_lemmas.pseudo_links!r}"
-        return f"{self.weight!r} {self.learned}{of_forms}{of_lemmas}"
+        form_settings = "" if self.forms is None else f" {self.form_power!r}"
+        lemma_settings = "" if self.source_lemmas is None else f" back-off {self.source_lemmas.pseudo_links!r}"
+        return f"{self.weight!r} {self.learned}{form_settings}{lemma_settings}"
 
     @property
     def translations(self) -> LexicalPart:
@@ -139,8 +139,8 @@ class LexicalPart(Part):
             forms = LemmaForms(*(saved.array(name, dtype) for name, dtype in FORMS.items()))
         if "source_pseudo_links" in saved.description:
             [pseudo_links] = saved.values("the lemmas of source words are", source_pseudo_links=float)
-            head_of, *of_lemmas = (saved.array(name, dtype) for name, dtype in LEMMAS.items())
-            lemmas = SourceLemmas(head_of, LexicalTable(*of_lemmas), pseudo_links)
+            head_of, *lemma_arrays = (saved.array(name, dtype) for name, dtype in LEMMAS.items())
+            lemmas = SourceLemmas(head_of, LexicalTable(*lemma_arrays), pseudo_links)
         part = cls(table, weight, learned, aligner, forms, power, lemmas)
         part.check(is_word(saved.prior.source_symbols), is_word(saved.prior.symbols) & saved.prior.allowed)
         return part
@@ -157,14 +157,14 @@ class LexicalPart(Part):
         if self.source_lemmas is not None:
             self.source_lemmas.check(sources, possible)
         if not (0.0 <= self.weight < 1.0 and (self.weight > 0.0 or not self.learned)):
-            raise ValueError(f"the lexical translations have the weight {self.weight}, which is none")
+            raise ValueError(f"the lexical translations have the invalid weight {self.weight}")
         if self.forms is not None:
             self.forms.check(possible)
             for table in (self.table, *([] if self.source_lemmas is None else [self.source_lemmas.table])):
                 if not (self.forms.head_of[table.targets] == table.targets).all():
-                    raise ValueError("the lexical translations hold a lemma of which there are no forms")
+                    raise ValueError("the lexical translations contain a lemma without forms")
             if not 0.0 <= self.form_power <= LARGEST_POWER:
-                raise ValueError(f"the forms of lemmas have the power {self.form_power}, which is none")
+                raise ValueError(f"the forms of lemmas have the invalid power {self.form_power}")
 
     def background(self, below: Background, context: BuildContext) -> Background:
         import torch
@@ -197,7 +197,7 @@ class LexicalPart(Part):
         weight = f"learned, starting at {self.weight:g}" if self.learned else f"{self.weight:g}"
         lines = [f"translations of source words, aligned by {self.aligner}", f"weight {weight}"]
         if self.source_lemmas is not None:
-            lines.append(f"rare source words as their lemmas, of {self.source_lemmas.pseudo_links:g} links more")
+            lines.append(f"rare source words back off to lemmas, weighed as {self.source_lemmas.pseudo_links:g} links")
         return lines + ([] if self.forms is None else [f"of lemmas; counts of forms to the power {self.form_power:g}"])
 
     def source_option(self, dictionary: str) -> str:
@@ -221,23 +221,21 @@ def check_beside(options: TranslationOptions | None, background: Expression) -> 
     """Raise OptionError if a background names `translations` that are missing, or if their options have no effect."""
     is_named = any(atom.text == TRANSLATIONS for atom in atoms(background))
     if is_named and options is None:
-        raise OptionError(
-            "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
-        )
+        raise OptionError("--background: `translations` needs --lexical-translation; add it")
     if options is not None and is_named and _mixes(background):
-        for name, says in (("weight", "0.7 … plus 0.3 translations"), ("learned", "… with weights learned")):
+        for name, example in (("weight", "0.7 … plus 0.3 translations"), ("learned", "… with weights learned")):
             if (value := getattr(options, name)) != getattr(TranslationOptions, name):
                 raise OptionError(
-                    f"translations.{name} {value:g}: expected none beside --background {background}, which weighs the "
-                    f"translations itself; leave it out, and write the weight there, as in `{says}`"
+                    f"translations.{name} {value:g} has no effect, since --background {background} weighs the "
+                    f"translations; leave it out, and write the weight there, as in `{example}`"
                 )
     is_alone = isinstance(background, Atom) and (
         is_static(background.text) or not any(named.part.is_base for _, named in named_in(background))
     )
     if options is not None and options.weight == 0 and not (is_named or is_alone) and _mixes(background):
         raise OptionError(
-            f"translations.weight 0: expected a weight above 0 beside --background {background}, of which translations "
-            "are a part; leave --lexical-translation out"
+            "translations.weight 0: expected a weight above 0, since translations are added to --background "
+            f"{background}; leave --lexical-translation out"
         )
 
 
@@ -267,13 +265,14 @@ def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]
     if options.translations is None or not options.translations.source_lexicon:
         return None
     symbols, paths = options.translations.parallel.source_symbols, as_paths(options.translations.source_lexicon)
-    asked, spelled = is_word(symbols), is_lower(symbols)  # the recipe's keep_case applies to the target
-    lexicon = LexiconOptions(lexicon=paths, guess="off", keep_case=not spelled, normalize=options.words.normalize)
-    text = TextWords(dict.fromkeys((symbol for symbol, word in zip(symbols, asked, strict=True) if word), 1))
+    are_words = is_word(symbols)
+    keep_case = not is_lower(symbols)  # the recipe's keep_case applies to the target
+    lexicon = LexiconOptions(lexicon=paths, guess="off", keep_case=keep_case, normalize=options.words.normalize)
+    text = TextWords(dict.fromkeys((symbol for symbol, word in zip(symbols, are_words, strict=True) if word), 1))
     table = gather(lexicon, text)
     lemmas = Lemmas.of_table(table).check(SOURCE_OPTION, paths, "give tables of `llrnn lexicon`")
     notes.update(table.notes)
-    return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, asked, strict=True)]
+    return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, are_words, strict=True)]
 
 
 ALONE = 0.99  # λ of translations within a mixture, which has a weight for them
@@ -307,12 +306,12 @@ def add_translations(
         workers=workers,
     )  # fmt: skip
     table, notes = align(bitext)
-    of_source = None
+    source_back_off = None
     if source_lemmas is not None:
-        of_source = SourceLemmas.estimate(bitext, source_lemmas, sources, lambda changed: align(changed)[0])
+        source_back_off = SourceLemmas.estimate(bitext, source_lemmas, sources, lambda changed: align(changed)[0])
     # numbers from Python may be integers
     weight, power = float(options.weight), float(options.form_power)
-    part = LexicalPart(table, weight, options.learned, aligner, forms, power, of_source)
+    part = LexicalPart(table, weight, options.learned, aligner, forms, power, source_back_off)
     before = background_of(prior)
     if before is None:
         translated = prior.with_part(part, text.source_symbols)
@@ -332,12 +331,12 @@ def background_of(prior: Prior) -> Expression | None:
     names = list(prior.bases)
     if not names or prior.translations is not None:
         return None
-    written = str(prior.settings["background"])
+    text = str(prior.settings["background"])
     try:
-        atom = parse(written)
+        atom = parse(text)
     except OptionError:  # a path with blanks
-        atom = Atom(written)
-    return replace(atom, part=names[0]) if isinstance(atom, Atom) else Atom(written, names[0])
+        atom = Atom(text)
+    return replace(atom, part=names[0]) if isinstance(atom, Atom) else Atom(text, names[0])
 
 
 def _mixes(before: Expression) -> bool:

@@ -76,22 +76,20 @@ class ModelOptions(Settings):
     weight: Annotated[
         float, Gt(0), Le(1),
         Doc(
-            "how much of the background is the model's; the rest is b₀'s, so that words which the model hardly "
-            "believes in stay possible"
+            "share of the model in the background; b₀ has the rest, so that words with a tiny probability in the "
+            "model stay possible"
         ),
     ] = 1.0  # fmt: skip
     temperature: Annotated[float, *TEMPERATURE, Doc("flattens it: b to the power of 1/T")] = 1.0
-    data: Annotated[FolderPath | None, Doc("its data folder (default: the one that it was trained with)")] = None
-    prior: Annotated[FolderPath | None, Doc("its prior, if it is one of ours (default: that of its training)")] = None
+    data: Annotated[FolderPath | None, Doc("its data folder (default: that of its training)")] = None
+    prior: Annotated[FolderPath | None, Doc("its prior, if it has one (default: that of its training)")] = None
 
 
 def _is_checkpoint(source: str) -> bool:
     if is_pipe(source):
-        raise ValueError("expected a checkpoint behind the name, found a pipe, which cannot be read here; give a file")
+        raise ValueError("expected a checkpoint after the name, found a pipe; give a file")
     if not os.path.isfile(source):
-        raise ValueError(
-            "expected a checkpoint behind the name, found none there; give the .pt file that training wrote"
-        )
+        raise ValueError("expected a checkpoint after the name, found none; give the .pt file that training wrote")
     return True
 
 

@@ -134,7 +134,7 @@ def add_open_vocabulary(
         DataError: the text has no rare word.
     """
     counts = {word: count for word, count in counts.items() if word not in SPECIALS}
-    index = {s: i for i, (s, is_one) in enumerate(zip(words.symbols, is_word(words.symbols), strict=True)) if is_one}
+    index = {words.symbols[i]: i for i in np.flatnonzero(is_word(words.symbols)).tolist()}
     rare = sorted(w for w, c in counts.items() if c > 0 and is_text(w) and (c <= floor or w not in index))
     if not rare:
         raise DataError(
@@ -144,15 +144,15 @@ def add_open_vocabulary(
     shares = _shares(counts, rare, index)
     rows = [_features(word, prior, index.get(word), lexicon) for word in rare]
     classes = open_classes(rare, rows, least_types)
-    many = len(classes.names)
+    num_classes = len(classes.names)
     tokens = np.array([counts[word] for word in rare]) * shares
     class_weights = (
-        np.bincount(classes.class_of, weights=tokens, minlength=many) + 1.0 / many
+        np.bincount(classes.class_of, weights=tokens, minlength=num_classes) + 1.0 / num_classes
     )  # a class may have no word yet
     output = prior.output.features.with_names((NOT_TOP, *(f"{OPEN}:{name}" for name in classes.names)))
     features = _class_rows(rows, classes.class_of, classes.names, output)
     strings = StringDistributions(
-        CharacterNGrams.train(rare, classes.class_of, many),
+        CharacterNGrams.train(rare, classes.class_of, num_classes),
         GeometricNumbers.train([word for word, o in zip(rare, classes.class_of, strict=True) if classes.numbers[o]]),
         np.where(classes.numbers, GEOMETRIC_SHARE, 0.0),
     )
@@ -170,19 +170,19 @@ def add_open_vocabulary(
         kind,
         None if kind == KIND else RareWords.of(rare, classes.class_of, strings, list(index)),
     )
-    same = prior.input is prior.output
+    is_shared = prior.input is prior.output
     signatures = replace(prior.output, features=output)
 
     def moved(log_weights: np.ndarray) -> np.ndarray:
         return _to_unknown(log_weights, word_shares, words.symbols.index(UNK))
 
-    used = {**prior.settings, "open_floor": floor}
+    settings = {**prior.settings, "open_floor": floor}
     prior = replace(
         prior,
         output=signatures,
-        input=signatures if same else prior.input,
+        input=signatures if is_shared else prior.input,
         log_weights=moved(prior.log_weights),
-        settings=used,
+        settings=settings,
         parts=tuple(part.reweighed(moved) for part in prior.parts),
     )
     return prior.with_part(OpenVocabularyPart(vocabulary))
@@ -190,8 +190,8 @@ def add_open_vocabulary(
 
 def _shares(counts: Mapping[str, int], rare: list[str], index: Mapping[str, int]) -> np.ndarray:
     """Return the share of each rare word's tokens that is read as unknown: 1 for a word outside the dictionary."""
-    often = Counter(counts.values())
-    discount = often[1] / (often[1] + 2.0 * often[2]) if often[1] else 0.5
+    types_by_count = Counter(counts.values())
+    discount = types_by_count[1] / (types_by_count[1] + 2.0 * types_by_count[2]) if types_by_count[1] else 0.5
     discount = min(discount, LARGEST_DISCOUNT)
     return np.array([discount / counts[word] if word in index else 1.0 for word in rare])
 
@@ -202,9 +202,9 @@ def _features(word: str, prior: PriorView, place: int | None, lexicon: Lexicon) 
         row = prior.output.features_of(place)
         return {name: value for name, value in row.items() if feature_group(name) not in (TOP_FORM, NOT_TOP)}
     index = prior.output.features.index
-    told = {name: value for name, value in lexicon.features(word).items() if name in index and value != 0.0}
-    seen = unknown_word_features(word, index, bool(prior.settings.get("shapes")))
-    return {name: value for name, value in {**seen, **told}.items() if name != NOT_TOP}
+    lexicon_features = {name: value for name, value in lexicon.features(word).items() if name in index and value != 0.0}
+    surface_features = unknown_word_features(word, index, bool(prior.settings.get("shapes")))
+    return {name: value for name, value in {**surface_features, **lexicon_features}.items() if name != NOT_TOP}
 
 
 def _class_rows(

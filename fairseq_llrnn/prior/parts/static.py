@@ -95,16 +95,16 @@ class UnigramOptions(Settings):
     """Options of `unigram(…)`, and of `language(CODE, …)`, which takes the weights of punctuation from the unigram."""
 
     smoothing: Annotated[
-        Literal["absolute", "additive", "good-turing", "none"], Doc("what words get that the text lacks")
+        Literal["absolute", "additive", "good-turing", "none"], Doc("smoothing for words that the text lacks")
     ] = "absolute"
     pseudo_count: Annotated[
         Annotated[float, Ge(LEAST_WEIGHT), Le(LARGEST_WEIGHT)] | None,
-        Doc("what additive smoothing adds to every count (default: 1)"),
+        Doc("count that additive smoothing adds to every word (default: 1)"),
     ] = None
 
     def __post_init__(self) -> None:
         if self.pseudo_count is not None and self.smoothing != "additive":
-            raise ValueError("smoothing=additive, since no other smoothing adds something")
+            raise ValueError("smoothing=additive, the only smoothing that adds a count")
 
     @property
     def added(self) -> float:
@@ -118,11 +118,11 @@ def check_static(background: str, option: str) -> None:
         check_there(option, background)
         return
     named = named_backgrounds().items()
-    others = {name: one for name, one in named if not (one.part is StaticPart or one.read is None)}
-    near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
+    others = {name: entry for name, entry in named if not (entry.part is StaticPart or entry.read is None)}
+    guesses = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
     order = ORDER.fullmatch(background)
-    near = near if order is None else [f"ngram({ORDERS.get((order[1] or '').lower(), order[1] or order[2])})"]
-    fix = f"did you mean {near[0]}?" if near else "check the spelling"
+    guesses = guesses if order is None else [f"ngram({ORDERS.get((order[1] or '').lower(), order[1] or order[2])})"]
+    fix = f"did you mean {guesses[0]}?" if guesses else "check the spelling"
     if ":" in background:
         fix += " If another package has this background, install it"
     raise OptionError(
@@ -133,7 +133,7 @@ def check_static(background: str, option: str) -> None:
 
 def _nothing(source: str) -> bool:
     if source:
-        raise ValueError(f"expected nothing behind the name, found {source}; leave it out")
+        raise ValueError(f"expected nothing after the name, found {source}; leave it out")
     return False
 
 
