@@ -1,10 +1,10 @@
-"""Lemmas of words: of a table, and guessed by their endings where no table has a word; and forms that a text lacks.
+"""Lemmas of words: from a table, or guessed by endings for other words; and forms that a text lacks.
 
-A form becomes its lemma by another ending (`kabinách` → `kabina`: −ách +a), and forms with the same ending mostly by
-the same one. Of all known pairs, every ending of the form, up to LONGEST letters, counts such a rule. A new word is
-given the lemma of the rule that its longest known ending shows most often; a rule whose lemma is already known, of
-other words, goes before all others, however short the ending, down to SURE letters. What a language changes at the
-beginning of words (ge-, nej-) is left alone.
+A form becomes its lemma by a change of its ending (`kabinách` → `kabina`: −ách +a), and forms with the same ending
+mostly change in the same way. Each known pair counts its rule for every ending of the form, up to LONGEST letters. A
+new
+word gets the lemma of the most frequent rule of its longest known ending. A rule that leads to a known lemma is
+preferred, even for a shorter ending, down to SURE letters. Changes at the beginning of words (ge-, nej-) are ignored.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from fairseq_llrnn.files.text_lines import is_letter
 from fairseq_llrnn.lexicon.table import Row, Table
 
 LONGEST = 6
-SURE = 2  # letters of an ending that is believed where the lemma is known
-LEAST = 2  # pairs that have to show a rule
-SHORTEST_STEM = 3  # letters that form and lemma share
-_SIGN = re.compile("-|(?<=.)['\u2019](?=.)")  # what words of letters may hold beside them
-Rule = tuple[str, str]  # the ending that goes, and the one that comes
+SURE = 2  # least length of an ending whose rule leads to a known lemma
+LEAST = 2  # least number of pairs with a rule
+SHORTEST_STEM = 3  # least number of letters that form and lemma share
+_SIGN = re.compile("-|(?<=.)['\u2019](?=.)")  # other characters that words of letters may contain
+Rule = tuple[str, str]  # the removed ending and the added one
 
 
 @dataclass(frozen=True)
 class LemmaRules:
-    """Which endings become which."""
+    """Rules from the endings of forms to those of lemmas."""
 
     rules: Mapping[str, tuple[Rule, ...]]  # by the form's ending, the most frequent one first
-    lemmas: frozenset[str]  # those that are known
+    lemmas: frozenset[str]  # the known lemmas
 
     @classmethod
     def learn(cls, pairs: Iterable[tuple[str, str]]) -> LemmaRules:
@@ -54,18 +54,18 @@ class LemmaRules:
         return cls({ending: rules for ending, rules in ranked.items() if rules}, frozenset(lemmas))
 
     def _by_rules(self, word: str, shortest: int) -> Iterator[str]:
-        """What rules make of a word, the longest ending first, down to `shortest` letters."""
+        """Yield the results of the rules for a word, the longest ending first, down to `shortest` letters."""
         for length in range(min(LONGEST, len(word)), shortest - 1, -1):
             for goes, comes in self.rules.get(word[-length:], ()):
                 if len(word) - len(goes) >= SHORTEST_STEM:
                     yield word[: len(word) - len(goes)] + comes
 
     def attested_lemma(self, word: str) -> str | None:
-        """The lemma, if it is known of other words."""
+        """Return the first result that is a known lemma, or None."""
         return next((lemma for lemma in self._by_rules(word, SURE) if lemma in self.lemmas), None)
 
     def guess(self, word: str) -> str | None:
-        """The lemma, known or not; None where no rule fits, or the word is no word of letters."""
+        """Return the lemma, known or not; None if no rule fits, or the word has other characters than letters."""
         if not _is_of_letters(word):
             return None
         return self.attested_lemma(word) or next(self._by_rules(word, 1), None)
@@ -77,7 +77,7 @@ BY_ENDING = "endings"  # the source of guessed lemmas
 
 @dataclass(frozen=True)
 class Lemmas:
-    """The lemmas that words can be of."""
+    """The possible lemmas of words."""
 
     listed: Mapping[str, tuple[str, ...]]  # by form, in alphabetical order
     rules: LemmaRules
@@ -85,7 +85,7 @@ class Lemmas:
 
     @classmethod
     def of_table(cls, table: Table) -> Lemmas:
-        """Those of single words that are not guessed; guessed ones are those of the table, or by rules."""
+        """Collect the lemmas of single words that are not guessed. Guesses are those of the table, or by rules."""
         lemmas_of: dict[str, set[str]] = {}
         guesses: dict[str, tuple[str, ...]] = {}
         for row in table.rows:
@@ -98,10 +98,12 @@ class Lemmas:
         return cls(listed, rules, guesses)
 
     def check(self, option: str, places: Collection[str], advice: str = ADVICE) -> Lemmas:
-        """Raise OptionError where nothing is listed.
+        """Raise OptionError if no lemmas are listed.
 
         Args:
-            option: what needs lemmas. places: that were asked. advice: what else there is.
+            option: the option that needs lemmas.
+            places: the sources that were read.
+            advice: how to get lemmas.
         """
         if not self.listed:
             expected = "a source of lemmas, found none"
@@ -112,7 +114,9 @@ class Lemmas:
         return self
 
     def of(self, word: str) -> tuple[str, ...]:
-        """Its lemmas, or the guessed one; none for what is no word of letters, or like no known one."""
+        """Return a word's lemmas, or the guessed one; none for other strings than words of letters, or if no rule
+        fits.
+        """
         lemmas = self.listed.get(word)
         if lemmas is None:
             lemmas = self._guesses.get(word)
@@ -122,7 +126,7 @@ class Lemmas:
         return lemmas
 
     def guessed(self, words: Iterable[str]) -> Iterable[Row]:
-        """Rows of the lemmas of words that none is listed of."""
+        """Return rows with guessed lemmas for words without a listed one."""
         return [
             Row(word, lemma, source=BY_ENDING, guessed=True)
             for word in words
@@ -133,24 +137,26 @@ class Lemmas:
 
 @dataclass(frozen=True)
 class MoreForms:
-    """Forms that a text lacks, the most frequent ones elsewhere first, else in alphabetical order."""
+    """Forms that a text lacks, the most frequent ones in other texts first, else in alphabetical order."""
 
     listed: tuple[str, ...]  # by a source of lemmas
     guessed: tuple[str, ...]  # words of a list of frequencies whose lemma is guessed
-    unheard: int = 0  # forms that were left out because the list of frequencies lacks them
-    signs: tuple[str, ...] = ()  # forms that were left out because they are no words of letters, in alphabetical order
+    unheard: int = 0  # number of forms that are left out because the list of frequencies lacks them
+    signs: tuple[str, ...] = ()  # left out because they are no words of letters, in alphabetical order
 
     def all(self, most: int | None = None, frequencies: Mapping[str, float] | None = None) -> list[str]:
-        """Both, or the `most` frequent ones."""
+        """Return both kinds, or only the `most` frequent forms."""
         return _ranked((*self.listed, *self.guessed), frequencies)[:most]
 
 
 def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str, float] | None = None) -> MoreForms:
-    """Find the forms of all lemmas that the words of a text can be of.
+    """Find the forms of all possible lemmas of the words of a text.
 
     Args:
-        shown: the words of the text. frequencies: of words in other texts, which no source of lemmas need have; a form
-            that they lack is left out, and one that they have is of the lemma that its ending says.
+        shown: the words of the text.
+        frequencies: of words in other texts. Forms outside of them are left out. Words that no source of lemmas has get
+        the
+            lemma of their ending.
     """
     seen = frozenset(shown)
     wanted = {lemma for word in seen for lemma in lemmas.of(word)}
@@ -167,7 +173,7 @@ def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str,
 
 
 def _is_of_letters(form: str) -> bool:
-    """Whether it is one word of letters, with their marks: forms of several words, numbers and signs are none."""
+    """Return whether a form is one word of letters and their marks, not several words, a number or a sign."""
     letters = _SIGN.sub("", form)
     return letters.isalpha() or (all(map(is_letter, letters)) and any(map(str.isalpha, letters)))
 

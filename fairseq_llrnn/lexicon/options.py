@@ -1,8 +1,8 @@
-"""Where knowledge of words comes from: the options of every command that reads treebanks and lexicons.
+"""Sources of word features: the options of every command that reads treebanks and lexicons.
 
     LexiconOptions(conllu=["fr.conllu"], language="fr")
 
-Files are paths, one or several.
+Files are given by one or several paths.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ GROUP = "sources of word features"
 
 @dataclass(frozen=True)
 class LexiconOptions(Settings):
-    """Files and packages that know words, and how the text spells these."""
+    """Files and packages with features of words, and the spelling of the text."""
 
     conllu: Annotated[Paths, Option("--conllu", GROUP, "FILE"), Doc("treebanks (CoNLL-U, .gz too)")] = ()
     lexicon: Annotated[
@@ -118,13 +118,14 @@ class LexiconOptions(Settings):
     ] = None
 
     def check(self, option_name: Callable[[str], str] = str) -> None:
-        """Refuse options that do not go together, or that need what is not installed.
+        """Check options before any file is read.
 
         Args:
-            option_name: as of `settings.checked`.
+            option_name: as in `settings.checked`.
 
         Raises:
-            OptionError: such options. DataError: a program, an analyser or a file that is not there.
+            OptionError: options that exclude each other, or that need a package which is not installed.
+            DataError: a program, an analyser or a file is missing.
         """
         language_of(self.lower, option_name("lower"))
         if self.lower is not None and self.keep_case:
@@ -145,12 +146,12 @@ class LexiconOptions(Settings):
 
     @property
     def spelling(self) -> Spelling:
-        """How the text spells words."""
+        """The spelling of words in the text."""
         return Spelling(not self.keep_case, language_of(self.lower), self.normalize)
 
 
 def _check_segmenter(segmenter: str | Path, option_name: str) -> None:
-    """Raise OptionError where Morfessor is not installed, or was meant; DataError for a file that is not there."""
+    """Raise OptionError if Morfessor is not installed or is misspelt, DataError for a missing file."""
     if segmenter == MORFESSOR:
         if find_spec("morfessor") is None:
             raise OptionError(

@@ -1,24 +1,25 @@
-"""Words cut into segments, by a file, by Morfessor or from Python, as rows of a table: their morphemes are values.
+"""Words cut into segments, by a file, by Morfessor or from Python, as rows of a table with morphemes as values.
 
 A file has words cut by any tool, one word a line:
 
     unhappiness<TAB>un happi ness       the word, and its segments with blanks between
     un happi ness                       only the segments, which spell the word
-    3 un + happi + ness                 as Morfessor writes them: + between, the word's count before (or none)
+    3 un + happi + ness                 Morfessor's format: + between, the word's count before (or none)
 
-A file may mix the first two. In one with a row of Morfessor's, `3 the` is a count and a word in one piece. Comments
-(`# …`) may stand above the first row; blank lines are skipped.
+A file may mix the first two. In a file with a row in Morfessor's format, `3 the` is a count and an uncut word. Comments
+(`# …`) may precede the first row. Blank lines are skipped.
 
-`segment_by_morfessor` asks Morfessor, an unsupervised model of morphology (Virpioja et al. 2013, Morfessor 2.0:
-Python implementation and extensions for Morfessor Baseline): it learns from words alone which segments they are made
-of. It is trained on lower-cased words of the counted text, whose counts are damped (by log₂, so that frequent words
-do not stay whole for their number alone), and cuts all words, known or new, by its best segmentation (Viterbi). Its
-order of words is drawn with a fixed seed: the same words and counts give the same segments.
+`segment_by_morfessor` uses Morfessor, an unsupervised model of morphology (Virpioja et al. 2013, Morfessor 2.0: Python
+implementation and extensions for Morfessor Baseline). It is trained on lower-cased words of the counted text. Counts
+are
+damped (by log₂, so that frequent words are not left whole only because of their counts). It cuts all words, known or
+new, by its best segmentation (Viterbi). Its order of words is drawn with a fixed seed: the same words and counts give
+the same segments.
 
-A word that it was trained on may be a segment of its own, and stay whole; a new word never. A model of which training
-shows only such words would learn that words cut as new ones are do not come. So a word that the text shows once, as
-most new words would be (Good 1953), is cut by a Morfessor that was trained without it: one half of these words by one
-that knows the other half, and vice versa (cross-fitted).
+A word that it was trained on may be left whole as a segment of its own, a new word never. A model trained only on such
+words would learn that words cut like new ones do not occur. Words that occur once resemble new words (Good 1953). So a
+word that occurs once in the text is cut by a Morfessor that was trained without it: each half of these words by a model
+trained on the other half (cross-fitting).
 """
 
 from __future__ import annotations
@@ -47,18 +48,20 @@ EXPECTED = "a word, a tab and its segments with blanks between, or the segments 
 WORD, SEGMENTS = ("word", "words", "form"), ("segments", "segmentation", "morphemes", "morphs", "pieces", "parts")
 REPEATED = "repeated"
 COMMENT = "as comment"
-COUNT = re.compile(r"\d+ (?=\S+(?: \+ \S+)*$)", re.ASCII)  # before a segmentation of Morfessor's
+COUNT = re.compile(r"\d+ (?=\S+(?: \+ \S+)*$)", re.ASCII)  # before a segmentation in Morfessor's format
 
 
 def read_segmentations(
     path: Path | str, *, lowercase: bool, language: str | None = None, form: str | None = None
 ) -> dict[str, tuple[Segmentation, ...]]:
-    """The different segmentations of each word, in the file's order.
+    """Return the different segmentations of each word, in the file's order.
 
-    `lowercase` lower-cases words, by the rules of `language` (casing.py); `form`: of files/text_lines.py.
+    Args:
+        lowercase: whether to lower-case words, by the rules of `language` (casing.py).
+        form: Unicode form (files/text_lines.py).
 
-    Raises DataError, with file and line, for segments that do not spell their word and a row of another shape, and for
-    a file without rows.
+    Raises:
+        DataError: with file and line, segments that do not spell their word, a malformed row, or a file without rows.
     """
     segmentations: dict[str, dict[Segmentation, None]] = {}
     count = ReadCount(path, "rows", form, later=True)
@@ -100,9 +103,9 @@ def _row(cells: Sequence[str], of_morfessor: bool, where: str) -> tuple[str, Seg
 
 
 def _cut(word: str, parts: Sequence[str]) -> Segmentation:
-    """The word cut where the parts end, which spell it in another case; the parts, if they differ from it in length.
+    """Cut the word at the ends of `parts`, which spell it in another case. If the lengths differ, return the parts.
 
-    A Greek sigma's form depends on the whole word.
+    The form of a Greek sigma depends on the whole word.
     """
     ends = [0, *accumulate(map(len, parts))]
     return tuple(word[a:b] for a, b in pairwise(ends)) if ends[-1] == len(word) else tuple(parts)
@@ -116,14 +119,15 @@ WHOLE = "dictionary words without a segmentation: the whole word is the stem"
 
 
 def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes: Counter[str]) -> Iterator[Row]:
-    """The morphemes of words as values; none where none are asked for.
+    """Yield the morphemes of words as values, if the options contain morphemes.
 
     Args:
-        is_text: whether the words are those of a text; else they are other readers', and those of the file are added.
-        notes: takes in remarks of how many words each is true.
+        is_text: whether the words are those of a text. If not, they come from other readers, and the file's are added.
+        notes: gets remarks with numbers of words.
 
     Raises:
-        OptionError: Morfessor is not installed. DataError: a file that is not what it should be.
+        OptionError: Morfessor is not installed.
+        DataError: the file is missing or malformed.
     """
     segmentations, floor, ordinary = options.morphemes, options.morpheme_floor, list(text.counts)
     if segmentations is None:
@@ -156,7 +160,7 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
         notes[f"cut words share no morpheme that {floor:,} words of the text have: {NONE_LEFT}"] += len(
             cut.keys() & asked.keys()
         )
-    is_file = segmentations != MORFESSOR  # or the like: all of its words are kept, those that share no morpheme as well
+    is_file = segmentations != MORFESSOR  # or a mapping: its words are kept even if they share no morpheme
     for word in dict.fromkeys((*features, *cut)) if is_file else features:
         names = features.get(word, {})
         if names or (is_file and word in cut):
@@ -173,11 +177,11 @@ def _checked(segmentations: Mapping[str, Sequence[str]]) -> Segmentations:
 
 
 def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dict[str, tuple[Segmentation, ...]]:
-    """The segmentation of each word that has a letter and is not too long; {} where training has no such word.
+    """Return the segmentation of each word that has a letter and is not too long; {} if no word of the text qualifies.
 
     Args:
-        counts: how often the training text has each word. words: those to be cut, in any case.
-
+        counts: the counts of the training text.
+        words: the words to cut, in any case.
     """
     import morfessor
 
@@ -206,7 +210,7 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
 
 
 def _trained(counts: Mapping[str, int]) -> Any:
-    """Morfessor's model of these words."""
+    """Return Morfessor's model of these words."""
     from morfessor import BaselineModel
 
     random.seed(SEED)
@@ -218,7 +222,7 @@ def _trained(counts: Mapping[str, int]) -> Any:
 
 
 def _half(word: str) -> int:
-    """0 or 1, by the word alone."""
+    """Return 0 or 1, depending only on the word."""
     return hashlib.sha256(word.encode()).digest()[0] % 2
 
 

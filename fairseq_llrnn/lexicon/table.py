@@ -1,18 +1,19 @@
-r"""The lexicon: one table is all that is known of words, whoever knows it. A person can read, edit and diff its file.
+r"""The lexicon as one table of all features of words, from all sources. Its file can be read, edited and compared.
 
     form    lemma  UPOS  FEATS                    count  source   guessed  values
     chats   chat   NOUN  Gender=Masc|Number=Plur      3  conllu   no       _
     chats   _      _     POS=NOUN|Number=Plur@0.75    3  guess    yes      _
     paris   _      _     _                           12  values   no       Population=Log@6.3
 
-A row is an analysis of a form: several rows, several analyses. UPOS and FEATS are as in CoNLL-U, `_` is nothing. Where
-a feature is not simply there, its value follows: `Number=Plur@0.75`. `values` are features in the same notation that
-spelling does not tell, and which are never guessed: real values, shared lemmas, morphemes. `count` is how often the
-text, or else the treebank, has the form, or else 0. `source` is who knows it: the option that names it, or a package
-with its language (`simplemma:cs`). Rows of the source `guess` stand for all other analyses of their form.
+A row is an analysis of a form. Several rows are several analyses. UPOS and FEATS are as in CoNLL-U, `_` is an empty
+cell. A value other than 1 follows its feature: `Number=Plur@0.75`. `values` are features in the same notation that do
+not depend on spelling and are never guessed: real values, shared lemmas, morphemes. `count` is the frequency of the
+form
+in the text, or else in the treebank, or else 0. `source` is the option, or the package with its language
+(`simplemma:cs`). Rows of the source `guess` replace all other analyses of their form.
 
-A backslash stands before itself, before one of | = , @ in names, and in \t, \n, \r. Rows are in the order of their
-cells, words in the Unicode form of their sources (NFC mostly).
+A backslash escapes itself, one of | = , @ in names, and \t, \n, \r. Rows are sorted by their cells. Words are in the
+Unicode form of their sources (mostly NFC).
 """
 
 from __future__ import annotations
@@ -52,27 +53,27 @@ _ESCAPE = re.compile(r"\\(.)")
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What a reader of words is asked for: `read(place, request)` gives rows with their counts (readers/)."""
+    """The arguments of a reader of words: `read(place, request)` yields rows with their counts (readers/)."""
 
     spelling: Spelling  # of forms and lemmas in the text
-    words: Collection[str] | None = None  # of the text, for those that only answer; None: all that there are
-    notes: Counter[str] = field(default_factory=Counter)  # takes in remarks of how many things each is true
-    held_out: HeldOut = field(default_factory=HeldOut)  # takes in the sentences of treebanks
+    words: Collection[str] | None = None  # of the text, for readers that look words up; None: all words
+    notes: Counter[str] = field(default_factory=Counter)  # gets remarks with their numbers
+    held_out: HeldOut = field(default_factory=HeldOut)  # gets the sentences of treebanks
 
 
 class Row(NamedTuple):
     """One analysis of a form."""
 
     form: str
-    lemma: str = ""  # "" where nobody knows
-    features: Features = ()  # of UPOS and FEATS
+    lemma: str = ""  # "" if unknown
+    features: Features = ()  # from UPOS and FEATS
     source: str = NOTHING
     guessed: bool = False
     values: Features = ()
 
     @property
     def is_word(self) -> bool:
-        """Whether the form is one word: phrases, which only terms look for, are none."""
+        """Whether the form is one word, not a phrase. Only terms use phrases."""
         return not any(map(str.isspace, self.form))
 
 
@@ -82,7 +83,7 @@ def _named(names: tuple[str, ...]) -> Features:
 
 
 def as_features(features: Mapping[str, float] | Iterable[str]) -> Features:
-    """Names, or names and values, as a row has them; equal ones are one object."""
+    """Return names, or names and values, in the format of a row; equal ones are one object."""
     if not isinstance(features, Mapping):
         return _named(tuple(features))
     if all(value == 1.0 for value in features.values()):
@@ -91,32 +92,32 @@ def as_features(features: Mapping[str, float] | Iterable[str]) -> Features:
 
 
 class Table:
-    """Rows with their counts, in the order in which they came; and what is said of them."""
+    """Rows with their counts, in order of insertion, and remarks."""
 
     def __init__(self, rows: Iterable[tuple[Row, int]] = ()) -> None:
         self.rows: dict[Row, int] = {}
-        self.notes: Counter[str] = Counter()  # remarks of how many things each is true
-        self.completed: Completed | None = None  # what is covered, and what was guessed
-        self.packages: Gathered | None = None  # what packages of a language were asked
+        self.notes: Counter[str] = Counter()  # remarks with their numbers
+        self.completed: Completed | None = None  # coverage and guesses
+        self.packages: Gathered | None = None  # findings in the packages of a language
         for row, count in rows:
             self.add(row, count)
 
     def add(self, row: Row, count: int = 0) -> None:
-        """Take in a row; counts of equal ones add up."""
+        """Add a row. Counts of equal rows add up."""
         self.rows[row] = self.rows.get(row, 0) + count
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def only(self, chosen: Callable[[Row], bool]) -> Table:
-        """Some of the rows."""
+        """Return a table of the chosen rows."""
         return Table((row, count) for row, count in self.rows.items() if chosen(row))
 
     def _words(self) -> Iterator[Row]:
         return (row for row in self.rows if row.is_word)
 
     def lexicon(self, values: bool = True) -> Lexicon:
-        """The features of words: of their guesses, or else of all their analyses; and their values, if these count."""
+        """Return the features of words: of their guesses, or else of all their analyses; with `values`, also those."""
         lexicon, guessed = Lexicon(), {row.form for row in self.rows if row.source == GUESS}
         for row in self._words():
             if row.source == GUESS or (row.features and row.form not in guessed):
@@ -127,7 +128,7 @@ class Table:
         return lexicon
 
     def morphemes(self) -> dict[str, dict[str, float]] | None:
-        """The morphemes of each word; None where nobody cut words."""
+        """Return the morphemes of each word; None if there are none."""
         morphemes: dict[str, dict[str, float]] = {}
         for row in self._words():
             if features := {name: value for name, value in row.values if feature_group(name) in MORPHEMES}:
@@ -135,7 +136,7 @@ class Table:
         return morphemes or None
 
     def keep_words(self, counts: Mapping[str, int]) -> None:
-        """Keep the rows of words, with their counts, and of other forms of their lemmas."""
+        """Keep only the rows of words in `counts`, with these counts, and of other forms of their lemmas."""
         lemmas = {row.lemma for row in self.rows if row.form in counts} - {""}
         self.rows = {
             row: counts.get(row.form, 0) for row in self.rows if row.form in counts or row.lemma in lemmas
@@ -144,7 +145,7 @@ class Table:
     # ---- the file ---------------------------------------------------------------------------------------------------
 
     def write(self, file: TextIO) -> None:
-        """All rows, sorted."""
+        """Write all rows, sorted."""
         file.write(f"{HEADER}\n")
         for cells in sorted(_cells(row, count) for row, count in self.rows.items()):
             file.write("\t".join(cells) + "\n")
@@ -172,7 +173,9 @@ def _escaped(text: str, marks: str = "") -> str:
 
 @lru_cache(maxsize=65536)
 def written(features: Features) -> str:
-    """`Gender=Fem,Masc|Number=Plur@0.75`, or `_`: groups in the order of UD, whatever the case of letters."""
+    """Return the text of a cell: `Gender=Fem,Masc|Number=Plur@0.75`, or `_`. Groups are in the order of UD, ignoring
+    case.
+    """
     groups: dict[str, list[str]] = {}
     for name, value in features:
         group, _, what = name.partition(":")
@@ -184,7 +187,7 @@ def written(features: Features) -> str:
 
 @lru_cache(maxsize=65536)
 def parsed(cell: str) -> Features:
-    """What `written` writes. Raises ValueError, saying what is wrong; the caller knows the place."""
+    """Parse a cell of `written`. Raises ValueError for malformed text; the caller adds the place."""
     if cell == NOTHING:
         return ()
     features: dict[str, float] = {}
@@ -220,7 +223,7 @@ def _number(text: str, name: str) -> float:
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """At each `mark` without a backslash before it."""
+    """Split at each `mark` without a backslash before it."""
     if "\\" not in text:
         return text.split(mark)
     return re.findall(rf"(?:\A|\{mark})((?:\\.?|[^\\{mark}])*)", text, re.DOTALL)
@@ -231,13 +234,14 @@ def _unescaped(text: str) -> str:
 
 
 def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[Row, int]]:
-    """The rows of a file behind its header, each once, as written.
+    """Yield the rows of a file after its header, each once, as written.
 
     Args:
-        count: of the file. lines: with their numbers, those behind the header.
+        count: of the file.
+        lines: after the header, with their numbers.
 
     Raises:
-        DataError: with file and line, a row of another shape.
+        DataError: with file and line, a malformed row.
     """
     met: set[Row] = set()
     for number, cells in count.rows({len(COLUMNS)}, EXPECTED, lines=lines):

@@ -1,16 +1,18 @@
 """Completes a table for the words of a text: analyses that it lacks are guessed from spelling (guessing.py).
 
-A treebank of the training text knows every word of that text and none that it lacks. Then unseen words alone are
-without analyses, and a model learns that such words never come. So they are guessed; and because a guess is not an
-analysis, the model has to meet guesses in training as often as in use. Words that training shows once are as many
-tokens as the unseen ones of a new text (Good 1953, with Turing), and of the same kind. Of them, the same part is
-guessed as of the words that training lacks, each as if nobody knew it (leave-one-out); more frequent words keep their
-analyses.
+A treebank of the training text contains every word of that text and no unseen word. Then only unseen words would lack
+analyses, and a model would learn that such words never occur. So their features are guessed. Since guesses differ from
+analyses, training must contain guesses as often as use does. Words that training contains once are about as many tokens
+as the unseen ones of a new text (Good 1953, with Turing), and of the same kind. Of them, the same share is guessed as
+of
+the words that training lacks, each without its own entry (leave-one-out). More frequent words keep their analyses.
 
-Analyses of a package (`--language`) beside a treebank that knows the text better are not united with the treebank's: it
-lists all readings that a form can have, where the treebank has those that occur, so that words that are alike in the
-one are not in the other, and the model meets more signatures and predicts them worse. They say what kind a word is of
-(guessing.py), if known words are then guessed better; if not, they are left out.
+If a treebank covers the text better than a package (`--language`), their analyses are not merged. The package lists all
+possible readings of a form, the treebank those that occur, so similar words would get different features: there would
+be
+more signatures, and worse predictions. Instead, the package's analyses define the kinds of words (guessing.py) if
+guesses
+for known words improve. Otherwise they are left out.
 
 Sizes: V words of the text.
 """
@@ -29,33 +31,33 @@ from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.languages.base import SOURCES
 from fairseq_llrnn.lexicon.table import GUESS, Row, Table, as_features
 
-RARE = 10  # words that are more frequent say little of unseen ones (Brants 2000)
+RARE = 10  # largest count of words that guesses are learned from (Brants 2000)
 UNITED, KINDS, LEFT_OUT = "united", "kinds", "left out"
-TESTED = 5000  # words at most that the accuracy is of
+TESTED = 5000  # most words for the accuracy
 
 
 @dataclass(frozen=True)
 class TextWords:
-    """The words of a text, which a table is asked for."""
+    """The words of a text, to look up in a table."""
 
-    counts: Mapping[str, int]  # of the words of its dictionary, in their order, how often the text has them
+    counts: Mapping[str, int]  # in the text, of the words of its dictionary, in their order
     others: Collection[str] = ()  # more words that need analyses
-    held_out: HeldOut = field(default_factory=HeldOut)  # sentences that no treebank should have
+    held_out: HeldOut = field(default_factory=HeldOut)  # sentences that no treebank should contain
 
     @property
     def shown(self) -> list[str]:
-        """Those of the dictionary that the text has; all where it has none."""
+        """The words of the dictionary that the text contains, or all words if it contains none."""
         return [word for word, count in self.counts.items() if count] or list(self.counts or self.others)
 
 
 def of_package(row: Row) -> bool:
-    """Whether a package of languages has the analysis."""
+    """Return whether an analysis comes from a package of languages."""
     return row.source.partition(":")[0] in SOURCES
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Words of the dictionary, and those of them that the lexicon has."""
+    """Numbers of the dictionary's words, and of those that the lexicon has."""
 
     text: tuple[int, int]  # (covered, all) of the words of the counted text
     others: tuple[int, int]  # of all others
@@ -68,24 +70,24 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Completed:
-    """What a table knows of a text's words, and what was guessed."""
+    """The coverage of a text's words by a table, and its guesses."""
 
     coverage: Coverage
     entries: int = 0  # words with features that are not guessed
     guessed: frozenset[str] = frozenset()  # words of the text whose features are guessed
-    groups: tuple[str, ...] = ()  # of the features that are guessed
-    accuracy: Mapping[str, float] = field(default_factory=dict)  # of known words as if new: WHOLE, and by group
-    added: int = 0  # words that have features from guesses alone
+    groups: tuple[str, ...] = ()  # of guessed features
+    accuracy: Mapping[str, float] = field(default_factory=dict)  # of guesses for known words: WHOLE, and by group
+    added: int = 0  # words that have features only from guesses
     crossed: int = 0  # guessed words of the text that have analyses
-    package: str | None = None  # what became of a package's analyses: UNITED, KINDS or LEFT_OUT; None: there are none
-    without: float | None = None  # of accuracy, WHOLE: what it would be without them, or, where they are LEFT_OUT, with
+    package: str | None = None  # use of a package's analyses: UNITED, KINDS or LEFT_OUT; None: there are none
+    without: float | None = None  # accuracy (WHOLE) without these analyses, or with them if they are LEFT_OUT
 
 
 def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
-    """Add guesses to a table, and say so in `table.completed`; analyses of packages may be left out.
+    """Add guesses to a table, and set `table.completed`. Analyses of packages may be left out.
 
     Args:
-        mode: "auto": guess if the coverage differs; "off": leave guesses of the table out, too.
+        mode: "auto": guess if the coverage differs; "off": also leave guesses of the table out.
     """
     words, others, became = list(text.counts), list(text.others), None
     counts = np.array([text.counts[word] for word in words], dtype=np.int64)
@@ -147,9 +149,9 @@ def _covered(in_lexicon: np.ndarray, words: np.ndarray) -> tuple[int, int]:
 
 
 def _crossed(symbols: Sequence[str], once: np.ndarray, in_lexicon: np.ndarray, coverage: Coverage) -> np.ndarray:
-    """Known words of those shown `once` (V,), so many that the lexicon covers the others as it covers unseen words.
+    """Return words among those that occur `once` (V,) to guess, so that the rest is covered like unseen words.
 
-    Which ones depends on their spelling alone, not on their order.
+    The choice depends only on their spelling, not on their order.
     """
     covered, every = coverage.others
     ranked = sorted(np.flatnonzero(once & in_lexicon), key=lambda i: hashlib.sha256(symbols[i].encode()).digest())
@@ -158,7 +160,7 @@ def _crossed(symbols: Sequence[str], once: np.ndarray, in_lexicon: np.ndarray, c
 
 
 def _tested(symbols: Sequence[str], in_lexicon: np.ndarray, counts: np.ndarray) -> list[str]:
-    """The rarest of the known words that training shows, or, where there are none, known words."""
+    """Return the rarest known words that training contains, or else any known words."""
     shown = np.flatnonzero(in_lexicon & (counts > 0))
     chosen = shown if len(shown) else np.flatnonzero(in_lexicon)
     return [symbols[i] for i in chosen[np.argsort(counts[chosen], kind="stable")][:TESTED]]

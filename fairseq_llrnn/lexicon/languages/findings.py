@@ -1,4 +1,4 @@
-"""All that the sources of a language know of the words of a dictionary, and how much of the words that is."""
+"""Adds the data of all packages of a language to a table, and measures how many of a dictionary's words they cover."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.options import LexiconOptions
     from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
-LEMMA_FLOOR = 8  # words that must share a lemma (docs/results/language-models.md has the numbers of signatures)
-KINDS = ("frequencies", "lemmas", "analyses")  # what sources may give
+LEMMA_FLOOR = 8  # least number of words that share a lemma (docs/results/language-models.md)
+KINDS = ("frequencies", "lemmas", "analyses")  # kinds of data
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one source knows of the dictionary's words that hold a letter."""
+    """The coverage of the dictionary's words with a letter by one source."""
 
     source: str
     language: str
@@ -49,29 +49,31 @@ class Finding:
 
     @property
     def notes(self) -> Counter[str]:
-        """Whether the words may be of another language."""
+        """A remark if the words may be of another language."""
         return few_words_remark(f"{self.source} as {NAMES[self.language]}", self.known, self.words)
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """What is known of a language."""
+    """The data of a language."""
 
     language: str
     findings: tuple[Finding, ...]
-    missing: tuple[str, ...]  # what pip would have to install for more
-    pooled: int = 0  # words with a lemma that enough words share
-    floor: int = LEMMA_FLOOR  # how many these are
+    missing: tuple[str, ...]  # packages to install for more data
+    pooled: int = 0  # words with a lemma that at least `floor` words share
+    floor: int = LEMMA_FLOOR
 
     @property
     def lacking(self) -> list[str]:
-        """Kinds of knowledge that no package has of the language."""
+        """The kinds of data that no package has of the language."""
         kinds = {source.gives for source in sources_of(self.language)}
         return [kind for kind in KINDS if kind not in kinds]
 
 
 def installed_sources(code: str) -> tuple[list[LanguageSource], tuple[str, ...]]:
-    """The sources of a language, and what pip would have to install for more. Raises OptionError: there are none."""
+    """Return the installed sources of a language, and the packages to install for more. Raises OptionError without
+    any.
+    """
     sources = sources_of(code)
     installed = [source for source in sources if not source.missing(code)]
     missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))
@@ -84,10 +86,10 @@ def installed_sources(code: str) -> tuple[list[LanguageSource], tuple[str, ...]]
 
 
 def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Table, all_lemmas: bool) -> None:
-    """Add what all sources of a language know of a text's words to a table.
+    """Add the data of all packages of a language on a text's words to a table.
 
     Args:
-        all_lemmas: whether what the sources list of other words is wanted, too.
+        all_lemmas: whether to add listed lemmas of other words.
 
     Raises:
         OptionError: as `installed_sources`.
@@ -125,12 +127,12 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
 
 
 def listed_lemmas(source: LanguageSource, code: str, spelling: Spelling) -> dict[tuple[str, str], None]:
-    """Forms and lemmas, as a text spells them."""
+    """Return pairs of forms and lemmas in the spelling of a text."""
     return {(spelling.of_text(form), spelling.of_text(lemma)): None for form, lemma in source.listed(code)}
 
 
 def shared(lexicon: Lexicon, symbols: Sequence[str], floor: int) -> Lexicon:
-    """The features that at least `floor` of the words have; a word without one is no member."""
+    """Return only the features that at least `floor` of the words have, and only words with such a feature."""
     reach = Counter(name for word in symbols for name in lexicon.features(word))
     kept = Lexicon()
     for word in lexicon:
@@ -142,10 +144,11 @@ def shared(lexicon: Lexicon, symbols: Sequence[str], floor: int) -> Lexicon:
 def findings_of(
     table: Table, symbols: Sequence[str], counts: np.ndarray, told: Collection[tuple[str, str]]
 ) -> list[Finding]:
-    """What packages knew that a table's rows are from.
+    """Return findings for the packages that a table's rows come from.
 
     Args:
-        symbols, counts: the words of a dictionary. told: names and languages of those that were asked.
+        symbols, counts: the words of a dictionary.
+        told: names and languages of packages that have a finding already.
     """
     forms: dict[tuple[str, str], set[str]] = {}
     for row in table.rows:
@@ -159,7 +162,9 @@ def findings_of(
 
 
 def frequency_source(code: str, option: str) -> FrequencySource:
-    """The one that knows how frequent the words of a language are. Raises OptionError: none does; not installed."""
+    """Return the source of a language's word frequencies. Raises OptionError if there is none, or it is not
+    installed.
+    """
     for source in sources_of(code):
         if isinstance(source, FrequencySource):
             source.need(code, option)
@@ -170,7 +175,7 @@ def frequency_source(code: str, option: str) -> FrequencySource:
 
 
 def frequency_finding(symbols: Sequence[str], counts: np.ndarray, code: str) -> Finding:
-    """What is known of the frequencies alone."""
+    """Return the finding of a language's word frequencies."""
     source = frequency_source(code, f"--background language:{code}")
     return _finding(source, code, symbols, counts, (source.frequencies(symbols, code) > 0).tolist())
 

@@ -1,11 +1,12 @@
-"""The affix rules of a dictionary of hunspell, FILE.aff (hunspell.py): which forms a word with flags has.
+"""The affix rules of a dictionary of hunspell, FILE.aff (hunspell.py), and the forms of a word with flags.
 
-Two suffixes and one prefix at most stand around a word; with COMPLEXPREFIXES two prefixes and one suffix. Then words
-and rules are read from right to left, and prefixes are suffixes. Two halves of a circumfix (CIRCUMFIX) need each other.
-An affix that needs another (NEEDAFFIX) is completed by a second suffix, or by a prefix around it.
+A word has at most two suffixes and one prefix. With COMPLEXPREFIXES it has two prefixes and one suffix: words and rules
+are then read from right to left, and prefixes are treated as suffixes. Two halves of a circumfix (CIRCUMFIX) need each
+other. An affix that needs another (NEEDAFFIX) is completed by a second suffix, or by a prefix around it.
 
-Files are untrusted: a file has at most MOST_RULES rules, a word at most MOST_FORMS forms, found by at most MOST_TRIES
-rules; nothing is executed, and conditions are compared letter by letter.
+Files are untrusted. A file has at most MOST_RULES rules, and a word at most MOST_FORMS forms, found by at most
+MOST_TRIES
+rules. Nothing is executed, and conditions are compared letter by letter.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from typing import TypeVar
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import decoded, in_form, numbered, opened, place, shown
 
-MOST_FORMS = 2_000  # of a word, the first ones; only languages such as Hungarian have more
+MOST_FORMS = 2_000  # of a word; only languages such as Hungarian have more
 MOST_TRIES = 100_000
 MOST_RULES = 200_000
-# of SET
+# values of SET
 ENCODING = re.compile(r"(?i)(utf-?8|(us-)?ascii|iso-?8859-\d{1,2}|koi8-[ru]|(microsoft-)?cp-?125\d|tis620(-2533)?)")
 FLAG_KINDS = ("short", "long", "num", "utf-8")
-# Lines that name a flag, and what the flag means.
+# directives with a flag, and the meaning of the flag
 SPECIAL = {
     "NEEDAFFIX": "bare", "PSEUDOROOT": "bare", "ONLYINCOMPOUND": "in compounds", "FORBIDDENWORD": "forbidden",
     "WARN": "warn", "CIRCUMFIX": "circumfix",
@@ -37,7 +38,7 @@ SPECIAL = {
 }  # fmt: skip
 CONVERSIONS = ("ICONV", "OCONV")
 TABLES = ("AF", "AM", *CONVERSIONS)
-# No form of a word depends on these; the first ones name flags. COMPOUNDRULE tells which words form compounds.
+# directives without effect on forms; those of WITH_FLAGS name flags, and COMPOUNDRULE defines compounds
 WITH_FLAGS = (
     "KEEPCASE", "NOSUGGEST", "NONGRAMSUGGEST", "SUBSTANDARD", "LEMMA_PRESENT", "COMPOUNDPERMITFLAG",
     "COMPOUNDFORBIDFLAG", "COMPOUNDROOT", "COMPOUNDRULE", "CHECKCOMPOUNDPATTERN", "FORCEUCASE", "SYLLABLENUM",
@@ -48,20 +49,20 @@ HARMLESS = (
     "COMPOUNDMIN", "COMPOUNDWORDMAX", "COMPOUNDSYLLABLE", "COMPOUNDMORESUFFIXES", "CHECKCOMPOUNDDUP",
     "CHECKCOMPOUNDREP", "CHECKCOMPOUNDCASE", "CHECKCOMPOUNDTRIPLE", "SIMPLIFIEDTRIPLE",
 )  # fmt: skip
-# Directives -> how many cells of their lines matter.
+# directives -> number of cells that are read
 DIRECTIVES = {
     **dict.fromkeys((*SPECIAL, *WITH_FLAGS, "SET", "FLAG", "IGNORE", "AF"), 2),
     **dict.fromkeys((*HARMLESS, "FULLSTRIP", "COMPLEXPREFIXES", "FORBIDWARN"), 1),
     "SFX": 5, "PFX": 5, "ICONV": 3, "OCONV": 3, "AM": 1_000,
 }  # fmt: skip
 DIRECTIVE = re.compile(r"[A-Z][A-Z_]+")
-CELL = re.compile(r"[^ \t]+")  # hunspell takes no other blank for one, such as U+00A0
+CELL = re.compile(r"[^ \t]+")  # hunspell treats no other character as a blank, not even U+00A0
 UNDECODED = re.compile("[\udc80-\udcff]")
 RULE_FLAG = re.compile(r"\(([^)]*)\)|([^*?])")  # of COMPOUNDRULE: `(aa)*b?`
-VARIATION_SELECTORS = "\ufe0e\ufe0f"  # behind a sign, that it be shown as text or as a picture
+VARIATION_SELECTORS = "\ufe0e\ufe0f"  # after a sign, to show it as text or as a picture
 SAME = "take .dic and .aff of the same dictionary"
 Alias = TypeVar("Alias")
-NUMBER = re.compile(r"\s*0*([1-9]\d{0,8}|0)(?!\d)", re.ASCII)  # what stands behind it does not count
+NUMBER = re.compile(r"\s*0*([1-9]\d{0,8}|0)(?!\d)", re.ASCII)  # text after it is ignored
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +73,12 @@ class Rule:
     crosses: bool
     strip: str
     add: str
-    condition: tuple[tuple[bool, str], ...]  # letters in order: whether it is none of these, and which
+    condition: tuple[tuple[bool, str], ...]  # for each letter: whether the set is negated, and the set
     flags: frozenset[str]
     shortest: int  # length of the shortest word that it applies to
 
     def of(self, word: str, is_suffix: bool) -> str | None:
-        """Return the form; None if the rule does not apply."""
+        """Return the form, or None if the rule does not apply."""
         fits = word.endswith(self.strip) if is_suffix else word.startswith(self.strip)
         if not fits or len(word) < self.shortest:
             return None
@@ -91,10 +92,10 @@ class Rule:
 
 
 class Conversion:
-    """Replace parts of words, the longest first: `ICONV ’ '`; `_` is the edge of the word."""
+    """Replaces parts of words, the longest first: `ICONV ’ '`; `_` is the edge of the word."""
 
     def __init__(self) -> None:
-        self.texts: dict[str, dict[int, str]] = {}  # by where they stand: 1 at the beginning, 2 at the end, 3 both
+        self.texts: dict[str, dict[int, str]] = {}  # by place: 1 at the beginning, 2 at the end, 3 both
 
     def add(self, part: str, text: str) -> None:
         edges = part.startswith("_") + 2 * (part.endswith("_") and len(part) > 1)
@@ -132,21 +133,21 @@ class Affixes:
     encoding: str = "latin-1"
     form: str | None = None  # the Unicode form that both files are read in
     flag_kind: str = "short"
-    has_byte_flags: bool = False  # flags are bytes of no character, in a file of UTF-8
-    full_strip: bool = False  # FULLSTRIP: a rule may take the whole word away
+    has_byte_flags: bool = False  # flags are single bytes, in a file of UTF-8
+    full_strip: bool = False  # FULLSTRIP: a rule may remove the whole word
     is_reversed: bool = False  # COMPLEXPREFIXES
     ignored: dict[int, None] = field(default_factory=dict)  # IGNORE
     conversions: dict[str, Conversion] = field(default_factory=lambda: {name: Conversion() for name in CONVERSIONS})
     suffixes: dict[str, list[Rule]] = field(default_factory=dict)
     prefixes: dict[str, list[Rule]] = field(default_factory=dict)
-    tables: dict[str, _Table] = field(default_factory=dict)  # by kind and flag, of the last header that was read
+    tables: dict[str, _Table] = field(default_factory=dict)  # by kind and flag, of the last header
     aliases: list[frozenset[str]] = field(default_factory=list)  # AF
     morphology: list[str] = field(default_factory=list)  # AM
     special: dict[str, set[str]] = field(default_factory=dict)  # values of SPECIAL -> flags
     lines: Counter[str] = field(default_factory=Counter)  # by directive
-    named: str = ""  # flags in lines that no form depends on
+    named: str = ""  # flags in lines without effect on forms
     rules: int = 0
-    cut: list[str] = field(default_factory=list)  # words that have more forms than were found
+    cut: list[str] = field(default_factory=list)  # words with more forms than MOST_FORMS
     words: Counter[frozenset[str]] = field(default_factory=Counter)  # by their flags
     _memo: dict[tuple[frozenset[str], bool], tuple[Rule, ...]] = field(default_factory=dict)
     _prefixes: dict[tuple[frozenset[str], bool | None, bool, bool], tuple[Rule, ...]] = field(default_factory=dict)
@@ -156,24 +157,26 @@ class Affixes:
         return not flags.isdisjoint(self.special.get(what, ()))
 
     def inner(self, word: str) -> str:
-        """Return a word or affix as rules are applied to it: without IGNORE's characters, reversed if rules are."""
+        """Return a word or affix in the form that rules apply to: without IGNORE's characters, reversed if rules
+        are.
+        """
         word = word.translate(self.ignored) if self.ignored else word
         return word[::-1] if self.is_reversed else word
 
     def read(self, word: str) -> str:
-        """Return a word of a text as the dictionary has it."""
+        """Return a word of a text in the dictionary's spelling."""
         return self.inner(self.conversions["ICONV"].of(word))
 
     def outer(self, form: str) -> str:
-        """Return a form as texts spell it: as OCONV spells it, unless ICONV has no way back from there."""
+        """Return a form in the spelling of texts: converted by OCONV, unless ICONV cannot convert it back."""
         plain = form[::-1] if self.is_reversed else form
         converted = self.conversions["OCONV"].of(plain)
         return converted if converted == plain or self.read(converted) == form else plain
 
     def forms(self, word: str, flags: frozenset[str]) -> list[str]:
-        """Return all forms of a word, itself first if it is one.
+        """Return all forms of a word, beginning with the word itself if it is one.
 
-        A word with more than MOST_FORMS forms gets the first of them, and stands in `cut`.
+        A word with more than MOST_FORMS forms gets the first of them, and is added to `cut`.
         """
         forms: dict[str, None] = {}
         for tries, form in enumerate(() if self.has(flags, "in compounds") else self._tried(word, flags)):
@@ -187,10 +190,10 @@ class Affixes:
     def _tried(self, word: str, flags: frozenset[str]) -> Iterator[str | None]:
         """Yield a form, or None, for each rule that is tried: the word, its suffixes, then its prefixes.
 
-        A prefix is the outer affix: its condition is of the word with its suffixes, which it may name itself.
+        A prefix is the outer affix: its condition applies to the word with its suffixes, which may name it.
         """
         yield None if self.has(flags, "bare") else word
-        stems = [(word, self._before(flags, False, True, crosses=False))]  # with the prefixes that may stand before it
+        stems = [(word, self._before(flags, False, True, crosses=False))]  # with their possible prefixes
         firsts = []
         for prefix in (None, *(rule for rule in self._rules(flags, False) if rule.crosses and rule.flags)):
             for rule in self._rules(prefix.flags if prefix else flags, True):
@@ -222,7 +225,8 @@ class Affixes:
 
         Args:
             is_half: whether the first suffix is half of a circumfix; None: a prefix may be half of one, or not.
-            is_bare: whether the first suffix needs a further affix. crosses: whether the prefix must be able to cross.
+            is_bare: whether the first suffix needs a further affix.
+            crosses: whether the prefix must be able to combine with suffixes.
         """
         key = (flags, is_half, is_bare, crosses)
         if key not in self._prefixes:
@@ -236,9 +240,10 @@ class Affixes:
         return self._prefixes[key]
 
     def strips(self, flags: frozenset[str]) -> frozenset[int]:
-        """Return how many letters the suffixes of a word with such flags can take away, the second ones too; 0 always.
+        """Return the numbers of letters that the suffixes of a word with these flags may remove, also second ones;
+        always with 0.
 
-        More than there can be, rather than fewer: a second suffix may take what the first has added, or not.
+        The result may include more numbers than possible: a second suffix may remove letters of the first, or not.
         """
         lengths = self._strips.get(flags)
         if lengths is None:
@@ -253,7 +258,7 @@ class Affixes:
         return lengths
 
     def notes(self) -> list[str]:
-        """Return what to warn of when all words were read."""
+        """Return warnings after all words were read."""
         notes = []
         if self.cut:
             notes.append(
@@ -281,7 +286,7 @@ class Affixes:
         return notes
 
     def _rules(self, flags: frozenset[str], are_suffixes: bool) -> tuple[Rule, ...]:
-        """Return those that flags name, without those that only compounds have."""
+        """Return the rules of flags, without those that only apply in compounds."""
         if (flags, are_suffixes) not in self._memo:
             rules = self.suffixes if are_suffixes else self.prefixes
             named = (rule for flag in sorted(flags) for rule in rules.get(flag, ()))
@@ -290,7 +295,7 @@ class Affixes:
 
 
 def _only(prefix: Rule | None, around: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return the prefixes around a stem: if one of them brought its suffix, that one."""
+    """Return the prefixes around a stem: only `prefix` if it brought the stem's suffix."""
     return around if prefix is None else (prefix,) if prefix in around else ()
 
 
@@ -318,10 +323,10 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
         affixes.encoding = "utf-8"
     affixes.has_byte_flags &= affixes.flag_kind in ("short", "long") and affixes.encoding == "utf-8"
     affixes.full_strip, affixes.is_reversed = "FULLSTRIP" in affixes.lines, "COMPLEXPREFIXES" in affixes.lines
-    # conversions are of characters as they stand, such as a syllable of Korean and the letters that rules are of
+    # conversions depend on the Unicode form, such as between a syllable of Korean and its letters
     affixes.form = None if affixes.lines.keys() & set(CONVERSIONS) else form
-    plain = Affixes(flag_kind=affixes.flag_kind, has_byte_flags=affixes.has_byte_flags)  # reads flags that are no alias
-    kind, flag, table = "", [""], None  # of the table that is read
+    plain = Affixes(flag_kind=affixes.flag_kind, has_byte_flags=affixes.has_byte_flags)  # for flags that are no alias
+    kind, flag, table = "", [""], None  # of the current table
     for number, line in iter_encoded(path, affixes.encoding, affixes.form, _used, affixes.has_byte_flags):
         name, *cells = CELL.findall(line) or [""]
         where = place(path, number)
@@ -335,7 +340,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
             kind, flag = name, cells[:1]
             table = _add_rule([name, *cells], affixes, where)
         elif name not in DIRECTIVES and cells[:1] == flag and table and table.lines < table.expected:
-            # hunspell reads no name but that of a table's header: Debian's mn_MN has `SFT F0 …` in one of `SFX F0`
+            # hunspell reads only the name in a table's header: Debian's mn_MN has `SFT F0 …` in a table of `SFX F0`
             affixes.lines[name] -= 1
             _add_rule([kind, *cells], affixes, where)
         elif name == "COMPOUNDRULE":
@@ -356,7 +361,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
 
 
 def _used(line: str) -> str:
-    """Return the cells of FILE.aff's line that matter here; others, such as comments, may be in another encoding."""
+    """Return the relevant cells of a line of FILE.aff; others, such as comments, may be in another encoding."""
     cells = CELL.findall(line)
     if not cells or not DIRECTIVE.fullmatch(cells[0]):
         return ""
@@ -404,7 +409,7 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str) -> _Table:
     name = f"{kind} {flag}"
     table = affixes.tables.get(name)
     if table is None or (table.lines == table.expected and strip in ("Y", "N") and add.isdecimal()):
-        # a flag may have several tables, which add up, each with a header of its own
+        # a flag may have several tables, each with a header
         if strip not in ("Y", "N") or not add.isdecimal():
             raise DataError(
                 f"{where}: expected the header of rule {shown(flag)}, `{kind} {flag} Y|N number`, found "
@@ -429,7 +434,7 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str) -> _Table:
 
 
 def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
-    """`[^ij]a` as what each letter is or is not; `.` is any."""
+    """Return `[^ij]a` as a pair for each letter: whether the set is negated, and the set. `.` is any letter."""
     characters = []
     rest = "" if text == "." else text
     while rest:
@@ -464,10 +469,10 @@ def iter_encoded(
     used: Callable[[str], str] = str,
     has_byte_flags: bool = False,
 ) -> Iterator[tuple[int, str]]:
-    """Yield numbers and lines, in a Unicode form; of each line, what `used` returns.
+    """Yield numbers and lines in a Unicode form. `used` selects the relevant text of a line.
 
     Raises:
-        DataError: that is not in the encoding, or the file cannot be read (`files.text_lines.decoded`).
+        DataError: that text is not in the encoding, or the file cannot be read (`files.text_lines.decoded`).
     """
     with opened(path) as (source, _):
         for number, line in numbered(source, path, "latin-1"):
@@ -479,7 +484,7 @@ def iter_encoded(
 
 
 def named_by(text: str, aliases: Sequence[Alias], what: str, where: str) -> Alias:
-    """What a number stands for. Raises DataError: there is none of that number."""
+    """Return the alias of a number. Raises DataError if there is none."""
     number = NUMBER.match(text)
     if number is None or not 0 < int(number[1]) <= len(aliases):
         raise DataError(f"{where}: expected a number of the {len(aliases):,} {what}, found {shown(text)}; {SAME}")
@@ -487,7 +492,7 @@ def named_by(text: str, aliases: Sequence[Alias], what: str, where: str) -> Alia
 
 
 def split_flags(text: str, affixes: Affixes, where: str, word: bool = True) -> tuple[str, frozenset[str]]:
-    """A word or affix and its flags: `word/AB`; `\\/` is a slash of it, and so is one that begins a word."""
+    r"""Return a word or affix and its flags: `word/AB`. `\/` is a slash of the word, and so is one that begins it."""
     at = next((i for i in range(word, len(text)) if text[i] == "/" and text[i - 1 : i] != "\\"), len(text))
     if affixes.has_byte_flags and UNDECODED.search(text[:at]):
         raise DataError(f"{where}: expected {affixes.encoding} before /, found other bytes; convert the line")
@@ -495,7 +500,7 @@ def split_flags(text: str, affixes: Affixes, where: str, word: bool = True) -> t
 
 
 def _flag(text: str, affixes: Affixes, where: str) -> str:
-    """Return the flag that a line is about."""
+    """Return the flag of a line."""
     kind, text = affixes.flag_kind, _as_flags(text, affixes)
     flag = text if kind == "long" else text.rstrip(VARIATION_SELECTORS)
     number = NUMBER.fullmatch(text)

@@ -1,4 +1,4 @@
-"""Numbers of words, as a user gives them in tab-separated rows: values of features, and weights.
+"""Numbers of words in tab-separated rows: values of features, and weights.
 
 `values_rows` reads real-valued features: word, feature, value (`paris<TAB>Population:Log<TAB>6.3`). `read_weights`
 reads the weights of a background: word, weight (`euro<TAB>3.5`).
@@ -16,17 +16,19 @@ from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, form_hint
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
 
-# what columns are called in the first row of a table
+# names of the columns in a header
 WORD = ("word", "words", "form", "token", "symbol")
 FEATURE = ("feature", "features", "name")
 VALUE = ("value", "values", "weight", "weights", "count", "counts", "frequency", "freq", "probability", "prob", "score")
 
 
 def values_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
-    """A row for each value; blank lines are skipped.
+    """Yield a row for each value. Blank lines are skipped.
 
-    Raises DataError, with file and line, for a row of another shape, a value that is no finite number, a word and
-    feature given twice, and a file without rows.
+    Raises:
+        DataError: with file and line, a malformed row, a value that is no finite number, a word and feature given
+        twice,
+            or a file without rows.
     """
     count, checked = ReadCount(path, "rows", request.spelling.form), Lexicon()
     seen: dict[tuple[str, str], int] = {}
@@ -57,13 +59,14 @@ def values_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
 
 
 def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
-    """Weights (size,), the largest of them one; words that are not in the file get zero, blank lines are skipped.
+    """Return weights (size,), the largest of them one. Words outside of the file get zero. Blank lines are skipped.
 
     Args:
-        index: where the weight of every word goes that may have one.
+        index: the position of each word that may have a weight.
 
     Raises:
-        DataError: a row that is not a known word and a non-negative finite number, a word given twice, no mass at all.
+        DataError: a row that is not a known word and a non-negative finite number, a word given twice, or no positive
+            weight.
     """
     weights, count = np.zeros(size), ReadCount(path)
     seen: dict[str, int] = {}
@@ -90,4 +93,4 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
         count.read += 1
     if weights.max(initial=0.0) == 0:
         raise DataError(f"{path}: expected at least one positive weight, found none; give weights of dictionary words")
-    return weights / weights.max()  # so that the sum of large ones is finite
+    return weights / weights.max()  # keeps sums finite
