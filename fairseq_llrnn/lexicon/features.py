@@ -38,9 +38,7 @@ def what_is_wrong(name: str) -> str | None:
     if group.startswith('"'):
         return f"{name!r} begins with a quotation mark; save the table without quotes around cells"
     if group in RESERVED_GROUPS:
-        return (
-            f"feature {name!r} is of a group that is kept for word identity and evidence; give it another name"
-        )
+        return f"feature {name!r} has a group that is reserved for indicators and evidence; rename it"
     return None
 
 

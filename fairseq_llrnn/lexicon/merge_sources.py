@@ -86,10 +86,9 @@ def _likely_mistakes(table: Table) -> Counter[str]:
     by_count = sorted(rows_with, key=lambda name: (-rows_with[name], name))
     others = [name for name in by_count if usual.setdefault(name.lower(), name) != name]
     if others:
-        pair = f"{others[0]} beside {usual[others[0].lower()]}"
-        mistakes[f"rows with features in other letters, such as {pair}: they are two features; spell them alike"] = sum(
-            rows_with[name] for name in others
-        )
+        pair = f"{others[0]} and {usual[others[0].lower()]}"
+        note = f"rows with features in different case, such as {pair}: they are two features; spell them alike"
+        mistakes[note] = sum(rows_with[name] for name in others)
     return mistakes
 
 

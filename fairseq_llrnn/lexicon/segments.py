@@ -114,7 +114,7 @@ def _cut(word: str, parts: Sequence[str]) -> Segmentation:
 SEED = 1
 LONGEST = 100  # characters; Morfessor's time grows with their square, and longer strings are no words
 OUTSIDE = "segmented words that the dictionary lacks: ignored"
-NONE_LEFT = "morphemes are no features of this prior; lower their floor"
+NONE_LEFT = "this prior has no features of morphemes; lower words.morpheme_floor"
 WHOLE = "dictionary words without a segmentation: the whole word is the stem"
 
 
@@ -157,7 +157,7 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
         notes.update(+Counter({OUTSIDE: outside, WHOLE: whole}))
     features = morpheme_features(asked, cut, floor, often or None)
     if not any(features.values()):
-        notes[f"cut words share no morpheme that {floor:,} words of the text have: {NONE_LEFT}"] += len(
+        notes[f"segmented words have no morpheme that {floor:,} words of the text share: {NONE_LEFT}"] += len(
             cut.keys() & asked.keys()
         )
     is_file = segmentations != MORFESSOR  # or a mapping: its words are kept even if they share no morpheme

@@ -404,7 +404,7 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
     assert len(forms(tmp_path, rules, "cat/S")["cat"]) == 1 + 80 and not caplog.messages
     monkeypatch.setattr(hunspell_affixes, "MOST_FORMS", 50)
     assert forms(tmp_path, rules, "cat/S")["cat"] == ["cat" + "x" * n for n in range(50)]
-    assert caplog.messages.pop().endswith("a.dic: 1 words have too many forms ('cat'): those behind 50 are left out")
+    assert caplog.messages.pop().endswith("a.dic: 1 words have too many forms ('cat'): the first 50 are read")
     monkeypatch.setattr(hunspell_affixes, "MOST_FORMS", 2000)
     monkeypatch.setattr(hunspell_affixes, "MOST_TRIES", 100)
     assert len(forms(tmp_path, rules, "cat/S")["cat"]) < 60
@@ -422,29 +422,29 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
         ("FLAG short2\n", "4\ncat\n", "a.aff, line 1: expected FLAG long, num or UTF-8, found 'FLAG short2'"),
         ("SFX S\n", "4\ncat\n", "a.aff, line 1: expected `SFX flag Y|N number` or `SFX flag strip add condition`"),
         ("SFX S 0 s .\n", "4\ncat\n", "a.aff, line 1: expected the header of rule 'S', `SFX S Y|N number`"),
-        ("SFX S Y 1\nSFX S 0 s [^s\n", "4\ncat\n", "a.aff, line 2: expected ] behind [ in the condition, found '[^s'"),
-        *((f"SFX {name} Y 1\nSFX {name} 0 s .\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, as no "
-           f"line FLAG says otherwise, found '{name}'") for name in ("Aa", "101", "12")),
-        ("NEEDAFFIX Aa\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, as no line FLAG says"),
+        ("SFX S Y 1\nSFX S 0 s [^s\n", "4\ncat\n", "a.aff, line 2: expected ] after [ in the condition, found '[^s'"),
+        *((f"SFX {name} Y 1\nSFX {name} 0 s .\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, the "
+           f"default without a line FLAG, found '{name}'") for name in ("Aa", "101", "12")),
+        ("NEEDAFFIX Aa\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, the default without"),
         ("SET UTF-8\nFLAG UTF-8\nPFX ❤❤ Y 1\n", "4\ncat\n",
-         "a.aff, line 3: expected a flag of one character, as FLAG utf-8 says"),
+         "a.aff, line 3: expected a flag of one character, by FLAG utf-8"),
         ("FLAG num\nSFX Aa Y 1\n", "4\ncat\n",
-         "a.aff, line 2: expected a flag of a number, as FLAG num says, found 'Aa'"),
+         "a.aff, line 2: expected a flag of a number, by FLAG num, found 'Aa'"),
         ("FLAG num\nSFX 7 Y 0\n", "4\ncat/A\n", "a.dic, line 2: expected numbers of flags with commas between"),
-        ("FLAG long\nSFX A Y 1\n", "4\ncat\n", "a.aff, line 2: expected a flag of two characters, as FLAG long says"),
+        ("FLAG long\nSFX A Y 1\n", "4\ncat\n", "a.aff, line 2: expected a flag of two characters, by FLAG long"),
         ("SFX S Y 1\nSFX S 0 s .\nSFX S 0 es .\n", "4\ncat\n", "a.aff, line 1: expected 1 lines `SFX S …` below, as it "
          "says, found 2; correct the number, or copy the file again"),
         ("SFX S Y 2\nSFX S 0 s .\n", "4\ncat\n",
-         "a.aff, line 1: expected 2 lines `SFX S …` below, as it says, found 1"),
-        ("AF 2\nAF S\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `AF …` below, as it says, found 1"),
-        ("AM 1\nAM S\nAM T\n", "4\ncat\n", "a.aff, line 1: expected 1 lines `AM …` below, as it says, found 2"),
-        ("ICONV 2\nICONV a b\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `ICONV …` below, as it says, found 1"),
+         "a.aff, line 1: expected 2 lines `SFX S …` below this header, found 1"),
+        ("AF 2\nAF S\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `AF …` below this header, found 1"),
+        ("AM 1\nAM S\nAM T\n", "4\ncat\n", "a.aff, line 1: expected 1 lines `AM …` below this header, found 2"),
+        ("ICONV 2\nICONV a b\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `ICONV …` below this header, found 1"),
         ("OCONV 1\nOCONV a\n", "4\ncat\n",
          "a.aff, line 2: expected `OCONV characters characters`, found 'OCONV a'; correct the line"),
         ("ICONV 1\nICONV _ b\n", "4\ncat\n",
          "a.aff, line 2: expected `ICONV characters characters`, found 'ICONV _ b'"),
         ("IC 1\nNEEDAFFIX\n", "4\ncat\n",
-         "a.aff, line 2: expected a flag of one character, as no line FLAG says otherwise, found ''"),
+         "a.aff, line 2: expected a flag of one character, the default without a line FLAG, found ''"),
         ("AF S\n", "4\ncat\n", "a.aff, line 1: expected `AF number`, found 'AF S'; correct the line"),
         ("SET UTF-8\n", "4\ncat\n\u00a0/S\n", "a.dic, line 3: the word is blank (U+00A0); expected a word"),
         ("SET UTF-8\n", "4\n\u200b\n", "a.dic, line 2: the word is blank (U+200B); expected a word"),
@@ -453,7 +453,7 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
          "If so, write the number of its other lines into a new first line"),
         ("", "0\n", "a.dic: expected words, found none; is the file empty?"),
         ("SET UTF-8\n", "1\n\udcff\n", "a.dic, line 2, byte 1: expected utf-8, found the byte 0xff "
-         "(invalid start byte); SET of FILE.aff says so; take .dic and .aff of the same dictionary"),
+         "(invalid start byte); as declared by SET in FILE.aff; take .dic and .aff of the same dictionary"),
         ("", "1\n" + "x" * (1 << 20) + "\n", "a.dic, line 2: the line has more than 1,048,576 bytes; expected one"),
     ],
 )  # fmt: skip

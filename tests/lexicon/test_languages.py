@@ -61,7 +61,7 @@ def test_an_unknown_language_lists_the_known_ones() -> None:
         language_code("Hungarain")
     said = str(caught.value)
     assert said.startswith(
-        "--language Hungarain: expected a language that some package knows, found another (did you mean hu, Hungarian?)"
+        "--language Hungarain: expected a language with a package, found another (did you mean hu, Hungarian?)"
         "; for others there are --conllu, and `llrnn lexicon` with --unimorph or --apertium; known, by code or English "
         "name, are ar Arabic, "
     )
@@ -120,7 +120,7 @@ def test_a_missing_package_names_the_line_for_pip(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(OptionError) as caught:
         SOURCES["pymorphy3"].need("uk", "--language uk")
     assert str(caught.value) == (
-        "--language uk: expected the package pymorphy3-dicts-uk, found that it is not installed; install it with pip "
+        "--language uk: the package pymorphy3-dicts-uk is not installed; install it with pip "
         "install pymorphy3-dicts-uk (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"
     )
 

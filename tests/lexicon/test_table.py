@@ -85,7 +85,7 @@ def test_it_is_as_a_person_reads_it() -> None:
         (ROW.replace("Masc", "Masc,Masc"), "expected each feature once, found 'Gender=Masc' again; fix the row"),
         (ROW.replace("Masc", "Masc@often"), "expected a finite number of at most 1,000,000 as value of 'Gender:Masc',"),
         (ROW.replace("Masc", "Masc@nan"), "found 'nan'; fix the row"),
-        (ROW.replace("Gender", "TOPFORM"), "'TOPFORM:Masc' is of a group that is kept for word identity and evidence"),
+        (ROW.replace("Gender", "TOPFORM"), "'TOPFORM:Masc' has a group that is reserved for indicators and evidence"),
         (ROW.replace("Gender=Masc|Number=Plur", '"Gender=Fem,Masc"'), "begins with a quotation mark; save the table"),
         (ROW.replace("\t3\t", "\t-3\t"), "expected a count in column 5, found '-3'; give a number, or 0"),
         (ROW.replace("\tno\t", "\tnein\t"), "expected yes or no in column 7 (guessed), found 'nein'; fix the row"),
@@ -169,7 +169,7 @@ def test_what_is_likely_a_mistake_is_said() -> None:
     }  # fmt: skip
     table = gather(LexiconOptions(lexicon=words))
     assert table.notes == {
-        "rows with features in other letters, such as gender:fem beside Gender:Fem: they are two features; spell them "
+        "rows with features in different case, such as gender:fem and Gender:Fem: they are two features; spell them "
         "alike": 3,
     }
 

@@ -207,14 +207,14 @@ def test_a_damaged_part_is_refused(tmp_path: Path, damage: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"language": "klingon"}, "--language klingon: expected a language that some package knows, found another; for "
+        ({"language": "klingon"}, "--language klingon: expected a language with a package, found another; for "
          "ot"),
         ({"lemma_floor": 0}, "words.lemma_floor: expected a number of at least 1, found 0"),
         ({"language": None, "lemma_floor": LEMMA_FLOOR, "background": "language"},
          "--background language needs --language CODE; add it"),
-        ({"background": "language:xx plus unigram"}, "--background language:xx: expected a language that some package"),
-        ({"language": "uk", "background": "language"}, "--background language:uk: expected a language whose words' "
-         "frequencies are known, found Ukrainian"),
+        ({"background": "language:xx plus unigram"}, "--background language:xx: expected a language with a package"),
+        ({"language": "uk", "background": "language"}, "--background language:uk: no package has word frequencies of "
+         "Ukrainian; leave it out"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense(options: dict[str, object], message: str) -> None:
@@ -236,13 +236,13 @@ def test_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(OptionError) as caught:
         build(WORDLIST, replace(ASKED, background="language"))
     assert str(caught.value) == (
-        "--background language:hu: expected the package counts-package, found that it is not installed; "
+        "--background language:hu: the package counts-package is not installed; "
         + pip.format("counts-package")
     )
     installed.clear()
     with pytest.raises(OptionError) as caught:
         build(WORDLIST, ASKED)
     assert str(caught.value) == (
-        "--language hu: expected a package that knows Hungarian, found none of counts-package, stems-package, "
+        "--language hu: expected an installed package for Hungarian, found none of counts-package, stems-package, "
         "tags-package; " + pip.format("counts-package stems-package tags-package")
     )

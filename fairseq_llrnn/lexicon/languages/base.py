@@ -32,7 +32,7 @@ from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.features import Lexicon
 
 LONGEST_WORD = 100  # some analysers take too long for longer strings
-TOO_LONG, UNKNOWN = f"of more than {LONGEST_WORD} letters", "that it does not know"
+TOO_LONG, UNKNOWN = f"of more than {LONGEST_WORD} letters", "that it lacks"
 
 
 def is_installed(package: str) -> bool:
@@ -87,9 +87,7 @@ class LanguageSource(ABC):
     def need(self, code: str, option: str) -> None:
         """Raise OptionError with the pip command if a package is not installed."""
         if missing := self.missing(code):
-            raise OptionError(
-                f"{option}: expected the package {missing[0]}, found that it is not installed; {pip_line(missing)}"
-            )
+            raise OptionError(f"{option}: the package {missing[0]} is not installed; {pip_line(missing)}")
 
 
 class FeatureSource(LanguageSource):

@@ -79,7 +79,7 @@ def installed_sources(code: str) -> tuple[list[LanguageSource], tuple[str, ...]]
     missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))
     if not installed:
         raise OptionError(
-            f"--language {code}: expected a package that knows {NAMES[code]}, found none of {', '.join(missing)}; "
+            f"--language {code}: expected an installed package for {NAMES[code]}, found none of {', '.join(missing)}; "
             f"{pip_line(missing)}"
         )
     return installed, missing
@@ -169,9 +169,7 @@ def frequency_source(code: str, option: str) -> FrequencySource:
         if isinstance(source, FrequencySource):
             source.need(code, option)
             return source
-    raise OptionError(
-        f"{option}: expected a language whose words' frequencies are known, found {NAMES[code]}; leave it out"
-    )
+    raise OptionError(f"{option}: no package has word frequencies of {NAMES[code]}; leave it out")
 
 
 def frequency_finding(symbols: Sequence[str], counts: np.ndarray, code: str) -> Finding:

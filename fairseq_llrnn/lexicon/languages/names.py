@@ -96,7 +96,7 @@ def language_code(text: str, option: str = "") -> str:
     advice = f" (did you mean {CODES[near[0]]}, {NAMES[CODES[near[0]]]}?)" if near else ""
     name, other = option or f"--language {text}", "another" if asked else "none"
     raise OptionError(
-        f"{name}: expected a language that some package knows, found {other}{advice}; for others there are --conllu, "
-        "and `llrnn lexicon` with --unimorph or --apertium; known, by code or English name, are "
+        f"{name}: expected a language with a package, found {other}{advice}; for other languages give --conllu, or use "
+        "`llrnn lexicon` with --unimorph or --apertium; codes and English names of those with a package: "
         + ", ".join(f"{code} {name}" for code, name in NAMES.items())
     )

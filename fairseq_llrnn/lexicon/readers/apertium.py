@@ -63,8 +63,8 @@ ANALYSERS_FOLDER = Path("/usr/share/apertium")
 ENDING = ".automorf.bin"
 WORDS_PER_RUN = 50_000
 
-UNKNOWN = "that it does not know"
-SPLIT = "that it takes for several"
+UNKNOWN = "that it lacks"
+SPLIT = "that it splits into several"
 
 # one lexical unit, ^surface/analysis/analysis$; a backslash escapes the next character
 UNIT = re.compile(r"\^((?:\\.|[^\\/^$])*)((?:/(?:\\.|[^\\/$])*)*)\$", re.DOTALL)
@@ -87,9 +87,7 @@ def apertium_rows(analyser: str, request: ReadRequest) -> Iterator[tuple[Row, in
         DataError: lt-proc or the analyser is missing or fails, or knows none of the words.
     """
     if request.words is None:
-        raise OptionError(
-            f"apertium {analyser}: expected words that it is asked for, found none; give --dict or --count-text"
-        )
+        raise OptionError(f"apertium {analyser} needs words to look up; give --dict or --count-text")
     program, automaton = find_program(), find_analyser(analyser)
     count, remaining = ReadCount(analyser, "words"), iter(request.words)
     while batch := list(islice(remaining, WORDS_PER_RUN)):
@@ -107,8 +105,8 @@ def apertium_rows(analyser: str, request: ReadRequest) -> Iterator[tuple[Row, in
                 yield Row(word, lemma, as_features(names), "apertium"), 0
     if count.entries and not count.read:
         raise DataError(
-            f"{automaton}: knows none of the {count.entries} words; is it a compiled analyser, and one of their "
-            "language?"
+            f"{automaton}: expected words of the text, found none of {count.entries}; is it a compiled analyser of "
+            "their language?"
         )
     count.done()
 
@@ -141,7 +139,7 @@ def find_analyser(analyser: str | Path, option_name: str = "apertium") -> Path:
         return installed[str(analyser)]
     raise DataError(
         f"{option_name} {analyser}: expected the path of an *{ENDING}, or one of the installed modes "
-        f"({', '.join(installed) or 'none'}), found neither; Debian's package apertium-fra-cat brings fra-cat, French"
+        f"({', '.join(installed) or 'none'}), found neither; Debian's package apertium-fra-cat contains fra-cat, French"
     )
 
 
@@ -164,7 +162,7 @@ def _run(program: str, automaton: Path, words: list[str]) -> list[str]:
         message = result.stderr.decode("utf-8", "replace").strip() or "nothing on its error output"
         raise DataError(
             f"{' '.join(command)}: failed with status {result.returncode}, after {len(answers) - 1} of "
-            f"{len(words)} words, saying: {message}; is the file a compiled analyser?"
+            f"{len(words)} words, with the message: {message}; is the file a compiled analyser?"
         )
     return answers
 

@@ -42,7 +42,7 @@ def rules_of(path: Path | str, option_name: str = "") -> Path:
     rules = Path(path).with_suffix(".aff") if Path(path).suffix == ".dic" else None
     if rules is None or not rules.exists():
         raise DataError(
-            f"{option_name} {path}: expected a dictionary of hunspell, FILE.dic with FILE.aff beside it, "
+            f"{option_name} {path}: expected a dictionary of hunspell, FILE.dic next to FILE.aff, "
             "found ".lstrip()
             + ("another name" if rules is None else f"no {rules.name}") + "; give both files"
         )

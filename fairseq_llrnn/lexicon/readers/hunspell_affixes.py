@@ -262,8 +262,7 @@ class Affixes:
         notes = []
         if self.cut:
             notes.append(
-                f"{len(self.cut):,} words have too many forms ({_some(self.cut, 3)}): those behind {MOST_FORMS:,} are "
-                "left out"
+                f"{len(self.cut):,} words have too many forms ({_some(self.cut, 3)}): the first {MOST_FORMS:,} are read"
             )
         if compounds := sum(count for flags, count in self.words.items() if self.has(flags, "compounds")):
             names = [name for name in (*SPECIAL, "COMPOUNDRULE") if name in self.lines and name.startswith("COMPOUND")]
@@ -352,7 +351,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     for name, table in affixes.tables.items():
         if table.lines != table.expected:
             raise DataError(
-                f"{table.where}: expected {table.expected:,} lines `{name} …` below, as it says, found "
+                f"{table.where}: expected {table.expected:,} lines `{name} …` below this header, found "
                 f"{table.lines:,}; correct the number, or copy the file again"
             )
     if "FORBIDWARN" in affixes.lines:
@@ -441,7 +440,7 @@ def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
         if rest[0] == "[":
             letters, bracket, rest = rest[1:].partition("]")
             if not bracket:
-                raise DataError(f"{where}: expected ] behind [ in the condition, found {shown(text)}; correct the line")
+                raise DataError(f"{where}: expected ] after [ in the condition, found {shown(text)}; correct the line")
             characters.append((letters.startswith("^"), letters.removeprefix("^")))
         else:
             characters.append((True, "") if rest[0] == "." else (False, rest[0]))
@@ -457,8 +456,8 @@ def _encoding(name: str, where: str) -> str:
     except LookupError:
         pass
     raise DataError(
-        f"{where}: expected a character set such as UTF-8 or ISO8859-2, found {shown(name)}, which is none of those "
-        "that are read; convert both files to UTF-8, and say SET UTF-8"
+        f"{where}: expected a character set such as UTF-8 or ISO8859-2, found {shown(name)}, which is not supported; "
+        "convert both files to UTF-8, and write SET UTF-8"
     )
 
 
@@ -479,7 +478,7 @@ def iter_encoded(
             raw = line.encode("latin-1")
             text = used(raw.decode(encoding, "surrogateescape"))
             if not has_byte_flags and UNDECODED.search(text):
-                decoded(raw, path, number, encoding, f"SET of FILE.aff says so; {SAME}")
+                decoded(raw, path, number, encoding, f"as declared by SET in FILE.aff; {SAME}")
             yield number, in_form(text, form)
 
 
@@ -508,7 +507,7 @@ def _flag(text: str, affixes: Affixes, where: str) -> str:
         return number[1]
     if kind == "num" or len(flag) != (2 if kind == "long" else 1):
         expected = {"num": "a number", "long": "two characters"}.get(kind, "one character")
-        why = f"as FLAG {kind} says" if kind != "short" else "as no line FLAG says otherwise"
+        why = f"by FLAG {kind}" if kind != "short" else "the default without a line FLAG"
         raise DataError(
             f"{where}: expected a flag of {expected}, {why}, found {shown(text)}; correct it, or write the line FLAG "
             "long (two characters) or FLAG num (numbers) at the head of FILE.aff"
@@ -529,7 +528,7 @@ def _flags(text: str, affixes: Affixes, where: str) -> frozenset[str]:
         numbers = [number[1] for cell in cells if (number := NUMBER.match(cell))]
         if len(numbers) != len(cells):
             raise DataError(
-                f"{where}: expected numbers of flags with commas between, as FLAG num says, found {shown(text)}; "
+                f"{where}: expected numbers of flags with commas between, by FLAG num, found {shown(text)}; "
                 "correct the line"
             )
         return frozenset(numbers)
