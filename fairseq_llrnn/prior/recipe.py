@@ -59,8 +59,8 @@ class TranslationOptions(Settings):
         FolderPath | Annotated[ParallelText, OBJECT],
         Option("--lexical-translation", OF_SOURCE, "DIR"),
         Doc(
-            "mix the background of a sentence with the translations of its source words; DIR: folder of "
-            "fairseq-preprocess with a bitext (train.SRC-TGT.…), in which TGT is the language of the dictionary"
+            "folder of fairseq-preprocess with a bitext (train.SRC-TGT.…), in which TGT is the language of the "
+            "dictionary; the background of a sentence is mixed with the translations of its source words"
         ),
     ]
     weight: Annotated[
