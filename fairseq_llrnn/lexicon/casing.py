@@ -75,13 +75,13 @@ def _keep_dots(text: str) -> str:
     """Return Lithuanian text with I, J and Į before an accent, and letters with an accent, in lower case with their
     dots.
     """
-    kept = ""
+    lowered = ""
     for place, letter in enumerate(text):
         if letter in "IJĮ" and _accent_above(text[place + 1 :]):
-            kept += letter.lower() + DOT
+            lowered += letter.lower() + DOT
         else:
-            kept += _WITH_ACCENT.get(letter, letter)
-    return kept
+            lowered += _WITH_ACCENT.get(letter, letter)
+    return lowered
 
 
 def _accent_above(rest: str) -> bool:

@@ -130,8 +130,7 @@ def by_tag(table: str) -> dict[str, tuple[str, ...]]:
 
     Args:
         table: lines of a group and its tags with their values. `mf=Fem,Masc` has two values. A tag of several groups is
-        in
-            the lines of each.
+            in the lines of each.
     """
     features: dict[str, tuple[str, ...]] = {}
     for group, *pairs in map(str.split, table.strip().splitlines()):
@@ -154,10 +153,10 @@ def feats_features(feats: str) -> tuple[str, ...]:
     for part in feats.split("|"):
         match = ONE_FEATURE.fullmatch(part)
         if match is None:
-            in_part = "" if part == feats else f" with the part {shown(part)}"
+            detail = "" if part == feats else f" with the part {shown(part)}"
             raise ValueError(
                 "expected FEATS that are _ or Key=Value pairs joined by |, such as Gender=Fem|Number=Sing; "
-                f"found {shown(feats)}{in_part}"
+                f"found {shown(feats)}{detail}"
             )
         key, values = match.groups()
         names += [f"{key}:{value}" for value in values.split(",")]

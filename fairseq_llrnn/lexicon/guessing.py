@@ -105,23 +105,23 @@ class Guesser:
             return contexts(word) + (contexts(word, kinds[word])[1:] if word in kinds else [])
 
         totals: defaultdict[str, float] = defaultdict(float)
-        having: Counter[str] = Counter()
+        num_words: Counter[str] = Counter()
         rows: dict[str, Row] = {}
-        same: dict[Row, Row] = {}
+        shared_rows: dict[Row, Row] = {}
         for word, features in lexicon.items():
             row = frozenset(name for name, value in features.items() if value != 0.0)
-            rows[word] = same.setdefault(row, row)
+            rows[word] = shared_rows.setdefault(row, row)
             for name in rows[word]:
                 totals[name] += features[name]
-                having[name] += 1
-        wanted = {context for word in asked for context in all_contexts(word)} if len(asked) < len(rows) else None
+                num_words[name] += 1
+        needed = {context for word in asked for context in all_contexts(word)} if len(asked) < len(rows) else None
         counts: defaultdict[Context, Counter[Row]] = defaultdict(Counter)
         for word, row in rows.items():
             for context in all_contexts(word):
-                if wanted is None or context in wanted:
+                if needed is None or context in needed:
                     counts[context][row] += 1
-        names = tuple(sorted(having))
-        means = np.array([totals[name] / having[name] for name in names])
+        names = tuple(sorted(num_words))
+        means = np.array([totals[name] / num_words[name] for name in names])
         return cls(names, means, rows, dict(counts), kinds)
 
     @cached_property
@@ -191,16 +191,16 @@ class Guesser:
         A feature is guessed if its share is at least one half.
         """
         group_of = np.array(list(map(feature_group, self.names)))
-        right: Counter[str] = Counter()
-        many = 0
+        num_right: Counter[str] = Counter()
+        num_words = 0
         for word in words:
             gold = np.zeros(len(self.names), dtype=bool)
             gold[self._places[self.rows[word]]] = True
             wrong = set(group_of[(self.shares(word) >= 0.5) != gold].tolist())
-            right.update(set(self.groups) - wrong)
-            right[WHOLE] += not wrong
-            many += 1
-        return {group: right[group] / many for group in (WHOLE, *self.groups)} if many else {}
+            num_right.update(set(self.groups) - wrong)
+            num_right[WHOLE] += not wrong
+            num_words += 1
+        return {group: num_right[group] / num_words for group in (WHOLE, *self.groups)} if num_words else {}
 
 
 PREFIX, STEM, ENDING = GROUPS = ("Prefix", "Stem", "Ending")
@@ -239,9 +239,12 @@ def morpheme_features(
         floor: least number of words that share a morpheme, for it to be a feature.
         shown: the words counted for `floor`, those of the training text; None: all.
     """
-    cut = {word: segmentations.get(word) or [(word,)] for word in dict.fromkeys(words) if has_morphemes(word)}
-    types = Counter(segment for several in cut.values() for segment in {s for one in several for s in one})
-    names = {word: {name for one in several for name in morpheme_names(one, types)} for word, several in cut.items()}
-    counted = cut if shown is None else cut.keys() & set(shown)
-    having = Counter(name for word in counted for name in names[word])
-    return {word: {name: 1.0 for name in sorted(its) if having[name] >= floor} for word, its in names.items()}
+    segmented = {word: segmentations.get(word) or [(word,)] for word in dict.fromkeys(words) if has_morphemes(word)}
+    types = Counter(segment for cuts in segmented.values() for segment in {s for segments in cuts for s in segments})
+    names = {
+        word: {name for segments in cuts for name in morpheme_names(segments, types)}
+        for word, cuts in segmented.items()
+    }
+    counted = segmented if shown is None else segmented.keys() & set(shown)
+    num_words = Counter(name for word in counted for name in names[word])
+    return {word: {name: 1.0 for name in sorted(found) if num_words[name] >= floor} for word, found in names.items()}

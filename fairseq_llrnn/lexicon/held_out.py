@@ -31,7 +31,7 @@ class HeldOut:
         remarks: Counter[str] = Counter()
         for source, found in self.found.items():
             for text, sentences in self.texts.items():
-                seen = len(sentences & found)
-                if len(sentences) >= LEAST and 2 * seen > len(sentences):
-                    remarks[f"of {len(sentences):,} sentences of {text} are in {source}: {SEEN}"] = seen
+                num_shared = len(sentences & found)
+                if len(sentences) >= LEAST and 2 * num_shared > len(sentences):
+                    remarks[f"of {len(sentences):,} sentences of {text} are in {source}: {SEEN}"] = num_shared
         return remarks

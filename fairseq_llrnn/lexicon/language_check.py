@@ -41,8 +41,9 @@ def words_in_both(
         source: of the list, as the user named it.
         answers: whether it lists only words of the text.
     """
-    named, asked = set(filter(has_letters, listed)), set(filter(has_letters, words))
-    return few_words_remark(source, len(named & asked), len(asked), None if answers else len(named))
+    source_words, text_words = set(filter(has_letters, listed)), set(filter(has_letters, words))
+    listed_words = None if answers else len(source_words)
+    return few_words_remark(source, len(source_words & text_words), len(text_words), listed_words)
 
 
 def few_words_remark(source: str, covered: int, words: int, listed: int | None = None) -> Counter[str]:

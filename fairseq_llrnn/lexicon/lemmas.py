@@ -56,9 +56,9 @@ class LemmaRules:
     def _by_rules(self, word: str, shortest: int) -> Iterator[str]:
         """Yield the results of the rules for a word, the longest ending first, down to `shortest` letters."""
         for length in range(min(LONGEST, len(word)), shortest - 1, -1):
-            for goes, comes in self.rules.get(word[-length:], ()):
-                if len(word) - len(goes) >= SHORTEST_STEM:
-                    yield word[: len(word) - len(goes)] + comes
+            for removed, added in self.rules.get(word[-length:], ()):
+                if len(word) - len(removed) >= SHORTEST_STEM:
+                    yield word[: len(word) - len(removed)] + added
 
     def attested_lemma(self, word: str) -> str | None:
         """Return the first result that is a known lemma, or None."""
@@ -108,8 +108,8 @@ class Lemmas:
         if not self.listed:
             expected = "a source of lemmas, found none"
             if places:
-                where = ", ".join(places)
-                expected = f"lemmas of the text's words, found none: no form with a lemma in {where} is in the text"
+                named = ", ".join(places)
+                expected = f"lemmas of the text's words, found none: no form with a lemma in {named} is in the text"
             raise OptionError(f"{option}: expected {expected}; {advice}")
         return self
 
@@ -155,21 +155,21 @@ def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str,
     Args:
         shown: the words of the text.
         frequencies: of words in other texts. Forms outside of them are left out. Words that no source of lemmas has get
-        the
-            lemma of their ending.
+            the lemma of their ending.
     """
-    seen = frozenset(shown)
-    wanted = {lemma for word in seen for lemma in lemmas.of(word)}
-    every = [form for form, its in lemmas.listed.items() if form not in seen and not wanted.isdisjoint(its)]
-    missing = [form for form in every if _is_of_letters(form)]
-    signs = tuple(sorted(set(every).difference(missing)))
+    in_text = frozenset(shown)
+    text_lemmas = {lemma for word in in_text for lemma in lemmas.of(word)}
+    entries = ((form, of_form) for form, of_form in lemmas.listed.items() if form not in in_text)
+    forms = [form for form, of_form in entries if not text_lemmas.isdisjoint(of_form)]
+    words = [form for form in forms if _is_of_letters(form)]
+    signs = tuple(sorted(set(forms).difference(words)))
     if frequencies is None:
-        return MoreForms(tuple(sorted(missing)), (), signs=signs)
-    heard = [form for form in missing if form in frequencies]
-    others = (word for word in frequencies if word not in seen and word not in lemmas.listed and _is_of_letters(word))
-    guessed = [word for word in others if not wanted.isdisjoint(lemmas.of(word))]
-    listed, by_ending = (tuple(_ranked(forms, frequencies)) for forms in (heard, guessed))
-    return MoreForms(listed, by_ending, len(missing) - len(heard), signs)
+        return MoreForms(tuple(sorted(words)), (), signs=signs)
+    frequent = [form for form in words if form in frequencies]
+    unlisted = (w for w in frequencies if w not in in_text and w not in lemmas.listed and _is_of_letters(w))
+    guessed = [word for word in unlisted if not text_lemmas.isdisjoint(lemmas.of(word))]
+    listed, guesses = tuple(_ranked(frequent, frequencies)), tuple(_ranked(guessed, frequencies))
+    return MoreForms(listed, guesses, len(words) - len(frequent), signs)
 
 
 def _is_of_letters(form: str) -> bool:

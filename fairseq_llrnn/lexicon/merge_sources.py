@@ -83,12 +83,12 @@ def _likely_mistakes(table: Table) -> Counter[str]:
     mistakes: Counter[str] = Counter()
     rows_with = Counter(name for row in table.rows for name, _ in row.features)
     usual: dict[str, str] = {}  # the most frequent spelling of a name
-    by_count = sorted(rows_with, key=lambda name: (-rows_with[name], name))
-    others = [name for name in by_count if usual.setdefault(name.lower(), name) != name]
-    if others:
-        pair = f"{others[0]} and {usual[others[0].lower()]}"
+    ranked = sorted(rows_with, key=lambda name: (-rows_with[name], name))
+    variants = [name for name in ranked if usual.setdefault(name.lower(), name) != name]
+    if variants:
+        pair = f"{variants[0]} and {usual[variants[0].lower()]}"
         note = f"rows with features in different case, such as {pair}: they are two features; spell them alike"
-        mistakes[note] = sum(rows_with[name] for name in others)
+        mistakes[note] = sum(rows_with[name] for name in variants)
     return mistakes
 
 
@@ -100,12 +100,12 @@ def places(options: LexiconOptions, name: str) -> list[str]:
 
 def _rows(name: str, place: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """Yield the rows of a place. `--lexicon NAME:FILE` names a reader of another package."""
-    theirs, file = file_of("--lexicon", place) if name == "lexicon" else (None, place)
-    if theirs is None:
+    module, file = file_of("--lexicon", place) if name == "lexicon" else (None, place)
+    if module is None:
         yield from READERS[name](place, request)
         return
     spelling = request.spelling
-    lexicon: Lexicon = registry.load(theirs)(file, lowercase=spelling.lowercase, language=spelling.rules)
+    lexicon: Lexicon = registry.load(module)(file, lowercase=spelling.lowercase, language=spelling.rules)
     request.notes.update(lexicon.notes)
     for row in _of_mapping(lexicon, place.partition(":")[0]):
         yield row._replace(form=in_form(row.form, spelling.form)), 0
@@ -135,7 +135,7 @@ class WordForms:
     def of(self, lemma: str) -> Mapping[str, Mapping[str, float]]:
         """Return the forms of a lemma, each with the features of all its analyses; none for an unknown lemma."""
         analyses = self._forms.get(lemma, {})
-        return {form: {name: 1.0 for one in some for name in one} for form, some in analyses.items()}
+        return {form: {name: 1.0 for names in sets for name in names} for form, sets in analyses.items()}
 
     def strings(self, lemma: str) -> Iterable[str]:
         """Return the forms of a lemma without features."""

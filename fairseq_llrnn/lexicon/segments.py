@@ -68,27 +68,27 @@ def read_segmentations(
     lines = list(count.lines())
     comments = next((i for i, (_, line) in enumerate(lines) if not line.startswith("# ")), len(lines))
     count.left_out[COMMENT] += comments
-    of_morfessor = any(PLUS in line for _, line in lines)
+    is_morfessor = any(PLUS in line for _, line in lines)
     for number, cells in count.rows({1, 2}, EXPECTED, header=(WORD, SEGMENTS), lines=lines[comments:]):
-        word, segments = _row(cells, of_morfessor, place(path, number))
+        word, segments = _row(cells, is_morfessor, place(path, number))
         if lowercase:
             word = lower(word, language)
             segments = _cut(word, [lower(segment, language) for segment in segments])
-        of_word = segmentations.setdefault(word, {})
-        if segments in of_word:
+        segmentations_of_word = segmentations.setdefault(word, {})
+        if segments in segmentations_of_word:
             count.left_out[REPEATED] += 1
             continue
-        of_word[segments] = None
+        segmentations_of_word[segments] = None
         count.read += 1
     count.done()
     if not segmentations:
         raise DataError(f"{path}: expected rows of words cut into segments, found none; is it the right file?")
-    return {word: tuple(several) for word, several in segmentations.items()}
+    return {word: tuple(segmentations_of) for word, segmentations_of in segmentations.items()}
 
 
-def _row(cells: Sequence[str], of_morfessor: bool, where: str) -> tuple[str, Segmentation]:
+def _row(cells: Sequence[str], is_morfessor: bool, where: str) -> tuple[str, Segmentation]:
     text = cells[-1]
-    if of_morfessor:
+    if is_morfessor:
         text = text[match.end() :] if (match := COUNT.match(text)) else text
         text = text.replace(PLUS, " ")
     segments = tuple(text.split())
@@ -132,38 +132,38 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
     segmentations, floor, ordinary = options.morphemes, options.morpheme_floor, list(text.counts)
     if segmentations is None:
         return
-    often = {word: count for word, count in text.counts.items() if count}
-    asked = dict.fromkeys((*ordinary, *text.others))
-    cut: Segmentations
+    text_counts = {word: count for word, count in text.counts.items() if count}
+    words = dict.fromkeys((*ordinary, *text.others))
+    segmented: Segmentations
     if segmentations == MORFESSOR:
-        cut = segment_by_morfessor(often or dict.fromkeys(ordinary, 1), asked)
+        segmented = segment_by_morfessor(text_counts or dict.fromkeys(ordinary, 1), words)
     elif isinstance(segmentations, Mapping):
-        cut = _checked(segmentations)
+        segmented = _checked(segmentations)
     else:
         path, spelling = str(segmentations), options.spelling
-        cut = read_segmentations(path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form)
-        if is_text and cut.keys().isdisjoint(asked):
+        segmented = read_segmentations(path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form)
+        if is_text and segmented.keys().isdisjoint(words):
             raise DataError(
                 f"{path}: expected words of the dictionary, cut into segments, found none of them; is it a file of "
                 "this language, one word a line, in the case and Unicode form of the text (keep_case, normalize)?"
             )
         if is_text:
-            notes.update(words_in_both(path, cut, often or ordinary))
+            notes.update(words_in_both(path, segmented, text_counts or ordinary))
     if not is_text:
-        asked |= dict.fromkeys(cut)
+        words |= dict.fromkeys(segmented)
     elif segmentations != MORFESSOR:
-        outside = len(cut.keys() - asked.keys())
-        whole = sum(word not in cut for word in ordinary if has_morphemes(word))
+        outside = len(segmented.keys() - words.keys())
+        whole = sum(word not in segmented for word in ordinary if has_morphemes(word))
         notes.update(+Counter({OUTSIDE: outside, WHOLE: whole}))
-    features = morpheme_features(asked, cut, floor, often or None)
+    features = morpheme_features(words, segmented, floor, text_counts or None)
     if not any(features.values()):
         notes[f"segmented words have no morpheme that {floor:,} words of the text share: {NONE_LEFT}"] += len(
-            cut.keys() & asked.keys()
+            segmented.keys() & words.keys()
         )
     is_file = segmentations != MORFESSOR  # or a mapping: its words are kept even if they share no morpheme
-    for word in dict.fromkeys((*features, *cut)) if is_file else features:
+    for word in dict.fromkeys((*features, *segmented)) if is_file else features:
         names = features.get(word, {})
-        if names or (is_file and word in cut):
+        if names or (is_file and word in segmented):
             yield Row(word, source="morphemes" if is_file else MORFESSOR, values=as_features(names))
 
 
@@ -191,8 +191,8 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
             trained[word.lower()] += count
     if not trained:
         return {}
-    once = [word for word, count in trained.items() if count == 1]
-    halves = [{word for word in once if _half(word) == half} for half in range(2)]
+    rare = [word for word, count in trained.items() if count == 1]
+    halves = [{word for word in rare if _half(word) == half} for half in range(2)]
     state, bar = random.getstate(), morfessor.utils.show_progress_bar
     morfessor.utils.show_progress_bar = False
     try:
@@ -202,8 +202,8 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
         morfessor.utils.show_progress_bar = bar
 
     def segments(word: str) -> list[str]:
-        which = next((i for i, half in enumerate(halves) if word in half), -1)
-        segments_of_word: list[str] = models[which].viterbi_segment(word)[0]
+        model = next((i for i, half in enumerate(halves) if word in half), -1)
+        segments_of_word: list[str] = models[model].viterbi_segment(word)[0]
         return segments_of_word
 
     return {word: (_cut(word, segments(word.lower())),) for word in words if _can_cut(word)}

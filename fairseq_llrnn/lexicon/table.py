@@ -156,7 +156,7 @@ def _cells(row: Row, count: int) -> tuple[str, ...]:
     tag = tags[0][4:] if len(tags) == 1 else ""
     if tag in ("", NOTHING) or as_upos(tag) != tag or any(n.startswith("POS:") and v != 1.0 for n, v in row.features):
         tag = ""
-    feats = tuple(one for one in row.features if not (tag and one[0] == tags[0]))
+    feats = tuple(feature for feature in row.features if not (tag and feature[0] == tags[0]))
     return (
         _escaped(row.form), _escaped(row.lemma) or NOTHING, _escaped(tag) or NOTHING, written(feats), str(count),
         _escaped(row.source), "yes" if row.guessed else "no", written(row.values),
@@ -164,8 +164,8 @@ def _cells(row: Row, count: int) -> tuple[str, ...]:
 
 
 def _escaped(text: str, marks: str = "") -> str:
-    for mark, instead in _ESCAPED.items():
-        text = text.replace(mark, instead)
+    for mark, replacement in _ESCAPED.items():
+        text = text.replace(mark, replacement)
     for mark in marks:
         text = text.replace(mark, f"\\{mark}")
     return text
@@ -178,9 +178,9 @@ def written(features: Features) -> str:
     """
     groups: dict[str, list[str]] = {}
     for name, value in features:
-        group, _, what = name.partition(":")
+        group, _, value_name = name.partition(":")
         share = "" if value == 1.0 else f"@{value!r}"
-        groups.setdefault(group, []).append(_escaped(what, "|=,@") + share)
+        groups.setdefault(group, []).append(_escaped(value_name, "|=,@") + share)
     ordered = sorted(groups, key=lambda group: (group.lower(), group))
     return "|".join(f"{_escaped(group, '|=,@')}={','.join(groups[group])}" for group in ordered) or NOTHING
 
@@ -194,18 +194,18 @@ def parsed(cell: str) -> Features:
     for part in _split(cell, "|"):
         group, *values = _split(part, "=")
         for value in _split(values[0], ",") if len(values) == 1 else [""]:
-            what, *share = _split(value, "@")
-            name = f"{_unescaped(group)}:{_unescaped(what)}"
-            if not group or ":" in _unescaped(group) or not what or len(share) > 1:
-                in_part = "" if part == cell else f" with the part {shown(part)}"
+            value_name, *share = _split(value, "@")
+            name = f"{_unescaped(group)}:{_unescaped(value_name)}"
+            if not group or ":" in _unescaped(group) or not value_name or len(share) > 1:
+                detail = "" if part == cell else f" with the part {shown(part)}"
                 raise ValueError(
                     "expected _ or Name=Value pairs joined by |, such as Gender=Fem|Number=Sing, or Number=Sing@0.5; "
-                    f"found {shown(cell)}{in_part}"
+                    f"found {shown(cell)}{detail}"
                 )
             if reason := what_is_wrong(name):
                 raise ValueError(reason)
             if name in features:
-                raise ValueError(f"expected each feature once, found {shown(f'{group}={what}')} again")
+                raise ValueError(f"expected each feature once, found {shown(f'{group}={value_name}')} again")
             features[name] = _number(share[0], name) if share else 1.0
     return as_features(features)
 
@@ -243,14 +243,14 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
     Raises:
         DataError: with file and line, a malformed row.
     """
-    met: set[Row] = set()
+    seen: set[Row] = set()
     for number, cells in count.rows({len(COLUMNS)}, EXPECTED, lines=lines):
         where = place(count.file, number)
-        form, lemma, tag, feats, number_of, source, guessed, values = cells
+        form, lemma, tag, feats, count_text, source, guessed, values = cells
         form = _unescaped(form)
         check_not_blank(form, where, "column 1 (form)")
-        if not (number_of.isascii() and number_of.isdecimal()):
-            raise DataError(f"{where}: expected a count in column 5, found {shown(number_of)}; give a number, or 0")
+        if not (count_text.isascii() and count_text.isdecimal()):
+            raise DataError(f"{where}: expected a count in column 5, found {shown(count_text)}; give a number, or 0")
         if guessed not in ANSWERS:
             raise DataError(f"{where}: expected yes or no in column 7 (guessed), found {shown(guessed)}; fix the row")
         try:
@@ -264,11 +264,11 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
             )  # fmt: skip
         except ValueError as error:
             raise DataError(f"{where}: {error}; fix the row") from None
-        if row in met:
+        if row in seen:
             count.left_out[REPEATED] += 1
             continue
-        met.add(row)
+        seen.add(row)
         count.read += 1
-        yield row, int(number_of)
-    if not met:
+        yield row, int(count_text)
+    if not seen:
         raise DataError(f"{count.file}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")

@@ -89,7 +89,7 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     Args:
         mode: "auto": guess if the coverage differs; "off": also leave guesses of the table out.
     """
-    words, others, became = list(text.counts), list(text.others), None
+    words, others, use = list(text.counts), list(text.others), None
     counts = np.array([text.counts[word] for word in words], dtype=np.int64)
     if mode == "off":
         table.rows = {row: count for row, count in table.rows.items() if row.source != GUESS}
@@ -97,10 +97,10 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     lexicon = table.only(lambda row: row.source != GUESS and not of_package(row)).lexicon(values=False)
     package = table.only(of_package).lexicon(values=False)
     if len(package):
-        asked = [word for word, count in text.counts.items() if count] + others
-        is_less = sum(word in package for word in asked) < sum(word in lexicon for word in asked)
-        became = LEFT_OUT if is_less and mode != "off" else UNITED
-        if became == UNITED:
+        to_guess = [word for word, count in text.counts.items() if count] + others
+        covers_less = sum(word in package for word in to_guess) < sum(word in lexicon for word in to_guess)
+        use = LEFT_OUT if covers_less and mode != "off" else UNITED
+        if use == UNITED:
             lexicon.update(package)
         else:
             table.rows = {row: count for row, count in table.rows.items() if not (of_package(row) and row.features)}
@@ -108,10 +108,10 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     in_lexicon = np.array([word in rows for word in words], dtype=bool)
     shown = counts > 0
     coverage = Coverage(_covered(in_lexicon, shown), _covered(in_lexicon, ~shown))
-    has = in_lexicon | np.array([word in before for word in words], dtype=bool)
-    differs = Coverage(_covered(has, shown), _covered(has, ~shown)).differs
+    has_features = in_lexicon | np.array([word in before for word in words], dtype=bool)
+    differs = Coverage(_covered(has_features, shown), _covered(has_features, ~shown)).differs
     listed = frozenset(word for word in words if word in before)
-    table.completed = Completed(coverage, len(lexicon), listed, package=became)
+    table.completed = Completed(coverage, len(lexicon), listed, package=use)
     if listed:
         groups = {feature_group(name) for word in before for name in before.features(word)}
         added = sum(word not in lexicon for word in before)
@@ -120,27 +120,28 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     if mode == "off" or not rows or (mode == "auto" and not differs):
         return
     crossed_words = () if listed else _crossed(words, counts == 1, in_lexicon, coverage)
-    lacking = [word for word, one in zip(words, has, strict=True) if not one]
-    asked = [*lacking, *(words[i] for i in crossed_words)]
-    asked += sorted(set(others) - rows.keys() - set(before) - set(asked))
+    missing = [word for word, is_known in zip(words, has_features, strict=True) if not is_known]
+    to_guess = [*missing, *(words[i] for i in crossed_words)]
+    to_guess += sorted(set(others) - rows.keys() - set(before) - set(to_guess))
     tested = _tested(words, in_lexicon, counts)
-    often = {word for word, count in text.counts.items() if count > RARE}
-    rare = {word: row for word, row in rows.items() if word not in often} or rows
-    guesser = Guesser.train(rare, [*asked, *tested])
+    frequent = {word for word, count in text.counts.items() if count > RARE}
+    rare = {word: row for word, row in rows.items() if word not in frequent} or rows
+    guesser = Guesser.train(rare, [*to_guess, *tested])
     rare_words = [word for word in tested if word in rare]
     accuracy, without = guesser.accuracy(rare_words), None
-    if became == LEFT_OUT and rare_words:
-        with_kinds = Guesser.train(rare, [*asked, *tested], {w: " ".join(sorted(package.features(w))) for w in package})
-        of_kinds = with_kinds.accuracy(rare_words)
-        without = of_kinds[WHOLE]
-        if of_kinds[WHOLE] > accuracy[WHOLE]:
-            guesser, accuracy, without, became = with_kinds, of_kinds, accuracy[WHOLE], KINDS
-    for word in asked:
+    if use == LEFT_OUT and rare_words:
+        kinds = {word: " ".join(sorted(package.features(word))) for word in package}
+        with_kinds = Guesser.train(rare, [*to_guess, *tested], kinds)
+        by_kind = with_kinds.accuracy(rare_words)
+        without = by_kind[WHOLE]
+        if by_kind[WHOLE] > accuracy[WHOLE]:
+            guesser, accuracy, without, use = with_kinds, by_kind, accuracy[WHOLE], KINDS
+    for word in to_guess:
         table.add(Row(word, "", as_features(guesser.guess(word)), GUESS, True))
     table.completed = replace(
-        table.completed, guessed=listed | set(lacking) | {words[i] for i in crossed_words}, groups=guesser.groups,
-        accuracy=accuracy, added=table.completed.added + sum(word not in lexicon for word in asked),
-        crossed=table.completed.crossed + len(crossed_words), package=became, without=without,
+        table.completed, guessed=listed | set(missing) | {words[i] for i in crossed_words}, groups=guesser.groups,
+        accuracy=accuracy, added=table.completed.added + sum(word not in lexicon for word in to_guess),
+        crossed=table.completed.crossed + len(crossed_words), package=use, without=without,
     )  # fmt: skip
 
 
@@ -153,14 +154,14 @@ def _crossed(symbols: Sequence[str], once: np.ndarray, in_lexicon: np.ndarray, c
 
     The choice depends only on their spelling, not on their order.
     """
-    covered, every = coverage.others
+    covered, total = coverage.others
     ranked = sorted(np.flatnonzero(once & in_lexicon), key=lambda i: hashlib.sha256(symbols[i].encode()).digest())
-    keep = round(int(once.sum()) * covered / every) if every else len(ranked)
+    keep = round(int(once.sum()) * covered / total) if total else len(ranked)
     return np.array(sorted(ranked[keep:]), dtype=np.int64)
 
 
 def _tested(symbols: Sequence[str], in_lexicon: np.ndarray, counts: np.ndarray) -> list[str]:
     """Return the rarest known words that training contains, or else any known words."""
-    shown = np.flatnonzero(in_lexicon & (counts > 0))
-    chosen = shown if len(shown) else np.flatnonzero(in_lexicon)
+    in_text = np.flatnonzero(in_lexicon & (counts > 0))
+    chosen = in_text if len(in_text) else np.flatnonzero(in_lexicon)
     return [symbols[i] for i in chosen[np.argsort(counts[chosen], kind="stable")][:TESTED]]

@@ -72,7 +72,7 @@ def check_background(expression: Expression, texts: Sequence[str], has_opener: b
 
     Raises:
         OptionError: a background that cannot be combined, options that exclude each other, or a model without
-        `open_model`.
+            `open_model`.
         DataError: a file that an option names does not exist.
     """
     for atom, named in named_in(expression):

@@ -59,7 +59,7 @@ def plain_prior(
         sources: the files of lexicon and counts, for the prior's JSON.
         text: with `recipe.pieces`, the text whose words give pieces their features; None: pieces get none.
         unused_patterns: whether a pattern may match no word of the dictionary, because it is also meant for source
-        words.
+            words.
         morphemes: features of words by their morphemes.
         below: the background b₀ (None: that of the recipe).
 

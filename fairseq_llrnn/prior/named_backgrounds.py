@@ -92,8 +92,7 @@ def register_background(
     Args:
         part: the class that the reader returns.
         check: raises OptionError if the text after the name, its options and the training texts do not fit together. It
-        is
-            called before anything is read.
+            is called before anything is read.
         is_constraint: whether it defines the possible words, so that translations are multiplied with it and not mixed.
         by_option: whether another option makes its part, after all others. It then has no reader.
     """

@@ -353,7 +353,7 @@ class Prior:
 
         Raises:
             PriorError: there is no prior, it has another version, a file is truncated or changed, or a part is not
-            registered.
+                registered.
         """
         directory = Path(directory)
         saved = read_directory(directory)

@@ -102,12 +102,12 @@ class FeatureSource(LanguageSource):
     def lookup(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
         """Return the features of words in any Unicode form (packages use NFC). Too long words are left out."""
         count, lexicon = ReadCount(self.name, "words", None, len(words)), Lexicon()
-        asked = {word: in_form(word, "nfc") for word in words if len(word) <= LONGEST_WORD}
-        count.left_out[TOO_LONG] += len(words) - len(asked)
+        normalized = {word: in_form(word, "nfc") for word in words if len(word) <= LONGEST_WORD}
+        count.left_out[TOO_LONG] += len(words) - len(normalized)
         answers = Lexicon()
-        for word, features in self.read(list(dict.fromkeys(asked.values())), code, spelling):
+        for word, features in self.read(list(dict.fromkeys(normalized.values())), code, spelling):
             answers.add(word, features)
-        for word, spelled in asked.items():
+        for word, spelled in normalized.items():
             if spelled in answers:
                 lexicon.add(word, answers.features(spelled))
                 count.read += 1

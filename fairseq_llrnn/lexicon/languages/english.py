@@ -50,12 +50,12 @@ class Lemminflect(FeatureSource):
     def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
         spec = importlib.util.find_spec("lemminflect")  # does not import it
         folder = Path((spec.submodule_search_locations or [""])[0] if spec else "", "resources")
-        asked = dict[str, list[str]]()
+        words_of_form = dict[str, list[str]]()
         for word in words:
             for form in dict.fromkeys((word, word.lower())):  # the word may begin a sentence
-                asked.setdefault(form, []).append(word)
+                words_of_form.setdefault(form, []).append(word)
         for form, names in (*_lemmas(folder / "lemma_lu.csv.gz"), *_forms(folder / "infl_lu.csv.gz")):
-            for word in asked.get(spelling.cased(form), ()):
+            for word in words_of_form.get(spelling.cased(form), ()):
                 yield word, names
 
 

@@ -96,13 +96,13 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
     """
     spelling, symbols = options.spelling, list(text.counts or text.others)
     installed, missing = installed_sources(code)
-    asked = list(dict.fromkeys((*symbols, *text.others)))
+    words = list(dict.fromkeys((*symbols, *text.others)))
     counts = np.array([text.counts.get(word, 0) for word in symbols], dtype=np.int64)
     findings, pooled = [], set[str]()
     for source in installed:
         listed = listed_lemmas(source, code, spelling) if all_lemmas else {}
         if isinstance(source, FeatureSource):
-            lexicon = source.lookup(asked, code, spelling)
+            lexicon = source.lookup(words, code, spelling)
             features = lexicon if source.is_guessable else shared(lexicon, symbols, options.lemma_floor)
             pooled |= set() if source.is_guessable else set(features)
             for word in lexicon:
@@ -112,8 +112,8 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
                     continue
                 for name in lexicon.features(word):
                     lemma, values = name.partition(":")[2], as_features(features.features(word))
-                    of_rules = bool(listed) and (word, lemma) not in listed
-                    table.add(row._replace(lemma=lemma, guessed=of_rules, values=values))
+                    is_guessed = bool(listed) and (word, lemma) not in listed
+                    table.add(row._replace(lemma=lemma, guessed=is_guessed, values=values))
                     listed.pop((word, lemma), None)
             findings.append(_finding(source, code, symbols, counts, [word in lexicon for word in symbols]))
         elif isinstance(source, FrequencySource):
@@ -133,12 +133,12 @@ def listed_lemmas(source: LanguageSource, code: str, spelling: Spelling) -> dict
 
 def shared(lexicon: Lexicon, symbols: Sequence[str], floor: int) -> Lexicon:
     """Return only the features that at least `floor` of the words have, and only words with such a feature."""
-    reach = Counter(name for word in symbols for name in lexicon.features(word))
-    kept = Lexicon()
+    num_words = Counter(name for word in symbols for name in lexicon.features(word))
+    frequent = Lexicon()
     for word in lexicon:
-        if names := [name for name in lexicon.features(word) if reach[name] >= floor]:
-            kept.add(word, names)
-    return kept
+        if names := [name for name in lexicon.features(word) if num_words[name] >= floor]:
+            frequent.add(word, names)
+    return frequent
 
 
 def findings_of(
@@ -181,16 +181,16 @@ def frequency_finding(symbols: Sequence[str], counts: np.ndarray, code: str) -> 
 def _finding(
     source: LanguageSource, code: str, symbols: Sequence[str], counts: np.ndarray, listed: Sequence[bool]
 ) -> Finding:
-    spelt = np.array(list(map(has_letters, symbols)), dtype=bool)
-    has = np.array(listed, dtype=bool) & spelt
-    tokens, package = float(counts[spelt].sum()), source.packages(code)[0]
+    has_letter = np.array(list(map(has_letters, symbols)), dtype=bool)
+    is_covered = np.array(listed, dtype=bool) & has_letter
+    tokens, package = float(counts[has_letter].sum()), source.packages(code)[0]
     return Finding(
         source.name,
         code,
         importlib.metadata.version(package) if is_installed(package) else "of another installation",
         source.gives,
         source.licence(code),
-        int(has.sum()),
-        int(spelt.sum()),
-        float(counts[has].sum()) / tokens if tokens else 0.0,
+        int(is_covered.sum()),
+        int(has_letter.sum()),
+        float(counts[is_covered].sum()) / tokens if tokens else 0.0,
     )

@@ -88,15 +88,15 @@ def language_code(text: str, option: str = "") -> str:
     Raises:
         OptionError: the language is unknown; the message lists the known ones.
     """
-    asked = " ".join(text.lower().split())
-    for form in (asked, asked.replace("-", "_").partition("_")[0]):
+    query = " ".join(text.lower().split())
+    for form in (query, query.replace("-", "_").partition("_")[0]):
         if form in CODES:
             return CODES[form]
-    near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.75) if len(asked) >= SHORTEST_MISSPELT else []
-    advice = f" (did you mean {CODES[near[0]]}, {NAMES[CODES[near[0]]]}?)" if near else ""
-    name, other = option or f"--language {text}", "another" if asked else "none"
+    similar = difflib.get_close_matches(query, CODES, n=1, cutoff=0.75) if len(query) >= SHORTEST_MISSPELT else []
+    advice = f" (did you mean {CODES[similar[0]]}, {NAMES[CODES[similar[0]]]}?)" if similar else ""
+    name, found = option or f"--language {text}", "another" if query else "none"
     raise OptionError(
-        f"{name}: expected a language with a package, found {other}{advice}; for other languages give --conllu, or use "
+        f"{name}: expected a language with a package, found {found}{advice}; for other languages give --conllu, or use "
         "`llrnn lexicon` with --unimorph or --apertium; codes and English names of those with a package: "
         + ", ".join(f"{code} {name}" for code, name in NAMES.items())
     )

@@ -62,14 +62,14 @@ def grammemes_features(grammemes: Iterable[str]) -> tuple[str, ...]:
 
     A grammeme outside of the tables is ignored, too.
     """
-    told = list(grammemes)
-    names = [name for grammeme in told for name in PART_OF_SPEECH.get(grammeme) or FEATURES.get(grammeme, ())]
-    better = [INSTEAD[grammeme] for grammeme in told if grammeme in INSTEAD]
-    if "NOUN" in told and not NAMES.isdisjoint(told):
-        better = ["POS:PROPN"]
-    if better:
-        names = [*better, *(name for name in names if not name.startswith("POS:"))]
-    if "Anum" in told:
+    all_grammemes = list(grammemes)
+    names = [name for grammeme in all_grammemes for name in PART_OF_SPEECH.get(grammeme) or FEATURES.get(grammeme, ())]
+    word_class = [INSTEAD[grammeme] for grammeme in all_grammemes if grammeme in INSTEAD]
+    if "NOUN" in all_grammemes and not NAMES.isdisjoint(all_grammemes):
+        word_class = ["POS:PROPN"]
+    if word_class:
+        names = [*word_class, *(name for name in names if not name.startswith("POS:"))]
+    if "Anum" in all_grammemes:
         names.append("NumType:Ord")
     finite = with_finite(tuple(dict.fromkeys(names)))
     is_indicative = "VerbForm:Fin" in finite and any(name.startswith("Tense:") for name in finite)

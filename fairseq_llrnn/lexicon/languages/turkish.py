@@ -69,17 +69,17 @@ def morphemes_features(morphemes: Sequence[str], is_name: bool = False) -> tuple
     # from the first verb on, since derived verbs keep the inflection before: gidebilmek, gidilmek
     verbs = [place for place in classes if morphemes[place] == "Verb"]
     begin = verbs[0] if verbs else (classes[-1] if classes else 0)
-    told = morphemes[begin:]
-    formed = [PARTICIPLES[tag] for tag in told if tag in PARTICIPLES]
-    formed += [("VerbForm:Vnoun",) for tag in told if tag in VERBAL_NOUNS]
-    formed += [("VerbForm:Conv",) for tag in told if tag in CONVERBS]
-    is_verb = bool(formed) or last == "Verb"
+    inflection = morphemes[begin:]
+    verb_forms = [PARTICIPLES[tag] for tag in inflection if tag in PARTICIPLES]
+    verb_forms += [("VerbForm:Vnoun",) for tag in inflection if tag in VERBAL_NOUNS]
+    verb_forms += [("VerbForm:Conv",) for tag in inflection if tag in CONVERBS]
+    is_verb = bool(verb_forms) or last == "Verb"
     names = list(PART_OF_SPEECH["Verb"] if is_verb else PART_OF_SPEECH[last])
     if is_name and last == "Noun" and not verbs:
         names = ["POS:PROPN"]
-    names += [name for tag in told for name in FEATURES.get(tag, ())]
-    names += [name for form in formed for name in form]
-    if last in NOMINAL and CASES.isdisjoint(told):
+    names += [name for tag in inflection for name in FEATURES.get(tag, ())]
+    names += [name for form in verb_forms for name in form]
+    if last in NOMINAL and CASES.isdisjoint(inflection):
         names.append("Case:Nom")
     if is_verb and not any(name.startswith("Polarity:") for name in names):
         names.append("Polarity:Pos")

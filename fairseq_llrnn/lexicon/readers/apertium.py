@@ -100,8 +100,8 @@ def apertium_rows(analyser: str, request: ReadRequest) -> Iterator[tuple[Row, in
                 count.read += 1
             else:
                 count.left_out[SPLIT if analyses is None else UNKNOWN] += 1
-            for one in analyses or ():
-                lemma, names = request.spelling.of_text(_analysis_lemma(one) or ""), analysis_features(one)
+            for analysis in analyses or ():
+                lemma, names = request.spelling.of_text(_analysis_lemma(analysis) or ""), analysis_features(analysis)
                 yield Row(word, lemma, as_features(names), "apertium"), 0
     if count.entries and not count.read:
         raise DataError(
@@ -186,7 +186,7 @@ def lexical_units(text: str) -> Iterator[tuple[str, list[str]]]:
     Text between the units is ignored.
     """
     for unit in UNIT.finditer(text):
-        yield _unescaped(unit[1]), [one for one in ANALYSIS.findall(unit[2]) if not one.startswith("*")]
+        yield _unescaped(unit[1]), [analysis for analysis in ANALYSIS.findall(unit[2]) if not analysis.startswith("*")]
 
 
 def _unescaped(text: str) -> str:
@@ -197,16 +197,16 @@ def _analysis_lemma(analysis: str) -> str | None:
     """Return the lemma, with the text after its tags (`cul<n># de sac`); None for joined parts, as in
     de<pr>+le<det>.
     """
-    end, joined, rest = None, False, 0
+    end, is_joined, tail = None, False, 0
     for part in PART_OR_TAG.finditer(analysis):
         if part[2] is not None:
             end = part.start() if end is None else end
-            rest = part.end()
+            tail = part.end()
         elif part[1] and end is not None:
-            joined = True
-    if joined or end is None:
+            is_joined = True
+    if is_joined or end is None:
         return None
-    return _unescaped(analysis[:end] + analysis[rest:].removeprefix("#"))
+    return _unescaped(analysis[:end] + analysis[tail:].removeprefix("#"))
 
 
 def analysis_features(analysis: str) -> tuple[str, ...]:

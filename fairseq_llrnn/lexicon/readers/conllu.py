@@ -112,7 +112,7 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
                 sentences += 1
                 yield Sentence(_checked_heads(sentence, path), spans)
             elif spans:
-                _refuse(spans[0], path)
+                _raise_misplaced(spans[0], path)
             sentence, spans = [], []
         elif line.startswith("#"):
             if plus := PLUS.fullmatch(line):
@@ -147,22 +147,22 @@ def surface_words(sentence: Sentence, path: Path | str) -> list[str]:
     Raises:
         DataError: a row of several words that is not right before the first of them.
     """
-    written, spans, done = list[str](), iter(sentence.spans), 0
+    surface, spans, done = list[str](), iter(sentence.spans), 0
     span = next(spans, None)
     for number, word in enumerate(sentence.words, start=1):
         if span is not None and span.line < word.line:
             if not (number == span.first > done and span.last <= len(sentence.words)):
-                _refuse(span, path)
-            written.append(span.form)
+                _raise_misplaced(span, path)
+            surface.append(span.form)
             done, span = span.last, next(spans, None)
         if number > done:
-            written.append(word.form)
+            surface.append(word.form)
     if span is not None:
-        _refuse(span, path)
-    return written
+        _raise_misplaced(span, path)
+    return surface
 
 
-def _refuse(span: Span, path: Path | str) -> NoReturn:
+def _raise_misplaced(span: Span, path: Path | str) -> NoReturn:
     raise DataError(
         f"{place(path, span.line)}: expected the row of the words {span.first}-{span.last} right before the first of "
         f"them, within the sentence, and apart from others, found {shown(span.form)} elsewhere; correct the IDs, or "
@@ -193,8 +193,8 @@ def _parse_row(
     expected = f"{len(columns)} columns separated by tabs"
     cells = cells_of(line, path, number, {len(columns)}, expected, "is it a treebank in CoNLL-U?")
     if columns is not COLUMNS:
-        by_name = dict(zip(columns, cells, strict=True))
-        cells = [by_name.get(name, "_") for name in COLUMNS]
+        cell_of = dict(zip(columns, cells, strict=True))
+        cells = [cell_of.get(name, "_") for name in COLUMNS]
     form, lemma, upos, deprel = cells[1], cells[2], cells[3], cells[7]
     try:  # the library's own FEATS parser accepts `Fem` without value, and drops text after a second `=`
         token_id, feats, head = _parse_id(cells[0]), feats_features(cells[5]), _parse_head(cells[6])
@@ -235,11 +235,11 @@ def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
 def conllu_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """Yield each syntactic word of a treebank. Raises DataError as `iter_conllu_sentences` does."""
     count, spelling = ReadCount(path, "rows", request.spelling.form), request.spelling
-    wanted, found = request.held_out.sentences, request.held_out.found[f"--conllu {path}"]
+    held_out, found = request.held_out.sentences, request.held_out.found[f"--conllu {path}"]
     for sentence in iter_conllu_sentences(count, spelling.lowercase, spelling.rules):
         count.left_out[SURFACE_ROWS] += len(sentence.spans)
-        if wanted:
-            found |= wanted.intersection(_texts(sentence, path))
+        if held_out:
+            found |= held_out.intersection(_texts(sentence, path))
         for token in sentence.words:
             count.read += 1
             lemma = "" if token.lemma in ("", "_") else spelling.cased(token.lemma)

@@ -68,18 +68,18 @@ def iter_hunspell(
     """
     affixes = read_affixes(rules_of(path), form)
     inners: set[str] = set()  # the words in the dictionary's spelling
-    otherwise: dict[str, list[str]] = {}  # such a word -> other spellings in the text
+    other_spellings: dict[str, list[str]] = {}  # such a word -> other spellings in the text
     for word in words or ():
         inner = affixes.read(word)
         inners.add(inner)
         if affixes.outer(inner) != word:
-            otherwise.setdefault(inner, []).append(word)
+            other_spellings.setdefault(inner, []).append(word)
 
     def in_text(form: str) -> list[str]:
-        others, outer = otherwise.get(spelled(form), []), affixes.outer(form)
-        return others if others and spelled(outer) not in (words or ()) else [outer, *others]
+        spellings, outer = other_spellings.get(spelled(form), []), affixes.outer(form)
+        return spellings if spellings and spelled(outer) not in (words or ()) else [outer, *spellings]
 
-    prefixes = {(spelled(rule.add), spelled(rule.strip)) for of_flag in affixes.prefixes.values() for rule in of_flag}
+    prefixes = {(spelled(rule.add), spelled(rule.strip)) for rules in affixes.prefixes.values() for rule in rules}
     begins = None if words is None else _begins(inners, prefixes)
     homonyms: dict[str, bool] = {}  # word -> whether it is forbidden: the first entry decides
     if "forbidden" in affixes.special:
@@ -108,7 +108,7 @@ def iter_hunspell(
         else:
             count.read += 1
             stem = STEM.search(morphology)
-            yield stem[1] if stem else affixes.outer(word), [one for form in forms for one in in_text(form)]
+            yield stem[1] if stem else affixes.outer(word), [spelling for form in forms for spelling in in_text(form)]
     count.done()
     if not count.entries:
         raise DataError(f"{path}: expected words, found none; is the file empty?")
@@ -124,13 +124,13 @@ def iter_entries(path: Path | str, affixes: Affixes) -> Iterator[tuple[str, str,
     morphology.
     """
 
-    def used(line: str) -> str:  # comments may be in another encoding
+    def relevant(line: str) -> str:  # comments may be in another encoding
         text, tab, remark = line.partition("\t")
         if not text or text.startswith("# "):
             return ""
         return text + tab + (remark if "st:" in remark else UNDECODED.sub("", remark))
 
-    for number, line in iter_encoded(path, affixes.encoding, affixes.form, used, affixes.has_byte_flags):
+    for number, line in iter_encoded(path, affixes.encoding, affixes.form, relevant, affixes.has_byte_flags):
         where = place(path, number)
         if number == 1:
             if not line.split() or not line.split()[0].isdecimal():

@@ -247,13 +247,13 @@ class Affixes:
         """
         lengths = self._strips.get(flags)
         if lengths is None:
-            brought = {flag for rule in self._rules(flags, False) for flag in rule.flags}
-            first = self._rules(flags | brought, True)
-            of_first = {(len(rule.strip), len(rule.add)) for rule in first}
-            named = frozenset(flag for more in {rule.flags for rule in first} for flag in more)
-            second = max((len(rule.strip) for rule in self._rules(named, True)), default=0)
-            most = max((strip + max(0, second - add) for strip, add in of_first), default=0)
-            lengths = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in of_first})
+            prefix_flags = {flag for rule in self._rules(flags, False) for flag in rule.flags}
+            first = self._rules(flags | prefix_flags, True)
+            first_lengths = {(len(rule.strip), len(rule.add)) for rule in first}
+            suffix_flags = frozenset(flag for flags_of_rule in {rule.flags for rule in first} for flag in flags_of_rule)
+            second = max((len(rule.strip) for rule in self._rules(suffix_flags, True)), default=0)
+            most = max((strip + max(0, second - add) for strip, add in first_lengths), default=0)
+            lengths = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in first_lengths})
             self._strips[flags] = lengths
         return lengths
 
@@ -270,17 +270,17 @@ class Affixes:
         if unknown := [name for name, lines in self.lines.items() if lines and name not in DIRECTIVES]:
             lines = sum(self.lines[name] for name in unknown)
             notes.append(f"{lines:,} lines of FILE.aff have no directive of hunspell ({_some(unknown)}) and no effect")
-        every = [rule for rules in (self.suffixes, self.prefixes) for some in rules.values() for rule in some]
+        all_rules = [rule for rules in (self.suffixes, self.prefixes) for group in rules.values() for rule in group]
         defined = {*self.suffixes, *self.prefixes, *VARIATION_SELECTORS}.union(*self.special.values())
 
         def undefined(flags: frozenset[str]) -> list[str]:
             return [flag for flag in flags - defined if flag not in self.named]
 
-        if lost := {flag for flags in (*self.words, *(rule.flags for rule in every)) for flag in undefined(flags)}:
+        if gaps := {flag for flags in (*self.words, *(rule.flags for rule in all_rules)) for flag in undefined(flags)}:
             words = sum(count for flags, count in self.words.items() if undefined(flags))
-            rules = sum(bool(undefined(rule.flags)) for rule in every)
+            rules = sum(bool(undefined(rule.flags)) for rule in all_rules)
             notes.append(
-                f"{words:,} words and {rules:,} affix rules have flags that no line defines ({_some(sorted(lost))})"
+                f"{words:,} words and {rules:,} affix rules have flags that no line defines ({_some(sorted(gaps))})"
             )
         return notes
 
@@ -435,16 +435,16 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str) -> _Table:
 def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
     """Return `[^ij]a` as a pair for each letter: whether the set is negated, and the set. `.` is any letter."""
     characters = []
-    rest = "" if text == "." else text
-    while rest:
-        if rest[0] == "[":
-            letters, bracket, rest = rest[1:].partition("]")
+    tail = "" if text == "." else text
+    while tail:
+        if tail[0] == "[":
+            letters, bracket, tail = tail[1:].partition("]")
             if not bracket:
                 raise DataError(f"{where}: expected ] after [ in the condition, found {shown(text)}; correct the line")
             characters.append((letters.startswith("^"), letters.removeprefix("^")))
         else:
-            characters.append((True, "") if rest[0] == "." else (False, rest[0]))
-            rest = rest[1:]
+            characters.append((True, "") if tail[0] == "." else (False, tail[0]))
+            tail = tail[1:]
     return tuple(characters)
 
 
@@ -482,20 +482,20 @@ def iter_encoded(
             yield number, in_form(text, form)
 
 
-def named_by(text: str, aliases: Sequence[Alias], what: str, where: str) -> Alias:
+def named_by(text: str, aliases: Sequence[Alias], kind: str, where: str) -> Alias:
     """Return the alias of a number. Raises DataError if there is none."""
     number = NUMBER.match(text)
     if number is None or not 0 < int(number[1]) <= len(aliases):
-        raise DataError(f"{where}: expected a number of the {len(aliases):,} {what}, found {shown(text)}; {SAME}")
+        raise DataError(f"{where}: expected a number of the {len(aliases):,} {kind}, found {shown(text)}; {SAME}")
     return aliases[int(number[1]) - 1]
 
 
 def split_flags(text: str, affixes: Affixes, where: str, word: bool = True) -> tuple[str, frozenset[str]]:
     r"""Return a word or affix and its flags: `word/AB`. `\/` is a slash of the word, and so is one that begins it."""
-    at = next((i for i in range(word, len(text)) if text[i] == "/" and text[i - 1 : i] != "\\"), len(text))
-    if affixes.has_byte_flags and UNDECODED.search(text[:at]):
+    end = next((i for i in range(word, len(text)) if text[i] == "/" and text[i - 1 : i] != "\\"), len(text))
+    if affixes.has_byte_flags and UNDECODED.search(text[:end]):
         raise DataError(f"{where}: expected {affixes.encoding} before /, found other bytes; convert the line")
-    return text[:at].replace("\\/", "/"), _flags(text[at + 1 :], affixes, where)
+    return text[:end].replace("\\/", "/"), _flags(text[end + 1 :], affixes, where)
 
 
 def _flag(text: str, affixes: Affixes, where: str) -> str:

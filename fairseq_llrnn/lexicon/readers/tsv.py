@@ -93,14 +93,14 @@ def lexicon_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     # (form, lemma, UPOS) as written -> the FEATS so far; entries that differ only in case are no repetition
     entries: dict[tuple[str, str, str], set[tuple[str, ...]]] = {}
     for row in iter_tsv_rows(count, chain([] if first is None else [first], lines)):
-        met = entries.setdefault((row.form, row.lemma, row.upos), set())
-        if row.feats in met:
+        seen_feats = entries.setdefault((row.form, row.lemma, row.upos), set())
+        if row.feats in seen_feats:
             count.left_out[REPEATED] += 1
             continue
         count.read += 1
-        if met:
+        if seen_feats:
             request.notes[FURTHER] += 1
-        met.add(row.feats)
+        seen_feats.add(row.feats)
         lemma = "" if row.lemma in ("", "_") else spelling.cased(row.lemma)
         yield Row(spelling.cased(row.form), lemma, as_features(row.features), "lexicon"), row.often
     tags = {upos for _, _, upos in entries}

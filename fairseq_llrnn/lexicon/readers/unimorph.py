@@ -129,23 +129,22 @@ def unimorph_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     """Yield each row, also phrases. Raises DataError, with file and line, for a malformed row or a file without
     rows.
     """
-    count, rest = ReadCount(path, "rows", request.spelling.form), dict[str, None]()
+    count, unknown = ReadCount(path, "rows", request.spelling.form), dict[str, None]()
     lemmas, forms = set[str](), set[str]()
     for lemma, form, tags in _cells(count):
         count.read += 1
         lemmas.add(lemma)
         forms.add(form)
         names = tags_features(tags)
-        rest.update(dict.fromkeys(name for name in names if name.startswith(f"{GROUP}:")))
+        unknown.update(dict.fromkeys(name for name in names if name.startswith(f"{GROUP}:")))
         lemma = "" if lemma in ("", "_") else request.spelling.cased(lemma)
         yield Row(request.spelling.cased(form), lemma, as_features(names), "unimorph"), 0
     if len(lemmas) > len(forms):
         request.notes[f"lemmas in {path}, more than it has forms: are the columns {', '.join(COLUMNS)}?"] += len(lemmas)
-    if rest:
-        kept = ", ".join(list(rest)[:MOST_SHOWN]) + (", …" if len(rest) > MOST_SHOWN else "")
-        request.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(
-            rest
-        )
+    if unknown:
+        examples = ", ".join(list(unknown)[:MOST_SHOWN]) + (", …" if len(unknown) > MOST_SHOWN else "")
+        note = f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({examples})"
+        request.notes[note] += len(unknown)
 
 
 def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:

@@ -27,8 +27,7 @@ def values_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
 
     Raises:
         DataError: with file and line, a malformed row, a value that is no finite number, a word and feature given
-        twice,
-            or a file without rows.
+            twice, or a file without rows.
     """
     count, checked = ReadCount(path, "rows", request.spelling.form), Lexicon()
     seen: dict[tuple[str, str], int] = {}

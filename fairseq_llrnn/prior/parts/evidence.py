@@ -139,8 +139,7 @@ class EvidencePart(Part):
         Args:
             max_slots: most strings of a sentence, at the first call; None: as in the existing table, or MAX_SLOTS.
             once: whether a string is offered as often as the source contains it, at the first call; None: as in the
-            existing
-                table, or False.
+                existing table, or False.
 
         Raises:
             ValueError: the table exists with other settings.
@@ -348,7 +347,7 @@ def add_evidence(
 
     Raises:
         ValueError: evidence offers translations and the prior has none, or pieces come without the words that they
-        need.
+            need.
     """
     check_translations(rules, prior)
     if pieces_of(prior) is not None and (source_vocabulary is None or (rules.asked and target_words is None)):

@@ -72,7 +72,7 @@ def with_codes(background: Expression, code: str | None) -> Expression:
 
     Raises:
         OptionError: the language is missing or unknown, no package has its frequencies, or the package is not
-        installed.
+            installed.
     """
 
     def with_code(atom: Atom) -> Atom:
