@@ -33,9 +33,7 @@ from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEMES
 from fairseq_llrnn.lexicon.held_out import HeldOut
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.lexicon.languages.base import Spelling
-    from fairseq_llrnn.lexicon.languages.findings import Gathered
-    from fairseq_llrnn.lexicon.unknown_word_features import Completed
+    from fairseq_llrnn.lexicon.languages.base import Gathered, Spelling
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS", "count", "source", "guessed", "values")
 EXPECTED = f"{len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"
@@ -89,6 +87,34 @@ def as_features(features: Mapping[str, float] | Iterable[str]) -> Features:
     if all(value == 1.0 for value in features.values()):
         return _named(tuple(features))
     return tuple(sorted((name, float(value)) for name, value in features.items()))
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Numbers of the dictionary's words, and of those that the lexicon has."""
+
+    text: tuple[int, int]  # (covered, all) of the words of the counted text
+    others: tuple[int, int]  # of all others
+
+    @property
+    def differs(self) -> bool:
+        """Whether the lexicon covers the text's words better than the others."""
+        return self.text[0] * self.others[1] > self.others[0] * self.text[1]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The coverage of a text's words by a table, and its guesses."""
+
+    coverage: Coverage
+    entries: int = 0  # words with features that are not guessed
+    guessed: frozenset[str] = frozenset()  # words of the text whose features are guessed
+    groups: tuple[str, ...] = ()  # of guessed features
+    accuracy: Mapping[str, float] = field(default_factory=dict)  # of guesses for known words: WHOLE, and by group
+    added: int = 0  # words that have features only from guesses
+    crossed: int = 0  # guessed words of the text that have analyses
+    package: str | None = None  # use of a package's analyses: UNITED, KINDS or LEFT_OUT; None: there are none
+    without: float | None = None  # accuracy (WHOLE) without these analyses, or with them if they are LEFT_OUT
 
 
 class Table:

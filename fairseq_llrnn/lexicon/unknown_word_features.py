@@ -29,7 +29,7 @@ from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.guessing import WHOLE, Guesser
 from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.languages.base import SOURCES
-from fairseq_llrnn.lexicon.table import GUESS, Row, Table, as_features
+from fairseq_llrnn.lexicon.table import GUESS, Completed, Coverage, Row, Table, as_features
 
 RARE = 10  # largest count of words that guesses are learned from (Brants 2000)
 UNITED, KINDS, LEFT_OUT = "united", "kinds", "left out"
@@ -53,34 +53,6 @@ class TextWords:
 def of_package(row: Row) -> bool:
     """Return whether an analysis comes from a package of languages."""
     return row.source.partition(":")[0] in SOURCES
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """Numbers of the dictionary's words, and of those that the lexicon has."""
-
-    text: tuple[int, int]  # (covered, all) of the words of the counted text
-    others: tuple[int, int]  # of all others
-
-    @property
-    def differs(self) -> bool:
-        """Whether the lexicon covers the text's words better than the others."""
-        return self.text[0] * self.others[1] > self.others[0] * self.text[1]
-
-
-@dataclass(frozen=True)
-class Completed:
-    """The coverage of a text's words by a table, and its guesses."""
-
-    coverage: Coverage
-    entries: int = 0  # words with features that are not guessed
-    guessed: frozenset[str] = frozenset()  # words of the text whose features are guessed
-    groups: tuple[str, ...] = ()  # of guessed features
-    accuracy: Mapping[str, float] = field(default_factory=dict)  # of guesses for known words: WHOLE, and by group
-    added: int = 0  # words that have features only from guesses
-    crossed: int = 0  # guessed words of the text that have analyses
-    package: str | None = None  # use of a package's analyses: UNITED, KINDS or LEFT_OUT; None: there are none
-    without: float | None = None  # accuracy (WHOLE) without these analyses, or with them if they are LEFT_OUT
 
 
 def complete(table: Table, text: TextWords, mode: str = "auto") -> None:

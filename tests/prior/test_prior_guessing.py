@@ -14,8 +14,8 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import SOURCES
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.table import Row, Table, as_features
-from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT, UNITED, Completed, TextWords, complete
+from fairseq_llrnn.lexicon.table import Completed, Row, Table, as_features
+from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT, UNITED, TextWords, complete
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import build, build_prior
 from fairseq_llrnn.prior.parts.guesses import GuessesPart

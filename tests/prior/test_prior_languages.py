@@ -10,8 +10,7 @@ import pytest
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.languages import base
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, FrequencySource, Spelling
-from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
+from fairseq_llrnn.lexicon.languages.base import LEMMA_FLOOR, FeatureSource, FrequencySource, Gathered, Spelling
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import importlib.util
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
@@ -30,7 +31,11 @@ from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.files.text_lines import ReadCount, in_form
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.language_check import few_words_remark
+from fairseq_llrnn.lexicon.languages.names import NAMES
 
+LEMMA_FLOOR = 8  # least number of words that share a lemma (docs/results/language-models.md)
+KINDS = ("frequencies", "lemmas", "analyses")  # kinds of data
 LONGEST_WORD = 100  # some analysers take too long for longer strings
 TOO_LONG, UNKNOWN = f"of more than {LONGEST_WORD} letters", "that it lacks"
 
@@ -155,3 +160,54 @@ def sources_of(code: str) -> list[LanguageSource]:
 def pip_line(distributions: Sequence[str]) -> str:
     """Return the command that installs the packages, as text."""
     return f"install it with pip install {' '.join(distributions)} (all of them: {from_checkout('languages')})"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The coverage of the dictionary's words with a letter by one source."""
+
+    source: str
+    language: str
+    version: str
+    gives: str
+    licence: str
+    known: int
+    words: int
+    share: float  # of their tokens in the counted text, from 0 to 1
+
+    @property
+    def notes(self) -> Counter[str]:
+        """A remark if the words may be of another language."""
+        return few_words_remark(f"{self.source} as {NAMES[self.language]}", self.known, self.words)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The data of a language."""
+
+    language: str
+    findings: tuple[Finding, ...]
+    missing: tuple[str, ...]  # packages to install for more data
+    pooled: int = 0  # words with a lemma that at least `floor` words share
+    floor: int = LEMMA_FLOOR
+
+    @property
+    def lacking(self) -> list[str]:
+        """The kinds of data that no package has of the language."""
+        kinds = {source.gives for source in sources_of(self.language)}
+        return [kind for kind in KINDS if kind not in kinds]
+
+
+def installed_sources(code: str) -> tuple[list[LanguageSource], tuple[str, ...]]:
+    """Return the installed sources of a language, and the packages to install for more. Raises OptionError without
+    any.
+    """
+    sources = sources_of(code)
+    installed = [source for source in sources if not source.missing(code)]
+    missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))
+    if not installed:
+        raise OptionError(
+            f"--language {code}: expected an installed package for {NAMES[code]}, found none of {', '.join(missing)}; "
+            f"{pip_line(missing)}"
+        )
+    return installed, missing

@@ -5,22 +5,23 @@ from __future__ import annotations
 import importlib.metadata
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.language_check import few_words_remark, has_letters
+from fairseq_llrnn.lexicon.language_check import has_letters
 from fairseq_llrnn.lexicon.languages.base import (
     SOURCES,
     FeatureSource,
+    Finding,
     FrequencySource,
+    Gathered,
     LanguageSource,
     Spelling,
+    installed_sources,
     is_installed,
-    pip_line,
     sources_of,
 )
 from fairseq_llrnn.lexicon.languages.names import NAMES
@@ -29,60 +30,6 @@ from fairseq_llrnn.lexicon.table import Row, Table, as_features
 if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.options import LexiconOptions
     from fairseq_llrnn.lexicon.unknown_word_features import TextWords
-
-LEMMA_FLOOR = 8  # least number of words that share a lemma (docs/results/language-models.md)
-KINDS = ("frequencies", "lemmas", "analyses")  # kinds of data
-
-
-@dataclass(frozen=True)
-class Finding:
-    """The coverage of the dictionary's words with a letter by one source."""
-
-    source: str
-    language: str
-    version: str
-    gives: str
-    licence: str
-    known: int
-    words: int
-    share: float  # of their tokens in the counted text, from 0 to 1
-
-    @property
-    def notes(self) -> Counter[str]:
-        """A remark if the words may be of another language."""
-        return few_words_remark(f"{self.source} as {NAMES[self.language]}", self.known, self.words)
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """The data of a language."""
-
-    language: str
-    findings: tuple[Finding, ...]
-    missing: tuple[str, ...]  # packages to install for more data
-    pooled: int = 0  # words with a lemma that at least `floor` words share
-    floor: int = LEMMA_FLOOR
-
-    @property
-    def lacking(self) -> list[str]:
-        """The kinds of data that no package has of the language."""
-        kinds = {source.gives for source in sources_of(self.language)}
-        return [kind for kind in KINDS if kind not in kinds]
-
-
-def installed_sources(code: str) -> tuple[list[LanguageSource], tuple[str, ...]]:
-    """Return the installed sources of a language, and the packages to install for more. Raises OptionError without
-    any.
-    """
-    sources = sources_of(code)
-    installed = [source for source in sources if not source.missing(code)]
-    missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))
-    if not installed:
-        raise OptionError(
-            f"--language {code}: expected an installed package for {NAMES[code]}, found none of {', '.join(missing)}; "
-            f"{pip_line(missing)}"
-        )
-    return installed, missing
 
 
 def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Table, all_lemmas: bool) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.lexicon.languages.findings import Finding, findings_of, frequency_finding, frequency_source
+from fairseq_llrnn.lexicon.languages.base import Finding
+from fairseq_llrnn.lexicon.languages.findings import findings_of, frequency_finding, frequency_source
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
