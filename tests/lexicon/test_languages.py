@@ -62,11 +62,11 @@ def test_an_unknown_language_lists_the_known_ones() -> None:
     said = str(caught.value)
     assert said.startswith(
         "--language Hungarain: expected a language with a package, found another (did you mean hu, Hungarian?)"
-        "; for others there are --conllu, and `llrnn lexicon` with --unimorph or --apertium; known, by code or English "
-        "name, are ar Arabic, "
+        "; for other languages give --conllu, or use `llrnn lexicon` with --unimorph or --apertium; codes and English "
+        "names of those with a package: ar Arabic, "
     )
     assert said.endswith(", zh Chinese")
-    with pytest.raises(OptionError, match="found another; for others there are"):
+    with pytest.raises(OptionError, match="found another; for other languages"):
         language_code("qqq")
     with pytest.raises(OptionError, match=r"did you mean fr, French\?"):
         language_code("Frensh")
