@@ -1,23 +1,24 @@
-"""Which features a word has (φ, and ψ), which words share a signature, and which have an identity of their own.
+"""The features of words (φ, and ψ), words that share a signature, and words with an indicator feature.
 
-Sizes: V words of the dictionary, S signatures, F features, M words with an identity.
+Sizes: V words of the dictionary, S signatures, F features, M words with an indicator.
 
-A `FeatureTable` says which features exist, in which order, and is the sparse matrix that says which word has which.
-Features of a *type* are the union over its analyses (Dymetman & Xiao 2016, §5.2); the M most frequent words carry
-their identity as well (`TOPFORM:elle`), all others `NOTTOP`. A feature's *group* is its name up to the first colon:
-`Gender:Fem` is of group `Gender`.
+A `FeatureTable` lists the features in order, and is the sparse matrix of the words' values. Features of a *type* are
+the
+union over its analyses (Dymetman & Xiao 2016, §5.2). The M most frequent words also have an indicator
+(`TOPFORM:elle`), all others have `NOTTOP`. A feature's *group* is its name up to the first colon: `Gender:Fem` is of
+group `Gender`.
 
-Words with equal feature rows form one class, a *signature* (`Signatures`). The exponential exp(aᵀφ(x)) cannot tell
-members of a class apart, so with B(σ) = Σ_{x∈σ} b(x)
+Words with equal feature rows form one class, a *signature* (`Signatures`). The exponential exp(aᵀφ(x)) is the same for
+all members of a class, so with B(σ) = Σ_{x∈σ} b(x)
 
     p(x) = p(σ(x)) · b(x) / B(σ(x)),        p(σ) ∝ B(σ) · exp(aᵀ φ(σ))
 
 exactly: the sum over V words is a sum over S signatures (docs/design.md derives it).
 
-Words with an identity are the M most frequent ones, all, or `auto`: those that the counted text shows at least
-`floor` times. No number of words is right for every corpus: the 2,500 most frequent words include some that occur
-once, if the text has 20,000 words, and leave out some that occur 29 times, if it has a million. A count says how much
-there is to learn a word's own weights from. `Sharing` says which words share a signature with others.
+Words with an indicator are the M most frequent ones, all, or `auto`: those with at least `floor` occurrences in the
+counted text. No fixed number suits every corpus. The 2,500 most frequent words include some that occur once if the text
+has 20,000 words, and exclude some that occur 29 times if it has a million. A word's count determines how well its own
+weights can be learned. `Sharing` measures the words that share a signature with others.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SPECIAL = "SPECIAL"
 
 
 def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
-    """Whether rows from `offsets` stay inside `indices` (E,), and those inside 0 … limit − 1.
+    """Return whether rows from `offsets` stay inside `indices` (E,), and these inside 0 … limit − 1.
 
     Untrusted input: compiled kernels use it later without a check of their own.
     """
@@ -54,7 +55,7 @@ def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
 
 
 def check_values(values: np.ndarray, features: str) -> None:
-    """Raise ValueError for stored values with which gradients may overflow; features: whose they are, for a message."""
+    """Raise ValueError for stored values with which gradients may overflow. `features` names them in the message."""
     if not np.isfinite(values).all():
         raise ValueError(f"the {features} features hold values that are not finite")
     if (np.abs(values) > LARGEST_VALUE).any():
@@ -72,11 +73,11 @@ class FeatureTable:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """name -> its number"""
+        """The number of each feature by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     def with_names(self, names: Iterable[str]) -> FeatureTable:
-        """The same rows over more features: those that are new come last, and no row has them."""
+        """Return the same rows over more features. New features come last, and no row has them."""
         more = tuple(name for name in dict.fromkeys(names) if name not in self.index)
         return replace(self, names=(*self.names, *more)) if more else self
 
@@ -90,10 +91,10 @@ class FeatureTable:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, float]], names: Sequence[str] | None = None) -> FeatureTable:
-        """Build the table of `rows`; the features are ordered by name, so equal rows give equal bytes.
+        """Build the table of `rows`. The features are ordered by name, so equal rows give equal bytes.
 
         Args:
-            names: features in another order, or more of them.
+            names: all features, in another order.
 
         Raises:
             DataError: a value is NaN or infinite.
@@ -117,14 +118,14 @@ class FeatureTable:
         return cls(tuple(names), offsets, np.array(indices, dtype=np.int64), np.array(values, dtype=np.float32))
 
     def row(self, r: int) -> dict[str, float]:
-        """Row `r` as {name: value}."""
+        """Return row `r` as {name: value}."""
         span = slice(self.offsets[r], self.offsets[r + 1])
         return {
             self.names[i]: float(v) for i, v in zip(self.indices[span], self.values[span], strict=True)
         }
 
     def select(self, rows: np.ndarray) -> FeatureTable:
-        """The table of the given rows, over the same features."""
+        """Return the table of the given rows, over the same features."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         entries = np.concatenate(
             [np.arange(a, b) for a, b in zip(starts, ends, strict=True)] or [np.zeros(0, np.int64)]
@@ -133,14 +134,14 @@ class FeatureTable:
         return FeatureTable(self.names, offsets, self.indices[entries], self.values[entries])
 
     def of_groups(self, groups: Collection[str]) -> FeatureTable:
-        """The rows with the features of some groups alone, which keep their numbers."""
+        """Return the rows with only the features of some groups, which keep their numbers."""
         wanted = np.array([feature_group(name) in groups for name in self.names], dtype=bool)
         kept = wanted[self.indices]
         before = np.concatenate([[0], np.cumsum(kept)])  # how many entries are kept before each
         return FeatureTable(self.names, before[self.offsets], self.indices[kept], self.values[kept])
 
     def dense(self) -> np.ndarray:
-        """The rows as a dense (rows, F) float32 matrix: for oracles and small tables only."""
+        """Return the rows as a dense (rows, F) float32 matrix: for oracles and small tables only."""
         out = np.zeros((self.num_rows, self.num_features), dtype=np.float32)
         out[np.repeat(np.arange(self.num_rows), np.diff(self.offsets)), self.indices] = self.values
         return out
@@ -148,14 +149,14 @@ class FeatureTable:
 
 @dataclass(frozen=True)
 class WordRows:
-    """The features of V words by name, where words with equal ones, which are most, share one row of D."""
+    """The features of V words by name. Words with equal features share one of D rows."""
 
     row_of: np.ndarray  # (V,) int64
     rows: list[dict[str, float]]  # D, in the order of their first words
 
     @classmethod
     def of(cls, rows: Iterable[dict[str, float]]) -> WordRows:
-        """From the rows of all words, of which equal ones are kept once."""
+        """Collect the different rows of all words."""
         seen: dict[frozenset[tuple[str, float]], int] = {}
         kept: list[dict[str, float]] = []
         row_of = []
@@ -168,14 +169,15 @@ class WordRows:
 
 
 def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int, option: str) -> np.ndarray:
-    """Indices of the `how_many` most frequent ordinary (not special) words; ties go to the lower index.
+    """Return the indices of the `how_many` most frequent ordinary (not special) words; ties go to the lower index.
 
     Args:
-        counts: (V,) counts. ordinary: (V,) bool, False for specials and padding entries of the dictionary.
-        option: what the user called `how_many`.
+        counts: (V,) counts.
+        ordinary: (V,) bool, False for specials and padding entries of the dictionary.
+        option: the option of `how_many`.
 
     Raises:
-        OptionError: there are fewer ordinary words than asked for.
+        OptionError: there are fewer ordinary words.
     """
     candidates = np.flatnonzero(ordinary)
     if how_many < 0 or how_many > len(candidates):
@@ -190,7 +192,7 @@ def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int, option: s
 def restrict_groups(
     rows: Iterable[Mapping[str, float]], groups: Sequence[str] | None, option: str, asked_for: Sequence[str] = ()
 ) -> list[dict[str, float]]:
-    """Keep only features of `groups` (all of them where None) and of those that the user asked for by other options.
+    """Keep only features of `groups` (None: all), and of the groups of other options in `asked_for`.
 
     Raises:
         OptionError: a group that no word has; the message names the nearest that exists.
@@ -215,10 +217,12 @@ def restrict_groups(
 def identity_rows(
     words: Sequence[str], specials: np.ndarray, top: np.ndarray
 ) -> list[dict[str, float]]:
-    """Word identity for `top`, `NOTTOP` for other words, and an own feature for every special symbol.
+    """Return the indicator of each `top` word, `NOTTOP` for other words, and a feature for every special symbol.
 
     Args:
-        words: V symbols of the dictionary. specials: (V,) bool. top: indices of the M most frequent words.
+        words: V symbols of the dictionary.
+        specials: (V,) bool.
+        top: indices of the M words with an indicator.
     """
     is_top = np.zeros(len(words), dtype=bool)
     is_top[top] = True
@@ -241,7 +245,7 @@ class Signatures:
     features: FeatureTable  # S rows: φ(σ)
 
     def with_names(self, names: Iterable[str]) -> Signatures:
-        """As of the table."""
+        """Return the classes over more features, as `FeatureTable.with_names`."""
         features = self.features.with_names(names)
         return self if features is self.features else replace(self, features=features)
 
@@ -254,16 +258,16 @@ class Signatures:
         return self.features.num_rows
 
     def features_of(self, word: int) -> dict[str, float]:
-        """φ(x) by name."""
+        """Return φ(x) by name."""
         return self.features.row(int(self.class_of[word]))
 
     def members(self, signature: int) -> np.ndarray:
-        """Indices of the words of a class, rising."""
+        """Return the indices of the words of a class, rising."""
         return np.flatnonzero(self.class_of == signature)
 
 
 def group_equal_rows(table: FeatureTable) -> Signatures:
-    """Classes of equal rows, numbered by their first word: the same table always gives the same numbers."""
+    """Return classes of equal rows, numbered by their first word: the same table always gives the same numbers."""
     seen: dict[bytes, int] = {}
     class_of = np.zeros(table.num_rows, dtype=np.int64)
     first: list[int] = []
@@ -285,15 +289,16 @@ TopWords = int | Literal["all", "auto"]
 def words_with_identity(
     counts: np.ndarray, ordinary: np.ndarray, top: TopWords, floor: int, option: str
 ) -> np.ndarray:
-    """Indices of the words that have an identity.
+    """Return the indices of the words with an indicator feature.
 
     Args:
-        counts: (V,) counts. ordinary: (V,) bool, False for specials and padding entries of the dictionary.
-        top: how many, the most frequent ones; `all`; or `auto`: those with a count of at least `floor`.
-        option: what the user called `top`.
+        counts: (V,) counts.
+        ordinary: (V,) bool, False for specials and padding entries of the dictionary.
+        top: the number of most frequent words, `all`, or `auto`: words with a count of at least `floor`.
+        option: the option of `top`.
 
     Raises:
-        OptionError: fewer ordinary words than asked for; `auto` without any count.
+        OptionError: there are fewer ordinary words, or `auto` without any count.
     """
     if top == "all":
         return np.flatnonzero(ordinary)
@@ -309,17 +314,18 @@ def words_with_identity(
 
 @dataclass(frozen=True)
 class Sharing:
-    """Ordinary words that the features cannot tell from at least one other: the background alone does."""
+    """Ordinary words with the features of at least one other word: only the background distinguishes them."""
 
     words: int
-    tokens: float  # their part of all counted tokens of ordinary words, 0 … 1; 0 where nothing was counted
+    tokens: float  # their part of all counted tokens of ordinary words, 0 … 1; 0 without counts
 
 
 def sharing(signatures: Signatures, counts: np.ndarray, ordinary: np.ndarray) -> Sharing:
-    """How many words share a signature, and how much of the text they are.
+    """Return how many words share a signature, and their share of the text.
 
     Args:
-        counts: (V,) counts. ordinary: (V,) bool, as above.
+        counts: (V,) counts.
+        ordinary: (V,) bool, as in `top_words`.
     """
     sizes = np.bincount(signatures.class_of[ordinary], minlength=signatures.num_classes)
     shared = ordinary & (sizes[signatures.class_of] > 1)
