@@ -1,7 +1,7 @@
-"""Links between the words of a bitext in both directions, and one alignment made of both.
+"""Links between the words of a bitext in both directions, combined into one alignment.
 
 A direction links every target token to at most one source token (forward), or every source token to at most one target
-token (backward). `symmetrised` makes one set of links of both: their intersection, their union, or what lies between
+token (backward). `symmetrised` combines both: their intersection, their union, or a set between these
 (grow-diag-final-and: Koehn, Och & Marcu 2003; Och & Ney 2003, §5).
 Sizes: L links. A link of one sentence pair is (i, j), source place and target place.
 """
@@ -23,7 +23,7 @@ Grid = set[tuple[int, int]]  # links of a sentence pair
 def directed_links(
     bitext: Bitext, num_sources: int, num_targets: int, aligner: str, directions: Sequence[str] = ("fwd", "rev")
 ) -> list[Links]:
-    """Links in each direction; none in sentence pairs that are not alignable.
+    """Return links in each direction; none in sentence pairs that cannot be aligned.
 
     Args:
         directions: forward, "fwd": at most one source token for each target token; backward, "rev".
@@ -39,13 +39,13 @@ def directed_links(
         if "rev" in directions:
             swapped = ibm1_links(Bitext(chosen.target, chosen.source), num_targets, num_sources)
             by_direction.append(Links(swapped.target, swapped.source))
-    # places among all tokens, those of sentences that were left out included
+    # places among all tokens, also of sentences that were left out
     sources, targets = (np.flatnonzero(np.repeat(usable, side.lengths)) for side in (bitext.source, bitext.target))
     return [Links(sources[links.source], targets[links.target]) for links in by_direction]
 
 
 def symmetrised(forward: Links, backward: Links, bitext: Bitext, method: str) -> Links:
-    """One alignment of both directions, ordered by source token, then by target token."""
+    """Return one alignment of both directions, ordered by source token, then by target token."""
     width = max(1, len(bitext.target.tokens))
     keys = [np.unique(links.source * width + links.target) for links in (forward, backward)]
     both = np.intersect1d(*keys)
@@ -63,7 +63,7 @@ def symmetrised(forward: Links, backward: Links, bitext: Bitext, method: str) ->
 def _grown(
     forward: np.ndarray, backward: np.ndarray, either: np.ndarray, bitext: Bitext, width: int
 ) -> Iterator[np.ndarray]:
-    """Keys of the links of every sentence pair."""
+    """Yield keys of the links of every sentence pair."""
     offsets, targets = bitext.source.offsets, bitext.target.offsets
     # a link's sentence pair follows from its source token, and keys are ordered by it
     cuts = [np.searchsorted(keys, offsets * width) for keys in (forward, backward)]
@@ -77,11 +77,11 @@ def _grown(
 
 
 def grow_diag_final_and(forward: Grid, backward: Grid) -> Grid:
-    """Links of a sentence pair: the intersection, grown by neighbours, then by links between words that have none.
+    """Return the links of a sentence pair: the intersection, grown by neighbours, then by links between unlinked words.
 
-    Neighbours, diagonal ones too, are links of the union that give a word its first link. They are added until none is
-    left, in the order of target and source places; then links of `forward` and of `backward` whose words both have
-    none.
+    Neighbours, also diagonal ones, are links of the union that give a word its first link. They are added until none is
+    left, in the order of target and source places. Then links of `forward` and of `backward` between two unlinked words
+    are added.
     """
     links = forward & backward
     free = (forward | backward) - links
