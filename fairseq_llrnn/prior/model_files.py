@@ -114,8 +114,7 @@ class SharedWords:
     """The word of another model for each of ours.
 
     Words that the other model lacks share its probability of <unk> equally, together with <unk> itself. Words that only
-    the
-    other model has are dropped. b then sums to less than one, and the log-linear layer normalises.
+    the other model has are dropped. b then sums to less than one, and the log-linear layer normalises.
     """
 
     index: np.ndarray  # (V,) int64, in the other dictionary; the index of <unk> for words that it lacks

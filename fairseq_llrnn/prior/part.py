@@ -289,8 +289,7 @@ class Part:
         """Return the number of a word outside the source dictionary if a translation may need it; else it is <unk>.
 
         If the part `has_source_strings`, `prior.session.source.open(word)` assigns the number. Strings of the
-        translation are
-        numbered by `prior.session.target.index(string)`.
+        translation are numbered by `prior.session.target.index(string)`.
         """
         return None
 

@@ -55,8 +55,7 @@ def iter_hunspell(
     """Yield lemmas and their forms, in the order of FILE.dic; its rules are in FILE.aff in the same folder.
 
     If the text spells a form differently, as ICONV or IGNORE permits, the text's spelling is yielded. A warning at the
-    end
-    counts words with too many forms, words of compounds, and lines and flags without effect.
+    end counts words with too many forms, words of compounds, and lines and flags without effect.
 
     Args:
         words: of a text: only lemmas with a form among them are yielded; a warning reports that there is none.

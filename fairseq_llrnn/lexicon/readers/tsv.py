@@ -47,8 +47,7 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
     """Yield the rows of a lexicon in order.
 
     A first row that begins with `form` and `lemma` is a header. Rows `form _ _ _` (surface forms of several words) are
-    left
-    out, too. The caller counts the others as read, or as left out.
+    left out, too. The caller counts the others as read, or as left out.
 
     Raises:
         DataError: with file and line, malformed rows, or a file without rows.

@@ -79,8 +79,7 @@ def tags_features(tags: str) -> tuple[str, ...]:
     """Return feature names: `N;ACC;PL` -> (`POS:NOUN`, `Case:Acc`, `Number:Plur`).
 
     `{ACC/NOM}` and `ACC+NOM` give both. A verb with a mood, a tense or a person and without a form is finite. An
-    unknown tag
-    becomes `UniMorph:TAG`.
+    unknown tag becomes `UniMorph:TAG`.
     """
     names = tuple(dict.fromkeys(name for tag in TAG.findall(tags) for name in _one_tag(tag.strip())))
     return with_finite(names)

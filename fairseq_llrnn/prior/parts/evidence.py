@@ -397,10 +397,8 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
     """Return the prior with less background for words of some kinds of FORMED, and the numbers of such words.
 
     Static weights are multiplied, and then scaled so that the total of all words is unchanged: <unk> and </s> keep
-    their
-    weights (Dymetman & Xiao 2016, §4, condition-based priming). Any other background is multiplied by static factors, 1
-    for
-    most words.
+    their weights (Dymetman & Xiao 2016, §4, condition-based priming). Any other background is multiplied by static
+    factors, 1 for most words.
 
     Args:
         words: the prior's dictionary.
