@@ -229,7 +229,7 @@ def choose_aligner(asked_for: str) -> str:
         return "eflomal" if installed else "ibm1"
     if asked_for == "eflomal" and not installed:
         raise OptionError(
-            f"aligner eflomal: the Python module eflomal is not installed; {from_checkout('align')} (which needs a C "
+            f"aligner eflomal: the Python module eflomal is not installed; {from_checkout('align')} (it needs a C "
             "compiler), or choose the aligner ibm1"
         )
     return asked_for

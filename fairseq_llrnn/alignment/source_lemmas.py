@@ -87,16 +87,16 @@ class LemmaForms:
         if not are_rows(self.offsets, self.forms, size) or len(self.offsets) != size + 1:
             raise ValueError("the forms of lemmas point outside their tables")
         if len(self.counts) != len(self.forms) or not (np.isfinite(self.counts) & (self.counts >= 0)).all():
-            raise ValueError("the forms of lemmas were counted by numbers that are none")
+            raise ValueError("the forms of lemmas have invalid counts")
         if len(self.head_of) != size or not ((self.head_of >= 0) & (self.head_of < size)).all():
             raise ValueError("the forms of lemmas name a lemma that is no word")
         if not possible[self.forms].all():
-            raise ValueError("the forms of lemmas hold a word that the background forbids, or no word at all")
+            raise ValueError("the forms of lemmas contain a word that the background forbids, or no word")
         rows = np.repeat(np.arange(size), np.diff(self.offsets))
         pairs = rows * np.int64(size) + self.forms
         of_words = np.flatnonzero(possible)
         if len(np.unique(pairs)) < len(pairs):
-            raise ValueError("the forms of lemmas hold a form twice")
+            raise ValueError("the forms of lemmas contain a form twice")
         if not np.isin(self.head_of[of_words] * np.int64(size) + of_words, pairs).all():
             raise ValueError("the forms of lemmas lack a word among those of its own lemma")
 
@@ -154,10 +154,10 @@ class SourceLemmas:
         if len(self.head_of) != size or not ((self.head_of >= 0) & (self.head_of < size)).all():
             raise ValueError("the lemmas of source words name a lemma that is no word")
         if not (self.head_of[self.head_of] == self.head_of).all():
-            raise ValueError("the lemmas of source words name a lemma that is called otherwise")
+            raise ValueError("the lemmas of source words name a lemma with another head")
         self.table.check(possible)
         self.table.check_links(sources)
         if np.diff(self.table.offsets)[self.head_of != np.arange(size)].any():
-            raise ValueError("the lemmas of source words have translations of a word that is none")
+            raise ValueError("the lemmas of source words have translations of a word that is no lemma")
         if not 0.0 < self.pseudo_links <= LARGEST_SCORE:
-            raise ValueError(f"the lemmas of source words count as {self.pseudo_links} links, which is no such number")
+            raise ValueError(f"the lemmas of source words count as {self.pseudo_links} links, which is out of range")

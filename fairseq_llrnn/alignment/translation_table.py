@@ -78,11 +78,11 @@ class LexicalTable:
         if not are_rows(offsets, targets, len(possible)) or len(probabilities) != len(targets):
             raise ValueError("the lexical translations point outside their tables")
         if not possible[targets].all():
-            raise ValueError("the lexical translations hold a word that the background forbids, or no word at all")
+            raise ValueError("the lexical translations contain a word that the background forbids, or no word")
         rows = np.repeat(np.arange(self.num_sources), np.diff(offsets))
         pairs = rows * np.int64(len(possible)) + targets
         if len(np.unique(pairs)) < len(pairs):
-            raise ValueError("the lexical translations hold a pair of words twice")
+            raise ValueError("the lexical translations contain a pair of words twice")
         totals = np.bincount(rows, probabilities, self.num_sources)
         used = np.diff(offsets) > 0
         if not ((probabilities > 0).all() and (np.abs(totals[used] - 1.0) < ROW_TOLERANCE).all()):
@@ -93,7 +93,7 @@ class LexicalTable:
         if self.num_sources != len(sources):
             raise ValueError("the lexical translations and the source words differ in number")
         if np.diff(self.offsets)[~sources].any():
-            raise ValueError("the lexical translations hold some of a special symbol")
+            raise ValueError("the lexical translations contain a special symbol")
         used, links = np.diff(self.offsets) > 0, self.links
         if len(links) != len(used) or not ((links[used] > 0).all() and (links <= LARGEST_SCORE).all()):
-            raise ValueError("the lexical translations were estimated from numbers of links that are none")
+            raise ValueError("the lexical translations have invalid numbers of links")

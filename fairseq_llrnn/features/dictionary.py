@@ -50,8 +50,8 @@ BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 SPECIALS = (BOS, PAD, EOS, UNK)
 _FLAG = "#fairseq:overwrite"
 WITH_BLANK = (
-    "have a blank, where texts are split: they never occur, and yet take probability",
-    "write another character for the blank, in the text too, or remove them",
+    "contain a blank, at which texts are split: they never occur, but take probability",
+    "replace the blank by another character, also in the text, or remove them",
 )
 WORDS_PER_SENTENCE = 25
 LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
@@ -165,7 +165,7 @@ def check_order(symbols: Sequence[str]) -> None:
     if start != SPECIALS:
         raise ValueError(f"expected it to begin with {' '.join(SPECIALS)}, found {' '.join(map(repr, start))}")
     if len(symbols) == len(SPECIALS) or "" in symbols:
-        raise ValueError(f"expected words behind {UNK}, found {'an empty one' if '' in symbols else 'none'}")
+        raise ValueError(f"expected words after {UNK}, found {'an empty one' if '' in symbols else 'none'}")
     if len(set(symbols)) < len(symbols):
         twice = next(symbol for symbol, count in Counter(symbols).items() if count > 1)
         raise ValueError(f"expected every symbol once, found {twice!r} again")
@@ -190,8 +190,8 @@ def load_dictionary(path: Path | str) -> WordList:
     with opened(path) as (source, _):
         if source.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
             raise DataError(
-                f"{place(path, 1)}: expected `symbol count`, found a byte order mark, which fairseq takes for a "
-                "letter of the first symbol; remove it from the file, or from the text that it was made of"
+                f"{place(path, 1)}: expected `symbol count`, found a byte order mark, which fairseq reads as a "
+                "letter of the first symbol; remove it from the file, or from the text that it was made from"
             )
     for number, line in iter_sentences(path):
         text = line.rstrip().removesuffix(f" {_FLAG}")

@@ -57,9 +57,9 @@ def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
 def check_values(values: np.ndarray, features: str) -> None:
     """Raise ValueError for stored values with which gradients may overflow. `features` names them in the message."""
     if not np.isfinite(values).all():
-        raise ValueError(f"the {features} features hold values that are not finite")
+        raise ValueError(f"the {features} features contain values that are not finite")
     if (np.abs(values) > LARGEST_VALUE).any():
-        raise ValueError(f"the {features} features hold values above {LARGEST_VALUE:,.0f}")
+        raise ValueError(f"the {features} features contain values above {LARGEST_VALUE:,.0f}")
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,7 @@ def words_with_identity(
     if not counts[ordinary].any():
         raise OptionError(
             f"{option} auto: expected counts, found none for any word of the dictionary; give a text with "
-            f"--count-text, or say {option} M or {option} all (in a Recipe: text, or top_words)"
+            f"--count-text, or set {option} M or {option} all (in a Recipe: text, or top_words)"
         )
     return np.flatnonzero(ordinary & (counts >= floor))
 

@@ -119,7 +119,7 @@ def refused(expression: str) -> str | None:
     product = 1
     for piece in _PIECE.finditer(expression):
         if piece["call"] is not None:
-            return "calls a group of itself, which may have no end; write out what the group says"
+            return "calls its own group, which may never end; write the content of the group instead"
         if piece["begin"] is not None:
             groups.append(0)
             last = 0
@@ -155,7 +155,7 @@ class UserPatterns:
     def __init__(self, expressions: dict[str, str], source: str) -> None:
         """`source` names the origin of the expressions in errors."""
         if not expressions:
-            raise OptionError(f"{source}: there is no pattern in it; {HOW_TO_WRITE}")
+            raise OptionError(f"{source}: it contains no pattern; {HOW_TO_WRITE}")
         self._source = source
         self._patterns = {name: self._compiled(name, expression) for name, expression in expressions.items()}
         self._seconds_left = dict.fromkeys(expressions, SECONDS_AT_ONCE)
@@ -174,7 +174,7 @@ class UserPatterns:
             ) from error
         except ValueError as error:
             raise OptionError(
-                f"{path}: is not TOML: {error}; {HOW_TO_WRITE} (single quotes keep backslashes as they are)"
+                f"{path}: is not TOML: {error}; {HOW_TO_WRITE} (single quotes keep backslashes)"
             ) from error
         if set(table) != {"patterns"} or not isinstance(table["patterns"], dict):
             names = ", ".join(map(repr, table)) or "nothing"
@@ -236,7 +236,7 @@ class UserPatterns:
         name = next(name for name in self._patterns if name in unused)
         raise OptionError(
             f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) matches no word of the "
-            "vocabulary; a pattern must match the whole word (and lower-case letters where the text is "
+            "vocabulary; a pattern must match the whole word (and lower-case letters if the text is "
             "lower-cased); fix or remove it"
         )
 

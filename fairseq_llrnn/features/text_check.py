@@ -90,7 +90,7 @@ class TextCheck:
             return None
         fix = f"lower-case it ({LOWER.format(text=file)})" if self._is_lower else "use the text with its own capitals"
         return (
-            f"{text}: {self.cased:,} of {self.words:,} words are in the dictionary in another case only, such as "
+            f"{text}: {self.cased:,} of {self.words:,} words are in the dictionary only in another case, such as "
             f"{self.cased_example!r}: {fix}"
         )
 

@@ -49,7 +49,7 @@ def read_binary_text(prefix: Path | str, size: int) -> tuple[np.ndarray, np.ndar
     length = int(lengths.sum(dtype=np.int64))
     if text_size < length * np.dtype(KINDS[kind]).itemsize:
         raise DataError(
-            f"{prefix}.bin: expected {length:,} tokens, as its index has, found a shorter file; run fairseq-preprocess "
+            f"{prefix}.bin: expected {length:,} tokens, as in its index, found a shorter file; run fairseq-preprocess "
             "again"
         )
     tokens = np.memmap(f"{prefix}.bin", KINDS[kind], "r", shape=(length,))

@@ -43,7 +43,7 @@ class _Streams(io.RawIOBase):
                 if not packed and self.stream.eof:
                     return 0
                 if not packed:
-                    raise EOFError("it ends within")
+                    raise EOFError("it is truncated")
             if self.stream.eof:
                 self.stream = self.new()
             data = self.stream.decompress(packed, len(buffer))

@@ -125,8 +125,8 @@ class _Worker:
 
     def _ended(self) -> DataError:
         return DataError(
-            f"a process that worked on the text ended (status {self.process.wait()}), perhaps for want of memory; give "
-            "`llrnn prior` fewer of them, e.g. --set workers=1"
+            f"a process that worked on the text ended (status {self.process.wait()}), perhaps for lack of memory; "
+            "give `llrnn prior` fewer processes, e.g. --set workers=1"
         )
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ def check_name(path: Path | str) -> None:
     except UnicodeEncodeError:  # a lone surrogate, from JSON or a checkpoint
         encoded = b"\0"
     if b"\0" in encoded:
-        raise DataError(f"{path}: expected the name of a file, found characters that no name has; check the path")
+        raise DataError(f"{path}: expected the name of a file, found invalid characters; check the path")
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def reading(path: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         is_dash = str(path).rpartition(" ")[2] == "-"
-        fix = "for stdin say /dev/stdin" if is_dash else "check the path and its rights"
+        fix = "for stdin write /dev/stdin" if is_dash else "check the path and its rights"
         reason = f"cannot be read: {error.strerror or error}; {fix}"
         raise DataError(f"{path}: {reason}", path) from error
 
@@ -90,7 +90,7 @@ _OF_THE_KERNEL = ("/proc", "/sys")
 def kind_of(status: os.stat_result) -> str | None:
     """Return the kind of a special file in words; None for an ordinary file."""
     if stat.S_ISREG(status.st_mode):
-        return "a file that the kernel makes up" if _is_made_up(status.st_dev) else None
+        return "a virtual file of the kernel" if _is_made_up(status.st_dev) else None
     kinds = ((stat.S_ISDIR, FOLDER), (stat.S_ISFIFO, PIPE), (stat.S_ISSOCK, "a socket"))
     return next((name for is_kind, name in kinds if is_kind(status.st_mode)), "a device")
 
@@ -110,7 +110,7 @@ def check_regular_file(path: Path | str, may_be_pipe: bool = True) -> None:
     is_welcome = kind in (None, FOLDER) or kind == PIPE and may_be_pipe  # a folder cannot be opened
     if not is_welcome and os.path.realpath(path) != os.devnull:
         expected = "a file or a pipe" if may_be_pipe else "a file"
-        raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file", path)
+        raise DataError(f"{path}: expected {expected}, found {kind}; copy its content to a file", path)
 
 
 _PIPES: dict[tuple[int, int], tuple[IO[bytes], int]] = {}  # by device and inode: the content, and its end time

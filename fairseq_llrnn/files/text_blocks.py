@@ -83,7 +83,7 @@ class Block:
             if INNER_RETURN.search(line):
                 raise DataError(
                     f"{place(self.path, number)}: expected a sentence, found a carriage return in {shown(text)}, which "
-                    "fairseq-preprocess takes for its end; write a blank instead (`tr '\\r' ' '`), and preprocess again"
+                    "fairseq-preprocess reads as its end; write a blank instead (`tr '\\r' ' '`), and preprocess again"
                 )
 
 

@@ -60,13 +60,13 @@ def advice_on_form(word: str, normalize: str | None, option: str) -> str:
     text_form = next((form for form in FORMS if word == in_form(word, form)), None)
     if normalize is not None or text_form is None:
         wanted = (normalize or FORMS[0]).upper()
-        return f"the text is not in {wanted} throughout; bring it into that form (`uconv -x any-{wanted.lower()}`)"
-    return f"the text has them in {text_form.upper()}; say {option}{text_form}"
+        return f"the text is not in {wanted} everywhere; convert it to that form (`uconv -x any-{wanted.lower()}`)"
+    return f"the text has them in {text_form.upper()}; add {option}{text_form}"
 
 
 def form_hint(word: str, vocabulary: Collection[str]) -> str:
     """Return an addition to a message about an unknown word that the vocabulary has in another form, or ""."""
-    return " (but in another Unicode form: NFC and NFD look alike)" if in_other_form([word], vocabulary) else ""
+    return " (only in another Unicode form: NFC and NFD look alike)" if in_other_form([word], vocabulary) else ""
 
 
 def other_forms(text: str, lacking: Iterable[str], symbols: Collection[str]) -> str | None:
@@ -79,8 +79,8 @@ def other_forms(text: str, lacking: Iterable[str], symbols: Collection[str]) -> 
     word, other = min(otherwise.items())
     form = (form_of([other]) or FORMS[0]).upper()
     return (
-        f"{text}: {len(otherwise):,} words that the dictionary has in another Unicode form only, such as {word!r}, in "
-        f"{form}: bring the file into that form (`uconv -x any-{form.lower()}`)"
+        f"{text}: {len(otherwise):,} words that the dictionary has only in another Unicode form, such as {word!r}, in "
+        f"{form}: convert the file to that form (`uconv -x any-{form.lower()}`)"
     )
 
 
@@ -232,13 +232,13 @@ def decoded(
     if len(raw) > MAX_LINE_BYTES:
         raise DataError(
             f"{place(path, number)}: the line has more than {MAX_LINE_BYTES:,} bytes; expected one "
-            "short row a line. Is this the right file, and are its line ends those of a text file?"
+            "short row per line. Is this the right file, and are its line ends those of a text file?"
         )
     if number == 1:
         raw = raw.removeprefix(codecs.BOM_UTF8)
         if encoding == "UTF-8" and (wide := _is_utf16(raw)):
             raise DataError(
-                f"{path}: expected UTF-8, found bytes 0x00 as {wide} has them; convert the text "
+                f"{path}: expected UTF-8, found bytes 0x00 as in {wide}; convert the text "
                 f"(`iconv -f {wide} -t UTF-8`)"
             )
     try:
@@ -246,7 +246,7 @@ def decoded(
     except UnicodeDecodeError as error:
         if number == 1 and (packing := packing_of(raw)):  # standard input, or a packed file within another
             raise DataError(
-                f"{path}: expected a text, found what looks packed by {packing[0]}; unpack it first (`{packing[1]}`)"
+                f"{path}: expected a text, found one packed by {packing[0]}; unpack it first (`{packing[1]}`)"
             ) from error
         raise DataError(
             f"{place(path, number)}, byte {error.start + 1}: expected {encoding}, found the byte "
@@ -362,7 +362,7 @@ class ReadCount:
         if self.quoted:
             logger.warning(
                 f"{self.file}: {self.quoted:,} cells in quotes, such as {self.first_quoted}: the quotes are read as "
-                "part of the cell; if a spreadsheet put them there, save the table without"
+                "part of the cell; if a spreadsheet added them, save the table without quotes"
             )
 
     def __str__(self) -> str:

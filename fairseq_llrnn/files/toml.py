@@ -48,4 +48,4 @@ def parsed_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError:
-        raise ValueError("too many brackets in one another") from None
+        raise ValueError("too many nested brackets") from None

@@ -58,21 +58,21 @@ def read_arpa(path: Path | str) -> NGrams:
         match = SECTION.fullmatch(line.strip())
         if match is None or int(match[1]) != n:
             raise DataError(
-                f"{place(path, number)}: expected the section `\\{n}-grams:`, as `\\data\\` announces, found "
+                f"{place(path, number)}: expected the section `\\{n}-grams:`, as in `\\data\\`, found "
                 f"{shown(line) if line else 'the end of the file'}; the file is cut short or damaged"
             )
         section = _Section(path, n, index, highest=n == len(counts))
         heading = section.read(lines, number)
         if len(section.log_probs) != counts[n - 1]:
             raise DataError(
-                f"{place(path, heading[0])}: expected {counts[n - 1]:,} {n}-grams, as `\\data\\` announces, found "
+                f"{place(path, heading[0])}: expected {counts[n - 1]:,} {n}-grams, as in `\\data\\`, found "
                 f"{len(section.log_probs):,}; the file is cut short, or was changed without its counts"
             )
         model = section.added_to(model)
     if heading[1].strip() != "\\end\\":
         raise DataError(
             f"{place(path, heading[0])}: expected `\\end\\`, found {shown(heading[1]) if heading[1] else 'nothing'}; "
-            "the file is cut short, or has more sections than `\\data\\` announces"
+            "the file is cut short, or has more sections than `\\data\\`"
         )
     if BOS in index:
         model.log_probs[index[BOS]] = -np.inf
@@ -131,13 +131,13 @@ class _Section:
                     continue
             if not order < len(cells) <= order + 2:
                 raise DataError(
-                    f"{place(self.path, number)}: expected log10 p, {_words(order)} and perhaps a back-off weight, "
+                    f"{place(self.path, number)}: expected log10 p, {_words(order)} and optionally a back-off weight, "
                     f"found {shown(line)}; fix the line"
                 )
             if len(cells) == order + 2 and self.highest:
                 raise DataError(
-                    f"{place(self.path, number)}: expected log10 p and {_words(order)}, for n-grams of the highest "
-                    f"order have no back-off weight, found {shown(line)}; remove it, or fix the words"
+                    f"{place(self.path, number)}: expected log10 p and {_words(order)} without a back-off weight in "
+                    f"the highest order, found {shown(line)}; remove it, or fix the words"
                 )
             try:
                 self.log_probs.append(float(cells[0]))
@@ -153,7 +153,7 @@ class _Section:
                 self.words.extend([index[word] for word in cells[1 : order + 1]])
             except KeyError as error:
                 raise DataError(
-                    f"{place(self.path, number)}: expected words that are 1-grams, too, found "
+                    f"{place(self.path, number)}: expected words that are also 1-grams, found "
                     f"{shown(error.args[0])}; add it to the 1-grams or remove this n-gram"
                 ) from None
             self.lines.append(number)

@@ -220,8 +220,8 @@ def ngram_from_text(
             if len(rest.tokens) == 0:
                 raise DataError(
                     f"ngram:{order}: expected text for {folds} folds, found {len(sentences):,} sentences, all of them "
-                    f"with words in one fold; give more text, or say ngram({order}, folds=0) if the network is trained "
-                    "on another one"
+                    f"with words in one fold; give more text, or write ngram({order}, folds=0) if the network is "
+                    "trained on another one"
                 )
             model = estimate(rest, words, order, prune, unigrams=full.log_probs[: len(words)])
             part = ngrams_to_automaton(model, words, f"ngram:{order}")

@@ -61,13 +61,13 @@ def check_room(order: int, ngrams: int, folds: int) -> None:
         ngrams: E of the whole text.
         folds: K.
     """
-    needed, there = BYTES_PER_NGRAM * ngrams * (1 + 2 * folds), memory_limit()
-    if needed > there:
-        beside = f" and of {folds} folds" if folds else ""
+    needed, limit = BYTES_PER_NGRAM * ngrams * (1 + 2 * folds), memory_limit()
+    if needed > limit:
+        of_folds = f" and those of {folds} folds" if folds else ""
         raise DataError(
-            f"ngram:{order}: {ngrams:,} n-grams{beside} need {needed / 1e9:,.1f} GB, found {there / 1e9:,.1f} GB that "
-            f"this process may have; leave those out that come seldom, as in ngram({order}, "
-            f"prune=[{', '.join('01345'[:order])}]), say folds=0 if the network is trained on another text, or give a "
+            f"ngram:{order}: {ngrams:,} n-grams{of_folds} need {needed / 1e9:,.1f} GB, found a limit of "
+            f"{limit / 1e9:,.1f} GB for this process; leave out rare ones, as in ngram({order}, "
+            f"prune=[{', '.join('01345'[:order])}]), set folds=0 if the network is trained on another text, or give a "
             "smaller ARPA file as ngram:FILE"
         )
 

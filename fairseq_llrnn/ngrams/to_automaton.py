@@ -76,7 +76,7 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
     automaton, histories = _build(model, match, words, log_root)
     gone = len(model) - len(model.words) - automaton.num_arcs
     if gone:
-        notes["n-grams dropped: they hold such a word, or go on after </s>"] += gone
+        notes["n-grams dropped: they contain such a word, or continue after </s>"] += gone
     return Converted(automaton, log_root, histories, notes)
 
 

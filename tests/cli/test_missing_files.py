@@ -55,7 +55,7 @@ def test_what_no_option_named_is_not_blamed_on_one() -> None:
     [
         ("report --source there --reference there --system x=nowhere --out new", "--system x=nowhere: cannot be read"),
         ("text --conllu nowhere there --out new", "--conllu nowhere: cannot be read"),
-        ("text --conllu - --out new", "--conllu -: cannot be read: No such file or directory; for stdin say /"),
+        ("text --conllu - --out new", "--conllu -: cannot be read: No such file or directory; for stdin write /"),
         ("dictionary --text there --lexicon nowhere --out new", "--lexicon nowhere: cannot be read"),
         ("lexicon --values nowhere --out new", "--values nowhere: cannot be read"),
         ("lexicon --conllu folder --out new", "--conllu folder: cannot be read: Is a directory"),

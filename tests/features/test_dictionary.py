@@ -118,7 +118,7 @@ def test_hash_knows_order_and_symbols(tmp_path: Path) -> None:
         ),
         ("le 5\nle 3 #fairseq:overwrite\n", "line 2: symbol 'le' was already given in line 1, which #fairseq:overwrite "
          "only hides from fairseq-preprocess; remove one of them"),
-        ("\ufeffle 5\n", "line 1: expected `symbol count`, found a byte order mark, which fairseq takes for a letter"),
+        ("\ufeffle 5\n", "line 1: expected `symbol count`, found a byte order mark, which fairseq reads as a letter"),
         ("\u00a0 5\n", "line 1: expected `symbol count`, found '\\xa0 5'"),
         ("le\rchat 5\n", "line 1: expected `symbol count`, found 'le\\rchat 5'"),
     ],
@@ -175,8 +175,8 @@ def test_one_reason_with_the_next_command(
 
 def test_a_form_comes_first() -> None:
     assert advice(["été", "chat"], "e\u0301te\u0301 chat. Chat") == (
-        "a.txt: 1 words that the dictionary has in another Unicode form only, such as 'e\u0301te\u0301', in NFC: bring "
-        "the file into that form (`uconv -x any-nfc`)"
+        "a.txt: 1 words that the dictionary has only in another Unicode form, such as 'e\u0301te\u0301', in NFC: "
+        "convert the file to that form (`uconv -x any-nfc`)"
     )
 
 

@@ -81,7 +81,7 @@ def test_training_texts_that_fairseq_would_shift_are_refused(reader: str, text: 
     (tmp_path / "text").write_bytes(text)
     with open(tmp_path / "text", encoding="utf-8") as file:  # as fairseq-preprocess does
         assert len(list(file)) > text.count(b"\n") + (not text.endswith(b"\n"))
-    with pytest.raises(DataError, match=r"fairseq-preprocess takes for its end; write a blank instead \(`tr"):
+    with pytest.raises(DataError, match=r"fairseq-preprocess reads as its end; write a blank instead \(`tr"):
         TRAINING[reader](tmp_path / "text")
 
 

@@ -111,7 +111,7 @@ def test_a_line_at_the_limit_is_read_and_a_longer_one_refused(tmp_path: Path) ->
     path = write(tmp_path / "a", b"x" * (MAX_LINE_BYTES - 1) + b"\n")
     assert [len(line) for _, line in iter_lines(path)] == [MAX_LINE_BYTES - 1]
     path = write(tmp_path / "b", b"short\n" + b"x" * MAX_LINE_BYTES + b"\n")
-    message = "b, line 2: the line has more than 1,048,576 bytes; expected one short row a line. Is this the right"
+    message = "b, line 2: the line has more than 1,048,576 bytes; expected one short row per line. Is this the right"
     with pytest.raises(DataError, match=message):
         list(iter_lines(path))
 

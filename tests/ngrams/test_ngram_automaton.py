@@ -104,7 +104,7 @@ def test_words_that_the_dictionary_lacks_are_lost() -> None:
     found = ngrams_to_automaton(model, small, "FILE")
     found.automaton.check(found.log_root)
     assert found.notes["words of the n-grams are not in the dictionary; dropped with their n-grams"] == 2
-    assert found.notes["n-grams dropped: they hold such a word, or go on after </s>"] > 0
+    assert found.notes["n-grams dropped: they contain such a word, or continue after </s>"] > 0
     even = normalised(found.automaton, found.log_root)
     for text in texts(["b", "d", "<unk>"], 3):
         history = ("<s>", *text)[-2:]

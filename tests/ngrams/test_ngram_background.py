@@ -60,8 +60,8 @@ def test_what_a_user_is_told(tmp_path: Path) -> None:
     assert dict(found.notes) == {
         "words of the n-grams are not in the dictionary; dropped with their n-grams": 1,
         "words of the dictionary that the n-grams lack share the probability of <unk>": 2,
-        "n-grams dropped: they hold such a word, or go on after </s>": found.notes[
-            "n-grams dropped: they hold such a word, or go on after </s>"
+        "n-grams dropped: they contain such a word, or continue after </s>": found.notes[
+            "n-grams dropped: they contain such a word, or continue after </s>"
         ],
     }
     assert np.logaddexp.reduce(found.log_weights) == pytest.approx(0.0, abs=1e-12)

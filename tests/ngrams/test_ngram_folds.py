@@ -173,7 +173,7 @@ def test_n_grams_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     ngram_from_text(sentences, WORDS, 3, folds=3)
     with pytest.raises(DataError) as error:
         ngram_from_text(sentences, WORDS, 3, folds=4)
-    assert str(error.value).startswith(f"ngram:3: {many:,} n-grams and of 4 folds need 0.0 GB, found 0.0 GB that")
+    assert str(error.value).startswith(f"ngram:3: {many:,} n-grams and those of 4 folds need 0.0 GB, found a limit")
     assert "as in ngram(3, prune=[0, 1, 3]), say folds=0 if the network" in str(error.value)
 
 

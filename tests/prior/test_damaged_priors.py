@@ -88,8 +88,8 @@ WRONG_WORDS: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "a special missing": (lambda words: [*words[:3], *words[4:]], "expected it to begin with <s> <pad> .*, found"),
     "a special twice": (lambda words: [*words[:-1], "</s>"], "expected every symbol once, found '</s>' again"),
     "a word twice": (lambda words: [*words[:-1], words[4]], "expected every symbol once, found 'le' again"),
-    "an empty word": (lambda words: [*words[:-1], ""], "expected words behind <unk>, found an empty one"),
-    "no words": (lambda words: words[:4], "expected words behind <unk>, found none"),
+    "an empty word": (lambda words: [*words[:-1], ""], "expected words after <unk>, found an empty one"),
+    "no words": (lambda words: words[:4], "expected words after <unk>, found none"),
     "nothing": (lambda words: [""], "expected it to begin with"),
     "a word less": (lambda words: words[:-1], "its arrays and its dictionary differ in size|of \\d+ words"),
     "a word more": (lambda words: [*words, "autre"], "its arrays and its dictionary differ in size|of \\d+ words"),
@@ -152,9 +152,9 @@ OUTSIDE = "the output signatures point outside their tables"
         ("log_weights", lambda x: np.full(SIZE, -np.inf), NO_DISTRIBUTION),
         ("log_weights", lambda x: np.append(x[:-1], 99.0),
          "log_weights: expected a sum with a logarithm up to 50, found 99"),
-        ("output_values", lambda x: np.append(x[:-1], np.float32(1e7)), "the output features hold values above "
+        ("output_values", lambda x: np.append(x[:-1], np.float32(1e7)), "the output features contain values above "
          "1,000,000"),
-        ("output_values", lambda x: x * np.float32("nan"), "the output features hold values that are not finite"),
+        ("output_values", lambda x: x * np.float32("nan"), "the output features contain values that are not finite"),
         *((name, lambda x, value=value: np.append(x.dtype.type(value), x[1:]), OUTSIDE)
           for name in ("output_class_of", "output_indices") for value in (10**6, -1)),
     ],

@@ -121,18 +121,18 @@ TABLE = translating().find(LexicalPart).table
         ({"offsets": TABLE.offsets[:0]}, "point outside their tables"),
         ({"offsets": TABLE.offsets + 1}, "point outside their tables"),
         ({"offsets": np.append(TABLE.offsets, TABLE.offsets[-1])}, "and the source words differ in number"),
-        ({"targets": np.full_like(TABLE.targets, 2)}, "hold a word that the background forbids, or no word at all"),
-        ({"targets": np.full_like(TABLE.targets, 10)}, "hold a word that the background forbids, or no word at all"),
-        ({"targets": np.full_like(TABLE.targets, 4)}, "hold a pair of words twice"),
+        ({"targets": np.full_like(TABLE.targets, 2)}, "contain a word that the background forbids, or no word"),
+        ({"targets": np.full_like(TABLE.targets, 10)}, "contain a word that the background forbids, or no word"),
+        ({"targets": np.full_like(TABLE.targets, 4)}, "contain a pair of words twice"),
         ({"probabilities": TABLE.probabilities * 2}, "are no probabilities"),
         ({"probabilities": -TABLE.probabilities}, "are no probabilities"),
         ({"probabilities": TABLE.probabilities * np.float32("nan")}, "are no probabilities"),
         ({"probabilities": np.full_like(TABLE.probabilities, np.inf)}, "are no probabilities"),
         ({"probabilities": TABLE.probabilities.astype(np.float64)}, "expected a row of float32, found float64"),
         ({"probabilities": None}, "expected 'probabilities' in the prior, found none"),
-        ({"links": TABLE.links[1:]}, "estimated from numbers of links that are none"),
-        ({"links": -TABLE.links}, "estimated from numbers of links that are none"),
-        ({"links": TABLE.links * np.float32("nan")}, "estimated from numbers of links that are none"),
+        ({"links": TABLE.links[1:]}, "have invalid numbers of links"),
+        ({"links": -TABLE.links}, "have invalid numbers of links"),
+        ({"links": TABLE.links * np.float32("nan")}, "have invalid numbers of links"),
     ],
 )
 def test_untrusted_translations(translated: Path, changes: dict[str, np.ndarray], says: str) -> None:
@@ -169,7 +169,7 @@ def test_translations_of_special_symbols(translated: Path) -> None:
     offsets = TABLE.offsets.copy()
     offsets[3:5] = offsets[5]  # those of `the` become those of </s>
     replace_arrays(translated, **{"lexical/offsets": offsets})
-    with pytest.raises(PriorError, match="the lexical translations hold some of a special symbol; build it again"):
+    with pytest.raises(PriorError, match="the lexical translations contain a special symbol; build it again"):
         Prior.load(translated)
 
 
