@@ -59,8 +59,8 @@ def ibm1(
     """
     keys, _, counts = _estimate(bitext, num_sources, num_targets, iterations, workers)
     sources = keys // num_targets
-    real = sources < num_sources
-    return sources[real], (keys % num_targets)[real], counts[real]
+    is_word = sources < num_sources
+    return sources[is_word], (keys % num_targets)[is_word], counts[is_word]
 
 
 def ibm1_links(bitext: Bitext, num_sources: int, num_targets: int) -> Links:
@@ -80,15 +80,15 @@ def ibm1_links(bitext: Bitext, num_sources: int, num_targets: int) -> Links:
         tokens = np.arange(target.offsets[first], target.offsets[last])
         sentence = np.repeat(np.arange(first, last), target.lengths[first:last])  # for each target token
         place = np.arange(len(share)) - np.repeat(starts, chunk.sources) - 1  # for each source; −1 is the null word
-        along = (tokens - target.offsets[sentence] + 0.5) / target.lengths[sentence]
+        diagonal = (tokens - target.offsets[sentence] + 0.5) / target.lengths[sentence]
         words = np.repeat(source.lengths[sentence], chunk.sources)
-        away = np.abs((place + 0.5) / words - np.repeat(along, chunk.sources))
-        away[place < 0] = 2.0  # farther than all others
-        away[share < np.repeat(np.maximum.reduceat(share, starts), chunk.sources)] = 3.0
+        distance = np.abs((place + 0.5) / words - np.repeat(diagonal, chunk.sources))
+        distance[place < 0] = 2.0  # farther than all others
+        distance[share < np.repeat(np.maximum.reduceat(share, starts), chunk.sources)] = 3.0
         token = np.repeat(np.arange(len(tokens)), chunk.sources)
-        nearest = np.flatnonzero(away == np.minimum.reduceat(away, starts)[token])
-        _, once = np.unique(token[nearest], return_index=True)
-        chosen = place[nearest[once]]  # shape: (target tokens,)
+        nearest = np.flatnonzero(distance == np.minimum.reduceat(distance, starts)[token])
+        _, first_places = np.unique(token[nearest], return_index=True)
+        chosen = place[nearest[first_places]]  # shape: (target tokens,)
         linked = chosen >= 0
         begins.append((source.offsets[sentence] + chosen)[linked])
         ends.append(tokens[linked])
@@ -112,9 +112,9 @@ def _estimate(
         for _ in range(iterations):
             counts = np.zeros(len(keys))
             for begin in range(0, len(chunks), workers):
-                together = chunks[begin : begin + workers]
-                results = threads.map(partial(_expected_links, probability), together)
-                for chunk, expected in zip(together, results, strict=True):
+                batch = chunks[begin : begin + workers]
+                results = threads.map(partial(_expected_links, probability), batch)
+                for chunk, expected in zip(batch, results, strict=True):
                     counts[chunk.entries] += expected
                     bar.update()
             probability = counts / np.bincount(sources, counts)[sources]
@@ -218,21 +218,21 @@ ALIGNERS = ("auto", "eflomal", "ibm1")
 LONGEST = 1023  # most words of a sentence for eflomal
 
 
-def choose_aligner(asked_for: str) -> str:
+def choose_aligner(name: str) -> str:
     """Return "eflomal" or "ibm1". "auto" is eflomal if it is installed.
 
     Raises:
         OptionError: eflomal is requested but not installed.
     """
     installed = importlib.util.find_spec("eflomal") is not None
-    if asked_for == "auto":
+    if name == "auto":
         return "eflomal" if installed else "ibm1"
-    if asked_for == "eflomal" and not installed:
+    if name == "eflomal" and not installed:
         raise OptionError(
             f"aligner eflomal: the Python module eflomal is not installed; {from_checkout('align')} (it needs a C "
             "compiler), or choose the aligner ibm1"
         )
-    return asked_for
+    return name
 
 
 def is_alignable(bitext: Bitext) -> np.ndarray:

@@ -63,13 +63,13 @@ class LemmaForms:
             for lemma in dict.fromkeys(lemmas[word]):
                 members[lemma].append(word)
         frequency = {lemma: int(counts[words].sum()) for lemma, words in members.items()}
-        by_lemma: defaultdict[str, list[int]] = defaultdict(list)
+        words_of_lemma: defaultdict[str, list[int]] = defaultdict(list)
         for word in np.flatnonzero(possible).tolist():
             if lemmas[word]:
-                by_lemma[min(lemmas[word], key=lambda lemma: (-frequency[lemma], lemma))].append(word)
+                words_of_lemma[min(lemmas[word], key=lambda lemma: (-frequency[lemma], lemma))].append(word)
         head_of = np.arange(size)
         rows: dict[int, list[int]] = {word: [word] for word in np.flatnonzero(possible).tolist() if not lemmas[word]}
-        for lemma, words in by_lemma.items():
+        for lemma, words in words_of_lemma.items():
             head = min(words, key=lambda word: (-counts[word], word))
             head_of[words] = head
             rows[head] = members[lemma]
@@ -77,8 +77,8 @@ class LemmaForms:
         forms = np.array([form for head in heads for form in rows[head]], dtype=np.int64)
         sizes = np.zeros(size, dtype=np.int64)
         sizes[heads] = [len(rows[head]) for head in heads]
-        of_entries = np.repeat(np.arange(size), sizes)
-        shown = np.where(head_of[forms] == of_entries, counts[forms], 0).astype(np.float32)
+        rows_of_entries = np.repeat(np.arange(size), sizes)
+        shown = np.where(head_of[forms] == rows_of_entries, counts[forms], 0).astype(np.float32)
         return cls(head_of, np.concatenate([[0], sizes.cumsum()]).astype(np.int64), forms, shown)
 
     def check(self, possible: np.ndarray) -> None:
@@ -94,10 +94,10 @@ class LemmaForms:
             raise ValueError("the forms of lemmas contain a word that the background forbids, or no word")
         rows = np.repeat(np.arange(size), np.diff(self.offsets))
         pairs = rows * np.int64(size) + self.forms
-        of_words = np.flatnonzero(possible)
+        words = np.flatnonzero(possible)
         if len(np.unique(pairs)) < len(pairs):
             raise ValueError("the forms of lemmas contain a form twice")
-        if not np.isin(self.head_of[of_words] * np.int64(size) + of_words, pairs).all():
+        if not np.isin(self.head_of[words] * np.int64(size) + words, pairs).all():
             raise ValueError("the forms of lemmas lack a word among those of its own lemma")
 
 
@@ -130,8 +130,8 @@ class SourceLemmas:
 
     def mixed(self, forms: LexicalTable) -> LexicalTable:
         """Return t(u | s) of all source words, with n(s, u) from a table of forms. A row has n(s) + κ links."""
-        of_words, shared = np.diff(forms.offsets), np.diff(self.table.offsets)[self.head_of]
-        sources = np.repeat(np.arange(len(of_words)), of_words), np.repeat(np.arange(len(of_words)), shared)
+        row_sizes, shared = np.diff(forms.offsets), np.diff(self.table.offsets)[self.head_of]
+        sources = np.repeat(np.arange(len(row_sizes)), row_sizes), np.repeat(np.arange(len(row_sizes)), shared)
         step = np.arange(shared.sum()) - np.repeat(shared.cumsum() - shared, shared)
         places = np.repeat(self.table.offsets[:-1][self.head_of], shared) + step
         targets = np.concatenate([forms.targets, self.table.targets[places]])
@@ -140,8 +140,9 @@ class SourceLemmas:
             self.pseudo_links * self.table.probabilities[places].astype(np.float64),
         ])  # fmt: skip
         size = int(targets.max(initial=0)) + 1
-        once, which = np.unique(np.concatenate(sources) * size + targets, return_inverse=True)
-        return LexicalTable.from_pairs(once // size, once % size, np.bincount(which, weights), len(of_words), size)
+        pairs, index_of_pair = np.unique(np.concatenate(sources) * size + targets, return_inverse=True)
+        totals = np.bincount(index_of_pair, weights)
+        return LexicalTable.from_pairs(pairs // size, pairs % size, totals, len(row_sizes), size)
 
     def check(self, sources: np.ndarray, possible: np.ndarray) -> None:
         """Raise ValueError unless all is sound.

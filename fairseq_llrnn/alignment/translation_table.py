@@ -84,8 +84,8 @@ class LexicalTable:
         if len(np.unique(pairs)) < len(pairs):
             raise ValueError("the lexical translations contain a pair of words twice")
         totals = np.bincount(rows, probabilities, self.num_sources)
-        used = np.diff(offsets) > 0
-        if not ((probabilities > 0).all() and (np.abs(totals[used] - 1.0) < ROW_TOLERANCE).all()):
+        is_filled = np.diff(offsets) > 0
+        if not ((probabilities > 0).all() and (np.abs(totals[is_filled] - 1.0) < ROW_TOLERANCE).all()):
             raise ValueError("the lexical translations are no probabilities")
 
     def check_links(self, sources: np.ndarray) -> None:
@@ -94,6 +94,6 @@ class LexicalTable:
             raise ValueError("the lexical translations and the source words differ in number")
         if np.diff(self.offsets)[~sources].any():
             raise ValueError("the lexical translations contain a special symbol")
-        used, links = np.diff(self.offsets) > 0, self.links
-        if len(links) != len(used) or not ((links[used] > 0).all() and (links <= LARGEST_SCORE).all()):
+        is_filled, links = np.diff(self.offsets) > 0, self.links
+        if len(links) != len(is_filled) or not ((links[is_filled] > 0).all() and (links <= LARGEST_SCORE).all()):
             raise ValueError("the lexical translations have invalid numbers of links")

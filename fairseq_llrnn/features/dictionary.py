@@ -167,8 +167,8 @@ def check_order(symbols: Sequence[str]) -> None:
     if len(symbols) == len(SPECIALS) or "" in symbols:
         raise ValueError(f"expected words after {UNK}, found {'an empty one' if '' in symbols else 'none'}")
     if len(set(symbols)) < len(symbols):
-        twice = next(symbol for symbol, count in Counter(symbols).items() if count > 1)
-        raise ValueError(f"expected every symbol once, found {twice!r} again")
+        repeated = next(symbol for symbol, count in Counter(symbols).items() if count > 1)
+        raise ValueError(f"expected every symbol once, found {repeated!r} again")
 
 
 def load_dictionary(path: Path | str) -> WordList:
@@ -184,7 +184,7 @@ def load_dictionary(path: Path | str) -> WordList:
     """
     path = Path(path)
     symbols, counts = list(SPECIALS), [0] * len(SPECIALS)
-    where: dict[str, int] = dict.fromkeys(SPECIALS, 0)
+    line_of: dict[str, int] = dict.fromkeys(SPECIALS, 0)
     blank: list[int] = []
     split: list[int] = []
     with opened(path) as (source, _):
@@ -201,18 +201,18 @@ def load_dictionary(path: Path | str) -> WordList:
                 f"{place(path, number)}: expected `symbol count`, found {text!r}; "
                 "give the dict.txt that fairseq-preprocess wrote"
             )
-        if symbol in where:
-            again = f", which {_FLAG} only hides from fairseq-preprocess" if line.rstrip().endswith(_FLAG) else ""
+        if symbol in line_of:
+            hint = f", which {_FLAG} only hides from fairseq-preprocess" if line.rstrip().endswith(_FLAG) else ""
             raise DataError(
                 f"{place(path, number)}: symbol {symbol!r} was already given "
-                f"{'by fairseq itself' if where[symbol] == 0 else f'in line {where[symbol]}'}{again}; remove one "
+                f"{'by fairseq itself' if line_of[symbol] == 0 else f'in line {line_of[symbol]}'}{hint}; remove one "
                 "of them"
             )
         if is_blank(symbol):
             blank.append(number)
         elif symbol.split() != [symbol]:
             split.append(number)
-        where[symbol] = number
+        line_of[symbol] = number
         symbols.append(symbol)
         counts.append(int(count))
     if len(symbols) == len(SPECIALS):
@@ -287,9 +287,9 @@ def count_words(
     """Return the counts of words in some texts, and the number of lines. Arguments and errors as in `count_blocks`."""
     counts: Counter[str] = Counter()
     lines = 0
-    for of_block, many in count_blocks(paths, workers, held_out):
-        counts.update(of_block)
-        lines += many
+    for block_counts, num_lines in count_blocks(paths, workers, held_out):
+        counts.update(block_counts)
+        lines += num_lines
     return counts, lines
 
 

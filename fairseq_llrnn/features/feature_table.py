@@ -135,10 +135,10 @@ class FeatureTable:
 
     def of_groups(self, groups: Collection[str]) -> FeatureTable:
         """Return the rows with only the features of some groups, which keep their numbers."""
-        wanted = np.array([feature_group(name) in groups for name in self.names], dtype=bool)
-        kept = wanted[self.indices]
-        before = np.concatenate([[0], np.cumsum(kept)])  # how many entries are kept before each
-        return FeatureTable(self.names, before[self.offsets], self.indices[kept], self.values[kept])
+        is_kept = np.array([feature_group(name) in groups for name in self.names], dtype=bool)
+        kept = is_kept[self.indices]
+        ends = np.concatenate([[0], np.cumsum(kept)])  # how many entries are kept before each
+        return FeatureTable(self.names, ends[self.offsets], self.indices[kept], self.values[kept])
 
     def dense(self) -> np.ndarray:
         """Return the rows as a dense (rows, F) float32 matrix: for oracles and small tables only."""
@@ -168,31 +168,31 @@ class WordRows:
         return cls(np.array(row_of, dtype=np.int64), kept)
 
 
-def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int, option: str) -> np.ndarray:
-    """Return the indices of the `how_many` most frequent ordinary (not special) words; ties go to the lower index.
+def top_words(counts: np.ndarray, ordinary: np.ndarray, number: int, option: str) -> np.ndarray:
+    """Return the indices of the `number` most frequent ordinary (not special) words; ties go to the lower index.
 
     Args:
         counts: (V,) counts.
         ordinary: (V,) bool, False for specials and padding entries of the dictionary.
-        option: the option of `how_many`.
+        option: the option of `number`.
 
     Raises:
         OptionError: there are fewer ordinary words.
     """
     candidates = np.flatnonzero(ordinary)
-    if how_many < 0 or how_many > len(candidates):
+    if number < 0 or number > len(candidates):
         raise OptionError(
-            f"{option} {how_many}: expected a number between 0 and the dictionary's {len(candidates)} words; "
+            f"{option} {number}: expected a number between 0 and the dictionary's {len(candidates)} words; "
             f"give at most {len(candidates)}, or `all`"
         )
     order = np.lexsort((candidates, -counts[candidates]))
-    return candidates[order[:how_many]]
+    return candidates[order[:number]]
 
 
 def restrict_groups(
-    rows: Iterable[Mapping[str, float]], groups: Sequence[str] | None, option: str, asked_for: Sequence[str] = ()
+    rows: Iterable[Mapping[str, float]], groups: Sequence[str] | None, option: str, requested: Sequence[str] = ()
 ) -> list[dict[str, float]]:
-    """Keep only features of `groups` (None: all), and of the groups of other options in `asked_for`.
+    """Keep only features of `groups` (None: all), and of the groups of other options in `requested`.
 
     Raises:
         OptionError: a group that no word has; the message names the nearest that exists.
@@ -203,15 +203,15 @@ def restrict_groups(
     available = sorted({feature_group(name) for row in copies for name in row})
     for group in groups:
         if group not in available:
-            same = [name for name in available if name.lower() == group.lower()]
-            near = same or difflib.get_close_matches(group, available, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            case_variants = [name for name in available if name.lower() == group.lower()]
+            similar = case_variants or difflib.get_close_matches(group, available, n=1)
+            hint = f"; did you mean {similar[0]!r}?" if similar else ""
             raise OptionError(
                 f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: "
                 f"{', '.join(available)}{hint}"
             )
-    wanted = {*groups, *asked_for}
-    return [{n: v for n, v in row.items() if feature_group(n) in wanted} for row in copies]
+    kept_groups = {*groups, *requested}
+    return [{n: v for n, v in row.items() if feature_group(n) in kept_groups} for row in copies]
 
 
 def identity_rows(

@@ -84,7 +84,7 @@ def suffix_features(words: Sequence[str], floor: int = DEFAULT_SUFFIX_FLOOR) -> 
 def iter_suffix_features(words: Sequence[str], floor: int) -> Iterator[dict[str, float]]:
     """Yield the features of `suffix_features`, word by word."""
     types = Counter(suffix for word in set(words) for suffix in suffixes(word))
-    names = {suffix: f"Suffix:{suffix}" for suffix, many in types.items() if many >= floor}
+    names = {suffix: f"Suffix:{suffix}" for suffix, num_words in types.items() if num_words >= floor}
     for word in words:
         yield {names[suffix]: 1.0 for suffix in suffixes(word) if suffix in names}
 
@@ -197,9 +197,9 @@ class UserPatterns:
         try:
             return regex.compile(expression)
         except regex.error as error:
-            where = "" if error.pos is None else f" at character {error.pos + 1}"
+            position = "" if error.pos is None else f" at character {error.pos + 1}"
             raise OptionError(
-                f"{self._source}: pattern {name!r} is no regular expression: {error.msg}{where} of "
+                f"{self._source}: pattern {name!r} is no regular expression: {error.msg}{position} of "
                 f"{expression!r}"
             ) from error
         except (RecursionError, OverflowError, MemoryError) as error:
@@ -241,17 +241,17 @@ class UserPatterns:
         )
 
     def _matches(self, name: str, word: str) -> bool:
-        left = self._seconds_left[name]
+        seconds = self._seconds_left[name]
         start = time.process_time()
         try:
-            matches = self._patterns[name].fullmatch(word, timeout=left) is not None
+            matches = self._patterns[name].fullmatch(word, timeout=seconds) is not None
         except TimeoutError as error:
             raise OptionError(
                 f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) takes too long, "
                 f"stopped at the word {word!r}; repeats inside repeats, such as (a+)+, try exponentially "
                 "many ways: rewrite the expression"
             ) from error
-        spent = time.process_time() - start
+        elapsed = time.process_time() - start
         # at least the time of one word remains for the next match
-        self._seconds_left[name] = min(SECONDS_AT_ONCE, max(left - spent, 0.0) + SECONDS_PER_WORD)
+        self._seconds_left[name] = min(SECONDS_AT_ONCE, max(seconds - elapsed, 0.0) + SECONDS_PER_WORD)
         return matches

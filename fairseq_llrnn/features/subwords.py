@@ -95,15 +95,15 @@ class Convention:
         ordinary = [s for s, special in zip(words.symbols, words.specials, strict=True) if not special]
         if any(map(self.is_marked, ordinary)):
             return
-        raise DataError(f"{path}: expected {self.rule} (--pieces {self.name}), found {_instead(ordinary, self)}")
+        raise DataError(f"{path}: expected {self.rule} (--pieces {self.name}), found {_describe(ordinary, self)}")
 
 
-def _instead(pieces: Sequence[str], wanted: Convention) -> str:
+def _describe(pieces: Sequence[str], expected: Convention) -> str:
     """Describe pieces without a mark of `wanted`, with advice."""
-    for other in CONVENTIONS.values():
-        theirs = [piece for piece in pieces if other.is_marked(piece)]
-        if other.name != wanted.name and theirs:
-            return f"none, but {len(theirs):,} such as {shown(theirs[0])}; did you mean --pieces {other.name}?"
+    for convention in CONVENTIONS.values():
+        marked = [piece for piece in pieces if convention.is_marked(piece)]
+        if convention.name != expected.name and marked:
+            return f"none, but {len(marked):,} such as {shown(marked[0])}; did you mean --pieces {convention.name}?"
     suffixed = [piece for piece in pieces if piece.endswith(BEGINS)]
     if suffixed:
         return f"{BEGINS} at the end of pieces, such as {shown(suffixed[0])}; train without treat_whitespace_as_suffix"
@@ -216,8 +216,8 @@ def piece_features(
     """
     rows = [{convention.position(piece): 1.0} for piece in pieces]
     if text is not None:
-        for row, of_words in zip(rows, expected_features(pieces, text, lexicon, floor), strict=True):
-            row.update(of_words)
+        for row, word_features in zip(rows, expected_features(pieces, text, lexicon, floor), strict=True):
+            row.update(word_features)
     return rows
 
 
@@ -230,7 +230,7 @@ def expected_features(
     suffixes = {} if floor is None else dict(zip(words, suffix_features(words, floor), strict=True))
     number = {piece: i for i, piece in enumerate(pieces)}
     occurrences = [0] * len(pieces)
-    having: list[dict[str, int]] = [{} for _ in pieces]  # occurrences whose word has the feature
+    num_having: list[dict[str, int]] = [{} for _ in pieces]  # occurrences whose word has the feature
     total: list[dict[str, float]] = [{} for _ in pieces]  # the sum of its values there
     ending: list[dict[str, int]] = [{} for _ in pieces]  # occurrences that end a word with the suffix
     for split, count in tqdm(text.counts.items(), "features of words", leave=False, disable=None):
@@ -242,7 +242,7 @@ def expected_features(
                 occurrences[i] += count
                 for name, value in features.items():
                     if value != 0.0:
-                        having[i][name] = having[i].get(name, 0) + count
+                        num_having[i][name] = num_having[i].get(name, 0) + count
                         total[i][name] = total[i].get(name, 0.0) + value * count
         last = number.get(split[-1])
         if last is not None:
@@ -250,10 +250,10 @@ def expected_features(
                 if bare(split[-1]).lower().endswith(name.partition(":")[2]):
                     ending[last][name] = ending[last].get(name, 0) + count
     rows: list[dict[str, float]] = []
-    for i, seen in enumerate(occurrences):
-        shares = {name: _share(count, seen) for name, count in having[i].items()}
-        row = {name: share * (total[i][name] / having[i][name]) for name, share in shares.items() if share}
-        rows.append(row | {name: 1.0 for name, count in ending[i].items() if 2 * count >= seen})
+    for i, total_count in enumerate(occurrences):
+        shares = {name: _share(count, total_count) for name, count in num_having[i].items()}
+        row = {name: share * (total[i][name] / num_having[i][name]) for name, share in shares.items() if share}
+        rows.append(row | {name: 1.0 for name, count in ending[i].items() if 2 * count >= total_count})
     return rows
 
 

@@ -80,13 +80,13 @@ class TextCheck:
         """
         if (reason := other_forms(text, self.lacking, self.vocabulary)) is not None:
             return reason
-        file, few = "TEXT" if path is None else shlex.quote(str(path)), LEAST_SHARE * self.words
-        if self.glued > few and self.glued >= self.cased:
+        file, threshold = "TEXT" if path is None else shlex.quote(str(path)), LEAST_SHARE * self.words
+        if self.glued > threshold and self.glued >= self.cased:
             return (
                 f"{text}: punctuation is glued to {self.glued:,} of {self.words:,} words, such as "
                 f"{self.glued_example!r}: tokenise it ({TOKENISE.format(text=file)}; pip install sacremoses)"
             )
-        if not self.cased or not (self._is_lower or (self.cased > few and 2 * self.cased > self.unknown)):
+        if not self.cased or not (self._is_lower or (self.cased > threshold and 2 * self.cased > self.unknown)):
             return None
         fix = f"lower-case it ({LOWER.format(text=file)})" if self._is_lower else "use the text with its own capitals"
         return (
@@ -96,8 +96,8 @@ class TextCheck:
 
     def explains_most(self) -> bool:
         """Return whether case, attached punctuation or the Unicode form is the reason for most unknown words."""
-        other = len(in_other_form(self.lacking, self.vocabulary))
-        return 2 * max(self.cased, self.glued) > self.unknown or 2 * other > len(self.lacking)
+        num_other_form = len(in_other_form(self.lacking, self.vocabulary))
+        return 2 * max(self.cased, self.glued) > self.unknown or 2 * num_other_form > len(self.lacking)
 
     def warn(self, paths: Sequence[Path | str]) -> None:
         """Log the advice on a text of some files."""

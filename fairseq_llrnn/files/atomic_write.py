@@ -61,14 +61,14 @@ def temporary_folder(path: Path) -> Iterator[Path]:
     It contains a file LOCK. Raises OSError.
     """
     recover(path)
-    held = None
+    lock_file = None
     try:
-        while held is None:
+        while lock_file is None:
             folder = path.with_name(temporary_name(path.name))
             folder.mkdir()
             with suppress(FileNotFoundError):  # another process removed the empty folder as a leftover
-                held = _new(folder / LOCK)
-        with held:
+                lock_file = _new(folder / LOCK)
+        with lock_file:
             yield folder
     finally:
         with suppress(OSError):  # the rest becomes a leftover
@@ -234,10 +234,10 @@ def exchange(one: Path, other: Path) -> bool:
     rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
     if rename(_RELATIVE_TO_HERE, os.fsencode(one), _RELATIVE_TO_HERE, os.fsencode(other), _EXCHANGE) == 0:
         return True
-    number = ctypes.get_errno()
-    if number in _CANNOT:
+    error_number = ctypes.get_errno()
+    if error_number in _CANNOT:
         return False
-    raise OSError(number, os.strerror(number), str(other))
+    raise OSError(error_number, os.strerror(error_number), str(other))
 
 
 def _set_aside(path: Path, earlier: Path, new: Path) -> None:

@@ -53,18 +53,18 @@ def ordered(
     workers = default_workers() if workers is None else workers
     first = list(islice(inputs, FEW))
     if workers == 1 or len(first) < FEW or not sys.executable:
-        for one in chain(first, inputs):
-            yield one, function(one)
+        for item in chain(first, inputs):
+            yield item, function(item)
         return
     idle: SimpleQueue[_Worker] = SimpleQueue()
     started = [_Worker(function) for _ in range(workers)]
     for worker in started:
         idle.put(worker)
 
-    def work(one: Input) -> Result:
+    def work(item: Input) -> Result:
         worker = idle.get()
         try:
-            result: Result = worker.ask(one)
+            result: Result = worker.ask(item)
         finally:
             idle.put(worker)
         return result
@@ -73,8 +73,8 @@ def ordered(
         with ThreadPoolExecutor(workers) as threads:
             waiting: deque[tuple[Input, Future[Result]]] = deque()
             try:
-                for one in chain(first, inputs):
-                    waiting.append((one, threads.submit(work, one)))
+                for item in chain(first, inputs):
+                    waiting.append((item, threads.submit(work, item)))
                     if len(waiting) >= AHEAD * workers:
                         done, future = waiting.popleft()
                         yield done, future.result()
@@ -93,8 +93,8 @@ class _Worker:
     """A process that computes results for one input after the other."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        ours = str(Path(__file__).resolve().parents[2])  # the folder of this package, installed or not
-        path = os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])
+        package_folder = str(Path(__file__).resolve().parents[2])  # the folder of this package, installed or not
+        path = os.pathsep.join([package_folder, *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__],
             stdin=subprocess.PIPE,
@@ -103,10 +103,10 @@ class _Worker:
         )
         self._send(function)
 
-    def ask(self, one: object) -> Any:
+    def ask(self, item: object) -> Any:
         """Return the function's result for an input, or raise its error."""
         assert self.process.stdout is not None
-        self._send(one)
+        self._send(item)
         try:
             is_error, result = pickle.load(self.process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
@@ -115,10 +115,10 @@ class _Worker:
             raise result
         return result
 
-    def _send(self, something: object) -> None:
+    def _send(self, message: object) -> None:
         assert self.process.stdin is not None
         try:
-            pickle.dump(something, self.process.stdin, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(message, self.process.stdin, pickle.HIGHEST_PROTOCOL)
             self.process.stdin.flush()
         except OSError:
             raise self._ended() from None
@@ -142,12 +142,12 @@ def serve(inputs: IO[bytes], results: IO[bytes]) -> None:
     function: Callable[[object], object] = pickle.load(inputs)
     while True:
         try:
-            one = pickle.load(inputs)
+            item = pickle.load(inputs)
         except (EOFError, pickle.UnpicklingError):  # the parent has ended, or was killed
             return
         answer: tuple[bool, object]
         try:
-            answer = False, function(one)
+            answer = False, function(item)
         except Exception as error:
             answer = True, error
         try:

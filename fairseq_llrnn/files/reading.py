@@ -133,14 +133,14 @@ def path_of_content(path: Path | str) -> Path:
         return Path(path)
     status = os.stat(path)
     key = status.st_dev, status.st_ino
-    kept, ended = _PIPES.get(key, (None, 0))
-    if kept is None or ended != status.st_ctime_ns:  # a later time means new content
-        kept = tempfile.TemporaryFile()  # noqa: SIM115  it ends with the process
+    copy, end_time = _PIPES.get(key, (None, 0))
+    if copy is None or end_time != status.st_ctime_ns:  # a later time means new content
+        copy = tempfile.TemporaryFile()  # noqa: SIM115  it ends with the process
         with open(path, "rb") as pipe:
-            shutil.copyfileobj(pipe, kept)
-            kept.flush()
-            _PIPES[key] = kept, os.fstat(pipe.fileno()).st_ctime_ns
-    return Path(f"/dev/fd/{kept.fileno()}")
+            shutil.copyfileobj(pipe, copy)
+            copy.flush()
+            _PIPES[key] = copy, os.fstat(pipe.fileno()).st_ctime_ns
+    return Path(f"/dev/fd/{copy.fileno()}")
 
 
 def is_pipe(path: Path | str) -> bool:
@@ -170,8 +170,8 @@ def read_whole(path: Path | str, most: int | None = None) -> bytes:
         most = MOST_OF_A_PIPE if most is None and not os.path.isfile(path) else most
         content = file.read(-1 if most is None else most + 1)
     if most is not None and len(content) > most:
-        through, fix = (" through a pipe", "give a file") if is_pipe(path) else ("", "is it the right file?")
-        raise DataError(f"{path}: expected at most {most:,} bytes{through}, found more; {fix}", path)
+        route, fix = (" through a pipe", "give a file") if is_pipe(path) else ("", "is it the right file?")
+        raise DataError(f"{path}: expected at most {most:,} bytes{route}, found more; {fix}", path)
     return content
 
 

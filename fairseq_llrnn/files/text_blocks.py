@@ -94,16 +94,16 @@ def iter_blocks(path: Path | str) -> Iterator[Block]:
         DataError: the file cannot be read or unpacked.
     """
     with opened(path) as (source, on_disk):
-        number, before = 1, 0
+        number, start = 1, 0
         while raw := source.read(BLOCK_BYTES):
             if not raw.endswith(b"\n"):
                 raw += source.readline(MAX_LINE_BYTES + 1)
-            position = before + len(raw)
+            position = start + len(raw)
             with suppress(OSError):  # a pipe has no position
                 position = on_disk.tell()
-            block = Block(str(path), number, raw, position - before)
+            block = Block(str(path), number, raw, position - start)
             yield block
-            number, before = number + block.num_lines, position
+            number, start = number + block.num_lines, position
 
 
 def map_blocks(

@@ -41,16 +41,16 @@ def in_form(text: str, form: str | None) -> str:
 
 def form_of(words: Iterable[str]) -> str | None:
     """Return the form of most words that differ between the two forms; None if there are none."""
-    told = [word for word in words if in_form(word, "nfc") != in_form(word, "nfd")]
-    composed = sum(word == in_form(word, "nfc") for word in told)
-    return None if not told else "nfc" if 2 * composed >= len(told) else "nfd"
+    distinctive = [word for word in words if in_form(word, "nfc") != in_form(word, "nfd")]
+    composed = sum(word == in_form(word, "nfc") for word in distinctive)
+    return None if not distinctive else "nfc" if 2 * composed >= len(distinctive) else "nfd"
 
 
 def in_other_form(words: Iterable[str], vocabulary: Collection[str]) -> dict[str, str]:
     """Return words that the vocabulary lacks -> its word that differs only in the Unicode form."""
-    by_form = {in_form(word, "nfc"): word for word in vocabulary if not word.isascii()}
-    candidates = ((word, by_form.get(in_form(word, "nfc"))) for word in words if by_form and not word.isascii())
-    return {word: other for word, other in candidates if other is not None and word not in vocabulary}
+    word_of_form = {in_form(word, "nfc"): word for word in vocabulary if not word.isascii()}
+    pairs = ((word, word_of_form.get(in_form(word, "nfc"))) for word in words if word_of_form and not word.isascii())
+    return {word: other for word, other in pairs if other is not None and word not in vocabulary}
 
 
 def advice_on_form(word: str, normalize: str | None, option: str) -> str:
@@ -59,8 +59,8 @@ def advice_on_form(word: str, normalize: str | None, option: str) -> str:
     """
     text_form = next((form for form in FORMS if word == in_form(word, form)), None)
     if normalize is not None or text_form is None:
-        wanted = (normalize or FORMS[0]).upper()
-        return f"the text is not in {wanted} everywhere; convert it to that form (`uconv -x any-{wanted.lower()}`)"
+        target = (normalize or FORMS[0]).upper()
+        return f"the text is not in {target} everywhere; convert it to that form (`uconv -x any-{target.lower()}`)"
     return f"the text has them in {text_form.upper()}; add {option}{text_form}"
 
 
@@ -73,13 +73,13 @@ def other_forms(text: str, lacking: Iterable[str], symbols: Collection[str]) -> 
     """Return a note on words of a text, or of n-grams, that a dictionary has only in another form; None if there are
     none.
     """
-    otherwise = in_other_form(lacking, frozenset(symbols))
-    if not otherwise:
+    variants = in_other_form(lacking, frozenset(symbols))
+    if not variants:
         return None
-    word, other = min(otherwise.items())
+    word, other = min(variants.items())
     form = (form_of([other]) or FORMS[0]).upper()
     return (
-        f"{text}: {len(otherwise):,} words that the dictionary has only in another Unicode form, such as {word!r}, in "
+        f"{text}: {len(variants):,} words that the dictionary has only in another Unicode form, such as {word!r}, in "
         f"{form}: convert the file to that form (`uconv -x any-{form.lower()}`)"
     )
 
@@ -147,7 +147,7 @@ def is_header(cells: Sequence[str], names: Sequence[Container[str]], where: str)
     """
     words = [word[0] for cell in cells if (word := FIRST_WORD.search(cell.casefold()))][: len(names)]
     columns = [
-        column if word in names[column] else next((other for other, some in enumerate(names) if word in some), -1)
+        column if word in names[column] else next((i for i, titles in enumerate(names) if word in titles), -1)
         for column, word in enumerate(words)
     ]
     if not names or sorted(columns) != list(range(len(names))) or len(set(words)) < len(words):
@@ -200,8 +200,8 @@ def warn_of_blanks(
         lines: their line numbers.
     """
     if lines:
-        some = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
-        logger.warning(f"{path}: {len(lines):,} {what} {problem} (lines {some}); {advice}")
+        examples = ", ".join(map(str, lines[:5])) + (", …" if len(lines) > 5 else "")
+        logger.warning(f"{path}: {len(lines):,} {what} {problem} (lines {examples}); {advice}")
 
 
 def iter_lines(path: Path | str) -> Iterator[tuple[int, str]]:
@@ -238,8 +238,7 @@ def decoded(
         raw = raw.removeprefix(codecs.BOM_UTF8)
         if encoding == "UTF-8" and (wide := _is_utf16(raw)):
             raise DataError(
-                f"{path}: expected UTF-8, found bytes 0x00 as in {wide}; convert the text "
-                f"(`iconv -f {wide} -t UTF-8`)"
+                f"{path}: expected UTF-8, found bytes 0x00 as in {wide}; convert the text (`iconv -f {wide} -t UTF-8`)"
             )
     try:
         line = raw.decode(encoding)

@@ -162,25 +162,25 @@ class _Section:
     def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
         """Return natural log p and back-off weights, (L,), (L,)."""
         log_probs, back_offs = np.array(self.log_probs), np.array(self.back_offs)
-        self._refuse(np.isnan(log_probs) | (log_probs > 0), "a log10 p of at most 0", log_probs)
-        self._refuse(np.isnan(back_offs) | (back_offs == np.inf), "a finite back-off weight", back_offs)
-        self._refuse(back_offs > -LEAST, f"a log10 back-off weight of at most {-LEAST:g}", back_offs)
+        self._check_numbers(np.isnan(log_probs) | (log_probs > 0), "a log10 p of at most 0", log_probs)
+        self._check_numbers(np.isnan(back_offs) | (back_offs == np.inf), "a finite back-off weight", back_offs)
+        self._check_numbers(back_offs > -LEAST, f"a log10 back-off weight of at most {-LEAST:g}", back_offs)
         return np.maximum(log_probs, LEAST) * LN_10, np.maximum(back_offs, LEAST) * LN_10
 
-    def _refuse(self, bad: np.ndarray, expected: str, values: np.ndarray) -> None:
-        if bad.any():
-            first = int(bad.argmax())
+    def _check_numbers(self, is_invalid: np.ndarray, expected: str, values: np.ndarray) -> None:
+        if is_invalid.any():
+            first = int(is_invalid.argmax())
             raise DataError(
                 f"{place(self.path, self.lines[first])}: expected {expected}, found {values[first]:g}; "
                 "fix the line, or estimate the model again"
             )
 
-    def _check_twice(self, keys: np.ndarray, order: np.ndarray) -> None:
+    def _check_unique(self, keys: np.ndarray, order: np.ndarray) -> None:
         """Raise DataError if sorted keys are equal. `order` (L,) gives the n-gram of each key."""
-        same = np.flatnonzero(keys[1:] == keys[:-1])
-        if len(same):
+        repeated = np.flatnonzero(keys[1:] == keys[:-1])
+        if len(repeated):
             lines = np.array(self.lines)
-            later = same[lines[order[same + 1]].argmin()] + 1  # the first repetition in the file
+            later = repeated[lines[order[repeated + 1]].argmin()] + 1  # the first repetition in the file
             earlier, later = lines[order[later - 1]], lines[order[later]]
             raise DataError(
                 f"{place(self.path, int(later))}: this {self.order}-gram was already given in line {earlier}; "
@@ -197,7 +197,7 @@ class _Section:
             histories = model.find(histories, spelled[:, k])
         keys = trie_keys(histories, spelled[:, -1], len(self.index))
         order = np.argsort(keys, kind="stable")
-        self._check_twice(keys[order], order)
+        self._check_unique(keys[order], order)
         return NGrams(
             tuple(self.index),
             np.append(model.starts, len(model) + len(order)),
@@ -240,8 +240,8 @@ def _fill_added(model: NGrams) -> None:
         begin, end = model.starts[n - 1 : n + 1]
         added = begin + np.flatnonzero(np.isnan(model.log_probs[begin:end]))
         history = model.histories[added]
-        rest = model.log_prob(model.suffixes[history], model.last[added])
-        model.log_probs[added] = model.back_offs[history] + rest
+        lower = model.log_prob(model.suffixes[history], model.last[added])
+        model.log_probs[added] = model.back_offs[history] + lower
 
 
 def write_arpa(path: Path | str, model: NGrams) -> None:
@@ -250,16 +250,16 @@ def write_arpa(path: Path | str, model: NGrams) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    written = ~np.isneginf(model.log_probs) | np.array([word == BOS for word in model.words])[model.last]
-    written[model.starts[1] :] = True
-    begins = np.cumsum([0, *written])[model.starts]
+    is_written = ~np.isneginf(model.log_probs) | np.array([word == BOS for word in model.words])[model.last]
+    is_written[model.starts[1] :] = True
+    begins = np.cumsum([0, *is_written])[model.starts]
     words = np.array(model.words, dtype=object)
     with whole_file(Path(path)) as file:
         file.write("\\data\\\n")
         file.writelines(f"ngram {n + 1}={count}\n" for n, count in enumerate(np.diff(begins).tolist()))
         for n in range(1, model.order + 1):
             file.write(f"\n\\{n}-grams:\n")
-            entries = model.starts[n - 1] + np.flatnonzero(written[model.starts[n - 1] : model.starts[n]])
+            entries = model.starts[n - 1] + np.flatnonzero(is_written[model.starts[n - 1] : model.starts[n]])
             for begin in range(0, len(entries), WRITTEN_AT_ONCE):
                 part = entries[begin : begin + WRITTEN_AT_ONCE]
                 log_probs = np.maximum(model.log_probs[part] / LN_10, LEAST).tolist()

@@ -105,14 +105,14 @@ def log_totals(automaton: Automaton, log_root: np.ndarray) -> tuple[np.ndarray, 
     owner = automaton.arc_states
     for states, arcs, below in _levels(automaton, log_root):
         failing = automaton.fail[states]
-        rest = np.where(failing >= 0, totals[np.maximum(failing, 0)], root_total)
+        lower = np.where(failing >= 0, totals[np.maximum(failing, 0)], root_total)
         # the share of the failure state's weight that is not on words of arcs
         place = np.searchsorted(states, owner[arcs])
-        left = 1.0 - np.bincount(place, np.exp(below - rest[place]), len(states))
-        log_left = np.log(np.maximum(left, LITTLE))
-        for i in np.flatnonzero(left < LITTLE):
-            log_left[i] = _log_left(automaton, log_root, int(states[i])) - rest[i]
-        failed = automaton.back_off[states] + rest + log_left
+        remaining = 1.0 - np.bincount(place, np.exp(below - lower[place]), len(states))
+        log_left = np.log(np.maximum(remaining, LITTLE))
+        for i in np.flatnonzero(remaining < LITTLE):
+            log_left[i] = _log_left(automaton, log_root, int(states[i])) - lower[i]
+        failed = automaton.back_off[states] + lower + log_left
         arc_weights = automaton.log_weights[arcs]
         top = failed.copy()
         np.maximum.at(top, place, arc_weights)
@@ -124,14 +124,14 @@ def log_totals(automaton: Automaton, log_root: np.ndarray) -> tuple[np.ndarray, 
 def _log_left(automaton: Automaton, log_root: np.ndarray, state: int) -> float:
     """Return log Σ b(q', x) over the words x without an arc of the state q, summed one by one."""
     weights, cost, chain = log_root.copy(), 0.0, []
-    here = int(automaton.fail[state])
-    while here >= 0:
-        chain.append((here, cost))
-        cost += float(automaton.back_off[here])
-        here = int(automaton.fail[here])
+    current = int(automaton.fail[state])
+    while current >= 0:
+        chain.append((current, cost))
+        cost += float(automaton.back_off[current])
+        current = int(automaton.fail[current])
     weights += cost
-    for here, cost in reversed(chain):  # states with fewer failures overwrite others
-        arcs = slice(automaton.offsets[here], automaton.offsets[here + 1])
+    for current, cost in reversed(chain):  # states with fewer failures overwrite others
+        arcs = slice(automaton.offsets[current], automaton.offsets[current + 1])
         weights[automaton.tokens[arcs]] = cost + automaton.log_weights[arcs]
     weights[automaton.tokens[automaton.offsets[state] : automaton.offsets[state + 1]]] = -np.inf
     return float(np.logaddexp.reduce(weights))
@@ -216,14 +216,14 @@ def ngram_from_text(
 
     def parts() -> Iterator[tuple[Automaton, np.ndarray]]:
         for fold in tqdm(range(folds), "n-grams without each fold", leave=False, disable=None):
-            rest = sentences.chosen(fold_of != fold)
-            if len(rest.tokens) == 0:
+            others = sentences.chosen(fold_of != fold)
+            if len(others.tokens) == 0:
                 raise DataError(
                     f"ngram:{order}: expected text for {folds} folds, found {len(sentences):,} sentences, all of them "
                     f"with words in one fold; give more text, or write ngram({order}, folds=0) if the network is "
                     "trained on another one"
                 )
-            model = estimate(rest, words, order, prune, unigrams=full.log_probs[: len(words)])
+            model = estimate(others, words, order, prune, unigrams=full.log_probs[: len(words)])
             part = ngrams_to_automaton(model, words, f"ngram:{order}")
             places = same_states(model, part.histories, full, converted.histories)
             yield _weighed(part, weight, temperature)[0], places

@@ -63,9 +63,9 @@ def check_room(order: int, ngrams: int, folds: int) -> None:
     """
     needed, limit = BYTES_PER_NGRAM * ngrams * (1 + 2 * folds), memory_limit()
     if needed > limit:
-        of_folds = f" and those of {folds} folds" if folds else ""
+        fold_text = f" and those of {folds} folds" if folds else ""
         raise DataError(
-            f"ngram:{order}: {ngrams:,} n-grams{of_folds} need {needed / 1e9:,.1f} GB, found a limit of "
+            f"ngram:{order}: {ngrams:,} n-grams{fold_text} need {needed / 1e9:,.1f} GB, found a limit of "
             f"{limit / 1e9:,.1f} GB for this process; leave out rare ones, as in ngram({order}, "
             f"prune=[{', '.join('01345'[:order])}]), set folds=0 if the network is trained on another text, or give a "
             "smaller ARPA file as ngram:FILE"
@@ -102,8 +102,8 @@ def folds_of(sentences: Sentences, num_folds: int) -> np.ndarray:
     ends = sentences.lengths.cumsum()
     places = np.arange(len(sentences.tokens)) - np.repeat(ends - sentences.lengths, sentences.lengths) + 1
     # differences of wrapped sums wrap in the same way
-    before = np.concatenate([[0], _word_hashes(sentences.tokens.astype(np.int64), places).cumsum()])
-    return _folds(before[ends] - before[ends - sentences.lengths], num_folds)
+    sums = np.concatenate([[0], _word_hashes(sentences.tokens.astype(np.int64), places).cumsum()])
+    return _folds(sums[ends] - sums[ends - sentences.lengths], num_folds)
 
 
 def folds_per_position(text: Tensor, eos: int, pad: int, num_folds: int) -> Tensor:
@@ -130,13 +130,13 @@ def same_states(fold: NGrams, of_fold: np.ndarray, full: NGrams, of_full: np.nda
     Args:
         of_fold, of_full: the n-grams that the states after the first are histories of, (Q_k − 1,), (Q − 1,).
     """
-    same = np.arange(len(fold))  # the unigrams are the words, in both of them
+    full_ngram = np.arange(len(fold))  # the unigrams are the words, in both of them
     for n in range(2, fold.order + 1):
         span = slice(fold.starts[n - 1], fold.starts[n])
-        same[span] = full.find(same[fold.histories[span]], fold.last[span])
+        full_ngram[span] = full.find(full_ngram[fold.histories[span]], fold.last[span])
     state_of = np.zeros(len(full), dtype=np.int64)
     state_of[of_full] = np.arange(1, len(of_full) + 1)
-    return np.concatenate([[0], state_of[same[of_fold]]])
+    return np.concatenate([[0], state_of[full_ngram[of_fold]]])
 
 
 def joined(full: Automaton, folds: Iterable[tuple[Automaton, np.ndarray]]) -> Automaton:

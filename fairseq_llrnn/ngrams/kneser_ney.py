@@ -69,11 +69,11 @@ def unigram_weights(
         seen, freed = _good_turing(counts)
     seen = seen / seen.sum()
     least = seen[counts > 0].min()
-    how_many = int(unseen.sum())
+    num_unseen = int(unseen.sum())
     # if few unseen words would each get more than a seen word, they get the weight of the rarest one
-    each = min(freed / how_many, least / (1.0 + how_many * least))
-    weights = seen * (1.0 - how_many * each)
-    weights[unseen] = each
+    share = min(freed / num_unseen, least / (1.0 + num_unseen * least))
+    weights = seen * (1.0 - num_unseen * share)
+    weights[unseen] = share
     return weights
 
 
@@ -150,8 +150,8 @@ def estimate(
         histories, adjusted = counts.histories[span], counts.adjusted[span]
         if n > 1 and prune:
             kept[span] = counts.raw[span] > prune[min(n, len(prune)) - 1]
-        by_count = np.array([0.0, *discounts(adjusted)])  # no discount of zero counts
-        discounted = np.where(kept[span], np.maximum(adjusted - by_count[np.minimum(adjusted, 3)], 0.0), 0.0)
+        discount_of = np.array([0.0, *discounts(adjusted)])  # no discount of zero counts
+        discounted = np.where(kept[span], np.maximum(adjusted - discount_of[np.minimum(adjusted, 3)], 0.0), 0.0)
         # shape: (E + 1,), the last for the empty history, which is −1
         total = np.bincount(histories % (len(kept) + 1), adjusted, len(kept) + 1)
         freed = np.bincount(histories % (len(kept) + 1), adjusted - discounted, len(kept) + 1)
@@ -196,8 +196,8 @@ class _Counts:
             keys, raw = _different(_all_keys(rows, text, place, n, size))
             histories, last = keys // size - 1, keys % size
             # the suffix of h w is the suffix of h followed by w: it ends at the same place of the text
-            within = trie_keys(self.suffixes[histories], last, size)
-            suffixes = last if n == 2 else self.starts[-2] + np.searchsorted(shorter, within)
+            suffix_keys = trie_keys(self.suffixes[histories], last, size)
+            suffixes = last if n == 2 else self.starts[-2] + np.searchsorted(shorter, suffix_keys)
             self.histories = np.concatenate([self.histories, histories])
             self.last = np.concatenate([self.last, last])
             self.suffixes = np.concatenate([self.suffixes, suffixes])
@@ -216,9 +216,9 @@ class _Counts:
 
 def _keys(rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, size: int, part: slice) -> np.ndarray:
     """Return the keys of the n-grams that end in a part of the text, which does not begin at its first word."""
-    here = place[part] >= n - 1
-    before = rows[part.start - 1 : part.stop - 1]
-    return trie_keys(before[here].astype(np.int64), text[part][here], size)
+    is_long_enough = place[part] >= n - 1
+    history = rows[part.start - 1 : part.stop - 1]
+    return trie_keys(history[is_long_enough].astype(np.int64), text[part][is_long_enough], size)
 
 
 def _all_keys(rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, size: int) -> np.ndarray:
@@ -246,8 +246,8 @@ def _numbers(
     numbers = np.zeros(len(text), dtype=np.int32 if start + len(keys) < 2**31 else np.int64)
     for begin in range(1, len(text), AT_ONCE):
         part = slice(begin, min(begin + AT_ONCE, len(text)))
-        here = np.flatnonzero(place[part] >= n - 1) + begin
-        numbers[here] = start + np.searchsorted(keys, _keys(rows, text, place, n, size, part))
+        positions = np.flatnonzero(place[part] >= n - 1) + begin
+        numbers[positions] = start + np.searchsorted(keys, _keys(rows, text, place, n, size, part))
     return numbers
 
 

@@ -80,11 +80,11 @@ class NGrams:
 
     def only(self, kept: np.ndarray) -> NGrams:
         """Return the n-grams of `kept` (E,) bool, which must contain all unigrams, and the histories of its n-grams."""
-        where = np.cumsum(kept) - 1
+        new_index = np.cumsum(kept) - 1
         return NGrams(
             self.words,
             np.concatenate([[0], np.cumsum(kept)])[self.starts],
-            np.where(self.histories == EMPTY, EMPTY, where[self.histories])[kept],
+            np.where(self.histories == EMPTY, EMPTY, new_index[self.histories])[kept],
             self.last[kept],
             self.log_probs[kept],
             self.back_offs[kept],
@@ -97,9 +97,9 @@ class NGrams:
 
     def find(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Return the n-gram of each history (or EMPTY) and word: (L,), (L,) -> (L,); −1 if there is none."""
-        wanted = trie_keys(histories, words, len(self.words))
-        places = np.minimum(np.searchsorted(self.keys, wanted), len(self) - 1)
-        return np.where(self.keys[places] == wanted, places, -1)
+        keys = trie_keys(histories, words, len(self.words))
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self) - 1)
+        return np.where(self.keys[places] == keys, places, -1)
 
     @cached_property
     def suffixes(self) -> np.ndarray:
@@ -107,22 +107,22 @@ class NGrams:
         suffixes = np.full(len(self), EMPTY, dtype=np.int64)
         for n in range(1, self.order):
             span = slice(self.starts[n], self.starts[n + 1])
-            here = suffixes[self.histories[span]]
-            suffixes[span] = numbers = self.find(here, self.last[span])
+            history = suffixes[self.histories[span]]
+            suffixes[span] = numbers = self.find(history, self.last[span])
             while (missing := numbers < 0).any():  # every word is a unigram: EMPTY ends it
-                here = np.where(missing, suffixes[here], here)
-                numbers = np.where(missing, self.find(here, self.last[span]), numbers)
+                history = np.where(missing, suffixes[history], history)
+                numbers = np.where(missing, self.find(history, self.last[span]), numbers)
                 suffixes[span] = numbers
         return suffixes
 
     def log_prob(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
         """Return log p(w | h): (L,), (L,) -> (L,). Histories are n-grams or EMPTY."""
-        here, total = histories.copy(), np.zeros(len(histories))
-        entries = self.find(here, words)
+        history, total = histories.copy(), np.zeros(len(histories))
+        entries = self.find(history, words)
         while (missing := entries < 0).any():
-            total[missing] += self.back_offs[here[missing]]
-            here[missing] = self.suffixes[here[missing]]
-            entries[missing] = self.find(here[missing], words[missing])
+            total[missing] += self.back_offs[history[missing]]
+            history[missing] = self.suffixes[history[missing]]
+            entries[missing] = self.find(history[missing], words[missing])
         return total + self.log_probs[entries]
 
     def spelled(self, entries: np.ndarray, order: int) -> np.ndarray:

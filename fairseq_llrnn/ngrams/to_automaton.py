@@ -65,8 +65,8 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
     shared = np.flatnonzero((match.symbols >= 0) & ~np.isneginf(model.log_probs[: len(model.words)]))
     log_root[match.symbols[shared]] = model.log_probs[shared]
     if len(match.lacking):
-        each = model.log_probs[match.model_unk] - np.log(len(match.lacking) + 1)
-        log_root[np.append(match.lacking, match.unk)] = each
+        share = model.log_probs[match.model_unk] - np.log(len(match.lacking) + 1)
+        log_root[np.append(match.lacking, match.unk)] = share
         notes["words of the dictionary that the n-grams lack share the probability of <unk>"] += len(match.lacking)
     dropped = int(((match.symbols < 0) & ~np.isneginf(model.log_probs[: len(model.words)])).sum())
     if dropped:
@@ -74,9 +74,9 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
         warn_of_forms(source, lacking, words.symbols)
         notes["words of the n-grams are not in the dictionary; dropped with their n-grams"] += dropped
     automaton, histories = _build(model, match, words, log_root)
-    gone = len(model) - len(model.words) - automaton.num_arcs
-    if gone:
-        notes["n-grams dropped: they contain such a word, or continue after </s>"] += gone
+    num_dropped = len(model) - len(model.words) - automaton.num_arcs
+    if num_dropped:
+        notes["n-grams dropped: they contain such a word, or continue after </s>"] += num_dropped
     return Converted(automaton, log_root, histories, notes)
 
 
@@ -98,13 +98,13 @@ def _match_words(model: NGrams, words: WordList, source: str) -> _Match:
     names = list(model.words)
     if UNK not in names and OTHER_UNK in names:
         names[names.index(OTHER_UNK)] = UNK
-    for needed, how in (
+    for needed, fix in (
         (EOS, "estimate it from sentences, one a line, with <s> and </s> (KenLM and SRILM do so by themselves)"),
         (UNK, "estimate it with an open vocabulary (KenLM's lmplz always does, SRILM's ngram-count with -unk), or give "
               "<unk> a small probability by a line of the 1-grams, like `-6<TAB><unk>`"),
     ):  # fmt: skip
         if needed not in names:
-            raise DataError(f"{source}: expected {needed} among the words of the n-grams, found none; {how}")
+            raise DataError(f"{source}: expected {needed} among the words of the n-grams, found none; {fix}")
     symbols = np.array([index.get(name, -1) for name in names], dtype=np.int64)
     symbols[symbols >= 0] = np.where(usable[symbols[symbols >= 0]], symbols[symbols >= 0], -1)
     covered = np.zeros(len(words), dtype=bool)
@@ -127,9 +127,9 @@ def _build(model: NGrams, match: _Match, words: WordList, log_root: np.ndarray) 
     symbol = match.symbols[model.last]
     size, starts = len(model.words), model.starts
 
-    goes_on = np.zeros(len(model), dtype=bool)
-    goes_on[model.histories[size:][usable[size:]]] = True
-    is_state = usable & (symbol != eos) & (goes_on | (model.back_offs != 0))
+    is_continued = np.zeros(len(model), dtype=bool)
+    is_continued[model.histories[size:][usable[size:]]] = True
+    is_state = usable & (symbol != eos) & (is_continued | (model.back_offs != 0))
     is_state[starts[-2] :] = False
     state_of = np.where(is_state, np.cumsum(is_state), NO_STATE)  # 0 is the empty history
     # the state of the longest suffix, which may be the n-gram itself
@@ -153,9 +153,9 @@ def _build(model: NGrams, match: _Match, words: WordList, log_root: np.ndarray) 
     root_next[np.isneginf(log_root)] = -1
     arcs = size + np.flatnonzero(usable[size:])
     nexts = np.where(symbol[arcs] == eos, start, state[arcs])
-    of_arcs = state_of[model.histories[arcs]], symbol[arcs], nexts, model.log_probs[arcs]
+    arc_arrays = state_of[model.histories[arcs]], symbol[arcs], nexts, model.log_probs[arcs]
     automaton = replace(
-        Automaton.from_arcs(len(words), len(entries) + 1, start, *of_arcs),
+        Automaton.from_arcs(len(words), len(entries) + 1, start, *arc_arrays),
         fail=np.concatenate([[ROOT], np.where(fail == 0, ROOT, fail)]),
         back_off=np.concatenate([[0.0], model.back_offs[entries]]),
         root_next=root_next,
