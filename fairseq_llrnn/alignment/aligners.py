@@ -55,7 +55,7 @@ def ibm1(
     These sums are returned.
 
     Args:
-        workers: threads; None: one for each core.
+        workers: threads (None: one for each core).
     """
     keys, _, counts = _estimate(bitext, num_sources, num_targets, iterations, workers)
     sources = keys // num_targets

@@ -232,7 +232,7 @@ class OpenWords:
         self.open_index: dict[str, int] = {}
 
     def index(self, word: str) -> int:
-        """Return the id of a word; a new word gets one."""
+        """Return the id of a word. A new word gets one."""
         index = self.word_index.get(word)
         return self.open(word) if index is None else index
 

@@ -64,7 +64,7 @@ def check_values(values: np.ndarray, features: str) -> None:
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """Sparse real-valued feature rows in CSR form. Zero entries are never stored; indices rise within a row."""
+    """Sparse real-valued feature rows in CSR form. Zero entries are never stored. Indices rise within a row."""
 
     names: tuple[str, ...]  # F
     offsets: np.ndarray  # (rows + 1,) int64
@@ -169,7 +169,7 @@ class WordRows:
 
 
 def top_words(counts: np.ndarray, ordinary: np.ndarray, number: int, option: str) -> np.ndarray:
-    """Return the indices of the `number` most frequent ordinary (not special) words; ties go to the lower index.
+    """Return the indices of the `number` most frequent ordinary (not special) words. Ties go to the lower index.
 
     Args:
         counts: (V,) counts.
@@ -195,7 +195,7 @@ def restrict_groups(
     """Keep only features of `groups` (None: all), and of the groups of other options in `requested`.
 
     Raises:
-        OptionError: a group that no word has; the message names the nearest that exists.
+        OptionError: a group that no word has. The message names the nearest that exists.
     """
     copies = [dict(row) for row in rows]
     if groups is None:

@@ -150,7 +150,7 @@ HOW_TO_WRITE = "expected a table [patterns] with lines  name = 'regular expressi
 
 
 class UserPatterns:
-    """Named regular expressions; build with `UserPatterns.load(path)`."""
+    """Named regular expressions. Build them with `UserPatterns.load(path)`."""
 
     def __init__(self, expressions: dict[str, str], source: str) -> None:
         """`source` names the origin of the expressions in errors."""

@@ -212,7 +212,7 @@ def piece_features(
     Args:
         pieces: the dictionary without special symbols.
         text: None for no features of words.
-        floor: the number of different words of the text that must share a suffix; None: no suffixes.
+        floor: the number of different words of the text that must share a suffix (None: no suffixes).
     """
     rows = [{convention.position(piece): 1.0} for piece in pieces]
     if text is not None:
@@ -224,7 +224,7 @@ def piece_features(
 def expected_features(
     pieces: Sequence[str], text: PieceText, lexicon: Lexicon, floor: int | None = None
 ) -> list[dict[str, float]]:
-    """Return the expected features of each piece's words (module docstring); {} for unseen pieces."""
+    """Return the expected features of each piece's words (module docstring), or {} for unseen pieces."""
     join, bare = text.convention.join, text.convention.bare
     words = text.words()
     suffixes = {} if floor is None else dict(zip(words, suffix_features(words, floor), strict=True))
@@ -258,5 +258,5 @@ def expected_features(
 
 
 def _share(part: int, whole: int) -> float:
-    """Return part / whole rounded to quarters, halves upwards; in integers, so that all machines round alike."""
+    """Return part / whole rounded to quarters, halves upwards, in integers, so that all machines round alike."""
     return (2 * STEPS * part + whole) // (2 * whole) / STEPS

@@ -56,7 +56,7 @@ class TextCheck:
         """Count words of the text.
 
         Args:
-            words: each with its number; none is empty.
+            words: each with its number. None is empty.
         """
         for word, count in words:
             self.words += count
@@ -76,7 +76,7 @@ class TextCheck:
 
         Args:
             text: its name.
-            path: its file; None: unknown.
+            path: its file (None: unknown).
         """
         if (reason := other_forms(text, self.lacking, self.vocabulary)) is not None:
             return reason

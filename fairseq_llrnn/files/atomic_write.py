@@ -76,7 +76,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
 
 
 def _new(path: Path) -> BinaryIO | None:
-    """Return a new, locked file; None if another process has removed it as a leftover before it was locked."""
+    """Return a new, locked file, or None if another process has removed it as a leftover before it was locked."""
     file = open(path, "xb")  # noqa: SIM115
     if lock(file.fileno()) is not False and os.fstat(file.fileno()).st_nlink:
         return file

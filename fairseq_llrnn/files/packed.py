@@ -84,7 +84,7 @@ MAGIC_BYTES = 10  # enough to recognise the format
 
 @contextmanager
 def opened(path: Path | str) -> Iterator[tuple[Unpacked, io.BufferedReader]]:
-    """Yield a file open for reading bytes, unpacked if its format is in PACKED; and the file itself, for its position.
+    """Yield a file open for reading bytes, unpacked if its format is in PACKED, and the file itself, for its position.
 
     Raises:
         DataError: the file cannot be read or unpacked.

@@ -1,4 +1,4 @@
-"""Errors of files that cannot be read: missing files, missing rights, failing disks; and hashes of files.
+"""Errors of files that cannot be read: missing files, missing rights, failing disks. Hashes of files.
 
 Special files are detected before they are opened: a device may never end, a pipe without a writer never begins.
 
@@ -88,7 +88,7 @@ _OF_THE_KERNEL = ("/proc", "/sys")
 
 
 def kind_of(status: os.stat_result) -> str | None:
-    """Return the kind of a special file in words; None for an ordinary file."""
+    """Return the kind of a special file in words, or None for an ordinary file."""
     if stat.S_ISREG(status.st_mode):
         return "a virtual file of the kernel" if _is_made_up(status.st_dev) else None
     kinds = ((stat.S_ISDIR, FOLDER), (stat.S_ISFIFO, PIPE), (stat.S_ISSOCK, "a socket"))
@@ -117,7 +117,7 @@ _PIPES: dict[tuple[int, int], tuple[IO[bytes], int]] = {}  # by device and inode
 
 
 def open_file(path: Path | str) -> io.BufferedReader:
-    """Open a file for reading bytes; a pipe from its beginning, even if it was read before.
+    """Open a file for reading bytes. A pipe starts from its beginning, even if it was read before.
 
     Raises:
         OSError: the file cannot be opened.

@@ -1,4 +1,4 @@
-"""Large texts in blocks of whole lines, processed by several processes; results come in the order of the text.
+"""Large texts in blocks of whole lines, processed by several processes. Results come in the order of the text.
 
 The function is at the top level of a module (`counts_of_block` of features/dictionary.py), which a worker imports by
 its
@@ -114,7 +114,7 @@ def map_blocks(
     Args:
         function: of a module's top level, so that another process can import it.
         doing: the bar's label, e.g. "counting words".
-        workers: processes; None: `default_workers()`.
+        workers: processes (None: `default_workers()`).
 
     Raises:
         DataError: the first one in the order of the text.

@@ -40,7 +40,7 @@ def in_form(text: str, form: str | None) -> str:
 
 
 def form_of(words: Iterable[str]) -> str | None:
-    """Return the form of most words that differ between the two forms; None if there are none."""
+    """Return the form of most words that differ between the two forms, or None if there are none."""
     distinctive = [word for word in words if in_form(word, "nfc") != in_form(word, "nfd")]
     composed = sum(word == in_form(word, "nfc") for word in distinctive)
     return None if not distinctive else "nfc" if 2 * composed >= len(distinctive) else "nfd"
@@ -70,7 +70,7 @@ def form_hint(word: str, vocabulary: Collection[str]) -> str:
 
 
 def other_forms(text: str, lacking: Iterable[str], symbols: Collection[str]) -> str | None:
-    """Return a note on words of a text, or of n-grams, that a dictionary has only in another form; None if there are
+    """Return a note on words of a text, or of n-grams, that a dictionary has only in another form, or None if there are
     none.
     """
     variants = in_other_form(lacking, frozenset(symbols))
@@ -298,7 +298,7 @@ class ReadCount:
         """Yield numbers and lines of the entries.
 
         Args:
-            rest: also yield other lines; the reader then calls `done`.
+            rest: also yield other lines. The reader then calls `done`.
 
         Raises:
             DataError: as `iter_lines`.

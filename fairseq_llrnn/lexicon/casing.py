@@ -26,10 +26,10 @@ _WITH_ACCENT = {"Ì": f"i{DOT}\u0300", "Í": f"i{DOT}\u0301", "Ĩ": f"i{DOT}\u03
 
 
 def language_of(code: str | None, option_name: str = "--lower") -> str | None:
-    """Return the language of a code such as `tr`, `tur` or `tr_TR`; None for None or "".
+    """Return the language of a code such as `tr`, `tur` or `tr_TR`, or None for None or "".
 
     Raises:
-        OptionError: the text is no code; the message names the option.
+        OptionError: the text is no code. The message names the option.
     """
     if not code:
         return None

@@ -81,7 +81,7 @@ class Lexicon:
             features_of_word[name] = max(float(value), features_of_word.get(name, float(value)))
 
     def features(self, word: str) -> Mapping[str, float]:
-        """Return the features of `word`, read-only; empty for an unknown word."""
+        """Return the features of `word`, read-only. They are empty for an unknown word."""
         features = self._features.get(word)
         return NOTHING if features is None else MappingProxyType(features)
 
@@ -121,7 +121,7 @@ def pos_feature(upos: str) -> str:
 
 
 def as_upos(tag: str) -> str:
-    """Return `NOUN` for `noun` and `Noun`; return tags of other sets unchanged."""
+    """Return `NOUN` for `noun` and `Noun`, and tags of other sets unchanged."""
     return tag.upper() if tag.upper() in UPOS else tag
 
 
@@ -145,7 +145,7 @@ def feats_features(feats: str) -> tuple[str, ...]:
     """Return feature names: `Gender=Fem,Masc|Number=Sing` -> (`Gender:Fem`, `Gender:Masc`, `Number:Sing`); `_` -> ().
 
     Raises:
-        ValueError: other text; the caller adds the place.
+        ValueError: other text. The caller adds the place.
     """
     if feats == "_":
         return ()

@@ -185,7 +185,7 @@ class Guesser:
         return {self.names[i]: float(quarters[i] * self.means[i]) for i in chosen}
 
     def accuracy(self, words: Iterable[str]) -> dict[str, float]:
-        """Return the share of these known words that is guessed right without their entries; WHOLE, and by group of
+        """Return the share of these known words that is guessed right without their entries: WHOLE, and by group of
         features.
 
         A feature is guessed if its share is at least one half.
@@ -237,7 +237,7 @@ def morpheme_features(
 
     Args:
         floor: least number of words that share a morpheme, for it to be a feature.
-        shown: the words counted for `floor`, those of the training text; None: all.
+        shown: the words counted for `floor`, those of the training text (None: all).
     """
     segmented = {word: segmentations.get(word) or [(word,)] for word in dict.fromkeys(words) if has_morphemes(word)}
     types = Counter(segment for cuts in segmented.values() for segment in {s for segments in cuts for s in segments})

@@ -52,7 +52,7 @@ def few_words_remark(source: str, covered: int, words: int, listed: int | None =
     Args:
         covered: words of the text in the source.
         words: words of the text.
-        listed: words of the source; None if it lists only words of the text.
+        listed: words of the source, or None if it lists only words of the text.
     """
     smaller = words if listed is None else min(words, listed)
     if smaller < LEAST or covered >= FEW * smaller:

@@ -1,9 +1,9 @@
-"""Lemmas of words: from a table, or guessed by endings for other words; and forms that a text lacks.
+"""Lemmas of words: from a table, or guessed by endings for other words. Also forms that a text lacks.
 
 A form becomes its lemma by a change of its ending (`kabinách` → `kabina`: −ách +a), and forms with the same ending
-mostly change in the same way. Each known pair counts its rule for every ending of the form, up to LONGEST letters. A
+mostly change in the same way. Each pair counts its rule for every ending of the form, up to LONGEST letters. A
 new
-word gets the lemma of the most frequent rule of its longest known ending. A rule that leads to a known lemma is
+word gets the lemma of the most frequent rule of its longest attested ending. A rule that leads to an attested lemma is
 preferred, even for a shorter ending, down to SURE letters. Changes at the beginning of words (ge-, nej-) are ignored.
 """
 
@@ -61,11 +61,11 @@ class LemmaRules:
                     yield word[: len(word) - len(removed)] + added
 
     def attested_lemma(self, word: str) -> str | None:
-        """Return the first result that is a known lemma, or None."""
+        """Return the first result that is an attested lemma, or None."""
         return next((lemma for lemma in self._by_rules(word, SURE) if lemma in self.lemmas), None)
 
     def guess(self, word: str) -> str | None:
-        """Return the lemma, known or not; None if no rule fits, or the word has other characters than letters."""
+        """Return the lemma, attested or not, or None if no rule fits, or the word has other characters than letters."""
         if not _is_of_letters(word):
             return None
         return self.attested_lemma(word) or next(self._by_rules(word, 1), None)
@@ -114,7 +114,7 @@ class Lemmas:
         return self
 
     def of(self, word: str) -> tuple[str, ...]:
-        """Return a word's lemmas, or the guessed one; none for other strings than words of letters, or if no rule
+        """Return a word's lemmas, or the guessed one, or none for other strings than words of letters, or if no rule
         fits.
         """
         lemmas = self.listed.get(word)

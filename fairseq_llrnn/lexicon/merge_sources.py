@@ -37,7 +37,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
     """Read all sources of the options, and guess features of a text's words that they lack.
 
     Args:
-        text: its words; None: read all words, and guess nothing.
+        text: its words (None: read all words, and guess nothing).
         all_lemmas: whether to add the lemmas that packages list of other words.
 
     Raises:
@@ -133,7 +133,7 @@ class WordForms:
             analyses.append(self._shared.setdefault(names, names))
 
     def of(self, lemma: str) -> Mapping[str, Mapping[str, float]]:
-        """Return the forms of a lemma, each with the features of all its analyses; none for an unknown lemma."""
+        """Return the forms of a lemma, each with the features of all its analyses, or none for an unknown lemma."""
         analyses = self._forms.get(lemma, {})
         return {form: {name: 1.0 for names in sets for name in names} for form, sets in analyses.items()}
 
@@ -142,7 +142,7 @@ class WordForms:
         return self._forms.get(lemma, {}).keys()
 
     def analyses(self, lemma: str, form: str) -> Sequence[tuple[str, ...]]:
-        """Return the features of each analysis of a form; none if it is unknown."""
+        """Return the features of each analysis of a form, or none if it is unknown."""
         return self._forms.get(lemma, {}).get(form, ())
 
     def __iter__(self) -> Iterator[str]:
@@ -156,7 +156,7 @@ def read_word_forms(paths: Sequence[str], words: Collection[str]) -> WordForms:
     """Read the forms of several tables.
 
     Args:
-        words: of the text; they determine the spelling of forms and lemmas.
+        words: of the text. They determine the spelling of forms and lemmas.
 
     Raises:
         DataError: a malformed file, with line.

@@ -177,7 +177,7 @@ def _checked(segmentations: Mapping[str, Sequence[str]]) -> Segmentations:
 
 
 def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dict[str, tuple[Segmentation, ...]]:
-    """Return the segmentation of each word that has a letter and is not too long; {} if no word of the text qualifies.
+    """Return the segmentation of each word that has a letter and is not too long, or {} without training words.
 
     Args:
         counts: the counts of the training text.

@@ -81,7 +81,7 @@ def _named(names: tuple[str, ...]) -> Features:
 
 
 def as_features(features: Mapping[str, float] | Iterable[str]) -> Features:
-    """Return names, or names and values, in the format of a row; equal ones are one object."""
+    """Return names, or names and values, in the format of a row. Equal ones are one object."""
     if not isinstance(features, Mapping):
         return _named(tuple(features))
     if all(value == 1.0 for value in features.values()):
@@ -143,7 +143,7 @@ class Table:
         return (row for row in self.rows if row.is_word)
 
     def lexicon(self, values: bool = True) -> Lexicon:
-        """Return the features of words: of their guesses, or else of all their analyses; with `values`, also those."""
+        """Return the features of words: of their guesses, or else of all their analyses, and `values` if requested."""
         lexicon, guessed = Lexicon(), {row.form for row in self.rows if row.source == GUESS}
         for row in self._words():
             if row.source == GUESS or (row.features and row.form not in guessed):
@@ -154,7 +154,7 @@ class Table:
         return lexicon
 
     def morphemes(self) -> dict[str, dict[str, float]] | None:
-        """Return the morphemes of each word; None if there are none."""
+        """Return the morphemes of each word, or None if there are none."""
         morphemes: dict[str, dict[str, float]] = {}
         for row in self._words():
             if features := {name: value for name, value in row.values if feature_group(name) in MORPHEMES}:
@@ -213,7 +213,7 @@ def written(features: Features) -> str:
 
 @lru_cache(maxsize=65536)
 def parsed(cell: str) -> Features:
-    """Parse a cell of `written`. Raises ValueError for malformed text; the caller adds the place."""
+    """Parse a cell of `written`. Raises ValueError for malformed text. The caller adds the place."""
     if cell == NOTHING:
         return ()
     features: dict[str, float] = {}

@@ -213,7 +213,7 @@ def _words(count: int) -> str:
 
 
 def _with_histories(model: NGrams, histories: np.ndarray, words: np.ndarray, order: int) -> NGrams:
-    """Add the n-grams (L,), (L,) of an order that are missing as histories; their log p is NaN."""
+    """Add the n-grams (L,), (L,) of an order that are missing as histories. Their log p is NaN."""
     missing = model.find(histories, words) < 0
     if not missing.any():
         return model

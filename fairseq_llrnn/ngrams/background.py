@@ -170,7 +170,7 @@ def ngram_from_file(
 
     Args:
         weight: λ, the factor of each history's own probabilities against the next shorter one's; 0 is the unigram.
-        temperature: T, b ∝ b₀^(1 − 1/T) p^(1/T); a large T leaves only the unigram.
+        temperature: T, b ∝ b₀^(1 − 1/T) p^(1/T). A large T leaves only the unigram.
 
     Raises:
         DataError: a malformed file, or one without </s>, <unk> or any word of the dictionary.

@@ -242,7 +242,7 @@ def _different(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _numbers(
     rows: np.ndarray, text: np.ndarray, place: np.ndarray, n: int, size: int, keys: np.ndarray, start: int
 ) -> np.ndarray:
-    """Return the n-gram that ends at each position, from `start` on: (T,); 0 if there is none."""
+    """Return the n-gram that ends at each position, from `start` on: (T,), or 0 if there is none."""
     numbers = np.zeros(len(text), dtype=np.int32 if start + len(keys) < 2**31 else np.int64)
     for begin in range(1, len(text), AT_ONCE):
         part = slice(begin, min(begin + AT_ONCE, len(text)))

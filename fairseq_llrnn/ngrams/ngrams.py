@@ -46,10 +46,10 @@ class Sentences:
 
 
 def read_sentences(paths: Sequence[Path | str], words: WordList, workers: int | None = None) -> Sentences:
-    """Read tokenised texts, one sentence a line; a word outside the dictionary is <unk>.
+    """Read tokenised texts, one sentence a line. A word outside the dictionary is <unk>.
 
     Args:
-        workers: processes; None: one for each core.
+        workers: processes (None: one for each core).
 
     Raises:
         DataError: a file that cannot be read or is not UTF-8.
@@ -62,7 +62,7 @@ EMPTY = -1  # the empty history
 
 @dataclass(frozen=True)
 class NGrams:
-    """Every n-gram's history is one of the n-grams; its suffix need not be."""
+    """Every n-gram's history is one of the n-grams. Its suffix need not be."""
 
     words: tuple[str, ...]  # W
     starts: np.ndarray  # (N + 1,) int64: the n-grams of order n are starts[n − 1] … starts[n] − 1
@@ -96,7 +96,7 @@ class NGrams:
         return trie_keys(self.histories, self.last, len(self.words))
 
     def find(self, histories: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Return the n-gram of each history (or EMPTY) and word: (L,), (L,) -> (L,); −1 if there is none."""
+        """Return the n-gram of each history (or EMPTY) and word: (L,), (L,) -> (L,), or −1 if there is none."""
         keys = trie_keys(histories, words, len(self.words))
         places = np.minimum(np.searchsorted(self.keys, keys), len(self) - 1)
         return np.where(self.keys[places] == keys, places, -1)

@@ -57,7 +57,7 @@ def plain_prior(
         lexicon: features by word. Words that it lacks have only their indicator or `NOTTOP`, and surface features.
         recipe: only its keys about features are used.
         sources: the files of lexicon and counts, for the prior's JSON.
-        text: with `recipe.pieces`, the text whose words give pieces their features; None: pieces get none.
+        text: with `recipe.pieces`, the text whose words give pieces their features (None: pieces get none).
         unused_patterns: whether a pattern may match no word of the dictionary, because it is also meant for source
             words.
         morphemes: features of words by their morphemes.
@@ -128,7 +128,7 @@ def _word_rows(
     text: PieceText | None,
     morphemes: Mapping[str, Mapping[str, float]],
 ) -> WordRows:
-    """Return every a-priori feature of every word, without indicators; special symbols have none."""
+    """Return every a-priori feature of every word, without indicators. Special symbols have none."""
     ordinary = words.ordinary
     floor, spelt = recipe.suffixes, ordinary
     rows: Iterable[dict[str, float]] = (dict(lexicon.features(word)) for word in ordinary)

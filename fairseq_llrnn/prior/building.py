@@ -224,7 +224,7 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
         prior: its b₀ is the first static background of the expression, or else the unigram.
 
     Raises:
-        DataError, OptionError: as the readers do; DataError for a sentence of probability zero.
+        DataError, OptionError: as the readers do, and DataError for a sentence of probability zero.
     """
     leaves = [atom for atom, named in named_in(expression) if named.read is not None]
     if isinstance(expression, Atom) and is_static(expression.text):

@@ -134,7 +134,7 @@ def required(expression: Expression) -> list[Atom]:
 
 
 def with_atoms(expression: Expression, change: Callable[[Atom], Atom]) -> Expression:
-    """Return the expression with each atom changed; `change` is called from left to right."""
+    """Return the expression with each atom changed. `change` is called from left to right."""
     if isinstance(expression, Atom):
         return change(expression)
     if isinstance(expression, AtTemperature):

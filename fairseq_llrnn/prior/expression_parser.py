@@ -1,4 +1,4 @@
-"""The parser of background expressions; the grammar is in expression.py."""
+"""The parser of background expressions. The grammar is in expression.py."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse(text: str, option: str = "--background") -> Expression:
         option: its name in errors.
 
     Raises:
-        OptionError: the text is no expression; the place is marked >>so<<.
+        OptionError: the text is no expression. The place is marked >>so<<.
     """
     return _Parser(text, option).whole()
 
@@ -53,7 +53,7 @@ class _Parser:
 
     @property
     def token(self) -> str:
-        """The next token as written; "" at the end."""
+        """The next token as written, or "" at the end."""
         return "" if self.place >= len(self.spans) else self.text[slice(*self.spans[self.place])]
 
     def whole(self) -> Expression:

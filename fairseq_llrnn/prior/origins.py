@@ -46,7 +46,7 @@ def origins_of(options: Recipe, background: Expression, code: str | None) -> lis
 
 
 def _background_files(background: Expression) -> list[str]:
-    """Return the files of the backgrounds in an expression; the counted text of `unigram` is none of them."""
+    """Return the files of the backgrounds in an expression. The counted text of `unigram` is none of them."""
     files: list[str] = []
 
     def seen(path: str) -> str:

@@ -208,13 +208,13 @@ class Part:
         """Return the saved part.
 
         Raises:
-            ValueError, KeyError, TypeError: the contents are unsound; they are untrusted input.
+            ValueError, KeyError, TypeError: the contents are unsound. They are untrusted input.
         """
         raise NotImplementedError
 
     @property
     def identity(self) -> str:
-        """Everything but arrays and source words that a model's weights depend on; part of the prior's fingerprint."""
+        """All that a model's weights depend on but arrays and source words, for the prior's fingerprint."""
         return repr(sorted(self.description().items()))
 
     # ---- effect on a model --------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ class Part:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The features that classes of this part may have in addition to those of words; φ of the prior includes them.
+        """The features that classes of this part may have in addition to those of words. Φ of the prior includes them.
 
         Each has weights of its own, a row of `weight` in `ClassSource.rows` and an entry of `head.output.bias`, at
         `prior.output.features.index`.
@@ -278,7 +278,7 @@ class Part:
 
     @property
     def offered_kinds(self) -> tuple[str, ...]:
-        """The kinds of strings that source tokens offer; () if they offer none."""
+        """The kinds of strings that source tokens offer, or () if they offer none."""
         return ()
 
     def offers(self, prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
@@ -286,7 +286,7 @@ class Part:
         return None
 
     def source_index(self, prior: PriorView, word: str) -> int | None:
-        """Return the number of a word outside the source dictionary if a translation may need it; else it is <unk>.
+        """Return the number of a word outside the source dictionary if a translation may need it, or None for <unk>.
 
         If the part `has_source_strings`, `prior.session.source.open(word)` assigns the number. Strings of the
         translation are numbered by `prior.session.target.index(string)`.
@@ -324,7 +324,7 @@ class Part:
         """Return facts about a source word for `llrnn show --source`.
 
         Args:
-            index: its number; None: the source dictionary lacks it.
+            index: its number (None: the source dictionary lacks it).
         """
         return {}
 

@@ -113,11 +113,11 @@ class Prior:
 
     @property
     def offered_kinds(self) -> tuple[str, ...]:
-        """The kinds of strings that source tokens offer; () if they offer none."""
+        """The kinds of strings that source tokens offer, or () if they offer none."""
         return tuple(kind for part in self.parts for kind in part.offered_kinds)
 
     def offers(self, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
-        """Return the strings that source tokens offer, the one table of this prior's session; None: they offer none.
+        """Return the strings that source tokens offer, the one table of this prior's session, or None.
 
         Args:
             max_slots, once: settings of the table, used at the first call (prior/parts/evidence.py).
@@ -131,7 +131,7 @@ class Prior:
         return any(part.has_source_strings for part in self.parts)
 
     def source_index(self, word: str) -> int | None:
-        """Return the number of a source word in this prior's session; None: it is <unk> to all parts."""
+        """Return the number of a source word in this prior's session, or None if it is <unk> to all parts."""
         index = self.session.source.word_index.get(word)
         for part in self.parts if index is None else ():
             if (index := part.source_index(self, word)) is not None:
@@ -140,7 +140,7 @@ class Prior:
 
     @property
     def open_words(self) -> OpenTable | None:
-        """The words outside the dictionary seen so far, the one table of this prior; None without open classes."""
+        """The words outside the dictionary seen so far, the one table of this prior, or None without open classes."""
         tables = (part.open_words(self) for part in self.parts)
         return next((table for table in tables if table is not None), None)
 
@@ -336,7 +336,7 @@ class Prior:
         """Return the recipe of the prior as TOML (prior/recipe_file.py), or "" if it is unknown.
 
         Args:
-            directory: the folder that its paths are relative to; None: the one that the prior was read from.
+            directory: the folder that its paths are relative to (None: the one that the prior was read from).
         """
         if self.recipe is None and self.folder is None:
             return ""
@@ -349,7 +349,7 @@ class Prior:
         """Read a prior. Nothing in it is executed.
 
         Args:
-            load_model: builds another trained model, if the background has one; core code cannot.
+            load_model: builds another trained model, if the background has one. Core code cannot.
 
         Raises:
             PriorError: there is no prior, it has another version, a file is truncated or changed, or a part is not

@@ -52,7 +52,7 @@ def kept_recipe(recipe: Recipe | None, folder: str | None, directory: str | Path
     """Return the text of recipe.toml: of `recipe`, or of the prior that was read from `folder`. "" if there is none.
 
     Args:
-        directory: the folder that its paths are to be relative to; None: unchanged.
+        directory: the folder that its paths are to be relative to (None: unchanged).
     """
     if recipe is None:
         file = os.path.join(str(folder), RECIPE_FILE)

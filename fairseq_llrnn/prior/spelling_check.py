@@ -65,7 +65,7 @@ def _advice(word: str, form: str, options: LexiconOptions, any_capitals: bool) -
     """Return how to make `word` of the dictionary and `form` of the lexicon the same, or None.
 
     Args:
-        any_capitals: whether the dictionary has capitals; case then differs for reasons of the text.
+        any_capitals: whether the dictionary has capitals. Case then differs for reasons of the text.
     """
     language = language_of(options.lower)
     if options.keep_case:

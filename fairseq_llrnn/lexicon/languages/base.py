@@ -82,7 +82,7 @@ class LanguageSource(ABC):
         """
 
     def listed(self, code: str) -> Iterator[tuple[str, str]]:
-        """Yield all listed pairs of a form and its lemma, in the spelling of the source; by default none."""
+        """Yield all listed pairs of a form and its lemma, in the spelling of the source. By default there are none."""
         yield from ()
 
     def missing(self, code: str) -> list[str]:

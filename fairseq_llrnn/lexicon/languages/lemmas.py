@@ -46,5 +46,5 @@ class Simplemma(FeatureSource):
 
 
 def _text(word: str | bytes) -> str:
-    """Return a word as text; some versions store bytes."""
+    """Return a word as text. Some versions store bytes."""
     return word if isinstance(word, str) else word.decode("utf-8")

@@ -86,7 +86,7 @@ def language_code(text: str, option: str = "") -> str:
         option: option and value for the error (default: --language and the text).
 
     Raises:
-        OptionError: the language is unknown; the message lists the known ones.
+        OptionError: the language is unknown. The message lists the known ones.
     """
     query = " ".join(text.lower().split())
     for form in (query, query.replace("-", "_").partition("_")[0]):

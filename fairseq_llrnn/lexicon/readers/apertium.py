@@ -168,7 +168,7 @@ def _run(program: str, automaton: Path, words: list[str]) -> list[str]:
 
 
 def _first_analyses(answers: list[tuple[str, str]]) -> list[str] | None:
-    """Return the analyses of the first spelling of a word that has features; None if it is split into several words."""
+    """Return the analyses of the first spelling with features, or None if the word is split into several."""
     is_split = False
     for spelling, answer in answers:
         units = list(lexical_units(answer))
@@ -194,7 +194,7 @@ def _unescaped(text: str) -> str:
 
 
 def _analysis_lemma(analysis: str) -> str | None:
-    """Return the lemma, with the text after its tags (`cul<n># de sac`); None for joined parts, as in
+    """Return the lemma, with the text after its tags (`cul<n># de sac`), or None for joined parts, as in
     de<pr>+le<det>.
     """
     end, is_joined, tail = None, False, 0

@@ -32,7 +32,7 @@ EMPTY_NODES = "for empty nodes"
 
 
 class Token(NamedTuple):
-    """A syntactic word of a treebank; `_` is None if nothing is annotated."""
+    """A syntactic word of a treebank. `_` is None if nothing is annotated."""
 
     form: str
     lemma: str
@@ -96,7 +96,7 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
     """Yield the sentences of a treebank.
 
     Args:
-        count: of the treebank; the caller counts words and spans as read.
+        count: of the treebank. The caller counts words and spans as read.
         lowercase: lower-case forms, by the rules of `language` (casing.py).
 
     Raises:

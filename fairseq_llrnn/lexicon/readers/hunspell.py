@@ -52,14 +52,14 @@ def rules_of(path: Path | str, option_name: str = "") -> Path:
 def iter_hunspell(
     path: Path | str, words: Collection[str] | None = None, spelled: Callable[[str], str] = str, form: str | None = None
 ) -> Iterator[tuple[str, list[str]]]:
-    """Yield lemmas and their forms, in the order of FILE.dic; its rules are in FILE.aff in the same folder.
+    """Yield lemmas and their forms, in the order of FILE.dic. Its rules are in FILE.aff in the same folder.
 
     If the text spells a form differently, as ICONV or IGNORE permits, the text's spelling is yielded. A warning at the
     end counts words with too many forms, words of compounds, and lines and flags without effect.
 
     Args:
-        words: of a text: only lemmas with a form among them are yielded; a warning reports that there is none.
-        spelled: the text's spelling of a form; it must keep the length.
+        words: of a text: only lemmas with a form among them are yielded. A warning reports that there is none.
+        spelled: the text's spelling of a form. It must keep the length.
         form: Unicode form of both files (files/text_lines.py). Conditions and flags are single characters and need NFC.
 
     Raises:
@@ -158,7 +158,7 @@ def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> fr
 
 
 def hunspell_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
-    """Yield each form with its lemma; for a text, only of lemmas with a form in it. Raises as `iter_hunspell`."""
+    """Yield each form with its lemma. For a text, yield only lemmas with a form in it. Raises as `iter_hunspell`."""
     spelling, words, read_in = request.spelling, None, request.spelling.form and "nfc"
     if request.words is not None:
         words = frozenset(in_form(word, read_in) for word in request.words)

@@ -92,7 +92,7 @@ class Rule:
 
 
 class Conversion:
-    """Replaces parts of words, the longest first: `ICONV ’ '`; `_` is the edge of the word."""
+    """Replaces parts of words, the longest first: `ICONV ’ '`. `_` is the edge of the word."""
 
     def __init__(self) -> None:
         self.texts: dict[str, dict[int, str]] = {}  # by place: 1 at the beginning, 2 at the end, 3 both
@@ -224,7 +224,7 @@ class Affixes:
         """Return the prefixes of flags that complete a word with suffixes.
 
         Args:
-            is_half: whether the first suffix is half of a circumfix; None: a prefix may be half of one, or not.
+            is_half: whether the first suffix is half of a circumfix (None: a prefix may be half of one, or not).
             is_bare: whether the first suffix needs a further affix.
             crosses: whether the prefix must be able to combine with suffixes.
         """
@@ -360,7 +360,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
 
 
 def _used(line: str) -> str:
-    """Return the relevant cells of a line of FILE.aff; others, such as comments, may be in another encoding."""
+    """Return the relevant cells of a line of FILE.aff. Others, such as comments, may be in another encoding."""
     cells = CELL.findall(line)
     if not cells or not DIRECTIVE.fullmatch(cells[0]):
         return ""
@@ -397,7 +397,7 @@ def _number(text: str, shape: str, cells: list[str], where: str) -> int:
 
 
 def _add_rule(cells: list[str], affixes: Affixes, where: str) -> _Table:
-    """Add a rule, or a header of rules; return their table."""
+    """Add a rule, or a header of rules, and return their table."""
     if len(cells) < 4:
         raise DataError(
             f"{where}: expected `{cells[0]} flag Y|N number` or `{cells[0]} flag strip add condition`, found "

@@ -137,7 +137,7 @@ class EvidencePart(Part):
         """Return the one table of this prior's session.
 
         Args:
-            max_slots: most strings of a sentence, at the first call; None: as in the existing table, or MAX_SLOTS.
+            max_slots: most strings of a sentence, at the first call (None: as in the existing table, or MAX_SLOTS).
             once: whether a string is offered as often as the source contains it, at the first call; None: as in the
                 existing table, or False.
 
@@ -222,7 +222,7 @@ def unsupported_of(prior: PriorView) -> dict[str, float]:
 
 
 def forms_of_words(prior: PriorView) -> list[str | None]:
-    """Return the kind of each target word by its form: (V,); None for most words and for special symbols."""
+    """Return the kind of each target word by its form: (V,), or None for most words and for special symbols."""
     convention = pieces_of(prior)
     spelt = prior.symbols if convention is None else [*map(convention.bare, prior.symbols)]
     vocabulary = frozenset(spelt)
@@ -237,7 +237,7 @@ def check_translations(rules: EvidenceRules, prior: PriorView) -> None:
 
 
 def pieces_of(prior: PriorView) -> Convention | None:
-    """Return how the prior's words are written in pieces; None for whole words."""
+    """Return how the prior's words are written in pieces, or None for whole words."""
     return CONVENTIONS.get(str(prior.settings.get("pieces")))
 
 
@@ -358,7 +358,7 @@ def add_evidence(
 def source_vocabulary_of(
     options: Recipe, rules: EvidenceRules, source_symbols: tuple[str, ...]
 ) -> frozenset[str] | None:
-    """Return the known words of a source in pieces, those of its training text; None for whole words.
+    """Return the known words of a source in pieces, those of its training text, or None for whole words.
 
     Raises:
         DataError: the source is not in pieces of the convention.
@@ -380,7 +380,7 @@ def source_vocabulary_of(
 
 
 def spelled_words(options: Recipe, rules: EvidenceRules, text: PieceText | None) -> Mapping[str, int] | None:
-    """Return the words of a target in pieces with their counts in its training text; None if they are not needed.
+    """Return the words of a target in pieces with their counts in its training text, or None if they are not needed.
 
     Args:
         text: the target's training text, if it was read.

@@ -90,7 +90,7 @@ def with_codes(background: Expression, code: str | None) -> Expression:
 
 
 def part_of(table: Table, background: Expression, words: WordList, counts: np.ndarray) -> LanguagesPart | None:
-    """Return the packages that the prior was made from, with their licences; None if there are none.
+    """Return the packages that the prior was made from, with their licences, or None if there are none.
 
     Args:
         counts: (V,).

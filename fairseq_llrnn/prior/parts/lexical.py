@@ -240,7 +240,7 @@ def check_beside(options: TranslationOptions | None, background: Expression) -> 
 
 
 def lemmas_of(options: Recipe, words: WordList, table: Table) -> list[Sequence[str]] | None:
-    """Return the lemmas of every word (V,), guessed for words in no source; None if translations are between words.
+    """Return the lemmas of every word (V,), guessed for words in no source, or None if translations are between words.
 
     Raises:
         OptionError: no source contains lemmas.
@@ -253,7 +253,7 @@ def lemmas_of(options: Recipe, words: WordList, table: Table) -> list[Sequence[s
 
 
 def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]] | None:
-    """Return the lemmas of every source word (U,), guessed for words in no table; None without tables.
+    """Return the lemmas of every source word (U,), guessed for words in no table, or None without tables.
 
     Args:
         notes: gets notes for the user.
@@ -325,7 +325,7 @@ def add_translations(
 
 
 def background_of(prior: Prior) -> Expression | None:
-    """Return the expression of the background; None if it is static, or static with translations."""
+    """Return the expression of the background, or None if it is static, or static with translations."""
     if prior.expression is not None:
         return prior.expression
     names = list(prior.bases)

@@ -7,7 +7,7 @@ lacks. Tokens that are no words (punctuation, the end of a sentence, `<unk>`) ke
 because frequency lists lack them. The words share the rest:
 
     b(x) = U(x)                                       x without a letter or digit, or special
-    b(x) = (1 − Σ U(such x)) · f(x) / Σ f(words)      f: frequency; a word outside the list has that of the rarest one
+    b(x) = (1 − Σ U(such x)) · f(x) / Σ f(words)      f: frequency. A word outside the list has that of the rarest one
 
 Sizes: V words of the dictionary.
 """
@@ -113,7 +113,7 @@ class UnigramOptions(Settings):
 
 
 def check_static(background: str, option: str) -> None:
-    """Raise OptionError for text that is neither a background's name nor a path; DataError for an unreadable file."""
+    """Raise OptionError for text that is neither a background's name nor a path, DataError for an unreadable file."""
     if os.path.exists(background):
         check_there(option, background)
         return
