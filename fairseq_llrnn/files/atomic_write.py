@@ -222,7 +222,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
             _set_aside(path, temporary / EARLIER, new)
 
 
-def exchange(one: Path, other: Path) -> bool:
+def exchange(first: Path, second: Path) -> bool:
     """Exchange the names of two files or folders in one step. If the system cannot, do nothing and return False.
 
     Raises OSError.
@@ -232,12 +232,12 @@ def exchange(one: Path, other: Path) -> bool:
     except (OSError, AttributeError):  # another libc, another system
         return False
     rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    if rename(_RELATIVE_TO_HERE, os.fsencode(one), _RELATIVE_TO_HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if rename(_RELATIVE_TO_HERE, os.fsencode(first), _RELATIVE_TO_HERE, os.fsencode(second), _EXCHANGE) == 0:
         return True
     error_number = ctypes.get_errno()
     if error_number in _CANNOT:
         return False
-    raise OSError(error_number, os.strerror(error_number), str(other))
+    raise OSError(error_number, os.strerror(error_number), str(second))
 
 
 def _set_aside(path: Path, earlier: Path, new: Path) -> None:

@@ -135,12 +135,12 @@ def cells_of(
     return cells
 
 
-def is_header(cells: Sequence[str], names: Sequence[Container[str]], where: str) -> bool:
+def is_header(cells: Sequence[str], names: Sequence[Container[str]], location: str) -> bool:
     """Return whether a row names its columns: the first word of each of the first cells is a name of that column.
 
     Args:
         names: the possible names of each of the first columns, in lower case.
-        where: file and line.
+        location: file and line.
 
     Raises:
         DataError: the row names these columns in another order.
@@ -154,7 +154,7 @@ def is_header(cells: Sequence[str], names: Sequence[Container[str]], where: str)
         return False
     if columns != sorted(columns):
         raise DataError(
-            f"{where}: expected the columns in another order, found {shown(', '.join(cells))}; write column "
+            f"{location}: expected the columns in another order, found {shown(', '.join(cells))}; write column "
             f"{columns.index(0) + 1} first"
         )
     return True
@@ -173,17 +173,17 @@ def is_letter(character: str) -> bool:
     return character.isalpha() or character in JOINERS or unicodedata.category(character)[0] == "M"
 
 
-def check_not_blank(word: str, where: str, what: str) -> None:
+def check_not_blank(word: str, location: str, name: str) -> None:
     """Raise DataError for an invisible word.
 
     Args:
-        where: its file and line.
-        what: its name in the format.
+        location: its file and line.
+        name: its name in the format.
     """
     if not is_blank(word):
         return
     problem = f"blank ({' '.join(f'U+{ord(c):04X}' for c in word[:5])})" if word else "empty"
-    raise DataError(f"{where}: {what} is {problem}; expected a word: fill it, or remove the row")
+    raise DataError(f"{location}: {name} is {problem}; expected a word: fill it, or remove the row")
 
 
 def warn_of_blanks(

@@ -86,7 +86,7 @@ def read_segmentations(
     return {word: tuple(segmentations_of) for word, segmentations_of in segmentations.items()}
 
 
-def _row(cells: Sequence[str], is_morfessor: bool, where: str) -> tuple[str, Segmentation]:
+def _row(cells: Sequence[str], is_morfessor: bool, location: str) -> tuple[str, Segmentation]:
     text = cells[-1]
     if is_morfessor:
         text = text[match.end() :] if (match := COUNT.match(text)) else text
@@ -95,10 +95,10 @@ def _row(cells: Sequence[str], is_morfessor: bool, where: str) -> tuple[str, Seg
     word = cells[0] if len(cells) == 2 else "".join(segments)
     if not word or "".join(segments) != word:
         raise DataError(
-            f"{where}: expected segments that spell the word {shown(word)}, found {shown(' '.join(segments))}; fix the "
-            "row"
+            f"{location}: expected segments that spell the word {shown(word)}, found {shown(' '.join(segments))}; fix "
+            "the row"
         )
-    check_not_blank(word, where, "the word")
+    check_not_blank(word, location, "the word")
     return word, segments
 
 

@@ -271,14 +271,14 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
     """
     seen: set[Row] = set()
     for number, cells in count.rows({len(COLUMNS)}, EXPECTED, lines=lines):
-        where = place(count.file, number)
+        location = place(count.file, number)
         form, lemma, tag, feats, count_text, source, guessed, values = cells
         form = _unescaped(form)
-        check_not_blank(form, where, "column 1 (form)")
+        check_not_blank(form, location, "column 1 (form)")
         if not (count_text.isascii() and count_text.isdecimal()):
-            raise DataError(f"{where}: expected a count in column 5, found {shown(count_text)}; give a number, or 0")
+            raise DataError(f"{location}: expected a count in column 5, found {shown(count_text)}; give a number, or 0")
         if guessed not in ANSWERS:
-            raise DataError(f"{where}: expected yes or no in column 7 (guessed), found {shown(guessed)}; fix the row")
+            raise DataError(f"{location}: expected yes or no in column 7 (guessed), found {shown(guessed)}; fix it")
         try:
             features = parsed(feats or NOTHING)
             if tag not in (NOTHING, ""):
@@ -289,7 +289,7 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
                 ANSWERS[guessed], parsed(values or NOTHING),
             )  # fmt: skip
         except ValueError as error:
-            raise DataError(f"{where}: {error}; fix the row") from None
+            raise DataError(f"{location}: {error}; fix the row") from None
         if row in seen:
             count.left_out[REPEATED] += 1
             continue

@@ -88,7 +88,7 @@ def test_it_is_as_a_person_reads_it() -> None:
         (ROW.replace("Gender", "TOPFORM"), "'TOPFORM:Masc' has a group that is reserved for indicators and evidence"),
         (ROW.replace("Gender=Masc|Number=Plur", '"Gender=Fem,Masc"'), "begins with a quotation mark; save the table"),
         (ROW.replace("\t3\t", "\t-3\t"), "expected a count in column 5, found '-3'; give a number, or 0"),
-        (ROW.replace("\tno\t", "\tnein\t"), "expected yes or no in column 7 (guessed), found 'nein'; fix the row"),
+        (ROW.replace("\tno\t", "\tnein\t"), "expected yes or no in column 7 (guessed), found 'nein'; fix it"),
     ],
 )
 def test_damaged_rows_are_refused(line: str, message: str, tmp_path: Path) -> None:

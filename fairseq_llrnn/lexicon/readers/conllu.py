@@ -175,13 +175,13 @@ def in_one_word(form: str) -> str:
     return form if form.isalnum() else "_".join(form.split())
 
 
-def _columns(names: Sequence[str], where: str) -> tuple[str, ...]:
+def _columns(names: Sequence[str], location: str) -> tuple[str, ...]:
     """Return the column names of CoNLL-U Plus. Raises DataError if ID or FORM is missing or a name is repeated."""
     columns = tuple(name.upper() for name in names)
     if not {"ID", "FORM"} <= set(columns) or len(set(columns)) < len(columns):
         raise DataError(
-            f"{where}: expected columns with different names, ID and FORM among them, found {shown(' '.join(names))}; "
-            "correct the comment, or remove it from a treebank in CoNLL-U"
+            f"{location}: expected columns with different names, ID and FORM among them, found "
+            f"{shown(' '.join(names))}; correct the comment, or remove it from a treebank in CoNLL-U"
         )
     return columns
 

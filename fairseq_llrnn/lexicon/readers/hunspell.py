@@ -85,12 +85,12 @@ def iter_hunspell(
         for _, word, flags, _ in iter_entries(path, affixes):
             homonyms.setdefault(word, affixes.has(flags, "forbidden"))
     count = ReadCount(path, "words")
-    for where, word, flags, morphology in iter_entries(path, affixes):
+    for location, word, flags, morphology in iter_entries(path, affixes):
         count.entries += 1
         if not word:
             count.left_out[WITHOUT_WORD] += 1
             continue
-        check_not_blank(word, where, "the word")
+        check_not_blank(word, location, "the word")
         affixes.words[flags] += 1
         if affixes.has(flags, "forbidden") or affixes.has(flags, "in compounds"):
             count.left_out[FORBIDDEN if affixes.has(flags, "forbidden") else IN_COMPOUNDS] += 1
@@ -130,23 +130,23 @@ def iter_entries(path: Path | str, affixes: Affixes) -> Iterator[tuple[str, str,
         return text + tab + (remark if "st:" in remark else UNDECODED.sub("", remark))
 
     for number, line in iter_encoded(path, affixes.encoding, affixes.form, relevant, affixes.has_byte_flags):
-        where = place(path, number)
+        location = place(path, number)
         if number == 1:
             if not line.split() or not line.split()[0].isdecimal():
                 raise DataError(
-                    f"{where}: expected the number of words, found {shown(line)}; is it a dictionary of hunspell? If "
-                    "so, write the number of its other lines into a new first line"
+                    f"{location}: expected the number of words, found {shown(line)}; is it a dictionary of hunspell? "
+                    "If so, write the number of its other lines into a new first line"
                 )
             continue
         if not line.strip(" \t"):
             continue
         text, _, morphology_text = line.partition("\t")
         if affixes.morphology and (alias := ALIAS.fullmatch(line)):
-            text, morphology_text = alias[1], named_by(alias[2], affixes.morphology, DESCRIPTIONS, where)
+            text, morphology_text = alias[1], named_by(alias[2], affixes.morphology, DESCRIPTIONS, location)
         elif morphology := MORPHOLOGY.search(text):
             text, morphology_text = text[: morphology.start()], text[morphology.start() :] + morphology_text
-        word, flags = split_flags(text.strip(" "), affixes, where)
-        yield where, affixes.inner(word), flags, morphology_text
+        word, flags = split_flags(text.strip(" "), affixes, location)
+        yield location, affixes.inner(word), flags, morphology_text
 
 
 def _begins(words: Collection[str], prefixes: Collection[tuple[str, str]]) -> frozenset[str]:

@@ -120,7 +120,7 @@ class Conversion:
 class _Table:
     """Lines that a header announces: rules of a flag, aliases or conversions."""
 
-    where: str
+    location: str
     expected: int
     crosses: bool = False
     lines: int = 0
@@ -153,8 +153,8 @@ class Affixes:
     _prefixes: dict[tuple[frozenset[str], bool | None, bool, bool], tuple[Rule, ...]] = field(default_factory=dict)
     _strips: dict[frozenset[str], frozenset[int]] = field(default_factory=dict)
 
-    def has(self, flags: frozenset[str], what: str) -> bool:
-        return not flags.isdisjoint(self.special.get(what, ()))
+    def has(self, flags: frozenset[str], role: str) -> bool:
+        return not flags.isdisjoint(self.special.get(role, ()))
 
     def inner(self, word: str) -> str:
         """Return a word or affix in the form that rules apply to: without IGNORE's characters, reversed if rules
@@ -307,13 +307,13 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     affixes = Affixes()
     for number, line in iter_encoded(path, "latin-1", used=_used):  # names of directives are ASCII
         cells = CELL.findall(line)
-        where = place(path, number)
+        location = place(path, number)
         if cells[:1] == ["SET"] and len(cells) > 1:
-            affixes.encoding = _encoding(cells[1], where)
+            affixes.encoding = _encoding(cells[1], location)
         elif cells[:1] == ["FLAG"]:
             affixes.flag_kind = cells[1].lower() if len(cells) > 1 else ""
             if affixes.flag_kind not in FLAG_KINDS:
-                raise DataError(f"{where}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line")
+                raise DataError(f"{location}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line")
         elif cells[:1] in (["SFX"], ["PFX"], ["AF"]) and not line.isascii():  # AF flags; SFX flag strip add/flags
             named = "".join(cells[1:2] + [cell.partition("/")[2] for cell in cells[3:4]])
             affixes.has_byte_flags |= bool(UNDECODED.search(named.encode("latin-1").decode("utf-8", "surrogateescape")))
@@ -328,20 +328,20 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     kind, flag, table = "", [""], None  # of the current table
     for number, line in iter_encoded(path, affixes.encoding, affixes.form, _used, affixes.has_byte_flags):
         name, *cells = CELL.findall(line) or [""]
-        where = place(path, number)
+        location = place(path, number)
         if name in SPECIAL:
-            affixes.special.setdefault(SPECIAL[name], set()).add(_flag("".join(cells), affixes, where))
+            affixes.special.setdefault(SPECIAL[name], set()).add(_flag("".join(cells), affixes, location))
         elif name == "IGNORE":
             affixes.ignored = dict.fromkeys(map(ord, "".join(cells)))
         elif name in TABLES and cells:
-            _add_line(name, cells, affixes, plain, where)
+            _add_line(name, cells, affixes, plain, location)
         elif name in ("SFX", "PFX"):
             kind, flag = name, cells[:1]
-            table = _add_rule([name, *cells], affixes, where)
+            table = _add_rule([name, *cells], affixes, location)
         elif name not in DIRECTIVES and cells[:1] == flag and table and table.lines < table.expected:
             # hunspell reads only the name in a table's header: Debian's mn_MN has `SFT F0 …` in a table of `SFX F0`
             affixes.lines[name] -= 1
-            _add_rule([kind, *cells], affixes, where)
+            _add_rule([kind, *cells], affixes, location)
         elif name == "COMPOUNDRULE":
             rule = "".join(cells[:1])
             flags = [] if rule.isdecimal() else [either or flag for either, flag in RULE_FLAG.findall(rule)]
@@ -351,7 +351,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     for name, table in affixes.tables.items():
         if table.lines != table.expected:
             raise DataError(
-                f"{table.where}: expected {table.expected:,} lines `{name} …` below this header, found "
+                f"{table.location}: expected {table.expected:,} lines `{name} …` below this header, found "
                 f"{table.lines:,}; correct the number, or copy the file again"
             )
     if "FORBIDWARN" in affixes.lines:
@@ -371,58 +371,59 @@ def _used(line: str) -> str:
     return " ".join(cells[: 4 if is_header else DIRECTIVES[name]])
 
 
-def _add_line(name: str, cells: list[str], affixes: Affixes, plain: Affixes, where: str) -> None:
+def _add_line(name: str, cells: list[str], affixes: Affixes, plain: Affixes, location: str) -> None:
     """Add a line of TABLES: the header, an alias, or a conversion."""
     if name not in affixes.tables:
-        affixes.tables[name] = _Table(where, _number(cells[0], f"{name} number", [name, *cells], where))
+        affixes.tables[name] = _Table(location, _number(cells[0], f"{name} number", [name, *cells], location))
         return
     affixes.tables[name].lines += 1
     if name == "AF":
-        affixes.aliases.append(_flags(cells[0], plain, where))
+        affixes.aliases.append(_flags(cells[0], plain, location))
     elif name == "AM":
         affixes.morphology.append(" ".join(cells))
     elif len(cells) == 2 and cells[0].strip("_"):
         affixes.conversions[name].add(*cells)
     else:
         raise DataError(
-            f"{where}: expected `{name} characters characters`, found {shown(' '.join([name, *cells]))}; correct the "
-            "line"
+            f"{location}: expected `{name} characters characters`, found {shown(' '.join([name, *cells]))}; correct "
+            "the line"
         )
 
 
-def _number(text: str, shape: str, cells: list[str], where: str) -> int:
+def _number(text: str, shape: str, cells: list[str], location: str) -> int:
     if not (text.isdecimal() and len(text) < 10):
-        raise DataError(f"{where}: expected `{shape}`, found {shown(' '.join(cells))}; correct the line")
+        raise DataError(f"{location}: expected `{shape}`, found {shown(' '.join(cells))}; correct the line")
     return int(text)
 
 
-def _add_rule(cells: list[str], affixes: Affixes, where: str) -> _Table:
+def _add_rule(cells: list[str], affixes: Affixes, location: str) -> _Table:
     """Add a rule, or a header of rules, and return their table."""
     if len(cells) < 4:
         raise DataError(
-            f"{where}: expected `{cells[0]} flag Y|N number` or `{cells[0]} flag strip add condition`, found "
+            f"{location}: expected `{cells[0]} flag Y|N number` or `{cells[0]} flag strip add condition`, found "
             f"{shown(' '.join(cells))}; correct the line"
         )
     kind, named, strip, add = cells[:4]
-    flag = _flag(named, affixes, where)
+    flag = _flag(named, affixes, location)
     name = f"{kind} {flag}"
     table = affixes.tables.get(name)
     if table is None or (table.lines == table.expected and strip in ("Y", "N") and add.isdecimal()):
         # a flag may have several tables, each with a header
         if strip not in ("Y", "N") or not add.isdecimal():
             raise DataError(
-                f"{where}: expected the header of rule {shown(flag)}, `{kind} {flag} Y|N number`, found "
+                f"{location}: expected the header of rule {shown(flag)}, `{kind} {flag} Y|N number`, found "
                 f"{shown(' '.join(cells))}; add it before the rule's lines"
             )
-        affixes.tables[name] = _Table(where, _number(add, f"{kind} {flag} Y|N number", cells, where), strip == "Y")
+        expected = _number(add, f"{kind} {flag} Y|N number", cells, location)
+        affixes.tables[name] = _Table(location, expected, strip == "Y")
         return affixes.tables[name]
     table.lines += 1
     affixes.rules += 1
     if affixes.rules > MOST_RULES:
-        raise DataError(f"{where}: expected at most {MOST_RULES:,} rules, found more; take a smaller dictionary")
-    text, flags = split_flags(add, affixes, where, word=False)
+        raise DataError(f"{location}: expected at most {MOST_RULES:,} rules, found more; take a smaller dictionary")
+    text, flags = split_flags(add, affixes, location, word=False)
     text, strip = affixes.inner("" if text == "0" else text), "" if strip == "0" else strip
-    condition = _condition(cells[4] if len(cells) > 4 else ".", where)
+    condition = _condition(cells[4] if len(cells) > 4 else ".", location)
     if affixes.is_reversed:
         strip, condition = strip[::-1], condition[::-1]
     shortest = max(len(condition), len(strip) + (not affixes.full_strip))
@@ -432,7 +433,7 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str) -> _Table:
     return table
 
 
-def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
+def _condition(text: str, location: str) -> tuple[tuple[bool, str], ...]:
     """Return `[^ij]a` as a pair for each letter: whether the set is negated, and the set. `.` is any letter."""
     characters = []
     tail = "" if text == "." else text
@@ -440,7 +441,7 @@ def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
         if tail[0] == "[":
             letters, bracket, tail = tail[1:].partition("]")
             if not bracket:
-                raise DataError(f"{where}: expected ] after [ in the condition, found {shown(text)}; correct the line")
+                raise DataError(f"{location}: expected ] after [ in the condition, found {shown(text)}; correct it")
             characters.append((letters.startswith("^"), letters.removeprefix("^")))
         else:
             characters.append((True, "") if tail[0] == "." else (False, tail[0]))
@@ -448,7 +449,7 @@ def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
     return tuple(characters)
 
 
-def _encoding(name: str, where: str) -> str:
+def _encoding(name: str, location: str) -> str:
     plain = name.lower().removeprefix("microsoft-").removesuffix("-2533").replace("iso8859", "iso-8859")
     try:
         if ENCODING.fullmatch(name):
@@ -456,8 +457,8 @@ def _encoding(name: str, where: str) -> str:
     except LookupError:
         pass
     raise DataError(
-        f"{where}: expected a character set such as UTF-8 or ISO8859-2, found {shown(name)}, which is not supported; "
-        "convert both files to UTF-8, and write SET UTF-8"
+        f"{location}: expected a character set such as UTF-8 or ISO8859-2, found {shown(name)}, which is not "
+        "supported; convert both files to UTF-8, and write SET UTF-8"
     )
 
 
@@ -482,23 +483,23 @@ def iter_encoded(
             yield number, in_form(text, form)
 
 
-def named_by(text: str, aliases: Sequence[Alias], kind: str, where: str) -> Alias:
+def named_by(text: str, aliases: Sequence[Alias], kind: str, location: str) -> Alias:
     """Return the alias of a number. Raises DataError if there is none."""
     number = NUMBER.match(text)
     if number is None or not 0 < int(number[1]) <= len(aliases):
-        raise DataError(f"{where}: expected a number of the {len(aliases):,} {kind}, found {shown(text)}; {SAME}")
+        raise DataError(f"{location}: expected a number of the {len(aliases):,} {kind}, found {shown(text)}; {SAME}")
     return aliases[int(number[1]) - 1]
 
 
-def split_flags(text: str, affixes: Affixes, where: str, word: bool = True) -> tuple[str, frozenset[str]]:
+def split_flags(text: str, affixes: Affixes, location: str, word: bool = True) -> tuple[str, frozenset[str]]:
     r"""Return a word or affix and its flags: `word/AB`. `\/` is a slash of the word, and so is one that begins it."""
     end = next((i for i in range(word, len(text)) if text[i] == "/" and text[i - 1 : i] != "\\"), len(text))
     if affixes.has_byte_flags and UNDECODED.search(text[:end]):
-        raise DataError(f"{where}: expected {affixes.encoding} before /, found other bytes; convert the line")
-    return text[:end].replace("\\/", "/"), _flags(text[end + 1 :], affixes, where)
+        raise DataError(f"{location}: expected {affixes.encoding} before /, found other bytes; convert the line")
+    return text[:end].replace("\\/", "/"), _flags(text[end + 1 :], affixes, location)
 
 
-def _flag(text: str, affixes: Affixes, where: str) -> str:
+def _flag(text: str, affixes: Affixes, location: str) -> str:
     """Return the flag of a line."""
     kind, text = affixes.flag_kind, _as_flags(text, affixes)
     flag = text if kind == "long" else text.rstrip(VARIATION_SELECTORS)
@@ -509,8 +510,8 @@ def _flag(text: str, affixes: Affixes, where: str) -> str:
         expected = {"num": "a number", "long": "two characters"}.get(kind, "one character")
         why = f"by FLAG {kind}" if kind != "short" else "the default without a line FLAG"
         raise DataError(
-            f"{where}: expected a flag of {expected}, {why}, found {shown(text)}; correct it, or write the line FLAG "
-            "long (two characters) or FLAG num (numbers) at the head of FILE.aff"
+            f"{location}: expected a flag of {expected}, {why}, found {shown(text)}; correct it, or write the line "
+            "FLAG long (two characters) or FLAG num (numbers) at the head of FILE.aff"
         )
     return flag
 
@@ -519,16 +520,16 @@ def _as_flags(text: str, affixes: Affixes) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1") if affixes.has_byte_flags else text
 
 
-def _flags(text: str, affixes: Affixes, where: str) -> frozenset[str]:
+def _flags(text: str, affixes: Affixes, location: str) -> frozenset[str]:
     if affixes.aliases and text.strip():
-        return named_by(text, affixes.aliases, "sets of flags (AF)", where)
+        return named_by(text, affixes.aliases, "sets of flags (AF)", location)
     text = _as_flags(text, affixes)
     if affixes.flag_kind == "num":
         cells = [cell for cell in text.split(",") if cell.strip()]
         numbers = [number[1] for cell in cells if (number := NUMBER.match(cell))]
         if len(numbers) != len(cells):
             raise DataError(
-                f"{where}: expected numbers of flags with commas between, by FLAG num, found {shown(text)}; "
+                f"{location}: expected numbers of flags with commas between, by FLAG num, found {shown(text)}; "
                 "correct the line"
             )
         return frozenset(numbers)

@@ -54,16 +54,16 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
     """
     path, rows = count.file, 0
     for number, cells in count.rows(FOUR_OR_MORE, EXPECTED, ADVICE, header=(FORM, LEMMA), alike=True, lines=lines):
-        where = place(path, number)
+        location = place(path, number)
         form, lemma, upos, feats = cells[: len(COLUMNS)]
-        check_not_blank(form, where, "column 1 (form)")
+        check_not_blank(form, location, "column 1 (form)")
         if lemma == upos == feats == "_":
             count.left_out[SURFACE_ROWS] += 1
             continue
         try:
             names = feats_features(feats or "_")
         except ValueError as error:
-            raise DataError(f"{where}: {error}") from error
+            raise DataError(f"{location}: {error}") from error
         rows += 1
         counted = _COUNT.fullmatch(cells[len(COLUMNS)]) if len(cells) > len(COLUMNS) else None
         yield TsvRow(form, lemma, as_upos(upos), names, int(counted[0]) if counted else 0)

@@ -150,19 +150,19 @@ def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
     """Yield lemma, form and tags of each row, in order, as written. Rows of a missing form are left out."""
     path = count.file
     for number, cells in count.rows(THREE_OR_MORE, EXPECTED, header=NAMES):
-        where, (lemma, form, tags) = place(path, number), cells[: len(COLUMNS)]
+        location, (lemma, form, tags) = place(path, number), cells[: len(COLUMNS)]
         for column, cell in ((2, form), (3, tags)):
-            check_not_blank(cell, where, f"column {column} ({COLUMNS[column - 1]})")
+            check_not_blank(cell, location, f"column {column} ({COLUMNS[column - 1]})")
         if tags in OF_LEXICONS:
             raise DataError(
-                f"{where}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "
+                f"{location}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "
                 f"speech {tags}; a file of form, lemma, UPOS and FEATS is a lexicon: give it as one "
                 "(--lexicon)"
             )
         for column, cell in enumerate((lemma, form), 1):
             if _is_bundle(cell) and not any(map(_ud_features, TAG.findall(tags))):
                 raise DataError(
-                    f"{where}: expected the columns {', '.join(COLUMNS)}, found features in column {column}: "
+                    f"{location}: expected the columns {', '.join(COLUMNS)}, found features in column {column}: "
                     f"{shown(cell)}; reorder the columns"
                 )
         if form not in MISSING or tags.upper().startswith("PUNCT"):

@@ -33,12 +33,12 @@ def values_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
     seen: dict[tuple[str, str], int] = {}
     expected = "word, feature and value with tabs between"
     for number, (word, feature, text) in count.rows({3}, expected, header=(WORD, FEATURE, VALUE)):
-        where = place(path, number)
-        check_not_blank(word, where, "the word")
+        location = place(path, number)
+        check_not_blank(word, location, "the word")
         word = request.spelling.cased(word)
         if (word, feature) in seen:
             raise DataError(
-                f"{where}: {feature!r} of word {word!r} was already given in line {seen[word, feature]}; "
+                f"{location}: {feature!r} of word {word!r} was already given in line {seen[word, feature]}; "
                 "remove one of them"
             )
         seen[word, feature] = number
@@ -47,10 +47,10 @@ def values_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
             checked.add(word, value)
         except ValueError:
             raise DataError(
-                f"{where}: expected a number as value of {feature!r}, found {text!r}; fix the row"
+                f"{location}: expected a number as value of {feature!r}, found {text!r}; fix the row"
             ) from None
         except DataError as error:
-            raise DataError(f"{where}: {error}") from None
+            raise DataError(f"{location}: {error}") from None
         count.read += 1
         yield Row(word, source="values", values=as_features(value)), 0
     if not seen:
@@ -70,22 +70,22 @@ def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
     weights, count = np.zeros(size), ReadCount(path)
     seen: dict[str, int] = {}
     for number, (word, text) in count.rows({2}, "`word<TAB>weight`", header=(WORD, VALUE)):
-        where = place(path, number)
+        location = place(path, number)
         if word not in index:
             hint = form_hint(word, index)
-            raise DataError(f"{where}: word {word!r} is not in the dictionary{hint}; remove the row or add the word")
+            raise DataError(f"{location}: word {word!r} is not in the dictionary{hint}; remove the row or add the word")
         if word in seen:
-            raise DataError(f"{where}: word {word!r} was already given in line {seen[word]}; remove one of them")
+            raise DataError(f"{location}: word {word!r} was already given in line {seen[word]}; remove one of them")
         seen[word] = number
         try:
             weight = float(text)
         except ValueError:
-            raise DataError(f"{where}: expected a number as weight of {word!r}, found {text!r}; fix the row") from None
+            raise DataError(f"{location}: expected a number as weight of {word!r}, found {text!r}; fix it") from None
         if not math.isfinite(weight) or weight < 0:
-            raise DataError(f"{where}: expected a finite weight ≥ 0 for {word!r}, found {text}; fix the row")
+            raise DataError(f"{location}: expected a finite weight ≥ 0 for {word!r}, found {text}; fix the row")
         if weight and not is_weight(weight):
             raise DataError(
-                f"{where}: expected 0, or a weight between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}, for {word!r}, "
+                f"{location}: expected 0, or a weight between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}, for {word!r}, "
                 f"found {text}; fix the row"
             )
         weights[index[word]] = weight

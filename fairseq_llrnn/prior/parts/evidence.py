@@ -269,7 +269,7 @@ def source_symbols(options: Recipe, path: Path | None, option: str) -> tuple[str
     `path`.
 
     Args:
-        asked_by: the option that needs them.
+        option: the option that needs them.
 
     Raises:
         OptionError: there is none, there are several, or it is not the parallel text's.
