@@ -55,12 +55,12 @@ def symmetrised(forward: Links, backward: Links, bitext: Bitext, method: str) ->
     elif method == "union":
         chosen = union
     else:
-        chosen = np.concatenate([np.zeros(0, dtype=np.int64), *_grown(keys[0], keys[1], union, bitext, width)])
+        chosen = np.concatenate([np.zeros(0, dtype=np.int64), *_grow_links(keys[0], keys[1], union, bitext, width)])
     chosen = np.sort(chosen)
     return Links(chosen // width, chosen % width)
 
 
-def _grown(
+def _grow_links(
     forward: np.ndarray, backward: np.ndarray, union: np.ndarray, bitext: Bitext, width: int
 ) -> Iterator[np.ndarray]:
     """Yield keys of the links of every sentence pair."""

@@ -53,7 +53,7 @@ class LemmaRules:
         }
         return cls({ending: rules for ending, rules in ranked.items() if rules}, frozenset(lemmas))
 
-    def _by_rules(self, word: str, shortest: int) -> Iterator[str]:
+    def _apply_rules(self, word: str, shortest: int) -> Iterator[str]:
         """Yield the results of the rules for a word, the longest ending first, down to `shortest` letters."""
         for length in range(min(LONGEST, len(word)), shortest - 1, -1):
             for removed, added in self.rules.get(word[-length:], ()):
@@ -62,13 +62,13 @@ class LemmaRules:
 
     def attested_lemma(self, word: str) -> str | None:
         """Return the first result that is an attested lemma, or None."""
-        return next((lemma for lemma in self._by_rules(word, SURE) if lemma in self.lemmas), None)
+        return next((lemma for lemma in self._apply_rules(word, SURE) if lemma in self.lemmas), None)
 
     def guess(self, word: str) -> str | None:
         """Return the lemma, attested or not, or None if no rule fits, or the word has other characters than letters."""
         if not _is_of_letters(word):
             return None
-        return self.attested_lemma(word) or next(self._by_rules(word, 1), None)
+        return self.attested_lemma(word) or next(self._apply_rules(word, 1), None)
 
 
 ADVICE = "give --conllu or --lexicon, or --language with a package that lists lemmas"
@@ -146,7 +146,7 @@ class MoreForms:
 
     def all(self, most: int | None = None, frequencies: Mapping[str, float] | None = None) -> list[str]:
         """Return both kinds, or only the `most` frequent forms."""
-        return _ranked((*self.listed, *self.guessed), frequencies)[:most]
+        return _sort_by_frequency((*self.listed, *self.guessed), frequencies)[:most]
 
 
 def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str, float] | None = None) -> MoreForms:
@@ -168,7 +168,7 @@ def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str,
     frequent = [form for form in words if form in frequencies]
     unlisted = (w for w in frequencies if w not in in_text and w not in lemmas.listed and _is_of_letters(w))
     guessed = [word for word in unlisted if not text_lemmas.isdisjoint(lemmas.of(word))]
-    listed, guesses = tuple(_ranked(frequent, frequencies)), tuple(_ranked(guessed, frequencies))
+    listed, guesses = tuple(_sort_by_frequency(frequent, frequencies)), tuple(_sort_by_frequency(guessed, frequencies))
     return MoreForms(listed, guesses, len(words) - len(frequent), signs)
 
 
@@ -178,6 +178,6 @@ def _is_of_letters(form: str) -> bool:
     return letters.isalpha() or (all(map(is_letter, letters)) and any(map(str.isalpha, letters)))
 
 
-def _ranked(forms: Collection[str], frequencies: Mapping[str, float] | None) -> list[str]:
+def _sort_by_frequency(forms: Collection[str], frequencies: Mapping[str, float] | None) -> list[str]:
     weights = frequencies or {}
     return sorted(forms, key=lambda form: (-weights.get(form, 0.0), form))

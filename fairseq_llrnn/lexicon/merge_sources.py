@@ -62,7 +62,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
         for row, count in options.lexicon.rows.items():
             table.add(row, count)
     elif isinstance(options.lexicon, (Lexicon, Mapping)):
-        for row in _of_mapping(options.lexicon, PYTHON):
+        for row in _mapping_rows(options.lexicon, PYTHON):
             table.add(row)
     table.notes.update(_likely_mistakes(table))
     text_words = text or TextWords(dict.fromkeys((row.form for row in table.rows if row.is_word), 0))
@@ -107,11 +107,11 @@ def _rows(name: str, place: str, request: ReadRequest) -> Iterator[tuple[Row, in
     spelling = request.spelling
     lexicon: Lexicon = registry.load(module)(file, lowercase=spelling.lowercase, language=spelling.rules)
     request.notes.update(lexicon.notes)
-    for row in _of_mapping(lexicon, place.partition(":")[0]):
+    for row in _mapping_rows(lexicon, place.partition(":")[0]):
         yield row._replace(form=in_form(row.form, spelling.form)), 0
 
 
-def _of_mapping(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:
+def _mapping_rows(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:
     """Yield rows of a lexicon from Python or from a reader of another package. Raises DataError for unsound entries."""
     lexicon = mapping if isinstance(mapping, Lexicon) else Lexicon(mapping)
     for word in lexicon:

@@ -138,7 +138,7 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
     if segmentations == MORFESSOR:
         segmented = segment_by_morfessor(text_counts or dict.fromkeys(ordinary, 1), words)
     elif isinstance(segmentations, Mapping):
-        segmented = _checked(segmentations)
+        segmented = _check_segmentations(segmentations)
     else:
         path, spelling = str(segmentations), options.spelling
         segmented = read_segmentations(path, lowercase=spelling.lowercase, language=spelling.rules, form=spelling.form)
@@ -167,7 +167,7 @@ def morpheme_rows(options: LexiconOptions, text: TextWords, is_text: bool, notes
             yield Row(word, source="morphemes" if is_file else MORFESSOR, values=as_features(names))
 
 
-def _checked(segmentations: Mapping[str, Sequence[str]]) -> Segmentations:
+def _check_segmentations(segmentations: Mapping[str, Sequence[str]]) -> Segmentations:
     for word, segments in segmentations.items():
         if isinstance(segments, str) or not word or "".join(segments) != word or not all(segments):
             raise DataError(
@@ -192,11 +192,11 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
     if not trained:
         return {}
     rare = [word for word, count in trained.items() if count == 1]
-    halves = [{word for word in rare if _half(word) == half} for half in range(2)]
+    halves = [{word for word in rare if _half_of(word) == half} for half in range(2)]
     state, bar = random.getstate(), morfessor.utils.show_progress_bar
     morfessor.utils.show_progress_bar = False
     try:
-        models = [_trained({w: c for w, c in trained.items() if w not in half}) for half in (*halves, set())]
+        models = [_train({w: c for w, c in trained.items() if w not in half}) for half in (*halves, set())]
     finally:
         random.setstate(state)
         morfessor.utils.show_progress_bar = bar
@@ -209,19 +209,19 @@ def segment_by_morfessor(counts: Mapping[str, int], words: Iterable[str]) -> dic
     return {word: (_cut(word, segments(word.lower())),) for word in words if _can_cut(word)}
 
 
-def _trained(counts: Mapping[str, int]) -> Any:
+def _train(counts: Mapping[str, int]) -> Any:
     """Return Morfessor's model of these words."""
     from morfessor import BaselineModel
 
     random.seed(SEED)
     model = BaselineModel()
-    model.load_data(((counts[word], word) for word in sorted(counts)), count_modifier=_damped)
+    model.load_data(((counts[word], word) for word in sorted(counts)), count_modifier=_damp)
     if counts:
         model.train_batch()
     return model
 
 
-def _half(word: str) -> int:
+def _half_of(word: str) -> int:
     """Return 0 or 1, depending only on the word."""
     return hashlib.sha256(word.encode()).digest()[0] % 2
 
@@ -230,5 +230,5 @@ def _can_cut(word: str) -> bool:
     return has_morphemes(word) and len(word) <= LONGEST
 
 
-def _damped(count: int) -> int:
+def _damp(count: int) -> int:
     return round(math.log2(count + 1))

@@ -76,16 +76,16 @@ class Row(NamedTuple):
 
 
 @lru_cache(maxsize=65536)
-def _named(names: tuple[str, ...]) -> Features:
+def _unit_features(names: tuple[str, ...]) -> Features:
     return tuple((name, 1.0) for name in sorted(set(names)))
 
 
 def as_features(features: Mapping[str, float] | Iterable[str]) -> Features:
     """Return names, or names and values, in the format of a row. Equal ones are one object."""
     if not isinstance(features, Mapping):
-        return _named(tuple(features))
+        return _unit_features(tuple(features))
     if all(value == 1.0 for value in features.values()):
-        return _named(tuple(features))
+        return _unit_features(tuple(features))
     return tuple(sorted((name, float(value)) for name, value in features.items()))
 
 

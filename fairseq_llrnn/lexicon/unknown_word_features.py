@@ -79,9 +79,9 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     rows = {word: row for word in lexicon if any((row := lexicon.features(word)).values())}
     in_lexicon = np.array([word in rows for word in words], dtype=bool)
     shown = counts > 0
-    coverage = Coverage(_covered(in_lexicon, shown), _covered(in_lexicon, ~shown))
+    coverage = Coverage(_count_covered(in_lexicon, shown), _count_covered(in_lexicon, ~shown))
     has_features = in_lexicon | np.array([word in before for word in words], dtype=bool)
-    differs = Coverage(_covered(has_features, shown), _covered(has_features, ~shown)).differs
+    differs = Coverage(_count_covered(has_features, shown), _count_covered(has_features, ~shown)).differs
     listed = frozenset(word for word in words if word in before)
     table.completed = Completed(coverage, len(lexicon), listed, package=use)
     if listed:
@@ -91,11 +91,11 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
         table.completed = replace(table.completed, groups=tuple(sorted(groups)), added=added, crossed=crossed)
     if mode == "off" or not rows or (mode == "auto" and not differs):
         return
-    crossed_words = () if listed else _crossed(words, counts == 1, in_lexicon, coverage)
+    crossed_words = () if listed else _choose_crossed(words, counts == 1, in_lexicon, coverage)
     missing = [word for word, is_known in zip(words, has_features, strict=True) if not is_known]
     to_guess = [*missing, *(words[i] for i in crossed_words)]
     to_guess += sorted(set(others) - rows.keys() - set(before) - set(to_guess))
-    tested = _tested(words, in_lexicon, counts)
+    tested = _choose_tested(words, in_lexicon, counts)
     frequent = {word for word, count in text.counts.items() if count > RARE}
     rare = {word: row for word, row in rows.items() if word not in frequent} or rows
     guesser = Guesser.train(rare, [*to_guess, *tested])
@@ -117,11 +117,11 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     )  # fmt: skip
 
 
-def _covered(in_lexicon: np.ndarray, words: np.ndarray) -> tuple[int, int]:
+def _count_covered(in_lexicon: np.ndarray, words: np.ndarray) -> tuple[int, int]:
     return int((in_lexicon & words).sum()), int(words.sum())
 
 
-def _crossed(symbols: Sequence[str], once: np.ndarray, in_lexicon: np.ndarray, coverage: Coverage) -> np.ndarray:
+def _choose_crossed(symbols: Sequence[str], once: np.ndarray, in_lexicon: np.ndarray, coverage: Coverage) -> np.ndarray:
     """Return words among those that occur `once` (V,) to guess, so that the rest is covered like unseen words.
 
     The choice depends only on their spelling, not on their order.
@@ -132,7 +132,7 @@ def _crossed(symbols: Sequence[str], once: np.ndarray, in_lexicon: np.ndarray, c
     return np.array(sorted(ranked[keep:]), dtype=np.int64)
 
 
-def _tested(symbols: Sequence[str], in_lexicon: np.ndarray, counts: np.ndarray) -> list[str]:
+def _choose_tested(symbols: Sequence[str], in_lexicon: np.ndarray, counts: np.ndarray) -> list[str]:
     """Return the rarest known words that training contains, or else any known words."""
     in_text = np.flatnonzero(in_lexicon & (counts > 0))
     chosen = in_text if len(in_text) else np.flatnonzero(in_lexicon)

@@ -177,7 +177,7 @@ def ngram_from_file(
         OptionError: a weight or temperature out of range.
     """
     converted = ngrams_to_automaton(read_arpa(path), words, str(path))
-    automaton, log_root = _weighed(converted, weight, temperature)
+    automaton, log_root = _change_weights(converted, weight, temperature)
     return NGramBackground(automaton, log_root, converted.notes)
 
 
@@ -208,7 +208,7 @@ def ngram_from_text(
     full = estimate(sentences, words, order, prune, unigrams)
     check_room(order, len(full), folds)
     converted = ngrams_to_automaton(full, words, f"ngram:{order}")
-    automaton, log_root = _weighed(converted, weight, temperature)
+    automaton, log_root = _change_weights(converted, weight, temperature)
     notes = converted.notes
     if folds == 0 or automaton.num_states == 1:  # a unigram has no histories to hold out
         return NGramBackground(automaton, log_root, notes)
@@ -226,12 +226,12 @@ def ngram_from_text(
             model = estimate(others, words, order, prune, unigrams=full.log_probs[: len(words)])
             part = ngrams_to_automaton(model, words, f"ngram:{order}")
             places = same_states(model, part.histories, full, converted.histories)
-            yield _weighed(part, weight, temperature)[0], places
+            yield _change_weights(part, weight, temperature)[0], places
 
     return NGramBackground(joined(automaton, parts()), log_root, notes)
 
 
-def _weighed(converted: Converted, weight: float, temperature: float) -> tuple[Automaton, np.ndarray]:
+def _change_weights(converted: Converted, weight: float, temperature: float) -> tuple[Automaton, np.ndarray]:
     automaton = tempered(mixed(converted.automaton, converted.log_root, weight), converted.log_root, temperature)
     return normalised(automaton, converted.log_root)
 

@@ -83,18 +83,18 @@ MIX_FACTOR = 0xBF58476D1CE4E5B9 - (1 << 64)
 UPPER_BITS = (1 << 31) - 1
 
 
-def _mixed(numbers: Integers) -> Integers:
+def _mix(numbers: Integers) -> Integers:
     """Mix the bits: each bit of the result depends on all of the number's. `>>` keeps the sign in numpy and torch."""
     numbers = (numbers ^ (numbers >> 30)) * MIX_FACTOR
     return numbers ^ (numbers >> 27)
 
 
 def _word_hashes(tokens: Integers, places: Integers) -> Integers:
-    return _mixed(tokens * TOKEN_FACTOR + places * PLACE_FACTOR)
+    return _mix(tokens * TOKEN_FACTOR + places * PLACE_FACTOR)
 
 
 def _folds(sums: Integers, num_folds: int) -> Integers:
-    return ((_mixed(sums) >> 32) & UPPER_BITS) % num_folds
+    return ((_mix(sums) >> 32) & UPPER_BITS) % num_folds
 
 
 def folds_of(sentences: Sentences, num_folds: int) -> np.ndarray:
@@ -147,7 +147,7 @@ def joined(full: Automaton, folds: Iterable[tuple[Automaton, np.ndarray]]) -> Au
             and are made one by one.
     """
     size = full.num_states
-    parts = [full] + [_laid_out(fold, places, size) for fold, places in folds]
+    parts = [full] + [_align_states(fold, places, size) for fold, places in folds]
     tokens = np.concatenate([part.tokens for part in parts])
     nexts = np.concatenate([part.nexts + k * size for k, part in enumerate(parts)])
     return replace(
@@ -162,7 +162,7 @@ def joined(full: Automaton, folds: Iterable[tuple[Automaton, np.ndarray]]) -> Au
     )
 
 
-def _laid_out(fold: Automaton, places: np.ndarray, size: int) -> Automaton:
+def _align_states(fold: Automaton, places: np.ndarray, size: int) -> Automaton:
     """Return a fold's model with the states of the full one. Missing states fail to ROOT."""
     counts, back_off, fail = np.zeros(size, dtype=np.int64), np.zeros(size), np.full(size, ROOT, dtype=np.int64)
     counts[places] = np.diff(fold.offsets)

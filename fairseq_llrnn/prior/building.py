@@ -135,7 +135,7 @@ def build(
         words = replace(words, are_labels=True)
     code = None if options.words.language is None else language_code(options.words.language)
     background, patterns = with_codes(read_background(options.background), code), _patterns(options)
-    below = with_codes(_below(options, background), code)
+    below = with_codes(_static_term(options, background), code)
     assert isinstance(below, Atom)
     evidence = rules_of(options, patterns)
     check_beside(options.translations, background)
@@ -208,7 +208,7 @@ def build(
         features = Lexicon(lexicon, morphemes) if morphemes else lexicon
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
-    prior, more_notes = _with_source(prior, words, options, *lemmas)
+    prior, more_notes = _add_source_parts(prior, words, options, *lemmas)
     notes.update(more_notes)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, source_vocabulary, target_words)
@@ -244,16 +244,16 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
         combined = combined.with_part(part, inputs.source_symbols if part.needs_source else None)
     if not isinstance(expression, Atom):
         names = iter(combined.names)
-        combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))
+        combined = replace(combined, expression=with_atoms(expression, lambda atom: _add_part_name(atom, names)))
     return combined, notes
 
 
-def _named(atom: Atom, names: Iterator[str]) -> Atom:
+def _add_part_name(atom: Atom, names: Iterator[str]) -> Atom:
     """Return an atom with the name of its part. Translations get theirs later."""
     return atom if registered(atom.text).read is None else replace(with_names(atom), part=next(names))
 
 
-def _with_source(
+def _add_source_parts(
     prior: Prior, words: WordList, options: Recipe, lemmas: Sequence[Sequence[str]] | None,
     source_lemmas: Sequence[Sequence[str]] | None,
 ) -> tuple[Prior, Counter[str]]:  # fmt: skip
@@ -358,7 +358,7 @@ def _notes_of_texts(options: Recipe, words: WordList, check: TextCheck) -> Count
     return notes
 
 
-def _below(options: Recipe, background: Expression) -> Atom:
+def _static_term(options: Recipe, background: Expression) -> Atom:
     """Return the expression of b₀."""
     static = [atom for atom in atoms(background) if is_static(atom.text)]
     if options.over is None:

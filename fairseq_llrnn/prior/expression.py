@@ -194,12 +194,12 @@ def described(description: Any, names: Sequence[str]) -> Expression:
     Raises:
         ValueError: the description is invalid or too large.
     """
-    expression = _described(description, names, 0)
+    expression = _parse_description(description, names, 0)
     check_size(expression)
     return expression
 
 
-def _described(description: Any, names: Sequence[str], depth: int) -> Expression:
+def _parse_description(description: Any, names: Sequence[str], depth: int) -> Expression:
     if not isinstance(description, Mapping) or depth > DEEPEST:
         raise ValueError("its background is no combination of parts")
     entry: dict[str, Any] = dict(description)
@@ -213,7 +213,7 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
         pairs = ((str(name), tuple(value) if isinstance(value, list) else value) for name, value in options.items())
         return Atom(entry["text"], entry["part"], tuple(pairs))
     if kind == "tempered":
-        term, temperature = _described(entry[kind], names, depth + 1), entry.get("temperature")
+        term, temperature = _parse_description(entry[kind], names, depth + 1), entry.get("temperature")
         try:
             return AtTemperature(term, float(temperature) if is_positive(temperature) else math.nan)
         except ValueError as error:
@@ -221,7 +221,7 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
     rows = entry.get(kind or "")
     if not isinstance(rows, list) or len(rows) < 2:
         raise ValueError("its background is no combination of parts")
-    terms = tuple(_described(row, names, depth + 1) for row in rows)
+    terms = tuple(_parse_description(row, names, depth + 1) for row in rows)
     if kind == "product":
         return Times(terms)
     weights, weighting = entry.get("weights"), entry.get("weighting")

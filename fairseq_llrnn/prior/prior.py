@@ -234,13 +234,13 @@ class Prior:
         sources = "\n".join(map(str, self.settings.get("sources", ())))
         facts = {
             "llrnn": __version__,
-            "features": _cut(",".join(sorted(groups))) or "none",
-            "background": _cut(str(self.settings.get("background", "unknown"))),
+            "features": _shorten(",".join(sorted(groups))) or "none",
+            "background": _shorten(str(self.settings.get("background", "unknown"))),
             "lexicon": hashlib.sha256(sources.encode()).hexdigest()[:8] if sources else "none",
             "dict": hash_symbols(self.symbols)[:8],
             "prior": self.fingerprint[:8],
         }
-        return "|".join(f"{name}:{''.join(_plain(char) for char in value)}" for name, value in facts.items())
+        return "|".join(f"{name}:{''.join(_replace_special(char) for char in value)}" for name, value in facts.items())
 
     def counts(self) -> dict[str, int]:
         """Return sizes for the user. Those of a second part of a kind contain its name."""
@@ -394,11 +394,11 @@ class Prior:
         return cls(saved.symbols, output, inputs, weights, description["settings"], saved.source_symbols, folder=folder)
 
 
-def _cut(text: str, width: int = 20) -> str:
+def _shorten(text: str, width: int = 20) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _plain(char: str) -> str:
+def _replace_special(char: str) -> str:
     """Return a character for a signature: blanks and bars become `_`."""
     return "_" if char.isspace() or char == "|" or not char.isprintable() else char
 

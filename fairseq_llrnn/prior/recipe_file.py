@@ -45,7 +45,7 @@ def read_recipe(path: str | Path) -> Recipe:
         raise DataError(f"{path}: expected a recipe in TOML, found something else ({error}); correct it") from None
     recipe = checked(Recipe, values, lambda name: f"{path}: {name}" if name else str(path))
     folder = "" if is_pipe(path) else os.path.dirname(path)
-    return _moved(recipe, lambda relative: os.path.join(folder, relative))
+    return _change_paths(recipe, lambda relative: os.path.join(folder, relative))
 
 
 def kept_recipe(recipe: Recipe | None, folder: str | None, directory: str | Path | None) -> str:
@@ -79,20 +79,20 @@ def recipe_text(recipe: Recipe, folder: str | Path) -> str:
         whole = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
         return path if path.startswith(("/dev/", "/proc/")) else os.path.relpath(whole, place)
 
-    values, objects = plain_values(_moved(recipe, seen_from_there))
+    values, objects = plain_values(_change_paths(recipe, seen_from_there))
     objects += ["dictionary"] if recipe.dictionary is None else []
     header = f"# Given in Python, and to be given again: {', '.join(objects)}.\n" if objects else ""
     return HEADER + header + "\n" + tomli_w.dumps(values)
 
 
-def _moved(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
+def _change_paths(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
     """Return the recipe with changed paths, also in its backgrounds."""
 
-    def of_background(text: str) -> str:
+    def change_background(text: str) -> str:
         try:
             return str(with_atoms(parse_or_path(text), lambda atom: with_files(atom, change)))
         except OptionError:  # raised when the prior is built
             return text
 
-    over = None if recipe.over is None else of_background(recipe.over)
-    return replace(with_paths(recipe, change), background=of_background(recipe.background), over=over)
+    over = None if recipe.over is None else change_background(recipe.over)
+    return replace(with_paths(recipe, change), background=change_background(recipe.background), over=over)

@@ -203,7 +203,7 @@ class Affixes:
                 is_half, is_bare = self.has(rule.flags, "circumfix"), self.has(rule.flags, "bare")
                 yield None if prefix or is_half or is_bare else form
                 around = self._before(flags | rule.flags, is_half, is_bare) if rule.crosses else ()
-                stems.append((form, _only(prefix, around)))
+                stems.append((form, _choose_prefixes(prefix, around)))
                 firsts.append((form, rule, is_half, prefix))
         for first, rule_of_first, is_half, prefix in firsts:
             for rule in self._rules(rule_of_first.flags, True):
@@ -212,7 +212,7 @@ class Affixes:
                 if form is not None and rule.crosses:
                     named = (flags | rule_of_first.flags) - rule.flags
                     around = self._before(named, is_half, False) if rule_of_first.crosses else ()
-                    stems.append((form, _only(prefix, around)))
+                    stems.append((form, _choose_prefixes(prefix, around)))
                     if not prefix and not is_half:
                         stems.append((form, self._before(rule.flags, None, False)))
         for stem, prefixes in stems:
@@ -262,14 +262,14 @@ class Affixes:
         notes = []
         if self.cut:
             notes.append(
-                f"{len(self.cut):,} words have too many forms ({_some(self.cut, 3)}): the first {MOST_FORMS:,} are read"
+                f"{len(self.cut):,} words have too many forms ({_quote(self.cut, 3)}): the first {MOST_FORMS:,} are read"
             )
         if compounds := sum(count for flags, count in self.words.items() if self.has(flags, "compounds")):
             names = [name for name in (*SPECIAL, "COMPOUNDRULE") if name in self.lines and name.startswith("COMPOUND")]
             notes.append(f"{compounds:,} words also form compounds ({', '.join(names)}), which are not listed")
         if unknown := [name for name, lines in self.lines.items() if lines and name not in DIRECTIVES]:
             lines = sum(self.lines[name] for name in unknown)
-            notes.append(f"{lines:,} lines of FILE.aff have no directive of hunspell ({_some(unknown)}) and no effect")
+            notes.append(f"{lines:,} lines of FILE.aff have no directive of hunspell ({_quote(unknown)}) and no effect")
         all_rules = [rule for rules in (self.suffixes, self.prefixes) for group in rules.values() for rule in group]
         defined = {*self.suffixes, *self.prefixes, *VARIATION_SELECTORS}.union(*self.special.values())
 
@@ -280,7 +280,7 @@ class Affixes:
             words = sum(count for flags, count in self.words.items() if undefined(flags))
             rules = sum(bool(undefined(rule.flags)) for rule in all_rules)
             notes.append(
-                f"{words:,} words and {rules:,} affix rules have flags that no line defines ({_some(sorted(gaps))})"
+                f"{words:,} words and {rules:,} affix rules have flags that no line defines ({_quote(sorted(gaps))})"
             )
         return notes
 
@@ -293,19 +293,19 @@ class Affixes:
         return self._memo[flags, are_suffixes]
 
 
-def _only(prefix: Rule | None, around: tuple[Rule, ...]) -> tuple[Rule, ...]:
+def _choose_prefixes(prefix: Rule | None, around: tuple[Rule, ...]) -> tuple[Rule, ...]:
     """Return the prefixes around a stem: only `prefix` if it brought the stem's suffix."""
     return around if prefix is None else (prefix,) if prefix in around else ()
 
 
-def _some(names: Sequence[str], most: int = 5) -> str:
+def _quote(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(map(shown, names[:most])) + (", …" if len(names) > most else "")
 
 
 def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     """Read FILE.aff in a Unicode form. Raises DataError, with line."""
     affixes = Affixes()
-    for number, line in iter_encoded(path, "latin-1", used=_used):  # names of directives are ASCII
+    for number, line in iter_encoded(path, "latin-1", used=_relevant_text):  # names of directives are ASCII
         cells = CELL.findall(line)
         location = place(path, number)
         if cells[:1] == ["SET"] and len(cells) > 1:
@@ -326,7 +326,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     affixes.form = None if affixes.lines.keys() & set(CONVERSIONS) else form
     plain = Affixes(flag_kind=affixes.flag_kind, has_byte_flags=affixes.has_byte_flags)  # for flags that are no alias
     kind, flag, table = "", [""], None  # of the current table
-    for number, line in iter_encoded(path, affixes.encoding, affixes.form, _used, affixes.has_byte_flags):
+    for number, line in iter_encoded(path, affixes.encoding, affixes.form, _relevant_text, affixes.has_byte_flags):
         name, *cells = CELL.findall(line) or [""]
         location = place(path, number)
         if name in SPECIAL:
@@ -359,7 +359,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     return affixes
 
 
-def _used(line: str) -> str:
+def _relevant_text(line: str) -> str:
     """Return the relevant cells of a line of FILE.aff. Others, such as comments, may be in another encoding."""
     cells = CELL.findall(line)
     if not cells or not DIRECTIVE.fullmatch(cells[0]):
@@ -501,7 +501,7 @@ def split_flags(text: str, affixes: Affixes, location: str, word: bool = True) -
 
 def _flag(text: str, affixes: Affixes, location: str) -> str:
     """Return the flag of a line."""
-    kind, text = affixes.flag_kind, _as_flags(text, affixes)
+    kind, text = affixes.flag_kind, _decode_flags(text, affixes)
     flag = text if kind == "long" else text.rstrip(VARIATION_SELECTORS)
     number = NUMBER.fullmatch(text)
     if kind == "num" and number:
@@ -516,14 +516,14 @@ def _flag(text: str, affixes: Affixes, location: str) -> str:
     return flag
 
 
-def _as_flags(text: str, affixes: Affixes) -> str:
+def _decode_flags(text: str, affixes: Affixes) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1") if affixes.has_byte_flags else text
 
 
 def _flags(text: str, affixes: Affixes, location: str) -> frozenset[str]:
     if affixes.aliases and text.strip():
         return named_by(text, affixes.aliases, "sets of flags (AF)", location)
-    text = _as_flags(text, affixes)
+    text = _decode_flags(text, affixes)
     if affixes.flag_kind == "num":
         cells = [cell for cell in text.split(",") if cell.strip()]
         numbers = [number[1] for cell in cells if (number := NUMBER.match(cell))]

@@ -222,7 +222,7 @@ def check_beside(options: TranslationOptions | None, background: Expression) -> 
     is_named = any(atom.text == TRANSLATIONS for atom in atoms(background))
     if is_named and options is None:
         raise OptionError("--background: `translations` needs --lexical-translation; add it")
-    if options is not None and is_named and _mixes(background):
+    if options is not None and is_named and _is_mixture(background):
         for name, example in (("weight", "0.7 … plus 0.3 translations"), ("learned", "… with weights learned")):
             if (value := getattr(options, name)) != getattr(TranslationOptions, name):
                 raise OptionError(
@@ -232,7 +232,7 @@ def check_beside(options: TranslationOptions | None, background: Expression) -> 
     is_alone = isinstance(background, Atom) and (
         is_static(background.text) or not any(named.part.is_base for _, named in named_in(background))
     )
-    if options is not None and options.weight == 0 and not (is_named or is_alone) and _mixes(background):
+    if options is not None and options.weight == 0 and not (is_named or is_alone) and _is_mixture(background):
         raise OptionError(
             "translations.weight 0: expected a weight above 0, since translations are added to --background "
             f"{background}; leave --lexical-translation out"
@@ -316,11 +316,11 @@ def add_translations(
     if before is None:
         translated = prior.with_part(part, text.source_symbols)
     else:
-        part = replace(part, weight=ALONE, learned=False) if _mixes(before) else part
+        part = replace(part, weight=ALONE, learned=False) if _is_mixture(before) else part
         translated = prior.with_part(part, text.source_symbols)
         name = next(name for name, other in translated.by_name.items() if other is part)
         atom = Atom(TRANSLATIONS, name)
-        translated = replace(translated, expression=_combined(before, atom, options))
+        translated = replace(translated, expression=_combine(before, atom, options))
     return replace(translated, settings={**prior.settings, "lexical_top": options.top}), notes
 
 
@@ -339,7 +339,7 @@ def background_of(prior: Prior) -> Expression | None:
     return replace(atom, part=names[0]) if isinstance(atom, Atom) else Atom(text, names[0])
 
 
-def _mixes(before: Expression) -> bool:
+def _is_mixture(before: Expression) -> bool:
     """Return whether the background is a mixture with a weight for translations: no constraint defines the possible
     words.
     """
@@ -348,10 +348,10 @@ def _mixes(before: Expression) -> bool:
     return not any(named.is_constraint for each in required(before) for _, named in named_in(each))
 
 
-def _combined(before: Expression, translations: Atom, options: TranslationOptions) -> Expression:
+def _combine(before: Expression, translations: Atom, options: TranslationOptions) -> Expression:
     if any(atom.text == TRANSLATIONS for atom in atoms(before)):
         return with_atoms(before, lambda atom: translations if atom.text == TRANSLATIONS else atom)
-    if not _mixes(before):
+    if not _is_mixture(before):
         return Times((before, translations))
     weighting = "learned" if options.learned else "fixed"
     return Plus((before, translations), (1.0 - options.weight, options.weight), weighting)

@@ -174,7 +174,7 @@ def add_open_vocabulary(
     signatures = replace(prior.output, features=output)
 
     def moved(log_weights: np.ndarray) -> np.ndarray:
-        return _to_unknown(log_weights, word_shares, words.symbols.index(UNK))
+        return _move_to_unknown(log_weights, word_shares, words.symbols.index(UNK))
 
     settings = {**prior.settings, "open_floor": floor}
     prior = replace(
@@ -223,7 +223,7 @@ def _class_rows(
     return FeatureTable.from_rows(means, output.names)
 
 
-def _to_unknown(log_weights: np.ndarray, word_shares: np.ndarray, unk: int) -> np.ndarray:
+def _move_to_unknown(log_weights: np.ndarray, word_shares: np.ndarray, unk: int) -> np.ndarray:
     """Return log b(x) after moving the share `word_shares` of each word's weight to <unk>: (V,) -> (V,)."""
     weights = np.exp(log_weights)
     lost = float((weights * word_shares).sum())
