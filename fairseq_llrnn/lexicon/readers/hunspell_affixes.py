@@ -262,7 +262,7 @@ class Affixes:
         notes = []
         if self.cut:
             notes.append(
-                f"{len(self.cut):,} words have too many forms ({_quote(self.cut, 3)}): the first {MOST_FORMS:,} are read"
+                f"{len(self.cut):,} words have many forms ({_quote(self.cut, 3)}): the first {MOST_FORMS:,} are read"
             )
         if compounds := sum(count for flags, count in self.words.items() if self.has(flags, "compounds")):
             names = [name for name in (*SPECIAL, "COMPOUNDRULE") if name in self.lines and name.startswith("COMPOUND")]
