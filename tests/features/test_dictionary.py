@@ -51,7 +51,7 @@ ODD = [
 
 @pytest.mark.parametrize("text", ODD)
 def test_reads_what_fairseq_reads_or_refuses_it(tmp_path: Path, text: str) -> None:
-    """And what fairseq makes of it is a dictionary that fairseq can read again."""
+    """fairseq can read its own dictionary of the result again."""
     fairseq_data = pytest.importorskip("fairseq.data")
     path, again = write(tmp_path, f"{text}\n"), tmp_path / "again.txt"
     try:
@@ -251,7 +251,7 @@ def test_split_words_come_in_the_order_of_the_text(texts: list[Path], workers: i
     ],
 )
 def test_a_reason_explains_most_unknown_words_or_not(text: str, explains: bool) -> None:
-    """The warning of many unknown words is left out only if another one says why."""
+    """The warning of many unknown words is left out only if another one gives the reason."""
     check = TextCheck(LOWER)
     check.add((word, 1) for word in text.split())
     assert check.explains_most() is explains

@@ -1,4 +1,4 @@
-"""Shapes and suffixes: examples, and the laws that hold for every word."""
+"""Shapes and suffixes: examples, and laws that hold for every word."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Where lines end: at \\n alone, in every reader of texts, so that files that go together are never shifted."""
+r"""Lines end only at \n in every reader of texts, so that parallel files never get out of step."""
 
 import io
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def moses(path: Path) -> int:
 
 
 def rows(read: Callable[[Path], object]) -> Callable[[Path], int]:
-    """Of a reader of tables: the phrase is in the second column."""
+    """Return the rows of a reader of tables, with the phrase in the second column."""
 
     def count(path: Path) -> int:
         lines = path.read_bytes().decode().split("\n")[:-1]

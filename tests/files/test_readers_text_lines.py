@@ -1,4 +1,4 @@
-"""Lines of plain and packed files; every way in which a file cannot be read."""
+"""Lines of plain and packed files, and every error of reading a file."""
 
 import bz2
 import gzip
@@ -81,7 +81,7 @@ def test_other_packers_are_named(content: bytes, name: str, program: str, tmp_pa
 
 
 def through_pipe(path: Path, content: bytes) -> Iterator[Path]:
-    """A pipe, as `<(…)` makes one: what reads it a second time finds nothing new."""
+    """Return a pipe, as made by `<(…)`: a second read finds nothing."""
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(content,))
     writer.start()

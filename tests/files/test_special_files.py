@@ -1,4 +1,4 @@
-"""What is no ordinary file is refused before it is read, in every reader; text may come through a pipe."""
+"""Special files are rejected before they are read, in every reader. Text may come through a pipe."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Blocks of a text are its lines; several processes give what one gives, in order, and their errors are told."""
+"""Blocks of a text contain its lines. Several processes give the same results and errors as one, in order."""
 
 import gzip
 import io

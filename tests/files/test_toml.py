@@ -1,4 +1,4 @@
-"""TOML of users is read within bounds: what would fill the memory, or end in a trace, is refused in one line."""
+"""TOML of users is read within limits: input that fills the memory or the stack is rejected with one line."""
 
 import time
 import tomllib

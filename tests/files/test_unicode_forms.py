@@ -1,4 +1,4 @@
-"""NFC and NFD: words of files in the form of the text, whoever reads them, and a note where nobody said so."""
+"""NFC and NFD: every reader converts words to the form of the text, or prints a note without the option."""
 
 import unicodedata
 from collections.abc import Callable

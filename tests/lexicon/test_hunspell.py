@@ -173,7 +173,7 @@ def random_dictionary(chance: random.Random, directives: str) -> tuple[str, list
 @needs_hunspell
 @pytest.mark.parametrize("directives", ["", "FULLSTRIP", "COMPLEXPREFIXES", "FULLSTRIP COMPLEXPREFIXES"])
 def test_forms_are_those_of_hunspell(tmp_path: Path, directives: str) -> None:
-    """All strings of up to six letters are asked of both; and a text's words find the lemmas whose forms they are."""
+    """Compare all strings of up to six letters, and find the lemmas of a text's words."""
     strings = ["".join(letters) for n in range(1, 7) for letters in itertools.product("ab", repeat=n)]
     for seed in range(60):
         rules, words = random_dictionary(random.Random(seed), directives)
@@ -201,7 +201,7 @@ ACCENTS = {
 @pytest.mark.parametrize("of_files", ["NFC", "NFD"])
 @pytest.mark.parametrize("case", [*ACCENTS, *CASES])
 def test_forms_do_not_depend_on_the_unicode_form(tmp_path: Path, case: str, of_files: str) -> None:
-    """Rules are of whole characters; forms and lemmas alone are spelled as the text is."""
+    """Rules apply to whole characters. Forms and lemmas are spelled like the text."""
     rules, words = (CASES | ACCENTS)[case][:2]
     by_rules = forms(tmp_path, f"SET UTF-8\n{rules}", *words.replace(" st:", "\tst:").split(" "))
     assert any(map(len, by_rules.values()))
@@ -355,7 +355,7 @@ def test_spellings_of_a_text(tmp_path: Path, case: str) -> None:
 
 
 def test_syllables_that_rules_take_apart(tmp_path: Path) -> None:
-    """Rules of Korean are of letters (NFD), texts and forms of syllables, in whatever form the files are read."""
+    """Rules of Korean use letters (NFD), texts and forms use syllables, for all forms of the files."""
     apart, whole, other = "\u1112\u1161\u1103\u1161", "하다", "하\u1103\u1162"
     pairs = (("하", apart[:2]), ("다", apart[2:]))
     rules = [f"ICONV {syllable} {letters}" for syllable, letters in pairs]

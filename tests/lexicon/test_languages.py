@@ -1,4 +1,4 @@
-"""Packages that know a language: names and codes, the contract, the tables of tags, and what each says of words."""
+"""Packages of a language: names and codes, the interface, the tables of tags, and the features of words."""
 
 import sys
 
@@ -27,7 +27,7 @@ LOWER = Spelling(lowercase=True)
 
 
 def installed(name: str, code: str) -> LanguageSource:
-    """A source; the test is skipped where its packages are absent."""
+    """Return a source, or skip the test if its packages are not installed."""
     source = SOURCES[name]
     if missing := source.missing(code):
         pytest.skip(f"not installed: pip install {' '.join(missing)}")

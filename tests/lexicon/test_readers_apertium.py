@@ -1,4 +1,4 @@
-"""Apertium: the stream format from canned lines, a stand-in for lt-proc, and lt-proc where installed."""
+"""Apertium: the stream format from stored lines, a stand-in for lt-proc, and lt-proc if installed."""
 
 import shutil
 import sys
@@ -69,7 +69,7 @@ def test_tags_become_universal_names(tags: str, names: str) -> None:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """Puts a Python program in the place of lt-proc; gives the path of a file to call an analyser."""
+    """Replace lt-proc by a Python program, and return the path of an analyser's file."""
 
     def install(body: str) -> Path:
         program = tmp_path / "lt-proc"
@@ -221,7 +221,7 @@ def test_the_real_program_with_a_wrong_file(tmp_path: Path) -> None:
 @needs_french
 @pytest.mark.real_data("ud-french-gsd-1.4")
 def test_the_analyser_agrees_with_the_treebank(shared_data: Path) -> None:
-    """Of the forms that both know as feminine or masculine only, nearly all have the same gender in both."""
+    """Of the forms that are only feminine or only masculine in both, nearly all have the same gender."""
     treebank = read_conllu(shared_data / "ud-french-gsd-1.4" / "test.conllu.gz", lowercase=True)
     analyses = read_apertium(treebank, analyser="fra-cat", lowercase=True)
     genders = {"Gender:Fem", "Gender:Masc"}

@@ -25,7 +25,7 @@ def write(path: Path, *rows: str) -> Path:
 
 
 def test_columns_in_another_order_are_noticed(tmp_path: Path) -> None:
-    """Lemmas where parts of speech should be; and real tags, however many rows there are."""
+    """Lemmas in the column of parts of speech are noticed. Real tags are not, for any number of rows."""
     words = [f"w{i}" for i in range(300)]
     swapped = write(tmp_path / "swapped.tsv", *(f"{word} NOUN {word} _" for word in words))
     note = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"

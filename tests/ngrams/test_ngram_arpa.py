@@ -1,4 +1,4 @@
-"""ARPA files: what is written is read, what is pruned is completed, what is bad is named."""
+"""ARPA files: round trip, completion of pruned files, and messages for malformed ones."""
 
 import gzip
 import itertools
@@ -73,7 +73,7 @@ def test_gzip_blanks_and_minus_infinity(tmp_path: Path) -> None:
 
 
 def test_words_with_odd_blanks_are_one_word(tmp_path: Path) -> None:
-    """Only blanks and tabs part words; \\u00a0 and \\u2003 are letters like others."""
+    r"""Only blanks and tabs separate words; \u00a0 and \u2003 are ordinary characters."""
     odd = GOOD.replace("\ta\t", "\t1\u00a0000\t").replace("> a", "> 1\u00a0000").replace("\ta b", "\t1\u00a0000 b")
     assert ("1\u00a0000", "b") in table_of(read_arpa(written(tmp_path, odd)))
 
@@ -103,7 +103,7 @@ def test_an_order_without_n_grams(tmp_path: Path) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_looking_up_equals_the_definition(seed: int) -> None:
-    """Also where suffixes are missing."""
+    """The definition also applies to missing suffixes."""
     rng = np.random.default_rng(seed)
     model = thinned(random_model(int(rng.integers(100))), rng)
     table = table_of(model)
@@ -118,7 +118,7 @@ def test_looking_up_equals_the_definition(seed: int) -> None:
 
 
 def history_after(model: NGrams, history: int, word: int) -> int:
-    """The history after one more word, as long as the model can use it."""
+    """Return the history after one more word, shortened to the model's n-grams."""
     while (entry := int(model.find(np.array([history]), np.array([word]))[0])) < 0:
         history = int(model.suffixes[history])
     return int(model.suffixes[entry]) if entry >= model.starts[-2] else entry
@@ -183,7 +183,7 @@ def test_what_is_bad_is_named(tmp_path: Path, old: str, new: str, said: str) -> 
 
 
 def test_cut_short(tmp_path: Path) -> None:
-    """Wherever a file ends early, there is one message."""
+    """A truncated file gives one message, for every length."""
     for end in range(len(GOOD) - len("\\end\\\n")):
         assert failure(written(tmp_path, GOOD[:end])).startswith("FILE")
     packed = gzip.compress(GOOD.encode())

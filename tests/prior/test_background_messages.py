@@ -1,4 +1,4 @@
-"""What is said of backgrounds that are written wrong: which one was meant, and what to type."""
+"""Messages about mistyped backgrounds: the likely background, and the text to type."""
 
 from pathlib import Path
 

@@ -1,4 +1,6 @@
-"""build_prior from objects and files, in Python and without fairseq; test_prior_combined.py compares `llrnn prior`."""
+"""`build_prior` from objects and files, in Python and without fairseq. test_prior_combined.py compares `llrnn
+prior`.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -133,7 +135,7 @@ GRAMMAR = "0 1 le\n0 1 la\n1 2 chat\n1 2 maison\n1 2 12\n2\n"
 
 
 def weights(prior: Prior, *words: str, source: str = "") -> dict[str, float]:
-    """What may follow the words, its share of all."""
+    """Return the share of each possible next token."""
     numbers = [*map(prior.source_symbols.index, source.split()), 2]
     background = prior.background().bind(torch.tensor([numbers]) if source else None)
     state = background.start(1)
@@ -249,7 +251,7 @@ def test_backgrounds_without_a_word_on_how_they_are_combined(files: Path) -> Non
 
 
 def test_what_parts_know_of_a_word(files: Path) -> None:
-    """Slowly counted: n-grams by the background itself, translations by all rows of the table."""
+    """Compare with slow counts: n-grams by the background itself, translations by all rows of the table."""
     translated, opened = TranslationOptions(parallel(files), aligner="ibm1"), OpenOptions(floor=1)
     background = "ngram(2, folds=0) times translations"
     prior = made(files, background, translations=translated, open_vocabulary=opened)
@@ -290,7 +292,7 @@ LATER = {
 def test_a_prior_that_was_built_computes_what_it_computes_when_it_is_read(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
 ) -> None:
-    """Parts that come later may bring features that the tables of earlier parts lack."""
+    """Later parts may bring features that the tables of earlier parts lack."""
     monkeypatch.chdir(files)
     needs_source = {"source_dictionary": files / "dict.en.txt"} if "evidence" in options else {}
     built = made(files, **{"background": "unigram", **options, **needs_source})  # type: ignore[arg-type]

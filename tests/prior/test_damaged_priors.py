@@ -1,4 +1,4 @@
-"""Priors on disk are untrusted: everything that is not one is refused."""
+"""Priors on disk are untrusted: everything else is rejected."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ def saved(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def priors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One of every kind."""
+    """Return a prior of every kind."""
     return make_priors(tmp_path_factory.mktemp("priors"))
 
 
@@ -77,7 +77,7 @@ def test_changed_or_missing_words(saved: Path) -> None:
 
 
 def damage_words(saved: Path, name: str, entry: str, symbols: list[str]) -> None:
-    """Other words, with a hash that fits."""
+    """Change the words, with a matching hash."""
     (saved / name).write_text("\n".join(symbols) + "\n", encoding="utf-8")
     damage_json(saved, **{entry: hash_symbols(symbols)})
 
@@ -220,7 +220,7 @@ KINDS = ["combined", "product", "automaton", "ngram and lexical", "evidence", "o
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_that_no_float_holds(priors: dict[str, Path], kind: str, tmp_path: Path) -> None:
-    """In every place of the description that has a number: read or refused, and then used."""
+    """Each number of the description is read or rejected, and then used."""
     place = Path(shutil.copytree(priors[kind], tmp_path / "prior"))
     whole = json.loads((place / "prior.json").read_text(encoding="utf-8"))
     found = numbers_in({name: whole[name] for name in ("parts", "background", "version") if name in whole})
@@ -237,7 +237,7 @@ def test_numbers_that_no_float_holds(priors: dict[str, Path], kind: str, tmp_pat
 
 
 def numbers_in(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where numbers stand in JSON."""
+    """Yield the places of numbers in JSON."""
     if isinstance(node, (dict, list)):
         items = node.items() if isinstance(node, dict) else enumerate(node)
         return [place for key, inside in items for place in numbers_in(inside, (*path, key))]
@@ -270,7 +270,7 @@ def test_backgrounds_with_numbers_that_no_float_holds(
 
 @pytest.mark.parametrize("place", ["settings", "output_features"])
 def test_halves_of_characters_in_the_description(place: str, saved: Path) -> None:
-    """JSON can write a lone surrogate, which no terminal and no file can take."""
+    """JSON can contain a lone surrogate, which no terminal or file can represent."""
     path = saved / "prior.json"
     description = json.loads(path.read_text(encoding="utf-8"))
     if place == "settings":

@@ -1,4 +1,4 @@
-"""Expressions of backgrounds: what is written is what is read, in words, in JSON and in errors."""
+"""Expressions of backgrounds: their text, JSON and errors agree."""
 
 import json
 from pathlib import Path
@@ -86,7 +86,7 @@ numbers = st.floats(1e-3, 1e20)
 
 
 def _tempered(term: Expression, temperature: float) -> Expression:
-    """The term itself, where it would be under temperatures that are too far from 1."""
+    """Return the tempered term, or the term itself if its temperatures would be out of range."""
     try:
         return AtTemperature(term, temperature)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The files of another model inside a prior (prior/model_files.py): copied, hashed, and whose words they share."""
+"""The files of another model inside a prior (prior/model_files.py): copies, hashes, and shared words."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_what_is_written_is_what_is_read(files: ModelFiles, tmp_path: Path) -> N
 
 
 def test_files_that_are_no_priors_stay_where_they_are(files: ModelFiles, tmp_path: Path) -> None:
-    """They were copied, and the new prior then refused for their names."""
+    """An earlier version copied them, and the new prior was then rejected for their names."""
     for name in (".DS_Store", "prior.json~", "my notes.txt", "model/.DS_Store"):
         (tmp_path / "trained" / "prior" / name).write_text("something else")
     places = (tmp_path / "trained" / name for name in ("checkpoint_best.pt", "dict.txt", "prior"))

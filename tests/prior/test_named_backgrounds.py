@@ -1,4 +1,4 @@
-"""Backgrounds that are registered from outside (prior/named_backgrounds.py)."""
+"""Backgrounds registered from outside (prior/named_backgrounds.py)."""
 
 from __future__ import annotations
 

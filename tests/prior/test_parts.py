@@ -1,4 +1,4 @@
-"""The parts of a prior: registered by name, in order, read and written by themselves."""
+"""The parts of a prior: registration, order, reading and writing."""
 
 import json
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ def plain() -> Prior:
 
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> type[Part]:
-    """A part with an array, a number and a file."""
+    """Return a part with an array, a number and a file."""
     load_all("parts")  # none of ours is to be known only here
     monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
 

@@ -1,4 +1,4 @@
-"""Priors of labels: neither </s> nor <unk> nor an entry that only pads the dictionary has any mass."""
+"""Priors of labels: </s>, <unk> and padding entries of the dictionary have probability zero."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Priors from packages that know a language: what is gathered, pooled, weighed and kept. The packages are made up."""
+"""Priors from packages of a language: collection, pooling, weights and stored findings. The packages are artificial."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,13 +29,13 @@ ASKED = Recipe(counts=COUNTS, top_words=0, words=LexiconOptions(language="Hungar
 
 
 def packages(built: BuildResult) -> Gathered:
-    """Those that were asked."""
+    """Return the names of the packages that were used."""
     assert built.table.packages is not None
     return built.table.packages
 
 
 def of_words(options: Recipe, **known: object) -> Recipe:
-    """With other options of the lexicon."""
+    """Return a recipe with other options of the lexicon."""
     return replace(options, words=replace(options.words, **known))  # type: ignore[arg-type]
 
 
@@ -147,7 +147,7 @@ def test_lemmas_make_no_open_classes(tmp_path: Path) -> None:
 
 
 def test_the_language_s_unigram() -> None:
-    """Words share what the counted unigram leaves them; what is no word keeps its weight."""
+    """Words share the rest of the counted unigram. Other tokens keep their weight."""
     options = Recipe(counts=COUNTS, top_words=0, background="language:hun")
     b = np.exp(build_prior(SYMBOLS, options).log_weights)
     unigram = unigram_weights(COUNTS, WORDLIST.predictable)

@@ -1,4 +1,4 @@
-"""Lexical translations in a prior: its background, on disk and off it, and refusal of what is unsound."""
+"""Lexical translations in a prior: background, round trip, and rejection of unsound files."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ def sentences(*rows: list[int]) -> BitextSide:
 
 
 def translating(prior: Prior | None = None, **options: object) -> Prior:
-    """The house, the cat, the window; le chat, la maison, la fenêtre."""
+    """Return the prior of `the house, the cat, the window`; `le chat, la maison, la fenêtre`."""
     bitext = Bitext(
         sentences([4, 5, 2], [4, 6, 2], [4, 7, 2], [8, 3, 2]), sentences([5, 6, 2], [4, 8, 2], [5, 7, 2], [9, 3, 2])
     )
@@ -35,7 +35,7 @@ def translating(prior: Prior | None = None, **options: object) -> Prior:
 
 
 def test_a_prior_without_translations_is_what_it_was() -> None:
-    """Checkpoints remember the fingerprint of their prior."""
+    """Checkpoints store the fingerprint of their prior."""
     rounded = replace(build(), log_weights=np.round(build().log_weights))  # logarithms differ by machine
     assert rounded.fingerprint == "938a233dbc0acccbe3a124db14ff0f970cbaf48f88d56befdc8b069aac30c107"
     assert type(build().background()) is StaticBackground
@@ -178,7 +178,7 @@ def test_source_words_that_are_missing_or_others(translated: Path) -> None:
 
 
 def test_a_source_dictionary_beside_translations_alone_is_theirs_or_refused() -> None:
-    """It says nothing new, and is no mistake."""
+    """It is redundant, but no mistake."""
     bitext = Bitext(sentences([4, 5, 2], [4, 6, 2]), sentences([5, 6, 2], [4, 8, 2]))
     translations = TranslationOptions(ParallelText(bitext, SOURCE_SYMBOLS, ()), aligner="ibm1")
     for background in ("unigram", "cache:5", "cache:5 times translations"):

@@ -1,4 +1,4 @@
-"""What a recipe cannot say is refused before a text is read, which may take long."""
+"""An invalid recipe is rejected before a text is read, since reading may take long."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PIECES = [*SPECIALS, "le", "la", "ma@@"]
 
 @dataclass(frozen=True)
 class WrappingPart(Part):
-    """It changes the background below."""
+    """A part that changes the background below."""
 
 
 def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
@@ -36,7 +36,7 @@ def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[s
 
 @pytest.fixture(autouse=True)
 def wrapping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That part, known to the tests of this file alone."""
+    """Register that part for the tests of this file."""
     load_all("parts")
     monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
     monkeypatch.setattr(named_backgrounds, "_REGISTERED", named_backgrounds._REGISTERED.copy())
@@ -46,7 +46,7 @@ def wrapping(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A text that nobody may read."""
+    """Return a text that no test may read."""
 
     def refuse(*args: object, **options: object) -> None:
         raise AssertionError("a text was read")
@@ -122,6 +122,6 @@ def test_where_a_prior_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_file_that_exists_is_read(text: Path) -> None:
-    """So that the tests above say something."""
+    """Control for the tests above."""
     with pytest.raises(AssertionError, match="a text was read"):
         build_prior(SYMBOLS, Recipe(text=text))
