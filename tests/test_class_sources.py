@@ -229,9 +229,7 @@ def test_what_a_head_lacks_is_named(dates: ModuleType) -> None:
     read, written = mute.encode_source(SOURCES), mute.encode(TARGETS)
     with pytest.raises(OptionError, match="the classes of DateClasses bring strings, expected a part of the prior wi"):
         mute.loss(hidden.float(), written, source=read, source_states=torch.zeros(*read.shape, E))
-    with pytest.raises(
-        ValueError, match="part ignorant: has_source_strings is True, expected needs_source = True beside"
-    ):
+    with pytest.raises(ValueError, match="part ignorant: has_source_strings = True needs needs_source = True; add"):
         register_part("ignorant")(type("Ignorant", (extend.Part,), {"has_source_strings": True}))
 
 

@@ -1,8 +1,8 @@
-"""Word alignment of a bitext, and the translation table t(x | s) made of it.
+"""Word alignment of a bitext, and its translation table t(x | s).
 
     bitext.py             sentence pairs as arrays of word ids, of two dictionaries or of all words, and links of tokens
-    aligners.py           IBM Model 1 and eflomal, and the translation table that follows
+    aligners.py           IBM Model 1 and eflomal, and the resulting translation table
     translation_table.py  t(target word | source word), sparse
-    source_lemmas.py      lemmas and their forms; translations of lemmas, which rare forms fall back on
-    word_links.py         links in both directions, and one alignment made of both
+    source_lemmas.py      lemmas and their forms; translations of lemmas, the back-off of rare forms
+    word_links.py         links in both directions, combined into one alignment
 """

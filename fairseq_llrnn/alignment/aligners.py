@@ -1,13 +1,13 @@
-"""The aligners of a bitext, and the table t(target word | source word) that follows from their links.
+"""The aligners of a bitext, and the table t(target word | source word) from their links.
 
 Sizes: I sentence pairs, U source words, V target words, P pairs of a source and a target token of one sentence pair.
 
-IBM Model 1 with a null word (Brown et al. 1993, §4.1), by EM, gives expected links of pairs of words, or links of
-tokens. Time and memory are linear in P. It works on parts of the text in threads (numpy computes outside of Python's
-lock); their sums are added in the order of the text, so that the result does not depend on how many there are.
+IBM Model 1 with a null word (Brown et al. 1993, §4.1) gives, by EM, expected links of pairs of words, or links of
+tokens.
+Time and memory are linear in P. Threads work on parts of the text (numpy releases Python's lock). Their sums are added
+in the order of the text, so that the result does not depend on the number of threads.
 
-Where the package eflomal (Östling & Tiedemann 2016) is installed, it may align instead, and the links that it draws
-are read.
+If the package eflomal (Östling & Tiedemann 2016) is installed, it may align instead, and its sampled links are read.
 """
 
 from __future__ import annotations
@@ -32,40 +32,41 @@ from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import DataError, OptionError, from_checkout
 from fairseq_llrnn.files.processes import default_workers
 
-ITERATIONS = 5  # of EM; the translations of Model 1 hardly change after these
-PAIRS_AT_ONCE = 4_000_000  # bounds the memory of a step
+ITERATIONS = 5  # of EM; after these, the translations of Model 1 hardly change
+PAIRS_AT_ONCE = 4_000_000  # limits the memory of a step
 
 
 @dataclass(frozen=True)
 class _Chunk:
-    """The token pairs of some sentences, ordered by target token; its possible sources stand together."""
+    """The token pairs of some sentences, ordered by target token, with its possible sources next to each other."""
 
-    entries: np.ndarray  # (E',) int32, the entries of the table that its pairs read
-    entry: np.ndarray  # (P',) int32, which of these each pair reads
-    sources: np.ndarray  # (target tokens,) how many pairs each has
+    entries: np.ndarray  # (E',) int32, the entries of the table for its pairs
+    entry: np.ndarray  # (P',) int32, the index among these for each pair
+    sources: np.ndarray  # (target tokens,) number of pairs of each
 
 
 def ibm1(
     bitext: Bitext, num_sources: int, num_targets: int, iterations: int = ITERATIONS, workers: int | None = None
 ) -> Pairs:
-    """Expected links of pairs of words, by EM from equal probabilities; every sentence has a null word, left out here.
+    """Return expected links of pairs of words, by EM from equal probabilities. The null word of every sentence is left
+    out.
 
-    With a(i, j) = t(y_j | s_i) / Σ_i' t(y_j | s_i'): t(y | s) ∝ Σ a(i, j) over all pairs of tokens s_i = s, y_j = y.
-    The answer is these sums.
+    With a(i, j) = t(y_j | s_i) / Σ_i' t(y_j | s_i'), t(y | s) ∝ Σ a(i, j) over all pairs of tokens s_i = s, y_j = y.
+    These sums are returned.
 
     Args:
-        workers: threads; None: one for each core.
+        workers: threads (None: one for each core).
     """
     keys, _, counts = _estimate(bitext, num_sources, num_targets, iterations, workers)
     sources = keys // num_targets
-    real = sources < num_sources
-    return sources[real], (keys % num_targets)[real], counts[real]
+    is_word = sources < num_sources
+    return sources[is_word], (keys % num_targets)[is_word], counts[is_word]
 
 
 def ibm1_links(bitext: Bitext, num_sources: int, num_targets: int) -> Links:
-    """The most probable source of each target token, where that is not the null word.
+    """Return the most probable source of each target token, unless that is the null word.
 
-    Of several tokens of the most probable word it is the one nearest to the diagonal, the first of equals.
+    Of several tokens of the most probable word, the one nearest to the diagonal is chosen, or the first of equals.
     """
     keys, chunks, counts = _estimate(bitext, num_sources, num_targets, ITERATIONS, workers=None)
     sources = keys // num_targets
@@ -77,17 +78,17 @@ def ibm1_links(bitext: Bitext, num_sources: int, num_targets: int) -> Links:
         share = probability[chunk.entries][chunk.entry]  # shape: (P',)
         starts = chunk.sources.cumsum() - chunk.sources
         tokens = np.arange(target.offsets[first], target.offsets[last])
-        sentence = np.repeat(np.arange(first, last), target.lengths[first:last])  # of each target token
-        place = np.arange(len(share)) - np.repeat(starts, chunk.sources) - 1  # of each source; −1 is the null word
-        along = (tokens - target.offsets[sentence] + 0.5) / target.lengths[sentence]
+        sentence = np.repeat(np.arange(first, last), target.lengths[first:last])  # for each target token
+        place = np.arange(len(share)) - np.repeat(starts, chunk.sources) - 1  # for each source; −1 is the null word
+        diagonal = (tokens - target.offsets[sentence] + 0.5) / target.lengths[sentence]
         words = np.repeat(source.lengths[sentence], chunk.sources)
-        away = np.abs((place + 0.5) / words - np.repeat(along, chunk.sources))
-        away[place < 0] = 2.0  # behind all others
-        away[share < np.repeat(np.maximum.reduceat(share, starts), chunk.sources)] = 3.0
+        distance = np.abs((place + 0.5) / words - np.repeat(diagonal, chunk.sources))
+        distance[place < 0] = 2.0  # farther than all others
+        distance[share < np.repeat(np.maximum.reduceat(share, starts), chunk.sources)] = 3.0
         token = np.repeat(np.arange(len(tokens)), chunk.sources)
-        nearest = np.flatnonzero(away == np.minimum.reduceat(away, starts)[token])
-        _, once = np.unique(token[nearest], return_index=True)
-        chosen = place[nearest[once]]  # shape: (target tokens,)
+        nearest = np.flatnonzero(distance == np.minimum.reduceat(distance, starts)[token])
+        _, first_places = np.unique(token[nearest], return_index=True)
+        chosen = place[nearest[first_places]]  # shape: (target tokens,)
         linked = chosen >= 0
         begins.append((source.offsets[sentence] + chosen)[linked])
         ends.append(tokens[linked])
@@ -97,7 +98,9 @@ def ibm1_links(bitext: Bitext, num_sources: int, num_targets: int) -> Links:
 def _estimate(
     bitext: Bitext, num_sources: int, num_targets: int, iterations: int, workers: int | None
 ) -> tuple[np.ndarray, list[_Chunk], np.ndarray]:
-    """Keys of all pairs of words, source·V + target (null: num_sources), who reads which, expected links of each."""
+    """Return keys of all pairs of words, source·V + target (null: num_sources), the chunks, and expected links of each
+    pair.
+    """
     workers = default_workers() if workers is None else workers
     keys, chunks = _tabulate(bitext, num_sources, num_targets)
     sources = keys // num_targets
@@ -109,9 +112,9 @@ def _estimate(
         for _ in range(iterations):
             counts = np.zeros(len(keys))
             for begin in range(0, len(chunks), workers):
-                together = chunks[begin : begin + workers]
-                results = threads.map(partial(_expected_links, probability), together)
-                for chunk, expected in zip(together, results, strict=True):
+                batch = chunks[begin : begin + workers]
+                results = threads.map(partial(_expected_links, probability), batch)
+                for chunk, expected in zip(batch, results, strict=True):
                     counts[chunk.entries] += expected
                     bar.update()
             probability = counts / np.bincount(sources, counts)[sources]
@@ -119,7 +122,7 @@ def _estimate(
 
 
 def _expected_links(probability: np.ndarray, chunk: _Chunk) -> np.ndarray:
-    """Σ a(i, j) over a part of the text, of the entries that it reads: (E',)."""
+    """Return Σ a(i, j) over a part of the text, for its entries: (E',)."""
     share = probability[chunk.entries][chunk.entry]  # shape: (P',)
     starts = chunk.sources.cumsum() - chunk.sources
     share /= np.repeat(np.add.reduceat(share, starts), chunk.sources)
@@ -127,7 +130,7 @@ def _expected_links(probability: np.ndarray, chunk: _Chunk) -> np.ndarray:
 
 
 def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, list[_Chunk]]:
-    """All pairs of words that meet in a sentence pair, as rising source·V + target, and who reads which."""
+    """Return all pairs of words in some sentence pair, as rising source·V + target, and the chunks."""
     source, target = bitext.source.with_null(null), bitext.target
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for first, last in _portions(source.lengths * target.lengths):
@@ -145,17 +148,19 @@ def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, 
 
 
 def _portions(sizes: np.ndarray) -> list[tuple[int, int]]:
-    """Ranges of neighbouring sentence pairs with about PAIRS_AT_ONCE token pairs each, or one that has more."""
+    """Return ranges of neighbouring sentence pairs with about PAIRS_AT_ONCE token pairs each, or with one larger
+    pair.
+    """
     portion = sizes.cumsum() // PAIRS_AT_ONCE
     cuts = [0, *(np.flatnonzero(np.diff(portion)) + 1).tolist(), len(sizes)]
     return list(zip(cuts[:-1], cuts[1:], strict=True))
 
 
 def eflomal_counts(bitext: Bitext, num_sources: int, num_targets: int) -> Pairs:
-    """How often eflomal linked a target token to a source token. It draws random numbers: two runs differ a little.
+    """Return eflomal's numbers of links between words. eflomal is random: two runs differ slightly.
 
     Raises:
-        DataError: it failed.
+        DataError: eflomal failed.
     """
     (links,) = eflomal_links(bitext, ("fwd",))
     source, target = bitext.source.tokens[links.source], bitext.target.tokens[links.target]
@@ -164,16 +169,16 @@ def eflomal_counts(bitext: Bitext, num_sources: int, num_targets: int) -> Pairs:
 
 
 def eflomal_links(bitext: Bitext, directions: Sequence[str]) -> list[Links]:
-    """The links that eflomal draws, in each direction.
+    """Return eflomal's links in each direction.
 
     Args:
         directions: "fwd": at most one source token for a target token; "rev": at most one target token for a source
             token.
 
     Raises:
-        DataError: it failed.
+        DataError: eflomal failed.
     """
-    logging.getLogger("eflomal").setLevel(logging.WARNING)  # it has a bar of ours
+    logging.getLogger("eflomal").setLevel(logging.WARNING)  # our progress bar replaces its log
     try:
         eflomal = importlib.import_module("eflomal")
         with tempfile.TemporaryDirectory() as place, tqdm(desc="aligning by eflomal", leave=False, disable=None):
@@ -186,7 +191,7 @@ def eflomal_links(bitext: Bitext, directions: Sequence[str]) -> list[Links]:
 
 
 def _read_links(lines: Sequence[str], bitext: Bitext) -> Links:
-    """Links from lines such as `0-0 1-2`, source place and target place, one line a sentence pair."""
+    """Parse lines such as `0-0 1-2`, source place and target place, one line per sentence pair."""
     try:
         if len(lines) != len(bitext.source):
             raise ValueError(f"{len(lines):,} lines for {len(bitext.source):,} pairs")
@@ -203,35 +208,35 @@ def _read_links(lines: Sequence[str], bitext: Bitext) -> Links:
 
 
 def _lines(sentences: BitextSide) -> list[str]:
-    """Sentences as text whose words are ids."""
+    """Return sentences as text whose words are ids."""
     words = list(map(str, sentences.tokens.tolist()))
     ends = sentences.offsets.tolist()
     return [" ".join(words[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
 
 
 ALIGNERS = ("auto", "eflomal", "ibm1")
-LONGEST = 1023  # words of a sentence; eflomal reads no longer ones
+LONGEST = 1023  # most words of a sentence for eflomal
 
 
-def choose_aligner(asked_for: str) -> str:
-    """"eflomal" or "ibm1": what `asked_for` is, and for "auto" eflomal where it is installed.
+def choose_aligner(name: str) -> str:
+    """Return "eflomal" or "ibm1". "auto" is eflomal if it is installed.
 
     Raises:
-        OptionError: eflomal was asked for and is not there.
+        OptionError: eflomal is requested but not installed.
     """
     installed = importlib.util.find_spec("eflomal") is not None
-    if asked_for == "auto":
+    if name == "auto":
         return "eflomal" if installed else "ibm1"
-    if asked_for == "eflomal" and not installed:
+    if name == "eflomal" and not installed:
         raise OptionError(
-            f"aligner eflomal: the Python module eflomal is not installed; {from_checkout('align')} (which needs a C "
+            f"aligner eflomal: the Python module eflomal is not installed; {from_checkout('align')} (it needs a C "
             "compiler), or choose the aligner ibm1"
         )
-    return asked_for
+    return name
 
 
 def is_alignable(bitext: Bitext) -> np.ndarray:
-    """(I,) bool: the sentence pairs with words on both sides, and not too many of them."""
+    """Return the sentence pairs with words on both sides and at most LONGEST words: (I,) bool."""
     usable = np.ones(len(bitext.source), dtype=bool)
     for side in (bitext.source, bitext.target):
         usable &= (side.lengths > 0) & (side.lengths <= LONGEST)
@@ -242,16 +247,17 @@ def translation_table(
     bitext: Bitext, source_words: np.ndarray, target_words: np.ndarray, top: int, aligner: str,
     workers: int | None = None,
 ) -> tuple[LexicalTable, Counter[str]]:  # fmt: skip
-    """Estimate t(target | source), and count what a user should know about it.
+    """Estimate t(target | source), and return notes for the user with counts.
 
     Args:
-        source_words: (U,) bool, who may have translations; target_words: (V,) bool, who may be one. All others are
-            left out of the bitext before it is aligned.
-        top: how many translations a source word keeps. aligner: "eflomal" or "ibm1". workers: threads of ibm1 (None:
-            one for each core); eflomal has its own.
+        source_words: (U,) bool, the source words that may have translations.
+        target_words: (V,) bool, the possible translations. All other words are left out before the alignment.
+        top: most translations of a source word.
+        aligner: "eflomal" or "ibm1".
+        workers: threads of ibm1 (None: one for each core); eflomal has its own.
 
     Raises:
-        DataError: no pair of sentences with words on both sides; or eflomal failed.
+        DataError: no pair of sentences has words on both sides, or eflomal failed.
     """
     source, target = bitext.source.with_words(source_words), bitext.target.with_words(target_words)
     usable = is_alignable(Bitext(source, target))

@@ -2,9 +2,8 @@
 
 Sizes: I sentence pairs, L links.
 
-A bitext from two text files, with all its words: what phrases and rare words are found in.
-
-A parallel text in the words of two dictionaries, to align its words.
+`TextBitext` has all words of two text files, for phrases and rare words. `ParallelText` has the words of two
+dictionaries, for word alignment.
 """
 
 from __future__ import annotations
@@ -36,17 +35,17 @@ class BitextSide:
         return np.diff(self.offsets)
 
     def with_words(self, wanted: np.ndarray) -> BitextSide:
-        """Without the words that are not `wanted`, a bool for every word of the vocabulary."""
+        """Return the sentences with only the `wanted` words, a bool for every word of the vocabulary."""
         kept = wanted[self.tokens]
         return BitextSide(self.tokens[kept], np.concatenate([[0], kept.cumsum()])[self.offsets])
 
     def with_sentences(self, wanted: np.ndarray) -> BitextSide:
-        """Without the sentences that are not `wanted` (I,) bool."""
+        """Return the `wanted` sentences, (I,) bool."""
         kept = np.repeat(wanted, self.lengths)
         return BitextSide(self.tokens[kept], np.concatenate([[0], self.lengths[wanted].cumsum()]))
 
     def with_null(self, null: int) -> BitextSide:
-        """With the word `null` before each sentence."""
+        """Return the sentences with the word `null` before each."""
         return BitextSide(np.insert(self.tokens, self.offsets[:-1], null), self.offsets + np.arange(len(self) + 1))
 
 
@@ -68,7 +67,7 @@ class Links:
 
 @dataclass(frozen=True)
 class TextBitext:
-    """Sentences and their translations as ids of the words that occur in them, numbered as they come."""
+    """Sentences and their translations as ids of their words, numbered in order of first occurrence."""
 
     bitext: Bitext
     source_words: tuple[str, ...]  # U
@@ -76,7 +75,7 @@ class TextBitext:
 
 
 def read_text_bitext(source: Path | str, target: Path | str) -> TextBitext:
-    """Read two tokenised texts, a sentence and its translation in each line.
+    """Read two tokenised texts with a sentence and its translation in each line.
 
     Raises:
         DataError: a file that cannot be read, or texts of different lengths.
@@ -87,7 +86,7 @@ def read_text_bitext(source: Path | str, target: Path | str) -> TextBitext:
 
 
 def bitext_of(source: Iterable[Sequence[str]], target: Iterable[Sequence[str]]) -> TextBitext:
-    """The same of sentences and their translations, in words."""
+    """Return the bitext of sentences and their translations, given as words."""
     (sources, source_words), (targets, target_words) = _numbered(source), _numbered(target)
     return TextBitext(Bitext(sources, targets), source_words, target_words)
 
@@ -102,7 +101,7 @@ def _numbered(lines: Iterable[Sequence[str]]) -> tuple[BitextSide, tuple[str, ..
 
 @dataclass(frozen=True)
 class ParallelText:
-    """Sentences and their translations, and what they were read from."""
+    """Sentences and their translations, and their files."""
 
     bitext: Bitext
     source_symbols: tuple[str, ...]
@@ -112,7 +111,7 @@ class ParallelText:
     def read(
         cls, source: Path | str, target: Path | str, source_symbols: Sequence[str], target_symbols: Sequence[str]
     ) -> ParallelText:
-        """Read two tokenised texts, a sentence and its translation in each line.
+        """Read two tokenised texts with a sentence and its translation in each line.
 
         Raises:
             DataError: a file that cannot be read, or texts of different lengths.
@@ -123,7 +122,7 @@ class ParallelText:
 
 
 def _sentences(path: Path | str, symbols: Sequence[str]) -> BitextSide:
-    """The lines of a text, each with </s> behind it, words that the symbols lack as <unk>."""
+    """Return the lines of a text, each followed by </s>, with <unk> for words outside of the symbols."""
     words, lengths = read_ids([path], symbols, symbols.index(UNK))
     ends = lengths.cumsum()
     tokens = np.insert(words.astype(np.int64), ends, symbols.index(EOS))

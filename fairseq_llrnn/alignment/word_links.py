@@ -1,7 +1,7 @@
-"""Links between the words of a bitext in both directions, and one alignment made of both.
+"""Links between the words of a bitext in both directions, combined into one alignment.
 
 A direction links every target token to at most one source token (forward), or every source token to at most one target
-token (backward). `symmetrised` makes one set of links of both: their intersection, their union, or what lies between
+token (backward). `symmetrised` combines both: their intersection, their union, or a set between these
 (grow-diag-final-and: Koehn, Och & Marcu 2003; Och & Ney 2003, §5).
 Sizes: L links. A link of one sentence pair is (i, j), source place and target place.
 """
@@ -23,7 +23,7 @@ Grid = set[tuple[int, int]]  # links of a sentence pair
 def directed_links(
     bitext: Bitext, num_sources: int, num_targets: int, aligner: str, directions: Sequence[str] = ("fwd", "rev")
 ) -> list[Links]:
-    """Links in each direction; none in sentence pairs that are not alignable.
+    """Return links in each direction; none in sentence pairs that cannot be aligned.
 
     Args:
         directions: forward, "fwd": at most one source token for each target token; backward, "rev".
@@ -33,55 +33,56 @@ def directed_links(
         return [Links(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)) for _ in directions]
     chosen = Bitext(bitext.source.with_sentences(usable), bitext.target.with_sentences(usable))
     if aligner == "eflomal":
-        by_direction = eflomal_links(chosen, directions)
+        found = eflomal_links(chosen, directions)
     else:
-        by_direction = [ibm1_links(chosen, num_sources, num_targets)]
+        found = [ibm1_links(chosen, num_sources, num_targets)]
         if "rev" in directions:
             swapped = ibm1_links(Bitext(chosen.target, chosen.source), num_targets, num_sources)
-            by_direction.append(Links(swapped.target, swapped.source))
-    # places among all tokens, those of sentences that were left out included
+            found.append(Links(swapped.target, swapped.source))
+    # places among all tokens, also of sentences that were left out
     sources, targets = (np.flatnonzero(np.repeat(usable, side.lengths)) for side in (bitext.source, bitext.target))
-    return [Links(sources[links.source], targets[links.target]) for links in by_direction]
+    return [Links(sources[links.source], targets[links.target]) for links in found]
 
 
 def symmetrised(forward: Links, backward: Links, bitext: Bitext, method: str) -> Links:
-    """One alignment of both directions, ordered by source token, then by target token."""
+    """Return one alignment of both directions, ordered by source token, then by target token."""
     width = max(1, len(bitext.target.tokens))
     keys = [np.unique(links.source * width + links.target) for links in (forward, backward)]
-    both = np.intersect1d(*keys)
-    either = np.union1d(*keys)
+    intersection = np.intersect1d(*keys)
+    union = np.union1d(*keys)
     if method == "intersect":
-        chosen = both
+        chosen = intersection
     elif method == "union":
-        chosen = either
+        chosen = union
     else:
-        chosen = np.concatenate([np.zeros(0, dtype=np.int64), *_grown(keys[0], keys[1], either, bitext, width)])
+        chosen = np.concatenate([np.zeros(0, dtype=np.int64), *_grow_links(keys[0], keys[1], union, bitext, width)])
     chosen = np.sort(chosen)
     return Links(chosen // width, chosen % width)
 
 
-def _grown(
-    forward: np.ndarray, backward: np.ndarray, either: np.ndarray, bitext: Bitext, width: int
+def _grow_links(
+    forward: np.ndarray, backward: np.ndarray, union: np.ndarray, bitext: Bitext, width: int
 ) -> Iterator[np.ndarray]:
-    """Keys of the links of every sentence pair."""
+    """Yield keys of the links of every sentence pair."""
     offsets, targets = bitext.source.offsets, bitext.target.offsets
     # a link's sentence pair follows from its source token, and keys are ordered by it
     cuts = [np.searchsorted(keys, offsets * width) for keys in (forward, backward)]
-    for sentence in np.unique(np.searchsorted(offsets, either // width, side="right") - 1).tolist():
+    for sentence in np.unique(np.searchsorted(offsets, union // width, side="right") - 1).tolist():
         i0, j0 = int(offsets[sentence]), int(targets[sentence])
-        one, other = (
+        forward_grid, backward_grid = (
             {(key // width - i0, key % width - j0) for key in keys[cut[sentence] : cut[sentence + 1]].tolist()}
             for keys, cut in zip((forward, backward), cuts, strict=True)
         )
-        yield np.array([(i + i0) * width + j + j0 for i, j in grow_diag_final_and(one, other)], dtype=np.int64)
+        links = grow_diag_final_and(forward_grid, backward_grid)
+        yield np.array([(i + i0) * width + j + j0 for i, j in links], dtype=np.int64)
 
 
 def grow_diag_final_and(forward: Grid, backward: Grid) -> Grid:
-    """Links of a sentence pair: the intersection, grown by neighbours, then by links between words that have none.
+    """Return the links of a sentence pair: the intersection, grown by neighbours, then by links between unlinked words.
 
-    Neighbours, diagonal ones too, are links of the union that give a word its first link. They are added until none is
-    left, in the order of target and source places; then links of `forward` and of `backward` whose words both have
-    none.
+    Neighbours, also diagonal ones, are links of the union that give a word its first link. They are added until none is
+    left, in the order of target and source places. Then links of `forward` and of `backward` between two unlinked words
+    are added.
     """
     links = forward & backward
     free = (forward | backward) - links

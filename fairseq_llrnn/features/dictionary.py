@@ -1,17 +1,18 @@
-"""A fairseq dictionary read without fairseq, ids of strings that it lacks, and the words of large texts as its ids.
+"""fairseq dictionaries read without fairseq, ids of strings outside of them, and the words of large texts as ids.
 
 Sizes: V symbols, T words, n lines.
 
-A file of a dictionary has one `symbol count` a line; fairseq puts <s>, <pad>, </s>, <unk> before them. Which of them
-may be predicted, `WordList` says: entries `madeupwordNNNN 0` only pad the size to a multiple of eight, and are never
-in a text; no label of a text is </s> or <unk>.
+A file of a dictionary has one `symbol count` per line. fairseq puts <s>, <pad>, </s>, <unk> before them. `WordList`
+defines the predictable symbols. Entries `madeupwordNNNN 0` only pad the size to a multiple of eight and never occur in
+a
+text. </s> and <unk> are never labels of a text.
 
-`OpenWords` are ids of words: those of a dictionary, and behind them strings that it lacks, numbered as they are met.
-Ids of source tokens may carry marks in their upper half (evidence/table.py); `plain` takes them off.
+`OpenWords` are ids of words: those of a dictionary, then ids of other strings, in order of first use. Ids of source
+tokens may carry marks in their upper half (evidence/table.py). `plain` removes them.
 
 Words of large texts are counted, or read as ids, block by block in several processes (files/text_blocks.py). Workers
-know no dictionary, which would take as much memory in each of them as in the first process: a block's words come back
-as its different words, with their counts, or with the place of each word among them.
+have no dictionary, which would take memory in each of them. They return the different words of a block, with their
+counts, or with the index of each word among them.
 """
 
 from __future__ import annotations
@@ -49,20 +50,20 @@ BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 SPECIALS = (BOS, PAD, EOS, UNK)
 _FLAG = "#fairseq:overwrite"
 WITH_BLANK = (
-    "have a blank, where texts are split: they never occur, and yet take probability",
-    "write another character for the blank, in the text too, or remove them",
+    "contain a blank, at which texts are split: they never occur, but take probability",
+    "replace the blank by another character, also in the text, or remove them",
 )
 WORDS_PER_SENTENCE = 25
 LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
 PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
-SHIFT = 32  # bits of an id of its own, below its mark
+SHIFT = 32  # bits of an id below its mark
 ID_MASK = (1 << SHIFT) - 1
 
 Ids = TypeVar("Ids", "Tensor", np.ndarray, int)
 
 
 def plain(ids: Ids) -> Ids:
-    """The tokens' own ids, without marks."""
+    """Return ids of tokens without marks."""
     return ids & ID_MASK
 
 
@@ -72,7 +73,7 @@ class WordList:
 
     symbols: tuple[str, ...]  # V
     counts: np.ndarray  # (V,) int64
-    are_labels: bool = False  # of texts: what comes next is one of them, and neither </s> nor <unk>
+    are_labels: bool = False  # of texts: </s> and <unk> are never predicted
 
     def __len__(self) -> int:
         return len(self.symbols)
@@ -87,12 +88,12 @@ class WordList:
 
     @property
     def ordinary(self) -> list[str]:
-        """Its words: all but the special symbols."""
+        """The words: all but the special symbols."""
         return [symbol for symbol, special in zip(self.symbols, self.specials, strict=True) if not special]
 
     @property
     def predictable(self) -> np.ndarray:
-        """(V,) bool: what can be a next token; everything but <s>, <pad> and padding entries (module docstring)."""
+        """(V,) bool: the possible next tokens, all but <s>, <pad> and padding entries (module docstring)."""
         allowed = ~self.specials
         if self.are_labels:
             return allowed
@@ -100,9 +101,9 @@ class WordList:
         return allowed
 
     def counts_with_ends(self) -> np.ndarray:
-        """The dictionary's own counts (V,), with an estimate for </s>, which fairseq does not write: one in 25 words.
+        """Return the dictionary's counts (V,) with an estimate for </s>, which fairseq does not write: one in 25 words.
 
-        <unk> counts as seen once at least: no text of a dictionary that covers it holds one, yet it is possible.
+        The count of <unk> is at least one: the text of a dictionary may contain none, yet it is possible.
         """
         counts = self.counts.copy()
         counts[self.symbols.index(UNK)] = max(1, counts[self.symbols.index(UNK)])
@@ -113,11 +114,11 @@ class WordList:
         self, paths: Sequence[Path | str], workers: int | None = None, check: TextCheck | None = None,
         held_out: HeldOut | None = None,
     ) -> np.ndarray:  # fmt: skip
-        """Counts (V,) of the symbols in tokenised texts.
+        """Count the symbols in tokenised texts: (V,).
 
         Args:
-            workers: processes (None: one for each core). check: takes in the words of the texts.
-            held_out: takes in their sentences.
+            workers: processes (None: one for each core).
+            check, held_out: they collect statistics of the texts.
 
         Raises:
             DataError: a file that cannot be read or is not UTF-8.
@@ -130,14 +131,14 @@ class WordList:
     def counts_of(
         self, parts: Iterable[tuple[Mapping[str, int], int]], check: TextCheck | None = None
     ) -> np.ndarray:
-        """Counts (V,) of the symbols in parts of a text: </s> once a line, words outside the dictionary as <unk>.
+        """Count the symbols in parts of a text: (V,). </s> counts once per line, words outside the dictionary as <unk>.
 
-        <unk> counts as seen once at least, as in `counts_with_ends`; a text without any word of the dictionary is of
-        another language or file, and counts nothing.
+        The count of <unk> is at least one, as in `counts_with_ends`. A text without any word of the dictionary gets
+        zeros: it is of another language or the wrong file.
 
         Args:
-            parts: of each, how often each word occurs, and how many lines it has.
-            check: takes in the words.
+            parts: for each, the counts of its words and its number of lines.
+            check: collects statistics of the words.
         """
         index = {s: i for i, s in enumerate(self.symbols)}
         unk, eos = index[UNK], index[EOS]
@@ -154,7 +155,7 @@ class WordList:
 
 
 def hash_symbols(symbols: Sequence[str]) -> str:
-    """SHA-256 of the symbols in order: two dictionaries are the same if and only if this is."""
+    """Return the SHA-256 of the symbols in order, which identifies a dictionary."""
     return hashlib.sha256("\n".join(symbols).encode()).hexdigest()
 
 
@@ -164,33 +165,33 @@ def check_order(symbols: Sequence[str]) -> None:
     if start != SPECIALS:
         raise ValueError(f"expected it to begin with {' '.join(SPECIALS)}, found {' '.join(map(repr, start))}")
     if len(symbols) == len(SPECIALS) or "" in symbols:
-        raise ValueError(f"expected words behind {UNK}, found {'an empty one' if '' in symbols else 'none'}")
+        raise ValueError(f"expected words after {UNK}, found {'an empty one' if '' in symbols else 'none'}")
     if len(set(symbols)) < len(symbols):
-        twice = next(symbol for symbol, count in Counter(symbols).items() if count > 1)
-        raise ValueError(f"expected every symbol once, found {twice!r} again")
+        repeated = next(symbol for symbol, count in Counter(symbols).items() if count > 1)
+        raise ValueError(f"expected every symbol once, found {repeated!r} again")
 
 
 def load_dictionary(path: Path | str) -> WordList:
     """Read a `dict.txt` of fairseq-preprocess.
 
-    A warning names symbols that show nothing, as a character without width, and those with a blank (U+00A0 too), which
-    fairseq's tokenizer splits, so that no text has them.
+    A warning names invisible symbols, such as a character without width, and symbols with a blank (also U+00A0), which
+    fairseq's tokenizer splits, so that no text contains them.
 
     Raises:
-        DataError: a missing or empty file, a line that is not `symbol count`, a symbol of blanks, a symbol given twice,
-            also with #fairseq:overwrite: fairseq itself refuses the dict.txt that fairseq-preprocess makes of such a
-            file.
+        DataError: a missing or empty file, a line that is not `symbol count`, a symbol of blanks, or a symbol given
+            twice, also with #fairseq:overwrite, since fairseq fails on the dict.txt that fairseq-preprocess then
+            writes.
     """
     path = Path(path)
     symbols, counts = list(SPECIALS), [0] * len(SPECIALS)
-    where: dict[str, int] = dict.fromkeys(SPECIALS, 0)
+    line_of: dict[str, int] = dict.fromkeys(SPECIALS, 0)
     blank: list[int] = []
     split: list[int] = []
     with opened(path) as (source, _):
         if source.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
             raise DataError(
-                f"{place(path, 1)}: expected `symbol count`, found a byte order mark, which fairseq takes for a "
-                "letter of the first symbol; remove it from the file, or from the text that it was made of"
+                f"{place(path, 1)}: expected `symbol count`, found a byte order mark, which fairseq reads as a "
+                "letter of the first symbol; remove it from the file, or from the text that it was made from"
             )
     for number, line in iter_sentences(path):
         text = line.rstrip().removesuffix(f" {_FLAG}")
@@ -200,18 +201,18 @@ def load_dictionary(path: Path | str) -> WordList:
                 f"{place(path, number)}: expected `symbol count`, found {text!r}; "
                 "give the dict.txt that fairseq-preprocess wrote"
             )
-        if symbol in where:
-            again = f", which {_FLAG} only hides from fairseq-preprocess" if line.rstrip().endswith(_FLAG) else ""
+        if symbol in line_of:
+            hint = f", which {_FLAG} only hides from fairseq-preprocess" if line.rstrip().endswith(_FLAG) else ""
             raise DataError(
                 f"{place(path, number)}: symbol {symbol!r} was already given "
-                f"{'by fairseq itself' if where[symbol] == 0 else f'in line {where[symbol]}'}{again}; remove one "
+                f"{'by fairseq itself' if line_of[symbol] == 0 else f'in line {line_of[symbol]}'}{hint}; remove one "
                 "of them"
             )
         if is_blank(symbol):
             blank.append(number)
         elif symbol.split() != [symbol]:
             split.append(number)
-        where[symbol] = number
+        line_of[symbol] = number
         symbols.append(symbol)
         counts.append(int(count))
     if len(symbols) == len(SPECIALS):
@@ -231,12 +232,12 @@ class OpenWords:
         self.open_index: dict[str, int] = {}
 
     def index(self, word: str) -> int:
-        """The id of a word; a word that has none gets one."""
+        """Return the id of a word. A new word gets one."""
         index = self.word_index.get(word)
         return self.open(word) if index is None else index
 
     def open(self, word: str) -> int:
-        """The id beyond the dictionary of a string, whether or not the dictionary has it as well."""
+        """Return the id of a string beyond the dictionary, whether or not the dictionary also contains it."""
         index = self.open_index.get(word)
         if index is None:
             index = self.open_index[word] = len(self.symbols)
@@ -245,14 +246,14 @@ class OpenWords:
 
 
 def counts_of_block(wanted: frozenset[str], block: Block) -> tuple[dict[str, int], int, set[str]]:
-    """How often each word occurs, how many lines there are, and which of the `wanted` lines are among them."""
+    """Return the counts of words, the number of lines, and the `wanted` lines of a block."""
     text = block.text()
     found = set(wanted.intersection(" ".join(line.split()) for line in text.splitlines()) if wanted else ())
     return dict(Counter(text.split())), block.num_lines, found
 
 
 def ids_of_block(block: Block) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Its different words, for each word its place among them (T,) int32, and the words of each line (n,) int32."""
+    """Return the different words, the index of each word among them (T,) int32, and the words per line (n,) int32."""
     places: dict[str, int] = {}
     lines = [line.split() for _, line in block.lines()]
     ids = [places.setdefault(word, len(places)) for line in lines for word in line]
@@ -262,13 +263,13 @@ def ids_of_block(block: Block) -> tuple[list[str], np.ndarray, np.ndarray]:
 def count_blocks(
     paths: Sequence[Path | str], workers: int | None, held_out: HeldOut | None = None
 ) -> Iterator[tuple[dict[str, int], int]]:
-    """How often each word occurs in each block of some files, and how many lines it has.
+    """Yield the counts of words, and the number of lines, for each block of some files.
 
     Args:
-        held_out: takes in the sentences.
+        held_out: collects the sentences.
 
     Raises:
-        DataError: also for treebanks.
+        DataError: as `map_blocks`, also for treebanks.
     """
     _check_treebanks(paths)
     held_out = held_out or HeldOut()
@@ -283,12 +284,12 @@ def count_blocks(
 def count_words(
     paths: Sequence[Path | str], workers: int | None = None, held_out: HeldOut | None = None
 ) -> tuple[Counter[str], int]:
-    """How often each word of some texts occurs, and how many lines they have. Arguments and errors: `count_blocks`."""
+    """Return the counts of words in some texts, and the number of lines. Arguments and errors as in `count_blocks`."""
     counts: Counter[str] = Counter()
     lines = 0
-    for of_block, many in count_blocks(paths, workers, held_out):
-        counts.update(of_block)
-        lines += many
+    for block_counts, num_lines in count_blocks(paths, workers, held_out):
+        counts.update(block_counts)
+        lines += num_lines
     return counts, lines
 
 
@@ -310,10 +311,10 @@ def _check_treebanks(paths: Sequence[Path | str]) -> None:
 def read_ids(
     paths: Sequence[Path | str], symbols: Sequence[str], unknown: int, workers: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Texts as ids of V symbols: (T,) int32, and how many words each line has, (n,) int64.
+    """Read texts as ids of V symbols: (T,) int32, and the numbers of words per line, (n,) int64.
 
     Args:
-        unknown: the id of words that are no symbols.
+        unknown: the id of other words.
 
     Raises:
         DataError: a file that cannot be read or is not UTF-8.

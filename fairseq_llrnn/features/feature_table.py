@@ -1,23 +1,24 @@
-"""Which features a word has (φ, and ψ), which words share a signature, and which have an identity of their own.
+"""The features of words (φ, and ψ), words that share a signature, and words with an indicator feature.
 
-Sizes: V words of the dictionary, S signatures, F features, M words with an identity.
+Sizes: V words of the dictionary, S signatures, F features, M words with an indicator.
 
-A `FeatureTable` says which features exist, in which order, and is the sparse matrix that says which word has which.
-Features of a *type* are the union over its analyses (Dymetman & Xiao 2016, §5.2); the M most frequent words carry
-their identity as well (`TOPFORM:elle`), all others `NOTTOP`. A feature's *group* is its name up to the first colon:
-`Gender:Fem` is of group `Gender`.
+A `FeatureTable` lists the features in order, and is the sparse matrix of the words' values. Features of a *type* are
+the
+union over its analyses (Dymetman & Xiao 2016, §5.2). The M most frequent words also have an indicator
+(`TOPFORM:elle`), all others have `NOTTOP`. A feature's *group* is its name up to the first colon: `Gender:Fem` is of
+group `Gender`.
 
-Words with equal feature rows form one class, a *signature* (`Signatures`). The exponential exp(aᵀφ(x)) cannot tell
-members of a class apart, so with B(σ) = Σ_{x∈σ} b(x)
+Words with equal feature rows form one class, a *signature* (`Signatures`). The exponential exp(aᵀφ(x)) is the same for
+all members of a class, so with B(σ) = Σ_{x∈σ} b(x)
 
     p(x) = p(σ(x)) · b(x) / B(σ(x)),        p(σ) ∝ B(σ) · exp(aᵀ φ(σ))
 
 exactly: the sum over V words is a sum over S signatures (docs/design.md derives it).
 
-Words with an identity are the M most frequent ones, all, or `auto`: those that the counted text shows at least
-`floor` times. No number of words is right for every corpus: the 2,500 most frequent words include some that occur
-once, if the text has 20,000 words, and leave out some that occur 29 times, if it has a million. A count says how much
-there is to learn a word's own weights from. `Sharing` says which words share a signature with others.
+Words with an indicator are the M most frequent ones, all, or `auto`: those with at least `floor` occurrences in the
+counted text. No fixed number suits every corpus. The 2,500 most frequent words include some that occur once if the text
+has 20,000 words, and exclude some that occur 29 times if it has a million. A word's count determines how well its own
+weights can be learned. `Sharing` measures the words that share a signature with others.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ SPECIAL = "SPECIAL"
 
 
 def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
-    """Whether rows from `offsets` stay inside `indices` (E,), and those inside 0 … limit − 1.
+    """Return whether rows from `offsets` stay inside `indices` (E,), and these inside 0 … limit − 1.
 
     Untrusted input: compiled kernels use it later without a check of their own.
     """
@@ -54,16 +55,16 @@ def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
 
 
 def check_values(values: np.ndarray, features: str) -> None:
-    """Raise ValueError for stored values with which gradients may overflow; features: whose they are, for a message."""
+    """Raise ValueError for stored values with which gradients may overflow. `features` names them in the message."""
     if not np.isfinite(values).all():
-        raise ValueError(f"the {features} features hold values that are not finite")
+        raise ValueError(f"the {features} features contain values that are not finite")
     if (np.abs(values) > LARGEST_VALUE).any():
-        raise ValueError(f"the {features} features hold values above {LARGEST_VALUE:,.0f}")
+        raise ValueError(f"the {features} features contain values above {LARGEST_VALUE:,.0f}")
 
 
 @dataclass(frozen=True)
 class FeatureTable:
-    """Sparse real-valued feature rows in CSR form. Zero entries are never stored; indices rise within a row."""
+    """Sparse real-valued feature rows in CSR form. Zero entries are never stored. Indices rise within a row."""
 
     names: tuple[str, ...]  # F
     offsets: np.ndarray  # (rows + 1,) int64
@@ -72,11 +73,11 @@ class FeatureTable:
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """name -> its number"""
+        """The number of each feature by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     def with_names(self, names: Iterable[str]) -> FeatureTable:
-        """The same rows over more features: those that are new come last, and no row has them."""
+        """Return the same rows over more features. New features come last, and no row has them."""
         more = tuple(name for name in dict.fromkeys(names) if name not in self.index)
         return replace(self, names=(*self.names, *more)) if more else self
 
@@ -90,10 +91,10 @@ class FeatureTable:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, float]], names: Sequence[str] | None = None) -> FeatureTable:
-        """Build the table of `rows`; the features are ordered by name, so equal rows give equal bytes.
+        """Build the table of `rows`. The features are ordered by name, so equal rows give equal bytes.
 
         Args:
-            names: features in another order, or more of them.
+            names: all features, in another order.
 
         Raises:
             DataError: a value is NaN or infinite.
@@ -117,14 +118,14 @@ class FeatureTable:
         return cls(tuple(names), offsets, np.array(indices, dtype=np.int64), np.array(values, dtype=np.float32))
 
     def row(self, r: int) -> dict[str, float]:
-        """Row `r` as {name: value}."""
+        """Return row `r` as {name: value}."""
         span = slice(self.offsets[r], self.offsets[r + 1])
         return {
             self.names[i]: float(v) for i, v in zip(self.indices[span], self.values[span], strict=True)
         }
 
     def select(self, rows: np.ndarray) -> FeatureTable:
-        """The table of the given rows, over the same features."""
+        """Return the table of the given rows, over the same features."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         entries = np.concatenate(
             [np.arange(a, b) for a, b in zip(starts, ends, strict=True)] or [np.zeros(0, np.int64)]
@@ -133,14 +134,14 @@ class FeatureTable:
         return FeatureTable(self.names, offsets, self.indices[entries], self.values[entries])
 
     def of_groups(self, groups: Collection[str]) -> FeatureTable:
-        """The rows with the features of some groups alone, which keep their numbers."""
-        wanted = np.array([feature_group(name) in groups for name in self.names], dtype=bool)
-        kept = wanted[self.indices]
-        before = np.concatenate([[0], np.cumsum(kept)])  # how many entries are kept before each
-        return FeatureTable(self.names, before[self.offsets], self.indices[kept], self.values[kept])
+        """Return the rows with only the features of some groups, which keep their numbers."""
+        is_kept = np.array([feature_group(name) in groups for name in self.names], dtype=bool)
+        kept = is_kept[self.indices]
+        ends = np.concatenate([[0], np.cumsum(kept)])  # how many entries are kept before each
+        return FeatureTable(self.names, ends[self.offsets], self.indices[kept], self.values[kept])
 
     def dense(self) -> np.ndarray:
-        """The rows as a dense (rows, F) float32 matrix: for oracles and small tables only."""
+        """Return the rows as a dense (rows, F) float32 matrix: for oracles and small tables only."""
         out = np.zeros((self.num_rows, self.num_features), dtype=np.float32)
         out[np.repeat(np.arange(self.num_rows), np.diff(self.offsets)), self.indices] = self.values
         return out
@@ -148,14 +149,14 @@ class FeatureTable:
 
 @dataclass(frozen=True)
 class WordRows:
-    """The features of V words by name, where words with equal ones, which are most, share one row of D."""
+    """The features of V words by name. Words with equal features share one of D rows."""
 
     row_of: np.ndarray  # (V,) int64
     rows: list[dict[str, float]]  # D, in the order of their first words
 
     @classmethod
     def of(cls, rows: Iterable[dict[str, float]]) -> WordRows:
-        """From the rows of all words, of which equal ones are kept once."""
+        """Collect the different rows of all words."""
         seen: dict[frozenset[tuple[str, float]], int] = {}
         kept: list[dict[str, float]] = []
         row_of = []
@@ -167,33 +168,34 @@ class WordRows:
         return cls(np.array(row_of, dtype=np.int64), kept)
 
 
-def top_words(counts: np.ndarray, ordinary: np.ndarray, how_many: int, option: str) -> np.ndarray:
-    """Indices of the `how_many` most frequent ordinary (not special) words; ties go to the lower index.
+def top_words(counts: np.ndarray, ordinary: np.ndarray, number: int, option: str) -> np.ndarray:
+    """Return the indices of the `number` most frequent ordinary (not special) words. Ties go to the lower index.
 
     Args:
-        counts: (V,) counts. ordinary: (V,) bool, False for specials and padding entries of the dictionary.
-        option: what the user called `how_many`.
+        counts: (V,) counts.
+        ordinary: (V,) bool, False for specials and padding entries of the dictionary.
+        option: the option of `number`.
 
     Raises:
-        OptionError: there are fewer ordinary words than asked for.
+        OptionError: there are fewer ordinary words.
     """
     candidates = np.flatnonzero(ordinary)
-    if how_many < 0 or how_many > len(candidates):
+    if number < 0 or number > len(candidates):
         raise OptionError(
-            f"{option} {how_many}: expected a number between 0 and the dictionary's {len(candidates)} words; "
+            f"{option} {number}: expected a number between 0 and the dictionary's {len(candidates)} words; "
             f"give at most {len(candidates)}, or `all`"
         )
     order = np.lexsort((candidates, -counts[candidates]))
-    return candidates[order[:how_many]]
+    return candidates[order[:number]]
 
 
 def restrict_groups(
-    rows: Iterable[Mapping[str, float]], groups: Sequence[str] | None, option: str, asked_for: Sequence[str] = ()
+    rows: Iterable[Mapping[str, float]], groups: Sequence[str] | None, option: str, requested: Sequence[str] = ()
 ) -> list[dict[str, float]]:
-    """Keep only features of `groups` (all of them where None) and of those that the user asked for by other options.
+    """Keep only features of `groups` (None: all), and of the groups of other options in `requested`.
 
     Raises:
-        OptionError: a group that no word has; the message names the nearest that exists.
+        OptionError: a group that no word has. The message names the nearest that exists.
     """
     copies = [dict(row) for row in rows]
     if groups is None:
@@ -201,24 +203,26 @@ def restrict_groups(
     available = sorted({feature_group(name) for row in copies for name in row})
     for group in groups:
         if group not in available:
-            same = [name for name in available if name.lower() == group.lower()]
-            near = same or difflib.get_close_matches(group, available, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            case_variants = [name for name in available if name.lower() == group.lower()]
+            similar = case_variants or difflib.get_close_matches(group, available, n=1)
+            hint = f"; did you mean {similar[0]!r}?" if similar else ""
             raise OptionError(
                 f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: "
                 f"{', '.join(available)}{hint}"
             )
-    wanted = {*groups, *asked_for}
-    return [{n: v for n, v in row.items() if feature_group(n) in wanted} for row in copies]
+    kept_groups = {*groups, *requested}
+    return [{n: v for n, v in row.items() if feature_group(n) in kept_groups} for row in copies]
 
 
 def identity_rows(
     words: Sequence[str], specials: np.ndarray, top: np.ndarray
 ) -> list[dict[str, float]]:
-    """Word identity for `top`, `NOTTOP` for other words, and an own feature for every special symbol.
+    """Return the indicator of each `top` word, `NOTTOP` for other words, and a feature for every special symbol.
 
     Args:
-        words: V symbols of the dictionary. specials: (V,) bool. top: indices of the M most frequent words.
+        words: V symbols of the dictionary.
+        specials: (V,) bool.
+        top: indices of the M words with an indicator.
     """
     is_top = np.zeros(len(words), dtype=bool)
     is_top[top] = True
@@ -241,7 +245,7 @@ class Signatures:
     features: FeatureTable  # S rows: φ(σ)
 
     def with_names(self, names: Iterable[str]) -> Signatures:
-        """As of the table."""
+        """Return the classes over more features, as `FeatureTable.with_names`."""
         features = self.features.with_names(names)
         return self if features is self.features else replace(self, features=features)
 
@@ -254,16 +258,16 @@ class Signatures:
         return self.features.num_rows
 
     def features_of(self, word: int) -> dict[str, float]:
-        """φ(x) by name."""
+        """Return φ(x) by name."""
         return self.features.row(int(self.class_of[word]))
 
     def members(self, signature: int) -> np.ndarray:
-        """Indices of the words of a class, rising."""
+        """Return the indices of the words of a class, rising."""
         return np.flatnonzero(self.class_of == signature)
 
 
 def group_equal_rows(table: FeatureTable) -> Signatures:
-    """Classes of equal rows, numbered by their first word: the same table always gives the same numbers."""
+    """Return classes of equal rows, numbered by their first word: the same table always gives the same numbers."""
     seen: dict[bytes, int] = {}
     class_of = np.zeros(table.num_rows, dtype=np.int64)
     first: list[int] = []
@@ -285,15 +289,16 @@ TopWords = int | Literal["all", "auto"]
 def words_with_identity(
     counts: np.ndarray, ordinary: np.ndarray, top: TopWords, floor: int, option: str
 ) -> np.ndarray:
-    """Indices of the words that have an identity.
+    """Return the indices of the words with an indicator feature.
 
     Args:
-        counts: (V,) counts. ordinary: (V,) bool, False for specials and padding entries of the dictionary.
-        top: how many, the most frequent ones; `all`; or `auto`: those with a count of at least `floor`.
-        option: what the user called `top`.
+        counts: (V,) counts.
+        ordinary: (V,) bool, False for specials and padding entries of the dictionary.
+        top: the number of most frequent words, `all`, or `auto`: words with a count of at least `floor`.
+        option: the option of `top`.
 
     Raises:
-        OptionError: fewer ordinary words than asked for; `auto` without any count.
+        OptionError: there are fewer ordinary words, or `auto` without any count.
     """
     if top == "all":
         return np.flatnonzero(ordinary)
@@ -302,24 +307,25 @@ def words_with_identity(
     if not counts[ordinary].any():
         raise OptionError(
             f"{option} auto: expected counts, found none for any word of the dictionary; give a text with "
-            f"--count-text, or say {option} M or {option} all (in a Recipe: text, or top_words)"
+            f"--count-text, or set {option} M or {option} all (in a Recipe: text, or top_words)"
         )
     return np.flatnonzero(ordinary & (counts >= floor))
 
 
 @dataclass(frozen=True)
 class Sharing:
-    """Ordinary words that the features cannot tell from at least one other: the background alone does."""
+    """Ordinary words with the features of at least one other word: only the background distinguishes them."""
 
     words: int
-    tokens: float  # their part of all counted tokens of ordinary words, 0 … 1; 0 where nothing was counted
+    tokens: float  # their part of all counted tokens of ordinary words, 0 … 1; 0 without counts
 
 
 def sharing(signatures: Signatures, counts: np.ndarray, ordinary: np.ndarray) -> Sharing:
-    """How many words share a signature, and how much of the text they are.
+    """Return how many words share a signature, and their share of the text.
 
     Args:
-        counts: (V,) counts. ordinary: (V,) bool, as above.
+        counts: (V,) counts.
+        ordinary: (V,) bool, as in `top_words`.
     """
     sizes = np.bincount(signatures.class_of[ordinary], minlength=signatures.num_classes)
     shared = ordinary & (sizes[signatures.class_of] > 1)

@@ -1,12 +1,12 @@
-r"""Features of a word from its spelling alone: its shape, its suffix, and the user's own regular expressions.
+r"""Features of a word from its spelling: its shape, its suffix, and the user's own regular expressions.
 
-Shapes and suffixes reach words that no lexicon lists. `Shape:SmallNumber` is a real value that falls as the number
+Shapes and suffixes cover words that no lexicon lists. `Shape:SmallNumber` is a real value that falls as the number
 grows, so that a model can prefer small numbers over large ones without having seen either (Dymetman & Xiao 2016, §3).
 
-`refused` says what a user's expression may not ask for: calls of its own groups, and repeats that would fill the
-memory. The `regex` package writes out what has to be repeated, and follows `(?R)` for ever; a time limit of a match
-stops neither before the memory is full. So an expression is read before it is compiled. Where the reading is simpler
-than the package's, as inside comments of `(?x)`, it counts too much.
+`refused` rejects expressions that call their own groups, and repeats that would fill the memory. The `regex` package
+expands repeats, and follows `(?R)` forever. The time limit of a match does not stop this before the memory is full. So
+an expression is checked before it is compiled. The check is simpler than the package's parser, for example inside
+comments of `(?x)`, and there it counts too much.
 
 `UserPatterns` are read from a TOML file with one table:
 
@@ -14,9 +14,9 @@ than the package's, as inside comments of `(?x)`, it counts too much.
     ordinal = '\d+(er|re|e|es)'       # 3e, 1er -> Pattern:ordinal
     url = 'https?://.*|www\..*'
 
-A word has `Pattern:ordinal` when the *whole* word matches. Expressions are those of Python's `re`. They run
-through the `regex` package, which knows the same language and more (`\p{Lu}`) and can stop a match: an expression that
-tries exponentially many ways would otherwise hang a command without a word.
+A word has `Pattern:ordinal` if the *whole* word matches. Expressions are those of Python's `re`. They are run by the
+`regex` package, which supports the same language and more (`\p{Lu}`) and can stop a match. Otherwise an expression with
+exponentially many paths would hang a command without a message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.text_lines import ReadCount, is_letter, shown
 from fairseq_llrnn.files.toml import read_toml
 
-# 12 · 1.234,5 · 1'000 · -3 · ,5 ; a separator stands between digits, save for a leading decimal point.
+# 12 · 1.234,5 · 1'000 · -3 · ,5 ; a separator is between digits, except for a leading decimal point
 NUMBER = re.compile(r"[+\-\u2212]?[.,]?\d+(?:[.,'\u2019 \u00a0\u2009\u202f]\d+)*")
 FOUR_DIGITS = re.compile(r"\d{4}")
 ONE_OR_TWO_DIGITS = re.compile(r"\d{1,2}")
@@ -43,7 +43,7 @@ INNER_HYPHEN = re.compile(r"(?<=(.))[-\u2010\u2011]\w")
 _IN_WORD = re.compile(r"\w")
 
 FIRST_YEAR, LAST_YEAR = 1000, 2100
-# Shape:SmallNumber falls in equal steps from 1 for 0 to 0 for this number; above it, the feature is absent.
+# Shape:SmallNumber falls linearly from 1 for 0 to 0 for this number; above it, the feature is absent
 SMALL_NUMBER_END = 100
 
 SUFFIX_LENGTHS = (2, 3, 4)
@@ -52,7 +52,7 @@ DEFAULT_SUFFIX_FLOOR = 20
 
 
 def shape_features(word: str) -> dict[str, float]:
-    """Features of the group `Shape`. The two about capitals mean something only where the text is cased."""
+    """Return features of the group `Shape`. The two about capitals need a cased text."""
     features: dict[str, float] = {}
     if NUMBER.fullmatch(word):
         features["Shape:Number"] = 1.0
@@ -66,32 +66,31 @@ def shape_features(word: str) -> dict[str, float]:
         features["Shape:AllCaps"] = 1.0
     if any(is_letter(hyphen[1]) or _IN_WORD.match(hyphen[1]) for hyphen in INNER_HYPHEN.finditer(word)):
         features["Shape:Hyphenated"] = 1.0
-    # Unicode keeps $ + = ° and the like apart, as symbols; for a text they are the same kind of thing.
+    # Unicode separates symbols such as $ + = ° from punctuation; for a text they are the same kind
     if word and all(unicodedata.category(character)[0] in "PS" for character in word):
         features["Shape:Punctuation"] = 1.0
     return features
 
 
 def suffix_features(words: Sequence[str], floor: int = DEFAULT_SUFFIX_FLOOR) -> list[dict[str, float]]:
-    """Features `Suffix:ées` of each word of a vocabulary: its endings of 2 to 4 letters, lower-cased.
+    """Return the features `Suffix:ées` of each word of a vocabulary: its endings of 2 to 4 letters, lower-cased.
 
-    Only alphabetic words have suffixes, and only endings before which MIN_STEM_LENGTH characters stand. A
-    suffix that fewer than `floor` different words of the vocabulary carry is left out: it would name words,
-    not a class.
+    Only alphabetic words have suffixes, and only after at least MIN_STEM_LENGTH characters. A suffix of fewer than
+    `floor` different words of the vocabulary is left out: it would identify words, not a class.
     """
     return list(iter_suffix_features(words, floor))
 
 
 def iter_suffix_features(words: Sequence[str], floor: int) -> Iterator[dict[str, float]]:
-    """As `suffix_features`, one word after the other."""
+    """Yield the features of `suffix_features`, word by word."""
     types = Counter(suffix for word in set(words) for suffix in suffixes(word))
-    names = {suffix: f"Suffix:{suffix}" for suffix, many in types.items() if many >= floor}
+    names = {suffix: f"Suffix:{suffix}" for suffix, num_words in types.items() if num_words >= floor}
     for word in words:
         yield {names[suffix]: 1.0 for suffix in suffixes(word) if suffix in names}
 
 
 def suffixes(word: str) -> list[str]:
-    """The endings of a word, whether or not others share them."""
+    """Return the endings of a word, whether or not others share them."""
     word = word.lower()
     if not all(map(is_letter, word)):
         return []
@@ -100,27 +99,27 @@ def suffixes(word: str) -> list[str]:
 
 MOST_PIECES = 100_000  # characters and groups when repeats are written out: below 0.1 GB
 
-# An escaped character, a set of characters, the beginning of a group, its end, a repeat, or anything else
+# an escaped character, a set of characters, the beginning of a group, its end, a repeat, or anything else
 _PIECE = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<call>\(\?(?:R|[+-]?\d|&|P[>&]))|(?P<begin>\()|(?P<end>\))"
     r"|\{(?P<least>[0-9]*)(?:,[0-9]*)?\}|.",
     re.DOTALL,
 )
 _VERBOSE = re.compile(r"\(\?[a-zA-Z0-9-]*x")
-_BROKEN_REPEAT = re.compile(r"\{[0-9,]*[\s#]")  # the package reads `{ 2 0 }` in (?x) as 20
+_BROKEN_REPEAT = re.compile(r"\{[0-9,]*[\s#]")  # in (?x), the package parses `{ 2 0 }` as 20
 
 
 def refused(expression: str) -> str | None:
-    """What is wrong with an expression, for a message; None for one that may be compiled."""
+    """Return why an expression must not be compiled, for a message, or None."""
     is_verbose = _VERBOSE.search(expression) is not None
     if is_verbose and _BROKEN_REPEAT.search(expression):
         return "has a blank or a comment in a repeat; write repeats as {3} or {2,5}, also after (?x)"
     groups = [0]  # the pieces of each open group
-    last = 0  # those of what a repeat would repeat
+    last = 0  # the pieces that a repeat would repeat
     product = 1
     for piece in _PIECE.finditer(expression):
         if piece["call"] is not None:
-            return "calls a group of itself, which may have no end; write out what the group says"
+            return "calls its own group, which may never end; write the content of the group instead"
         if piece["begin"] is not None:
             groups.append(0)
             last = 0
@@ -142,8 +141,8 @@ def refused(expression: str) -> str | None:
     return None
 
 
-# A pattern may spend this much processor time in one go, and earns a little with each word, so that a large
-# vocabulary is no reason to stop (an ordinary match takes about a microsecond).
+# A pattern has this processor time, and gains a little with each word, so that a large vocabulary does not stop it (an
+# ordinary match takes about a microsecond).
 SECONDS_AT_ONCE = 1.0
 SECONDS_PER_WORD = 1e-4
 
@@ -151,19 +150,19 @@ HOW_TO_WRITE = "expected a table [patterns] with lines  name = 'regular expressi
 
 
 class UserPatterns:
-    """Named regular expressions; build with `UserPatterns.load(path)`."""
+    """Named regular expressions. Build them with `UserPatterns.load(path)`."""
 
     def __init__(self, expressions: dict[str, str], source: str) -> None:
-        """`source` is how errors name the place the expressions come from."""
+        """`source` names the origin of the expressions in errors."""
         if not expressions:
-            raise OptionError(f"{source}: there is no pattern in it; {HOW_TO_WRITE}")
+            raise OptionError(f"{source}: it contains no pattern; {HOW_TO_WRITE}")
         self._source = source
         self._patterns = {name: self._compiled(name, expression) for name, expression in expressions.items()}
         self._seconds_left = dict.fromkeys(expressions, SECONDS_AT_ONCE)
 
     @classmethod
     def load(cls, path: Path | str) -> UserPatterns:
-        """Read the TOML file; OptionError for whatever is wrong with it."""
+        """Read the TOML file. Raises OptionError for any error in it."""
         try:
             table = read_toml(path)
         except OSError as error:
@@ -175,7 +174,7 @@ class UserPatterns:
             ) from error
         except ValueError as error:
             raise OptionError(
-                f"{path}: is not TOML: {error}; {HOW_TO_WRITE} (single quotes keep backslashes as they are)"
+                f"{path}: is not TOML: {error}; {HOW_TO_WRITE} (single quotes keep backslashes)"
             ) from error
         if set(table) != {"patterns"} or not isinstance(table["patterns"], dict):
             names = ", ".join(map(repr, table)) or "nothing"
@@ -198,9 +197,9 @@ class UserPatterns:
         try:
             return regex.compile(expression)
         except regex.error as error:
-            where = "" if error.pos is None else f" at character {error.pos + 1}"
+            position = "" if error.pos is None else f" at character {error.pos + 1}"
             raise OptionError(
-                f"{self._source}: pattern {name!r} is no regular expression: {error.msg}{where} of "
+                f"{self._source}: pattern {name!r} is no regular expression: {error.msg}{position} of "
                 f"{expression!r}"
             ) from error
         except (RecursionError, OverflowError, MemoryError) as error:
@@ -220,14 +219,15 @@ class UserPatterns:
         return {name: str(pattern.pattern) for name, pattern in self._patterns.items()}
 
     def features(self, word: str) -> dict[str, float]:
-        """`Pattern:name` for every pattern that matches the whole word.
+        """Return `Pattern:name` for every pattern that matches the whole word.
 
-        Raises OptionError when a pattern takes far too long.
+        Raises:
+            OptionError: a pattern takes too long.
         """
         return {f"Pattern:{name}": 1.0 for name in self._patterns if self._matches(name, word)}
 
     def check_used(self, words: Iterable[str]) -> None:
-        """OptionError when a pattern matches no word of the vocabulary."""
+        """Raise OptionError if a pattern matches no word of the vocabulary."""
         unused = set(self._patterns)
         for word in words:
             unused = {name for name in unused if not self._matches(name, word)}
@@ -236,22 +236,22 @@ class UserPatterns:
         name = next(name for name in self._patterns if name in unused)
         raise OptionError(
             f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) matches no word of the "
-            "vocabulary; a pattern must match the whole word (and lower-case letters where the text is "
+            "vocabulary; a pattern must match the whole word (and lower-case letters if the text is "
             "lower-cased); fix or remove it"
         )
 
     def _matches(self, name: str, word: str) -> bool:
-        left = self._seconds_left[name]
+        seconds = self._seconds_left[name]
         start = time.process_time()
         try:
-            matches = self._patterns[name].fullmatch(word, timeout=left) is not None
+            matches = self._patterns[name].fullmatch(word, timeout=seconds) is not None
         except TimeoutError as error:
             raise OptionError(
                 f"{self._source}: pattern {name!r} ({self._patterns[name].pattern!r}) takes too long, "
                 f"stopped at the word {word!r}; repeats inside repeats, such as (a+)+, try exponentially "
                 "many ways: rewrite the expression"
             ) from error
-        spent = time.process_time() - start
-        # At least what one word earns remains, or the next match would start without any time.
-        self._seconds_left[name] = min(SECONDS_AT_ONCE, max(left - spent, 0.0) + SECONDS_PER_WORD)
+        elapsed = time.process_time() - start
+        # at least the time of one word remains for the next match
+        self._seconds_left[name] = min(SECONDS_AT_ONCE, max(seconds - elapsed, 0.0) + SECONDS_PER_WORD)
         return matches

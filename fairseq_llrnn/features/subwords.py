@@ -1,20 +1,21 @@
-"""Features of subword pieces: what the piece says itself, and what the words say that it is part of.
+"""Features of subword pieces: of the piece itself, and of the words that contain it.
 
-Two conventions. sentencepiece (Kudo & Richardson 2018) writes `▁` before a piece that begins a word; whether a word
-ends with a piece is not marked. subword-nmt (Sennrich et al. 2016) writes `@@` after a piece whose word goes on;
-whether a word begins with it is not marked. The features `Piece:…` say what is marked, no more.
+There are two conventions. sentencepiece (Kudo & Richardson 2018) writes `▁` before a piece that begins a word, and does
+not mark the end of a word. subword-nmt (Sennrich et al. 2016) writes `@@` after a piece whose word continues, and does
+not mark the beginning. The features `Piece:…` contain only these marks.
 
-A piece occurs in many words, so it cannot have *the* analyses of a word. It has the expectation of its words' features
-over the training text: `POS:NOUN` is the share of the piece's occurrences whose word can be a noun. A share is better
-than the majority: an ending that is Masc in every second word is not the same as one that always is. Shares are rounded
-to quarters, so that signatures stay few, and what rounds to nothing (below an eighth) is left out. A real-valued
-feature of a word is its mean over the occurrences that have it, times their share. So a piece that is always a whole
-word has its word's features, and a vocabulary of such pieces has the features of a vocabulary of words. Words that the
-lexicon lacks have no features, here as there.
+A piece occurs in many words, so it has no analysis of its own. It gets the expectation of its words' features over the
+training text: `POS:NOUN` is the share of its occurrences whose word can be a noun. Shares are more precise than a
+majority: an ending that is Masc in every second word differs from one that always is. Shares are rounded to quarters,
+so
+that signatures stay few, and values below an eighth are left out. A real-valued feature is its mean over the
+occurrences
+that have it, times their share. So a piece that is always a whole word has its word's features. Words outside the
+lexicon have no features.
 
-A piece has a suffix that lies within it if at least half of its occurrences end a word with this suffix. Here a
-majority does: the spelling is the piece's own, only whether it ends words varies, and shares would make several times
-as many signatures (on Multi30k, 6,000 pieces: 591 instead of 202 for the pieces without an identity).
+A piece has a suffix within it if at least half of its occurrences end a word with this suffix. A majority is enough
+here: the spelling belongs to the piece, only the end of the word varies, and shares would make several times as many
+signatures (on Multi30k, 6,000 pieces: 591 instead of 202 for the pieces without an indicator).
 
 Sizes: T tokens of the text, D different split words in it, V pieces of the dictionary. Time O(T + D), memory O(D + V).
 """
@@ -37,32 +38,32 @@ from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.lexicon.features import Lexicon
 
 BEGINS, GOES_ON = "▁", "@@"
-STEPS = 4  # a share is told in quarters
+STEPS = 4  # shares are rounded to quarters
 
 
 @dataclass(frozen=True)
 class Convention:
-    """How a word is written in pieces."""
+    """The notation of a word in pieces."""
 
     name: str
-    rule: str  # for messages: which pieces carry the mark
+    rule: str  # for messages: the pieces with the mark
     is_marked: Callable[[str], bool]
-    strip: Callable[[str], str]  # takes the mark off a marked piece
-    mark: Callable[[str], str]  # and puts it on
-    marked: str  # what is certain of a marked piece
+    strip: Callable[[str], str]  # removes the mark of a marked piece
+    mark: Callable[[str], str]  # adds it
+    marked: str  # the feature of marked pieces
     unmarked: str
     mark_begins: bool  # True: a marked piece begins a word; False: the word goes on after it
 
     def bare(self, piece: str) -> str:
-        """The piece without its mark."""
+        """Return the piece without its mark."""
         return self.strip(piece) if self.is_marked(piece) else piece
 
     def position(self, piece: str) -> str:
-        """The name of the feature that says what the mark says."""
+        """Return the feature of the piece's mark."""
         return self.marked if self.is_marked(piece) else self.unmarked
 
     def split_words(self, pieces: Iterable[str]) -> Iterator[list[str]]:
-        """The pieces of a line, word by word. A line's first piece begins a word, its last one ends one."""
+        """Yield the pieces of each word in a line. A line's first piece begins a word, its last one ends one."""
         word: list[str] = []
         for piece in pieces:
             marked = self.is_marked(piece)
@@ -77,32 +78,32 @@ class Convention:
             yield word
 
     def join(self, pieces: Iterable[str]) -> str:
-        """The word that is written in these pieces."""
+        """Return the word of these pieces."""
         return "".join(map(self.bare, pieces))
 
     def whole(self, word: str) -> str:
-        """A word as a single token."""
+        """Return a word as a single token."""
         return self.mark(word) if self.mark_begins else word
 
     def words_of(self, token: str) -> tuple[str, ...]:
-        """The words that a token spells: one, or several, each of which may be in pieces with blanks between them."""
+        """Return the words of a token: one, or several, each of which may be in pieces with blanks between them."""
         words = map(self.join, self.split_words(token.split()))
         return tuple(part for word in words for part in (word.split(self.mark("")) if self.mark_begins else [word]))
 
     def check_dictionary(self, path: Path | str, words: WordList) -> None:
-        """Raise DataError for a dictionary without one marked piece: it was made from another kind of text."""
+        """Raise DataError for a dictionary without any marked piece: it was made from another kind of text."""
         ordinary = [s for s, special in zip(words.symbols, words.specials, strict=True) if not special]
         if any(map(self.is_marked, ordinary)):
             return
-        raise DataError(f"{path}: expected {self.rule} (--pieces {self.name}), found {_instead(ordinary, self)}")
+        raise DataError(f"{path}: expected {self.rule} (--pieces {self.name}), found {_describe(ordinary, self)}")
 
 
-def _instead(pieces: Sequence[str], wanted: Convention) -> str:
-    """What pieces without a single mark of `wanted` look like, and what to do about it."""
-    for other in CONVENTIONS.values():
-        theirs = [piece for piece in pieces if other.is_marked(piece)]
-        if other.name != wanted.name and theirs:
-            return f"none, but {len(theirs):,} such as {shown(theirs[0])}; did you mean --pieces {other.name}?"
+def _describe(pieces: Sequence[str], expected: Convention) -> str:
+    """Describe pieces without a mark of `wanted`, with advice."""
+    for convention in CONVENTIONS.values():
+        marked = [piece for piece in pieces if convention.is_marked(piece)]
+        if convention.name != expected.name and marked:
+            return f"none, but {len(marked):,} such as {shown(marked[0])}; did you mean --pieces {convention.name}?"
     suffixed = [piece for piece in pieces if piece.endswith(BEGINS)]
     if suffixed:
         return f"{BEGINS} at the end of pieces, such as {shown(suffixed[0])}; train without treat_whitespace_as_suffix"
@@ -135,7 +136,7 @@ CONVENTIONS: Mapping[str, Convention] = {
 
 
 def pieces_of_block(name: str, block: Block) -> tuple[dict[tuple[str, ...], int], tuple[int, str] | None, bool]:
-    """How often each split word occurs; the first line that is not empty; and whether a piece has a mark.
+    """Return the counts of split words, the first line that is not empty, and whether a piece has a mark.
 
     Args:
         name: of a convention.
@@ -153,7 +154,7 @@ def pieces_of_block(name: str, block: Block) -> tuple[dict[tuple[str, ...], int]
 
 @dataclass(frozen=True)
 class PieceText:
-    """The different split words of a text, and how often each occurs."""
+    """The different split words of a text with their counts."""
 
     convention: Convention
     counts: Mapping[tuple[str, ...], int]  # D
@@ -162,7 +163,10 @@ class PieceText:
     def read(
         cls, paths: Iterable[Path | str], convention: Convention, workers: int | None = None
     ) -> PieceText:
-        """Read texts, one sentence a line, pieces between blanks; workers: processes (None: one for each core).
+        """Read texts, one sentence a line, pieces between blanks.
+
+        Args:
+            workers: processes (None: one for each core).
 
         Raises:
             DataError: a file that cannot be read, or without one piece of the convention's mark.
@@ -184,48 +188,50 @@ class PieceText:
         return cls(convention, counts)
 
     def words(self) -> list[str]:
-        """The different words, in the order in which they came."""
+        """Return the different words, in order of first occurrence."""
         return list(dict.fromkeys(map(self.convention.join, self.counts)))
 
     def word_counts(self) -> Counter[str]:
-        """The different words, and how often each occurs."""
+        """Return the different words with their counts."""
         counts: Counter[str] = Counter()
         for split, count in self.counts.items():
             counts[self.convention.join(split)] += count
         return counts
 
     def pieces(self) -> set[str]:
-        """The pieces that occur."""
+        """Return the pieces that occur."""
         return {piece for split in self.counts for piece in split}
 
 
 def piece_features(
     pieces: Sequence[str], convention: Convention, text: PieceText | None, lexicon: Lexicon, floor: int | None
 ) -> list[dict[str, float]]:
-    """Of each piece: its place in a word, and what its words say. Spelling (shapes) is the caller's.
+    """Return the features of each piece: its position in a word, and those of its words. The caller adds spelling
+    (shapes).
 
     Args:
-        pieces: the dictionary without special symbols. text: None if nothing is to be said of words.
-        floor: how many different words of the text must share a suffix; None: no suffixes.
+        pieces: the dictionary without special symbols.
+        text: None for no features of words.
+        floor: the number of different words of the text that must share a suffix (None: no suffixes).
     """
     rows = [{convention.position(piece): 1.0} for piece in pieces]
     if text is not None:
-        for row, of_words in zip(rows, expected_features(pieces, text, lexicon, floor), strict=True):
-            row.update(of_words)
+        for row, word_features in zip(rows, expected_features(pieces, text, lexicon, floor), strict=True):
+            row.update(word_features)
     return rows
 
 
 def expected_features(
     pieces: Sequence[str], text: PieceText, lexicon: Lexicon, floor: int | None = None
 ) -> list[dict[str, float]]:
-    """The features of its words that a piece can expect, by the rule at the top of this file; {} for unseen pieces."""
+    """Return the expected features of each piece's words (module docstring), or {} for unseen pieces."""
     join, bare = text.convention.join, text.convention.bare
     words = text.words()
     suffixes = {} if floor is None else dict(zip(words, suffix_features(words, floor), strict=True))
     number = {piece: i for i, piece in enumerate(pieces)}
     occurrences = [0] * len(pieces)
-    having: list[dict[str, int]] = [{} for _ in pieces]  # occurrences whose word has the feature
-    total: list[dict[str, float]] = [{} for _ in pieces]  # and the sum of its values there
+    num_having: list[dict[str, int]] = [{} for _ in pieces]  # occurrences whose word has the feature
+    total: list[dict[str, float]] = [{} for _ in pieces]  # the sum of its values there
     ending: list[dict[str, int]] = [{} for _ in pieces]  # occurrences that end a word with the suffix
     for split, count in tqdm(text.counts.items(), "features of words", leave=False, disable=None):
         word = join(split)
@@ -236,7 +242,7 @@ def expected_features(
                 occurrences[i] += count
                 for name, value in features.items():
                     if value != 0.0:
-                        having[i][name] = having[i].get(name, 0) + count
+                        num_having[i][name] = num_having[i].get(name, 0) + count
                         total[i][name] = total[i].get(name, 0.0) + value * count
         last = number.get(split[-1])
         if last is not None:
@@ -244,13 +250,13 @@ def expected_features(
                 if bare(split[-1]).lower().endswith(name.partition(":")[2]):
                     ending[last][name] = ending[last].get(name, 0) + count
     rows: list[dict[str, float]] = []
-    for i, seen in enumerate(occurrences):
-        shares = {name: _share(count, seen) for name, count in having[i].items()}
-        row = {name: share * (total[i][name] / having[i][name]) for name, share in shares.items() if share}
-        rows.append(row | {name: 1.0 for name, count in ending[i].items() if 2 * count >= seen})
+    for i, total_count in enumerate(occurrences):
+        shares = {name: _share(count, total_count) for name, count in num_having[i].items()}
+        row = {name: share * (total[i][name] / num_having[i][name]) for name, share in shares.items() if share}
+        rows.append(row | {name: 1.0 for name, count in ending[i].items() if 2 * count >= total_count})
     return rows
 
 
 def _share(part: int, whole: int) -> float:
-    """part / whole to the nearest quarter, halves upwards; in whole numbers, so that no machine rounds otherwise."""
+    """Return part / whole rounded to quarters, halves upwards, in integers, so that all machines round alike."""
     return (2 * STEPS * part + whole) // (2 * whole) / STEPS

@@ -1,7 +1,8 @@
-"""Why words of a text are outside a dictionary: another Unicode form, another case, or punctuation glued to them.
+"""Reasons why words of a text are outside a dictionary: another Unicode form, another case, or attached punctuation.
 
-A text that is not tokenised has *dog.* where the dictionary has *dog*. `TextCheck` counts such words while a text is
-read, and gives one reason, with the command that corrects the text.
+An untokenised text has *dog.* instead of the dictionary's *dog*. `TextCheck` counts such words while a text is read,
+and
+returns one reason, with a command that corrects the text.
 """
 
 from __future__ import annotations
@@ -16,24 +17,25 @@ from fairseq_llrnn.files.text_lines import in_other_form, other_forms
 from fairseq_llrnn.lexicon.casing import case_key, is_lower
 
 logger = logging.getLogger(__name__)
-# Punctuation that tokenisers separate. Full stops of abbreviations and ordinal numbers stay: they are few.
+# Punctuation that tokenisers separate. Full stops of abbreviations and ordinal numbers are rare.
 MARKS = ".,;:!?…\"()[]«»“”„‹›¿¡،؛؟।۔。、，！？：；「」《》։՝"
-LEAST_SHARE = 0.02  # of the words of a text: fewer are abbreviations, or names that begin a sentence
+LEAST_SHARE = 0.02  # of the words of a text; fewer are abbreviations, or capitals of sentences
 TOKENISE = "sacremoses -l LANGUAGE tokenize < {text} > {text}.tok"
 LOWER = "sed 's/.*/\\L&/' {text} > {text}.lower"
 
 
 class TextCheck:
-    """Counts the words of a text, those outside a dictionary, and those that it has in another spelling.
+    """Counts the words of a text, those outside a dictionary, and those with another spelling in it.
 
     Attributes:
-        words, unknown: of the text, so far.
-        lacking: different words that the dictionary lacks.
-        cased, glued: words that it has in another case, and without their punctuation.
+        words, unknown: numbers of words and unknown words so far.
+        lacking: the different unknown words.
+        cased, glued: numbers of words in another case, and with attached punctuation.
     """
 
     def __init__(self, vocabulary: Iterable[str]) -> None:
-        """
+        """Start with no words.
+
         Args:
             vocabulary: the words of the dictionary, without `<unk>` and other special symbols.
         """
@@ -54,7 +56,7 @@ class TextCheck:
         """Count words of the text.
 
         Args:
-            words: each with its number; none is empty.
+            words: each with its number. None is empty.
         """
         for word, count in words:
             self.words += count
@@ -70,31 +72,32 @@ class TextCheck:
                     self.glued, self.glued_example = self.glued + count, self.glued_example or word
 
     def advice(self, text: str, path: Path | str | None = None) -> str | None:
-        """Return why words are outside the dictionary, and what to do; None if there is no reason that is known.
+        """Return why words are outside the dictionary and how to fix the text, or None if no reason is found.
 
         Args:
-            text: its name. path: its file; None: unknown.
+            text: its name.
+            path: its file (None: unknown).
         """
         if (reason := other_forms(text, self.lacking, self.vocabulary)) is not None:
             return reason
-        file, few = "TEXT" if path is None else shlex.quote(str(path)), LEAST_SHARE * self.words
-        if self.glued > few and self.glued >= self.cased:
+        file, threshold = "TEXT" if path is None else shlex.quote(str(path)), LEAST_SHARE * self.words
+        if self.glued > threshold and self.glued >= self.cased:
             return (
                 f"{text}: punctuation is glued to {self.glued:,} of {self.words:,} words, such as "
                 f"{self.glued_example!r}: tokenise it ({TOKENISE.format(text=file)}; pip install sacremoses)"
             )
-        if not self.cased or not (self._is_lower or (self.cased > few and 2 * self.cased > self.unknown)):
+        if not self.cased or not (self._is_lower or (self.cased > threshold and 2 * self.cased > self.unknown)):
             return None
         fix = f"lower-case it ({LOWER.format(text=file)})" if self._is_lower else "use the text with its own capitals"
         return (
-            f"{text}: {self.cased:,} of {self.words:,} words are in the dictionary in another case only, such as "
+            f"{text}: {self.cased:,} of {self.words:,} words are in the dictionary only in another case, such as "
             f"{self.cased_example!r}: {fix}"
         )
 
     def explains_most(self) -> bool:
-        """Return whether case, glued punctuation or the Unicode form is the reason for most unknown words."""
-        other = len(in_other_form(self.lacking, self.vocabulary))
-        return 2 * max(self.cased, self.glued) > self.unknown or 2 * other > len(self.lacking)
+        """Return whether case, attached punctuation or the Unicode form is the reason for most unknown words."""
+        num_other_form = len(in_other_form(self.lacking, self.vocabulary))
+        return 2 * max(self.cased, self.glued) > self.unknown or 2 * num_other_form > len(self.lacking)
 
     def warn(self, paths: Sequence[Path | str]) -> None:
         """Log the advice on a text of some files."""

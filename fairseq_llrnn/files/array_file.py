@@ -1,12 +1,13 @@
 """arrays.npz: plain numeric arrays in one file, mapped from disk, so that processes of one machine share the memory.
 
-The file is what numpy.savez writes, a zip archive of uncompressed .npy members (PKWARE's APPNOTE; numpy's NEP 1), but
-for a field of zeros before each member, so that its numbers begin at a multiple of 64 bytes. Arrays that begin so are
-views of a private mapping: all processes that read them have the same pages, and one that writes gets pages of its own.
-Those that begin elsewhere (numpy.savez's own) are copied.
+The file has the format of numpy.savez, a zip archive of uncompressed .npy members (PKWARE's APPNOTE; numpy's NEP 1),
+with
+a field of zeros before each member, so that its numbers begin at a multiple of 64 bytes. Such arrays are views of a
+private mapping: all processes that read them share the pages, and a process that writes gets its own copy. Other arrays
+(of numpy.savez) are copied.
 
-The file is untrusted input: nothing in it is executed, no memory is asked for that it does not hold, and what is not as
-`write_arrays` or numpy.savez write it is refused.
+The file is untrusted input: nothing in it is executed, memory is limited by the file's size, and members in another
+format than that of `write_arrays` or numpy.savez are errors.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ import numpy as np
 ALIGNMENT = 64
 MEMBER = ".npy"
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature, length of the name, length of the extra field
-_FOR_SIZES = 20  # bytes of the extra field that zipfile writes beside ours
-_PADDING = struct.Struct("<HH")  # identifier and length of our field
-_PADDING_ID = 0xD935  # that of Android's zipalign
+_FOR_SIZES = 20  # bytes of zipfile's own extra field
+_PADDING = struct.Struct("<HH")  # identifier and length of our extra field
+_PADDING_ID = 0xD935  # the identifier of Android's zipalign
 _NPY = re.compile(
     rb"\x93NUMPY\x01\x00(..)\{'descr': '([<|][biufc]\d{1,2})', 'fortran_order': (True|False), "
     rb"'shape': \((|\d{1,18},|\d{1,18}(?:, \d{1,18})+)\), \} *\n",
@@ -37,13 +38,14 @@ _NPY = re.compile(
 
 
 def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write the archive; the same arrays give the same bytes.
+    """Write the archive. The same arrays give the same bytes.
 
     Args:
-        file: open for writing, at its beginning. arrays: of numbers, by name.
+        file: open for writing, at its beginning.
+        arrays: of numbers, by name.
 
     Raises:
-        OSError: no room, no rights.
+        OSError: the file cannot be written.
     """
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
@@ -55,7 +57,7 @@ def write_arrays(file: IO[bytes], arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def map_file(path: Path) -> mmap.mmap | bytearray:
-    """The bytes of a file: mapped, or read where the file system cannot map. Raises OSError."""
+    """Return the bytes of a file: mapped, or read if the file system cannot map. Raises OSError."""
     with path.open("rb") as file:
         with suppress(OSError, ValueError):  # ValueError: an empty file
             return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -63,13 +65,15 @@ def map_file(path: Path) -> mmap.mmap | bytearray:
 
 
 def read_arrays(path: Path, raw: mmap.mmap | bytearray) -> dict[str, np.ndarray]:
-    """The arrays of the archive, most of them views of `raw`.
+    """Return the arrays of the archive, most of them views of `raw`.
 
     Args:
-        path: where `raw` was mapped.
+        path: the file of `raw`.
 
     Raises:
-        ValueError, zipfile.BadZipFile, OSError: no such archive, a compressed or damaged member, other than numbers.
+        ValueError, zipfile.BadZipFile, OSError: the file is no such archive, or has a compressed or damaged member or
+        one
+            that is no array of numbers.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -78,7 +82,7 @@ def read_arrays(path: Path, raw: mmap.mmap | bytearray) -> dict[str, np.ndarray]
         raise ValueError(f"{path.name}: {error}") from None
     arrays = {member.filename.removesuffix(MEMBER): member for member in members}
     total = sum(member.file_size for member in members if member.compress_type == zipfile.ZIP_STORED)
-    if total > len(raw):  # members in the same place, each of which could be copied
+    if total > len(raw):  # overlapping members, each of which could be copied
         raise ValueError(f"{path.name}: expected members of {len(raw):,} bytes at most, found {total:,}; they overlap")
     return {name: _read(member, raw) for name, member in arrays.items()}
 

@@ -1,15 +1,13 @@
-"""Temporary files and folders that live as long as the process that made them, also where that is killed.
+"""Files and folders that are written completely or not at all, under a temporary name that is then renamed.
 
-They lie beside what they are for, so that a rename can put them there, and are called `.NAME.xxxxxxxx.tmp`. Whoever
-makes one holds a lock on it (flock), which ends with the process, however it ends, and is seen by every machine that
-shares the disk. What is not locked is a leftover: the next one to write NAME removes it, and never that of a living
-process. Where the file system has no locks, nothing is removed.
+Temporaries are in the folder of their target, so that they can be renamed, with names `.NAME.xxxxxxxx.tmp`. Their
+process holds a lock on them (flock). The lock ends with the process, even if it is killed, and is visible to every
+machine that shares the disk. A temporary without a lock is a leftover: the next process that writes NAME removes it.
+Temporaries of living processes are never removed, and nothing is removed on file systems without locks.
 
-Writes files and folders that are whole or not there: under a temporary name beside their own, then renamed.
-
-A folder that is already there is exchanged for the new one in one step, where the system can (renameat2 of Linux).
-Where it cannot, there is a moment in which the name is free: a process that is killed then leaves the earlier folder
-aside. The next writer puts it back (`recover`), and a reader can say where it is (`set_aside`).
+An existing folder is exchanged for the new one in one step, if the system supports it (renameat2 of Linux). Otherwise
+the name is free for a moment. If the process is killed then, the earlier folder stays in the temporary one. The next
+writer moves it back (`recover`), and a reader can find it (`set_aside`).
 """
 
 from __future__ import annotations
@@ -28,24 +26,25 @@ from typing import BinaryIO, TextIO
 
 from fairseq_llrnn.errors import DataError, LLRNNError
 
-LOCK = "lock"  # the file in a temporary folder that is locked; it is made first, and removed last
+LOCK = "lock"  # the locked file in a temporary folder; it is made first, and removed last
 _TEMPORARY = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{8}\.tmp", re.DOTALL)
 
 
 def temporary_name(name: str) -> str:
-    """A new name for what is to be called `name`."""
+    """Return a new temporary name for `name`."""
     return f".{name}.{secrets.token_hex(4)}.tmp"
 
 
 @contextmanager
 def temporary_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """A new file beside `path`, open to write, and its name; removed at the end, unless it was renamed.
+    """Yield a new file in the folder of `path`, open for writing, and its name. It is removed at the end unless
+    renamed.
 
     Raises OSError.
     """
     recover(path)
     temporary = path.with_name(temporary_name(path.name))
-    try:  # from here on, it may be there, and a signal may come
+    try:  # a signal may interrupt from here on
         while (file := _new(temporary)) is None:
             temporary = path.with_name(temporary_name(path.name))
         with file:
@@ -56,27 +55,28 @@ def temporary_file(path: Path) -> Iterator[tuple[BinaryIO, Path]]:
 
 @contextmanager
 def temporary_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside `path`, for the files that become `path`; removed at the end with all that it then holds.
+    """Yield a new folder in the folder of `path`, for files that become `path`. It is removed at the end with its
+    contents.
 
-    It holds a file LOCK. Raises OSError.
+    It contains a file LOCK. Raises OSError.
     """
     recover(path)
-    held = None
+    lock_file = None
     try:
-        while held is None:
+        while lock_file is None:
             folder = path.with_name(temporary_name(path.name))
             folder.mkdir()
-            with suppress(FileNotFoundError):  # another process took the folder, still empty, for a leftover
-                held = _new(folder / LOCK)
-        with held:
+            with suppress(FileNotFoundError):  # another process removed the empty folder as a leftover
+                lock_file = _new(folder / LOCK)
+        with lock_file:
             yield folder
     finally:
-        with suppress(OSError):  # what cannot be removed now is a leftover later
+        with suppress(OSError):  # the rest becomes a leftover
             _remove(folder)
 
 
 def _new(path: Path) -> BinaryIO | None:
-    """A new file, locked; None if another process took it for a leftover before it was, and removes it."""
+    """Return a new, locked file, or None if another process has removed it as a leftover before it was locked."""
     file = open(path, "xb")  # noqa: SIM115
     if lock(file.fileno()) is not False and os.fstat(file.fileno()).st_nlink:
         return file
@@ -85,7 +85,9 @@ def _new(path: Path) -> BinaryIO | None:
 
 
 def lock(descriptor: int) -> bool | None:
-    """Lock an open file for as long as it is open. False: another has locked it; None: there are no locks there."""
+    """Lock an open file for as long as it is open. Return False if another process holds the lock, None without
+    locks.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -94,12 +96,10 @@ def lock(descriptor: int) -> bool | None:
 
 
 def remove_leftovers(folder: Path, is_name: Callable[[str], bool]) -> None:
-    """Remove the temporaries that processes left which live no more, but put back what they had set aside.
-
-    What cannot be removed stays.
+    """Remove the temporaries of dead processes, and move folders that they had set aside back. Files that resist stay.
 
     Args:
-        is_name: tells by the names that they were to take which ones are meant.
+        is_name: whether temporaries for a target of this name are meant.
     """
     for leftover, name in leftovers(folder, is_name):
         with suppress(OSError):
@@ -108,7 +108,7 @@ def remove_leftovers(folder: Path, is_name: Callable[[str], bool]) -> None:
                     if lock(file.fileno()):
                         leftover.unlink()
             elif not (leftover / LOCK).exists():
-                leftover.rmdir()  # killed before it made the lock, or after it removed it; or about to make it
+                leftover.rmdir()  # its process was killed before or after the lock, or is about to make it
             else:
                 with closing(open(leftover / LOCK, "r+b")) as file:
                     if lock(file.fileno()):
@@ -118,7 +118,7 @@ def remove_leftovers(folder: Path, is_name: Callable[[str], bool]) -> None:
 
 
 def leftovers(folder: Path, is_name: Callable[[str], bool]) -> list[tuple[Path, str]]:
-    """The temporaries in a folder, and such names as they were to take, whether or not their processes live."""
+    """Return the temporaries in a folder with the names of their targets, whether or not their processes live."""
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -145,7 +145,7 @@ _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EXDEV)
 
 
 def check_room(path: Path) -> None:
-    """Raise OSError where no file or folder can be made beside `path`, whose folders may be not there yet."""
+    """Raise OSError if no file or folder can be made at `path`, whose parent folders may not exist yet."""
     folder = next(folder for folder in path.absolute().parents if os.path.lexists(folder))
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
@@ -155,10 +155,11 @@ def check_room(path: Path) -> None:
 
 @contextmanager
 def writing(place: Path | str, what: str, advice: str = "", refuse: type[LLRNNError] = DataError) -> Iterator[None]:
-    """Around code that writes a file or folder. Raises `refuse` where that fails.
+    """Wrap code that writes a file or folder, and raise its failure as an error of type `refuse`.
 
     Args:
-        what: the place holds. advice: what else a user may do.
+        what: the contents of the place.
+        advice: another way out for the user.
     """
     try:
         yield
@@ -171,7 +172,7 @@ def writing(place: Path | str, what: str, advice: str = "", refuse: type[LLRNNEr
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[TextIO]:
-    """A UTF-8 file to write, which takes its name at the end; where something fails, what stood there stands.
+    """Yield a UTF-8 file for writing, which replaces `path` at the end. If an error occurs, `path` is unchanged.
 
     Raises OSError.
     """
@@ -181,29 +182,29 @@ def whole_file(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def whole_binary(path: Path) -> Iterator[BinaryIO]:
-    """The same for bytes."""
+    """Yield a binary file, as `whole_file`."""
     with temporary_file(path) as (file, temporary):
         yield file
         file.flush()
-        os.fsync(file.fileno())  # or the name may be on disk before what it names
+        os.fsync(file.fileno())  # otherwise the name may be on disk before the contents
         os.replace(temporary, path)
 
 
 def may_replace(path: Path, belongs: Callable[[str], object]) -> bool:
-    """Whether `whole_folder` loses nothing there: a free name, or a folder with files of these names and no others.
+    """Return whether `whole_folder` would lose nothing: the name is free, or a folder has only files of the writer.
 
     Args:
-        belongs: of the name of a file: true where whoever writes the folder has such.
+        belongs: returns true for the names of the writer's files.
     """
     return not os.path.lexists(path) or (os.path.isdir(path) and all(belongs(entry.name) for entry in path.iterdir()))
 
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A new folder to fill, which takes its name at the end; where something fails, what stood there stands.
+    """Yield a new folder to fill, which replaces `path` at the end. If an error occurs, `path` is unchanged.
 
     Args:
-        path: a free name, or that of a folder, which is removed when the new one is in its place (`may_replace`).
+        path: a free name, or that of a folder, which is then removed (`may_replace`).
 
     Raises OSError.
     """
@@ -221,8 +222,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
             _set_aside(path, temporary / EARLIER, new)
 
 
-def exchange(one: Path, other: Path) -> bool:
-    """Let two files or folders change names, in one step; False, and nothing done, where the system cannot.
+def exchange(first: Path, second: Path) -> bool:
+    """Exchange the names of two files or folders in one step. If the system cannot, do nothing and return False.
 
     Raises OSError.
     """
@@ -231,12 +232,12 @@ def exchange(one: Path, other: Path) -> bool:
     except (OSError, AttributeError):  # another libc, another system
         return False
     rename.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
-    if rename(_RELATIVE_TO_HERE, os.fsencode(one), _RELATIVE_TO_HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if rename(_RELATIVE_TO_HERE, os.fsencode(first), _RELATIVE_TO_HERE, os.fsencode(second), _EXCHANGE) == 0:
         return True
-    number = ctypes.get_errno()
-    if number in _CANNOT:
+    error_number = ctypes.get_errno()
+    if error_number in _CANNOT:
         return False
-    raise OSError(number, os.strerror(number), str(other))
+    raise OSError(error_number, os.strerror(error_number), str(second))
 
 
 def _set_aside(path: Path, earlier: Path, new: Path) -> None:
@@ -249,7 +250,7 @@ def _set_aside(path: Path, earlier: Path, new: Path) -> None:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Where the folder `path` is, if a process that was about to replace it was killed, and nothing has its name."""
+    """Return the folder to which a killed process moved `path`, if nothing has its name now."""
     if os.path.lexists(path):
         return None
     earlier = (leftover / EARLIER for leftover, _ in leftovers(path.parent, path.name.__eq__))
@@ -257,5 +258,5 @@ def set_aside(path: Path) -> Path | None:
 
 
 def recover(path: Path) -> None:
-    """`remove_leftovers` of the folder `path`."""
+    """Remove the leftovers of `path` (`remove_leftovers`)."""
     remove_leftovers(path.parent, path.name.__eq__)

@@ -1,4 +1,4 @@
-"""Texts as fairseq-preprocess writes them (`train.bin` and `train.idx`), read without fairseq.
+"""Texts in the format of fairseq-preprocess (`train.bin` and `train.idx`), read without fairseq.
 
 Sizes: T tokens, n sentences.
 """
@@ -15,7 +15,7 @@ from fairseq_llrnn.errors import DataError
 
 MAGIC = b"MMIDIDX\x00\x00"
 HEADER = struct.Struct("<9sQBQ")  # of an index: format, version, kind of numbers, number of sentences
-BYTES_PER_SENTENCE = 4 + 8  # its length, and where it begins
+BYTES_PER_SENTENCE = 4 + 8  # its length and its offset
 KINDS = {
     1: np.uint8, 2: np.int8, 3: np.int16, 4: np.int32, 5: np.int64, 8: np.uint16, 9: np.uint32, 10: np.uint64,
 }  # fmt: skip
@@ -28,10 +28,10 @@ def read_binary_text(prefix: Path | str, size: int) -> tuple[np.ndarray, np.ndar
         size: of the dictionary.
 
     Returns:
-        The tokens (T,), mapped from the file, ends of sentences among them, and the length of each sentence (n,).
+        The tokens (T,), mapped from the file, with ends of sentences, and the length of each sentence (n,).
 
     Raises:
-        DataError: files of another kind, without sentences, cut off, or with numbers beyond the dictionary.
+        DataError: files of another kind, without sentences, truncated, or with numbers beyond the dictionary.
     """
     try:
         index_size, text_size = (os.path.getsize(f"{prefix}.{end}") for end in ("idx", "bin"))
@@ -49,7 +49,7 @@ def read_binary_text(prefix: Path | str, size: int) -> tuple[np.ndarray, np.ndar
     length = int(lengths.sum(dtype=np.int64))
     if text_size < length * np.dtype(KINDS[kind]).itemsize:
         raise DataError(
-            f"{prefix}.bin: expected {length:,} tokens, as its index has, found a shorter file; run fairseq-preprocess "
+            f"{prefix}.bin: expected {length:,} tokens, as in its index, found a shorter file; run fairseq-preprocess "
             "again"
         )
     tokens = np.memmap(f"{prefix}.bin", KINDS[kind], "r", shape=(length,))

@@ -1,6 +1,6 @@
-"""Packed files: known by their first bytes, whatever they are called, and read as if they were plain.
+"""Packed files, recognised by their first bytes and not by their names, and read like plain ones.
 
-gzip, bzip2 and xz are read with the standard library, others are named with the program that unpacks them.
+gzip, bzip2 and xz are read with the standard library. For other formats, the error names the program that unpacks them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from fairseq_llrnn.files.reading import open_file, reading
 
 Unpacked = io.BufferedReader | gzip.GzipFile
 Unpacker = Callable[[io.BufferedReader], Unpacked]
-MOST_OF_A_DICTIONARY = 1 << 28  # bytes, of xz; `xz -9` needs a fourth
+MOST_OF_A_DICTIONARY = 1 << 28  # bytes, of xz; `xz -9` needs a quarter of it
 
 
 class _Streams(io.RawIOBase):
-    """Streams of bzip2 or xz, one behind another. What is behind them is an error, unlike for `bz2.open`."""
+    """Streams of bzip2 or xz, one after the other. Unlike in `bz2.open`, other bytes after them are an error."""
 
     def __init__(self, file: io.BufferedReader, new: Callable[[], bz2.BZ2Decompressor | lzma.LZMADecompressor]) -> None:
         self.file, self.new, self.stream = file, new, new()
@@ -43,7 +43,7 @@ class _Streams(io.RawIOBase):
                 if not packed and self.stream.eof:
                     return 0
                 if not packed:
-                    raise EOFError("it ends within")
+                    raise EOFError("it is truncated")
             if self.stream.eof:
                 self.stream = self.new()
             data = self.stream.decompress(packed, len(buffer))
@@ -64,7 +64,7 @@ def _unxz(file: io.BufferedReader) -> Unpacked:
     return io.BufferedReader(_Streams(file, new), 1 << 16)
 
 
-# by the first bytes of a packed file: its format, the program that unpacks it, and what reads it here
+# first bytes of a packed file -> its format, the program that unpacks it, and the reader here
 PACKED: dict[re.Pattern[bytes], tuple[str, str, Unpacker | None]] = {
     re.compile(rb"\x1f\x8b"): ("gzip", "zcat", _ungzip),
     re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90)"): ("bzip2", "bzcat", _unbzip2),
@@ -79,14 +79,15 @@ PACKED: dict[re.Pattern[bytes], tuple[str, str, Unpacker | None]] = {
     re.compile(rb"\x89LZO\0"): ("lzop", "lzop -dc", None),
     re.compile(rb"Rar!\x1a\x07"): ("RAR", "unrar p -inul", None),
 }
-MAGIC_BYTES = 10  # that tell the format
+MAGIC_BYTES = 10  # enough to recognise the format
 
 
 @contextmanager
 def opened(path: Path | str) -> Iterator[tuple[Unpacked, io.BufferedReader]]:
-    """Open a file to read bytes, unpacked if one of PACKED packed it; and the file itself, to see how far it was read.
+    """Yield a file open for reading bytes, unpacked if its format is in PACKED, and the file itself, for its position.
 
-    What goes wrong with the file is a DataError.
+    Raises:
+        DataError: the file cannot be read or unpacked.
     """
     with ExitStack() as stack:
         stack.enter_context(reading(path))
@@ -112,5 +113,5 @@ def opened(path: Path | str) -> Iterator[tuple[Unpacked, io.BufferedReader]]:
 
 
 def packing_of(first: bytes) -> tuple[str, str, Unpacker | None] | None:
-    """Return what PACKED has for the first bytes of a file; None for one that is not packed."""
+    """Return the entry of PACKED for the first bytes of a file, or None if it is not packed."""
     return next((packing for magic, packing in PACKED.items() if magic.match(first)), None)

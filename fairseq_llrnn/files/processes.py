@@ -1,9 +1,8 @@
-"""A function over many inputs in several processes, the results in the order of the inputs.
+"""A function over many inputs in several processes, with the results in the order of the inputs.
 
-Each worker is a Python of its own that imports the function's module and nothing else: no torch, no fairseq, and not
-the program that calls us, which need not be written for that (`multiprocessing` would run it again in every process).
-Inputs and results travel as pickles between us and processes that we have started; none comes from a file. A worker
-ends when we do, whatever ends us.
+Each worker is a new Python process that imports only the function's module: no torch, no fairseq, and not the calling
+program (`multiprocessing` would run it again in every process). Inputs and results are pickled between us and processes
+that we have started. No pickle comes from a file. A worker ends when its parent does, for any reason.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from typing import IO, Any, TypeVar
 
 from fairseq_llrnn.errors import DataError
 
-MOST_BY_DEFAULT = 16  # processes: more have to wait for the one that reads and adds up; each takes about 100 MB
-MOST_WORKERS = 256  # processes that anybody may ask for
-FEW = 4  # inputs that are sooner done than a process is started
-AHEAD = 2  # inputs for each worker that wait or are worked on
+MOST_BY_DEFAULT = 16  # processes: more would wait for the reading one; each takes about 100 MB
+MOST_WORKERS = 256  # largest value of the option
+FEW = 4  # with fewer inputs, no process is started
+AHEAD = 2  # inputs per worker that are waiting or in work
 Input = TypeVar("Input")
 Result = TypeVar("Result")
 
 
 def default_workers() -> int:
-    """One for each core that this process may use, at most MOST_BY_DEFAULT."""
+    """Return the number of cores that this process may use, at most MOST_BY_DEFAULT."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST_BY_DEFAULT)
 
@@ -41,11 +40,12 @@ def default_workers() -> int:
 def ordered(
     function: Callable[[Input], Result], inputs: Iterator[Input], workers: int | None = None
 ) -> Iterator[tuple[Input, Result]]:
-    """Inputs and what the function makes of them, in order; an error of the function comes in its place, too.
+    """Yield inputs and the function's results, in order. An error of the function is also raised in order.
 
     Args:
-        function: of a module's top level. workers: processes (None: `default_workers()`); where there are FEW inputs,
-            or one worker, the function runs here.
+        function: of a module's top level.
+        workers: processes (None: `default_workers()`). With fewer than FEW inputs, or one worker, the function runs in
+            this process.
 
     Raises:
         DataError: a worker was killed.
@@ -53,18 +53,18 @@ def ordered(
     workers = default_workers() if workers is None else workers
     first = list(islice(inputs, FEW))
     if workers == 1 or len(first) < FEW or not sys.executable:
-        for one in chain(first, inputs):
-            yield one, function(one)
+        for item in chain(first, inputs):
+            yield item, function(item)
         return
     idle: SimpleQueue[_Worker] = SimpleQueue()
     started = [_Worker(function) for _ in range(workers)]
     for worker in started:
         idle.put(worker)
 
-    def work(one: Input) -> Result:
+    def work(item: Input) -> Result:
         worker = idle.get()
         try:
-            result: Result = worker.ask(one)
+            result: Result = worker.ask(item)
         finally:
             idle.put(worker)
         return result
@@ -73,8 +73,8 @@ def ordered(
         with ThreadPoolExecutor(workers) as threads:
             waiting: deque[tuple[Input, Future[Result]]] = deque()
             try:
-                for one in chain(first, inputs):
-                    waiting.append((one, threads.submit(work, one)))
+                for item in chain(first, inputs):
+                    waiting.append((item, threads.submit(work, item)))
                     if len(waiting) >= AHEAD * workers:
                         done, future = waiting.popleft()
                         yield done, future.result()
@@ -90,11 +90,11 @@ def ordered(
 
 
 class _Worker:
-    """A process that answers one input after the other."""
+    """A process that computes results for one input after the other."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        ours = str(Path(__file__).resolve().parents[2])  # where this package is, installed or not
-        path = os.pathsep.join([ours, *filter(None, [os.environ.get("PYTHONPATH")])])
+        package_folder = str(Path(__file__).resolve().parents[2])  # the folder of this package, installed or not
+        path = os.pathsep.join([package_folder, *filter(None, [os.environ.get("PYTHONPATH")])])
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__],
             stdin=subprocess.PIPE,
@@ -103,10 +103,10 @@ class _Worker:
         )
         self._send(function)
 
-    def ask(self, one: object) -> Any:
-        """What the function makes of an input; its error is raised here."""
+    def ask(self, item: object) -> Any:
+        """Return the function's result for an input, or raise its error."""
         assert self.process.stdout is not None
-        self._send(one)
+        self._send(item)
         try:
             is_error, result = pickle.load(self.process.stdout)
         except (OSError, EOFError, pickle.UnpicklingError):
@@ -115,18 +115,18 @@ class _Worker:
             raise result
         return result
 
-    def _send(self, something: object) -> None:
+    def _send(self, message: object) -> None:
         assert self.process.stdin is not None
         try:
-            pickle.dump(something, self.process.stdin, pickle.HIGHEST_PROTOCOL)
+            pickle.dump(message, self.process.stdin, pickle.HIGHEST_PROTOCOL)
             self.process.stdin.flush()
         except OSError:
             raise self._ended() from None
 
     def _ended(self) -> DataError:
         return DataError(
-            f"a process that worked on the text ended (status {self.process.wait()}), perhaps for want of memory; give "
-            "`llrnn prior` fewer of them, e.g. --set workers=1"
+            f"a process that worked on the text ended (status {self.process.wait()}), perhaps for lack of memory; "
+            "give `llrnn prior` fewer processes, e.g. --set workers=1"
         )
 
     def close(self) -> None:
@@ -138,27 +138,27 @@ class _Worker:
 
 
 def serve(inputs: IO[bytes], results: IO[bytes]) -> None:
-    """Answer inputs until there are no more, by a function that comes before them: what a worker does."""
+    """Run a worker: read the function, then compute results for inputs until the end of the stream."""
     function: Callable[[object], object] = pickle.load(inputs)
     while True:
         try:
-            one = pickle.load(inputs)
-        except (EOFError, pickle.UnpicklingError):  # the one who asks has ended, or was killed
+            item = pickle.load(inputs)
+        except (EOFError, pickle.UnpicklingError):  # the parent has ended, or was killed
             return
         answer: tuple[bool, object]
         try:
-            answer = False, function(one)
+            answer = False, function(item)
         except Exception as error:
             answer = True, error
         try:
             pickle.dump(answer, results, pickle.HIGHEST_PROTOCOL)
             results.flush()
-        except BrokenPipeError:  # nobody waits for it any more
+        except BrokenPipeError:  # the parent has ended
             os._exit(0)
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever asks us gets it, too, and closes our input
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it, too, and closes our input
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what is printed is no answer
+    os.dup2(2, 1)  # keeps printed text out of the answers
     serve(sys.stdin.buffer, answers)

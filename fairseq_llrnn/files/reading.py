@@ -1,10 +1,11 @@
-"""What is said where the system lets no file be read: no such file, no right to it, a disk that fails; and hashes.
+"""Errors of files that cannot be read: missing files, missing rights, failing disks. Hashes of files.
 
-What is no ordinary file is known before it is opened: a device may never end, a pipe without a writer never begins.
+Special files are detected before they are opened: a device may never end, a pipe without a writer never begins.
 
-Text may come through a pipe, such as a shell's `<(zcat FILE)`; the parts of a prior, and models, may not. A pipe gives
-its content once, and some readers open their file twice: `path_of_content` keeps what came through a pipe in a
-temporary file without a name, for as long as the process lives.
+Text may come through a pipe, such as a shell's `<(zcat FILE)`. The files of a prior, and models, may not. A pipe has
+its
+content only once, and some readers open their file twice. So `path_of_content` copies the content of a pipe to a
+temporary file without a name, for the lifetime of the process.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ from fairseq_llrnn.errors import DataError
 
 
 def check_name(path: Path | str) -> None:
-    """Raise DataError for characters that no file's name has."""
+    """Raise DataError for characters that no file name can have."""
     try:
         encoded = os.fsencode(path)
-    except UnicodeEncodeError:  # half of a character, from JSON or a checkpoint
+    except UnicodeEncodeError:  # a lone surrogate, from JSON or a checkpoint
         encoded = b"\0"
     if b"\0" in encoded:
-        raise DataError(f"{path}: expected the name of a file, found characters that no name has; check the path")
+        raise DataError(f"{path}: expected the name of a file, found invalid characters; check the path")
 
 
 @contextmanager
 def reading(path: Path | str) -> Iterator[None]:
-    """Around what opens and reads a file. Raises DataError where that fails."""
+    """Wrap code that opens and reads a file, and raise its failure as DataError."""
     check_name(path)
     try:
         yield
     except OSError as error:
         is_dash = str(path).rpartition(" ")[2] == "-"
-        fix = "for stdin say /dev/stdin" if is_dash else "check the path and its rights"
+        fix = "for stdin write /dev/stdin" if is_dash else "check the path and its rights"
         reason = f"cannot be read: {error.strerror or error}; {fix}"
         raise DataError(f"{path}: {reason}", path) from error
 
 
 def check_there(option_name: str, path: Path | str, is_folder: bool = False) -> None:
-    """Raise DataError where there is no such file, or folder, that may be read; `option_name`: what names it."""
+    """Raise DataError unless the file, or folder, exists and is readable. `option_name`: the option that names it."""
     with reading(f"{option_name} {path}"):
         wrong_kind = stat.S_ISDIR(os.stat(path).st_mode) != is_folder
         number = errno.EACCES if not os.access(path, os.R_OK) else errno.ENOTDIR if is_folder else errno.EISDIR
@@ -60,7 +61,7 @@ def is_of_transformers(path: str) -> bool:
     """Return whether a model is a folder of transformers' save_pretrained.
 
     Raises:
-        DataError: nothing is there.
+        DataError: the path does not exist.
     """
     if not os.path.lexists(path):
         raise DataError(f"{path}: expected a checkpoint, found no such file or folder; check the path", path)
@@ -68,7 +69,7 @@ def is_of_transformers(path: str) -> bool:
 
 
 def file_digest(path: Path) -> str:
-    """SHA-256 of a file. Raises as `open_file`."""
+    """Return the SHA-256 of a file. Raises as `open_file`."""
     with open_file(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -77,28 +78,29 @@ Paths = str | Path | Sequence[str | Path]
 
 
 def as_paths(paths: Paths) -> list[str]:
-    """One path or several."""
+    """Return one path or several as a list of strings."""
     return [str(paths)] if isinstance(paths, (str, Path)) else [str(path) for path in paths]
 
 
-MOST_OF_A_PIPE = 1 << 26  # bytes of a file that is read as a whole
+MOST_OF_A_PIPE = 1 << 26  # bytes, if the content is read at once
 FOLDER, PIPE = "a folder", "a pipe"
 _OF_THE_KERNEL = ("/proc", "/sys")
 
 
 def kind_of(status: os.stat_result) -> str | None:
-    """What is no ordinary file, in words; None for one."""
+    """Return the kind of a special file in words, or None for an ordinary file."""
     if stat.S_ISREG(status.st_mode):
-        return "a file that the kernel makes up" if _is_made_up(status.st_dev) else None
+        return "a virtual file of the kernel" if _is_made_up(status.st_dev) else None
     kinds = ((stat.S_ISDIR, FOLDER), (stat.S_ISFIFO, PIPE), (stat.S_ISSOCK, "a socket"))
     return next((name for is_kind, name in kinds if is_kind(status.st_mode)), "a device")
 
 
 def check_regular_file(path: Path | str, may_be_pipe: bool = True) -> None:
-    """Refuse what is neither a file nor, where that `may_be`, a pipe. What is not there, opening it will tell.
+    """Raise DataError for special files: only files, and pipes if `may_be_pipe`, are allowed. Missing files are
+    ignored.
 
     Raises:
-        DataError: a device other than /dev/null, a socket, a file that the kernel makes up as it is read.
+        DataError: a device other than /dev/null, a socket, or a virtual file of the kernel.
     """
     try:
         status = os.stat(path)
@@ -108,40 +110,41 @@ def check_regular_file(path: Path | str, may_be_pipe: bool = True) -> None:
     is_welcome = kind in (None, FOLDER) or kind == PIPE and may_be_pipe  # a folder cannot be opened
     if not is_welcome and os.path.realpath(path) != os.devnull:
         expected = "a file or a pipe" if may_be_pipe else "a file"
-        raise DataError(f"{path}: expected {expected}, found {kind}; copy what you want to be read to a file", path)
+        raise DataError(f"{path}: expected {expected}, found {kind}; copy its content to a file", path)
 
 
-_PIPES: dict[tuple[int, int], tuple[IO[bytes], int]] = {}  # by device and inode: what came through, and when it ended
+_PIPES: dict[tuple[int, int], tuple[IO[bytes], int]] = {}  # by device and inode: the content, and its end time
 
 
 def open_file(path: Path | str) -> io.BufferedReader:
-    """Open a file to read bytes; a pipe from its beginning, also where it was read before.
+    """Open a file for reading bytes. A pipe starts from its beginning, even if it was read before.
 
     Raises:
-        OSError: the file cannot be opened. DataError: as `check_regular_file`.
+        OSError: the file cannot be opened.
+        DataError: as `check_regular_file`.
     """
     check_regular_file(path)
     return open(path_of_content(path), "rb")
 
 
 def path_of_content(path: Path | str) -> Path:
-    """Return a path that can be opened several times: of a pipe, that of all that came through it."""
+    """Return a path that can be opened several times: for a pipe, the path of a copy of its content."""
     if not is_pipe(path):
         return Path(path)
     status = os.stat(path)
     key = status.st_dev, status.st_ino
-    kept, ended = _PIPES.get(key, (None, 0))
-    if kept is None or ended != status.st_ctime_ns:  # a later time is that of new content
-        kept = tempfile.TemporaryFile()  # noqa: SIM115  it ends with the process
+    copy, end_time = _PIPES.get(key, (None, 0))
+    if copy is None or end_time != status.st_ctime_ns:  # a later time means new content
+        copy = tempfile.TemporaryFile()  # noqa: SIM115  it ends with the process
         with open(path, "rb") as pipe:
-            shutil.copyfileobj(pipe, kept)
-            kept.flush()
-            _PIPES[key] = kept, os.fstat(pipe.fileno()).st_ctime_ns
-    return Path(f"/dev/fd/{kept.fileno()}")
+            shutil.copyfileobj(pipe, copy)
+            copy.flush()
+            _PIPES[key] = copy, os.fstat(pipe.fileno()).st_ctime_ns
+    return Path(f"/dev/fd/{copy.fileno()}")
 
 
 def is_pipe(path: Path | str) -> bool:
-    """Return whether something comes through a pipe, such as a shell's `<(…)`."""
+    """Return whether a path is a pipe, such as a shell's `<(…)`."""
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode)
     except (OSError, ValueError):
@@ -149,25 +152,26 @@ def is_pipe(path: Path | str) -> bool:
 
 
 def is_file_or_pipe(path: Path | str) -> bool:
-    """Return whether there is a file to be read, or a pipe."""
+    """Return whether a path is a file or a pipe."""
     return os.path.isfile(path) or is_pipe(path)
 
 
 def read_whole(path: Path | str, most: int | None = None) -> bytes:
-    """All of a file that is not large, or of a pipe.
+    """Return all bytes of a small file, or of a pipe.
 
     Args:
         most: bytes that a file may have.
 
     Raises:
-        OSError: unreadable. DataError: as `check_regular_file`; more bytes, or a pipe with more than MOST_OF_A_PIPE.
+        OSError: the file cannot be read.
+        DataError: as `check_regular_file`; more bytes than `most`, or a pipe with more than MOST_OF_A_PIPE.
     """
     with open_file(path) as file:
         most = MOST_OF_A_PIPE if most is None and not os.path.isfile(path) else most
         content = file.read(-1 if most is None else most + 1)
     if most is not None and len(content) > most:
-        through, fix = (" through a pipe", "give a file") if is_pipe(path) else ("", "is it the right file?")
-        raise DataError(f"{path}: expected at most {most:,} bytes{through}, found more; {fix}", path)
+        route, fix = (" through a pipe", "give a file") if is_pipe(path) else ("", "is it the right file?")
+        raise DataError(f"{path}: expected at most {most:,} bytes{route}, found more; {fix}", path)
     return content
 
 

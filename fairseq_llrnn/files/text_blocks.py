@@ -1,8 +1,9 @@
-"""Large texts in blocks of whole lines, worked on by several processes; results come in the order of the text.
+"""Large texts in blocks of whole lines, processed by several processes. Results come in the order of the text.
 
-What is done with a block is a function of a module (`words_of_block` of features/dictionary.py), which a worker imports
-by its name. The same function runs here where a text is small, or one process is asked for: the results are the same.
-Memory is a few blocks, however long the text is.
+The function is at the top level of a module (`counts_of_block` of features/dictionary.py), which a worker imports by
+its
+name. For small texts or one process, the same function runs in this process, with the same results. Memory is a few
+blocks, for texts of any length.
 """
 
 from __future__ import annotations
@@ -23,31 +24,31 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.processes import ordered
 from fairseq_llrnn.files.text_lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, ReadCount, decoded, opened, place, shown
 
-BLOCK_BYTES = 1 << 22  # of unpacked text: some 700,000 words
+BLOCK_BYTES = 1 << 22  # of unpacked text: about 700,000 words
 INNER_RETURN = re.compile(rb"\r(?!\n|\Z)")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some lines of a text that stand together."""
+    """Consecutive lines of a text."""
 
     path: str
     first: int  # the number of its first line, from 1
     raw: bytes  # whole lines
-    read: int  # bytes of the file that were read for it, packed where the file is
+    read: int  # bytes read from the file, which may be packed
 
     @property
     def num_lines(self) -> int:
-        """The last line of a file may have no end."""
+        """The number of lines. The last line of a file may have no end."""
         return self.raw.count(b"\n") + (not self.raw.endswith(b"\n"))
 
     def text(self) -> str:
-        """Its lines with their ends, \\n.
+        r"""Return the lines with their ends, \n.
 
         Raises:
-            DataError: a line that is not UTF-8, or too long, or has a carriage return in it: fairseq-preprocess would
-                make two sentences of it, so that what it makes of a text and its translation no longer goes together.
+            DataError: a line that is not UTF-8 or too long, or has a carriage return inside. fairseq-preprocess would
+                make two sentences of such a line, so that a text and its translation would no longer match.
         """
         try:
             text = self.raw.decode("utf-8")
@@ -59,7 +60,7 @@ class Block:
         return text.removeprefix(BYTE_ORDER_MARK) if self.first == 1 else text
 
     def lines(self) -> list[tuple[int, str]]:
-        """Numbers and lines without their ends. Raises DataError, as `text`."""
+        """Return numbers and lines without their ends. Raises DataError, as `text`."""
         lines = self.text().split("\n")
         if not lines[-1]:
             lines.pop()
@@ -76,49 +77,50 @@ class Block:
         return False
 
     def _complain(self) -> None:
-        """Raise what the first bad line deserves."""
+        """Raise DataError for the first bad line."""
         for number, line in enumerate(io.BytesIO(self.raw), self.first):
             text = decoded(line, self.path, number)
             if INNER_RETURN.search(line):
                 raise DataError(
                     f"{place(self.path, number)}: expected a sentence, found a carriage return in {shown(text)}, which "
-                    "fairseq-preprocess takes for its end; write a blank instead (`tr '\\r' ' '`), and preprocess again"
+                    "fairseq-preprocess reads as its end; write a blank instead (`tr '\\r' ' '`), and preprocess again"
                 )
 
 
 def iter_blocks(path: Path | str) -> Iterator[Block]:
-    """The blocks of a UTF-8 file, plain or gzip; a pipe will do too.
+    """Yield the blocks of a UTF-8 file, plain or packed, or of a pipe.
 
     Raises:
-        DataError: the file cannot be read, or is no whole gzip file.
+        DataError: the file cannot be read or unpacked.
     """
     with opened(path) as (source, on_disk):
-        number, before = 1, 0
+        number, start = 1, 0
         while raw := source.read(BLOCK_BYTES):
             if not raw.endswith(b"\n"):
                 raw += source.readline(MAX_LINE_BYTES + 1)
-            position = before + len(raw)
-            with suppress(OSError):  # a pipe has no place
+            position = start + len(raw)
+            with suppress(OSError):  # a pipe has no position
                 position = on_disk.tell()
-            block = Block(str(path), number, raw, position - before)
+            block = Block(str(path), number, raw, position - start)
             yield block
-            number, before = number + block.num_lines, position
+            number, start = number + block.num_lines, position
 
 
 def map_blocks(
     function: Callable[[Block], Result], paths: Sequence[Path | str], doing: str, workers: int | None = None
 ) -> Iterator[Result]:
-    """The results of all blocks of some files, in order, with a bar on a terminal.
+    """Yield the results of all blocks of some files, in order, with a progress bar on a terminal.
 
     Args:
-        function: of a module's top level, so that another process finds it by its name.
-        doing: what the bar says, e.g. "counting words". workers: processes; None: `default_workers()`.
+        function: of a module's top level, so that another process can import it.
+        doing: the bar's label, e.g. "counting words".
+        workers: processes (None: `default_workers()`).
 
     Raises:
         DataError: the first one in the order of the text.
     """
     sizes = [os.path.getsize(path) for path in paths if os.path.isfile(path)]
-    total = sum(sizes) if len(sizes) == len(paths) else None  # that of a pipe is not known
+    total = sum(sizes) if len(sizes) == len(paths) else None  # unknown for a pipe
     counts = {str(path): ReadCount(path, "lines") for path in paths}
 
     def blocks() -> Iterator[Block]:

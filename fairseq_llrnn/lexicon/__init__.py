@@ -1,16 +1,16 @@
-"""What is known of words before training, wherever it comes from: one table.
+"""Lexical features of words before training, from all sources, in one table.
 
 table.py          the table: rows, its file, and the features in it
-options.py        who is asked, and how the text spells words
-merge_sources.py  the lexicons that the options name, in one table
-readers/          who reads what: treebanks, lexicons, analysers, numbers; rows of words cut into segments
-languages/        packages that know the words of languages
+options.py        the sources, and the spelling of the text
+merge_sources.py  merges the lexicons of the options into one table
+readers/          one reader for each kind of file: treebanks, lexicons, analysers, values
+languages/        packages with data of languages
 segments.py       words cut into segments, by files or Morfessor, as rows
 unknown_word_features.py  guessed features of words that no lexicon has
-guessing.py       features of a word from its spelling: guessed, or of its morphemes
+guessing.py       features of a word from its spelling: guesses, and morphemes
 lemmas.py         lemmas of words, listed or by their endings; forms that a text lacks
-features.py       which features a word can have
-held_out.py       whether a source has the sentences of a validation or test text
-language_check.py whether a source is of the text's language
+features.py       names and values of features
+held_out.py       detects sentences of a validation or test text in a source
+language_check.py checks whether a source is of the text's language
 casing.py         lower and upper case by the rules of a language
 """

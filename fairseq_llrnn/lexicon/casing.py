@@ -1,8 +1,9 @@
-"""Lower and upper case by the rules of a language, for texts, treebanks and lexicons alike.
+"""Lower and upper case by the rules of a language, for texts, treebanks and lexicons.
 
 Python follows Unicode's rules for all languages: a capital sigma that ends a Greek word becomes ς. Three languages have
-rules of their own (Unicode's SpecialCasing.txt): Turkish and Azerbaijani, where I is ı and İ is i, and Lithuanian,
-where an i or j keeps its dot below another accent.
+rules of their own (Unicode's SpecialCasing.txt). In Turkish and Azerbaijani, I is ı and İ is i. In Lithuanian, an i or
+j
+keeps its dot below another accent.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ _WITH_ACCENT = {"Ì": f"i{DOT}\u0300", "Í": f"i{DOT}\u0301", "Ĩ": f"i{DOT}\u03
 
 
 def language_of(code: str | None, option_name: str = "--lower") -> str | None:
-    """The language whose rules are meant, by a code such as `tr`, `tur` or `tr_TR`; None, or "": no rules of its own.
+    """Return the language of a code such as `tr`, `tur` or `tr_TR`, or None for None or "".
 
     Raises:
-        OptionError: what is no code, by the name of the option.
+        OptionError: the text is no code. The message names the option.
     """
     if not code:
         return None
@@ -43,12 +44,12 @@ def language_of(code: str | None, option_name: str = "--lower") -> str | None:
 
 
 def is_lower(symbols: Iterable[str]) -> bool:
-    """Whether a text of these symbols is in lower case. Those as <unk> are no words, and do not count."""
+    """Return whether a text of these symbols is in lower case. Symbols such as <unk> do not count."""
     return all(symbol == symbol.lower() for symbol in symbols if not symbol.startswith("<"))
 
 
 def lower(text: str, language: str | None = None) -> str:
-    """The text in lower case. `language`: of `language_of`."""
+    """Return the text in lower case. `language`: from `language_of`."""
     if language in TURKIC:
         text = _DOTTED.sub(r"i\1", text).replace("İ", "i").replace("I", "ı")
     elif language in LITHUANIAN:
@@ -57,7 +58,7 @@ def lower(text: str, language: str | None = None) -> str:
 
 
 def upper(text: str, language: str | None = None) -> str:
-    """The text in upper case. `language`: of `language_of`."""
+    """Return the text in upper case. `language`: from `language_of`."""
     if language in TURKIC:
         text = text.replace("i", "İ")
     elif language in LITHUANIAN:
@@ -66,23 +67,25 @@ def upper(text: str, language: str | None = None) -> str:
 
 
 def case_key(word: str) -> str:
-    """What words have in common that differ in case only, by the rules of some language: İ, I, i and ı are the same."""
+    """Return a key that is equal for words that differ only in case, in any language: İ, I, i and ı are the same."""
     return lower(word).replace(DOT, "").replace("ı", "i").replace("ς", "σ")
 
 
 def _keep_dots(text: str) -> str:
-    """Capital I, J and Į, of Lithuanian, in lower case where an accent follows above, and those that have one."""
-    kept = ""
+    """Return Lithuanian text with I, J and Į before an accent, and letters with an accent, in lower case with their
+    dots.
+    """
+    lowered = ""
     for place, letter in enumerate(text):
         if letter in "IJĮ" and _accent_above(text[place + 1 :]):
-            kept += letter.lower() + DOT
+            lowered += letter.lower() + DOT
         else:
-            kept += _WITH_ACCENT.get(letter, letter)
-    return kept
+            lowered += _WITH_ACCENT.get(letter, letter)
+    return lowered
 
 
 def _accent_above(rest: str) -> bool:
-    """Whether a letter that `rest` follows has an accent above it."""
+    """Return whether the letter before `rest` has an accent above it."""
     for mark in rest:
         combining = unicodedata.combining(mark)
         if combining in (0, _ABOVE):

@@ -1,10 +1,10 @@
-"""The lexicon: which features a word (type) can have, before anything is known about a sentence.
+"""The lexicon: the features that a word (type) can have, independent of its sentence.
 
-A word's features are the union over all its analyses (Dymetman & Xiao 2016, §5.2): *couvent* is both a noun
-and a verb, so it carries `POS:NOUN` and `POS:VERB`. A feature is a name `Group:Value` with a real value; a
-plain name means 1.0. The readers that fill a lexicon from files are in `fairseq_llrnn.lexicon.readers`.
+A word's features are the union over all its analyses (Dymetman & Xiao 2016, §5.2). For example, *couvent* is both a
+noun and a verb, so it has `POS:NOUN` and `POS:VERB`. A feature is a name `Group:Value` with a real value. A plain name
+means 1.0. The readers of files are in `fairseq_llrnn.lexicon.readers`.
 
-Universal Dependencies' names become feature names: `Gender=Fem` is `Gender:Fem`.
+Names of Universal Dependencies become feature names: `Gender=Fem` is `Gender:Fem`.
 """
 
 from __future__ import annotations
@@ -19,50 +19,49 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_VALUE
 from fairseq_llrnn.files.text_lines import shown
 
-# What features/feature_table.py says of a word's identity, and evidence/ of strings of the source; a lexicon that
-# says it too would change what words are.
+# indicator features (features/feature_table.py) and those of source strings (evidence/), which no lexicon may set
 RESERVED_GROUPS = frozenset({"TOPFORM", "NOTTOP", "SPECIAL", "Evidence"})
 NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 def feature_group(name: str) -> str:
-    """The text before the first colon: `Gender` of `Gender:Fem`."""
+    """Return the text before the first colon: `Gender` of `Gender:Fem`."""
     return name.partition(":")[0]
 
 
 @lru_cache(maxsize=65536)
 def what_is_wrong(name: str) -> str | None:
-    """Why no feature can be called so; None where it can."""
+    """Return why a text is no feature name, or None if it is one."""
     group, colon, value = name.partition(":")
     if not (group and colon and value):
         return f"{name!r} is no feature name; expected a group, a colon and a value, such as Gender:Fem"
     if group.startswith('"'):
         return f"{name!r} begins with a quotation mark; save the table without quotes around cells"
     if group in RESERVED_GROUPS:
-        return (
-            f"feature {name!r} is of a group that is kept for word identity and evidence; give it another name"
-        )
+        return f"feature {name!r} has a group that is reserved for indicators and evidence; rename it"
     return None
 
 
 class Lexicon:
-    """word -> {feature name: real value}, in the order in which words came.
+    """word -> {feature name: real value}, in order of insertion.
 
-    `notes` counts remarks of the readers ("repeated rows", …); the command prints them once.
+    `notes` counts remarks of the readers ("repeated rows", …). The command prints them once.
     """
 
     def __init__(self, *others: Entries) -> None:
-        """With the entries of others, which stay as they are."""
+        """Copy the entries of other lexicons."""
         self._features: dict[str, dict[str, float]] = {}
         self.notes: Counter[str] = Counter()
         for other in others:
             self.update(other)
 
     def add(self, word: str, features: Mapping[str, float] | Iterable[str]) -> None:
-        """Unite `features` with those that `word` has; where both have a value, the larger one stays.
+        """Merge `features` into those of `word`. If both have a value, the larger one is kept.
 
         The result does not depend on the order of the calls. A word without any feature is still a member.
-        Raises DataError for an empty word, a name that is not `Group:Value`, and a value that is not finite.
+
+        Raises:
+            DataError: an empty word, a name that is not `Group:Value`, or a value that is not finite.
         """
         if isinstance(features, str):
             raise TypeError(f"features is the string {features!r}; give a collection of names or a mapping")
@@ -82,7 +81,7 @@ class Lexicon:
             features_of_word[name] = max(float(value), features_of_word.get(name, float(value)))
 
     def features(self, word: str) -> Mapping[str, float]:
-        """The features of `word`, read-only; empty for an unknown word."""
+        """Return the features of `word`, read-only. They are empty for an unknown word."""
         features = self._features.get(word)
         return NOTHING if features is None else MappingProxyType(features)
 
@@ -106,8 +105,8 @@ class Lexicon:
 
 Entries = Lexicon | Mapping[str, Mapping[str, float]] | Mapping[str, Iterable[str]]
 
-# One Key=Value[,Value…]. Keys and values are ASCII in treebanks; lexicons by others are less tidy, so only
-# what would make the result ambiguous is refused, and a quotation mark before the key, which is one around the cell.
+# One Key=Value[,Value…]. Keys and values are ASCII in treebanks. Other lexicons are less regular, so only ambiguous
+# characters are errors, and a quotation mark before the key, which is one around the cell.
 ONE_FEATURE = re.compile(r"([^\s=|,:\"][^\s=|,:]*)=([^\s=|,]+(?:,[^\s=|,]+)*)")
 UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
@@ -117,20 +116,20 @@ FINITE_GROUPS = ("Mood", "Tense", "Person")
 
 
 def pos_feature(upos: str) -> str:
-    """`NOUN` -> `POS:NOUN`."""
+    """Return the feature name of a part of speech: `NOUN` -> `POS:NOUN`."""
     return f"POS:{upos}"
 
 
 def as_upos(tag: str) -> str:
-    """`NOUN` for `noun` and `Noun`; a tag of another set stays as it is."""
+    """Return `NOUN` for `noun` and `Noun`, and tags of other sets unchanged."""
     return tag.upper() if tag.upper() in UPOS else tag
 
 
 def by_tag(table: str) -> dict[str, tuple[str, ...]]:
-    """What each tag of another tag set is called here: `Case nomn=Nom` -> {`nomn`: (`Case:Nom`,)}.
+    """Return the feature names of each tag of another tag set: `Case nomn=Nom` -> {`nomn`: (`Case:Nom`,)}.
 
     Args:
-        table: lines of a group and its tags with their values; `mf=Fem,Masc` says both. A tag of several groups stands
+        table: lines of a group and its tags with their values. `mf=Fem,Masc` has two values. A tag of several groups is
             in the lines of each.
     """
     features: dict[str, tuple[str, ...]] = {}
@@ -143,9 +142,10 @@ def by_tag(table: str) -> dict[str, tuple[str, ...]]:
 # Treebanks repeat a few hundred FEATS strings many thousand times.
 @lru_cache(maxsize=16384)
 def feats_features(feats: str) -> tuple[str, ...]:
-    """`Gender=Fem,Masc|Number=Sing` -> (`Gender:Fem`, `Gender:Masc`, `Number:Sing`); `_` -> ().
+    """Return feature names: `Gender=Fem,Masc|Number=Sing` -> (`Gender:Fem`, `Gender:Masc`, `Number:Sing`); `_` -> ().
 
-    Raises ValueError, saying what is wrong; the caller knows the place.
+    Raises:
+        ValueError: other text. The caller adds the place.
     """
     if feats == "_":
         return ()
@@ -153,10 +153,10 @@ def feats_features(feats: str) -> tuple[str, ...]:
     for part in feats.split("|"):
         match = ONE_FEATURE.fullmatch(part)
         if match is None:
-            in_part = "" if part == feats else f" with the part {shown(part)}"
+            detail = "" if part == feats else f" with the part {shown(part)}"
             raise ValueError(
                 "expected FEATS that are _ or Key=Value pairs joined by |, such as Gender=Fem|Number=Sing; "
-                f"found {shown(feats)}{in_part}"
+                f"found {shown(feats)}{detail}"
             )
         key, values = match.groups()
         names += [f"{key}:{value}" for value in values.split(",")]
@@ -164,9 +164,9 @@ def feats_features(feats: str) -> tuple[str, ...]:
 
 
 def with_finite(names: tuple[str, ...]) -> tuple[str, ...]:
-    """With `VerbForm:Fin`, for a verb that has a mood, a tense or a person and says nothing of its form.
+    """Add `VerbForm:Fin` to a verb with a mood, a tense or a person and without VerbForm.
 
-    Treebanks say so of every finite verb, most other schemas do not.
+    Treebanks mark every finite verb, most other schemas do not.
     """
     groups = {feature_group(name) for name in names}
     is_verb = pos_feature("VERB") in names or pos_feature("AUX") in names

@@ -1,37 +1,37 @@
-"""Features of words from their spelling: guesses by those of other words, and features of morphemes.
+"""Features of words from their spelling: guesses from other words, and features of morphemes.
 
-Sizes: F features, n known words, m words that are asked for. Time O((n + m) · contexts), memory O(min(n, m) ·
-contexts): all new words whose longest known ending is the same have the same guess, which is made once.
+Sizes: F features, n known words, m words to guess. Time O((n + m) · contexts), memory O(min(n, m) · contexts): all new
+words with the same longest known ending share one guess, which is computed once.
 
-A `Guesser` has seen the features of other words. A word's ending says most of its morphology, and the longer the
-ending, the more. Of a word with contexts e₀ (nothing), e₁, e₂, … (its kind, its last letter, its last two, …), the
-share of words that have feature f is estimated from the general to the special, as Witten & Bell (1991) do for
+A `Guesser` has counted the features of other words. A word's ending determines most of its morphology, and longer
+endings determine more. A word has contexts e₀ (nothing), e₁, e₂, … (its kind, its last letter, its last two, …). The
+share of words with feature f is estimated from the general to the specific context, as Witten & Bell (1991) do for
 n-grams and TnT (Brants 2000, section 2.3) for tags by suffix:
 
     p(f | e₀) = n(f, e₀) / n(e₀)
     p(f | e_k) = ( n(f, e_k) + t(e_k) · p(f | e_{k−1}) ) / ( n(e_k) + t(e_k) )
 
-n counts word types: rare words resemble those that nobody has seen, and among types the rare ones are many. t(e) is how
-many different analyses (sets of features) the words of e have: many, and the ending says little. For the words
-themselves, n and t are taken without them (leave-one-out), so that they are guessed as if they were new.
+n counts word types: unseen words resemble rare ones, and most types are rare. t(e) is the number of different analyses
+(sets of features) of the words of e. If it is large, the ending determines little. For known words, n and t exclude the
+word itself (leave-one-out), so that it is guessed as if it were new.
 
-A guess is p, in quarters, what rounds to nothing left out (so signatures stay few), times the mean value of f where
-words have it, which is 1 for all but real-valued features. So several analyses that an ending can have share the word.
+A guess is p, rounded to quarters without zeros (so that signatures stay few), times the mean value of f in words that
+have it. The mean is 1 for all but real-valued features. So the possible analyses of an ending share the word.
 
-Where another source has analyses of many words, known and new ones (a package beside a treebank), they are a word's
-kind, so that its endings are compared with those of words with the same analyses: what a form can be, weighed by what
-the known words are, and told in their features. Analyses that no other known word has say nothing.
+If another source has analyses of many words, known and new ones (a package together with a treebank), they are used as
+the kind of a word. Its endings are then compared with those of words with the same analyses: the possible forms,
+weighed by the known words, in the features of the known words. Analyses that no other known word has are ignored.
 
 Morphemes are features, each with its place: `Prefix:un`, `Stem:happy`, `Ending:ness`. A *segmentation* is a word cut
-into segments. Its stem is the longest one; of several, the one that fewer words have, then the first. What stands
-before it are prefixes, what stands behind it endings. (The group `Suffix` is that of features/spelling.py: letters at
-the end of a word, whoever cut it.) A word with several segmentations has the features of all, as a form with several
-analyses has; a morpheme that stands twice in the same place counts once. So, if the network reads a word by its
-identity and by these features, it reads x_k + Σ_{j ∈ M_k} m_j (Jernite 2018, eq. 2.7; Botha & Blunsom 2014).
+into segments. Its stem is the longest segment; of several, the one in fewer words, then the first. Segments before it
+are prefixes, segments after it endings. (The group `Suffix` is that of features/spelling.py: letters at the end of a
+word.) A word with several segmentations has the features of all, as a form with several analyses has. A repeated
+morpheme in the same place counts once. So a network that reads a word's indicator and these features reads
+x_k + Σ_{j ∈ M_k} m_j (Jernite 2018, eq. 2.7; Botha & Blunsom 2014).
 
-Morphemes that few words have are left out: they would name words, not a class, and with each of them a word would
-leave its signature. Pooled, as one feature for each place, they would make more signatures than they save, and a worse
-model (docs/results/language-models.md).
+Rare morphemes are left out: they would identify words, not a class, and each would split a word from its signature. One
+pooled feature for each place would make more signatures than it saves, and a worse model
+(docs/results/language-models.md).
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ from fairseq_llrnn.lexicon.features import feature_group
 
 LONGEST_SUFFIX = 6
 WHOLE = "whole analysis"
-STEPS = 4  # a share is told in quarters
-OFTEN = 32  # words of a context from which on its sums are kept: one with fewer is quickly summed again
+STEPS = 4  # shares are rounded to quarters
+OFTEN = 32  # least number of a context's words to cache its sums
 CAPITAL, NUMBER, SYMBOL = "capital", "number", "symbol"
 Row = frozenset[str]
 Context = tuple[str, str]
@@ -57,17 +57,18 @@ EVERYWHERE: Context = ("", "")
 
 
 def kind_of(word: str) -> str:
-    """What a word's characters are, beside its ending: `number`, `symbol`, `capital`, or "" for all else."""
+    """Return the kind of a word's characters: `number`, `symbol`, `capital`, or "" for all else."""
     if not any(unicodedata.category(character)[0] in "LM" for character in word):
         return NUMBER if any(map(str.isdigit, word)) else SYMBOL
     return CAPITAL if word[:1].isupper() or word[:1].istitle() else ""
 
 
 def contexts(word: str, kind: str = "") -> list[Context]:
-    """Kind and ending, from the general to the special. Digits are alike, and `^` is where a short word begins.
+    """Return kind and endings, from general to specific. Digits are treated alike, and `^` marks the beginning of a
+    word.
 
     Args:
-        kind: its kind, in the place of that of its characters.
+        kind: its kind, instead of that of its characters.
     """
     spelt = "^" + "".join("0" if character.isdigit() else character for character in word.lower())
     kind = kind or kind_of(word)
@@ -77,11 +78,11 @@ def contexts(word: str, kind: str = "") -> list[Context]:
 
 @dataclass(frozen=True)
 class Guesser:
-    """What the endings of known words say of features."""
+    """Counts of features by the endings of known words."""
 
     names: tuple[str, ...]  # F, in alphabetical order
-    means: np.ndarray  # (F,) mean value of a feature where a word has it
-    rows: Mapping[str, Row]  # of the words that were counted
+    means: np.ndarray  # (F,) mean value of each feature in words that have it
+    rows: Mapping[str, Row]  # of the counted words
     counts: Mapping[Context, Counter[Row]]  # n(row, e)
     kinds: Mapping[str, str] = field(default_factory=dict)  # kinds of words by their analyses in another source
     _guesses: dict[Context, dict[str, float]] = field(default_factory=dict, init=False, repr=False)
@@ -95,8 +96,8 @@ class Guesser:
 
         Args:
             lexicon: features by word, each word once whatever its frequency; at least one word.
-            asked: words that will be guessed: if they are few, only their endings are kept.
-            kinds: of these words and of those that are asked for, by their analyses in another source.
+            asked: words to guess. If they are few, only their endings are kept.
+            kinds: of known words and words to guess, by their analyses in another source.
         """
         kinds = kinds or {}
 
@@ -104,28 +105,28 @@ class Guesser:
             return contexts(word) + (contexts(word, kinds[word])[1:] if word in kinds else [])
 
         totals: defaultdict[str, float] = defaultdict(float)
-        having: Counter[str] = Counter()
+        num_words: Counter[str] = Counter()
         rows: dict[str, Row] = {}
-        same: dict[Row, Row] = {}
+        shared_rows: dict[Row, Row] = {}
         for word, features in lexicon.items():
             row = frozenset(name for name, value in features.items() if value != 0.0)
-            rows[word] = same.setdefault(row, row)
+            rows[word] = shared_rows.setdefault(row, row)
             for name in rows[word]:
                 totals[name] += features[name]
-                having[name] += 1
-        wanted = {context for word in asked for context in all_contexts(word)} if len(asked) < len(rows) else None
+                num_words[name] += 1
+        needed = {context for word in asked for context in all_contexts(word)} if len(asked) < len(rows) else None
         counts: defaultdict[Context, Counter[Row]] = defaultdict(Counter)
         for word, row in rows.items():
             for context in all_contexts(word):
-                if wanted is None or context in wanted:
+                if needed is None or context in needed:
                     counts[context][row] += 1
-        names = tuple(sorted(having))
-        means = np.array([totals[name] / having[name] for name in names])
+        names = tuple(sorted(num_words))
+        means = np.array([totals[name] / num_words[name] for name in names])
         return cls(names, means, rows, dict(counts), kinds)
 
     @cached_property
     def _places(self) -> dict[Row, np.ndarray]:
-        """The numbers of the features of a row."""
+        """The numbers of the features of each row."""
         number = {name: i for i, name in enumerate(self.names)}
         return {row: np.array(sorted(number[f] for f in row), dtype=np.int64) for row in set(self.rows.values())}
 
@@ -135,7 +136,7 @@ class Guesser:
         return tuple(sorted(set(map(feature_group, self.names))))
 
     def _tally(self, context: Context) -> tuple[int, int, np.ndarray]:
-        """n(e), t(e), and n(f, e) for all features: (F,)."""
+        """Return n(e), t(e), and n(f, e) for all features: (F,)."""
         tally = self._tallies.get(context)
         if tally is None:
             counts = self.counts[context]
@@ -148,13 +149,13 @@ class Guesser:
         return tally
 
     def contexts(self, word: str) -> list[Context]:
-        """Those by which a word is guessed: with its kind in the other source, if another known word is of it."""
+        """Return the contexts for a guess. The word's kind in the other source is used if another known word has it."""
         kind = self.kinds.get(word, "")
         others = self.counts.get((kind, ""), Counter()).total() - (word in self.rows) if kind else 0
         return contexts(word, kind if others else "")
 
     def shares(self, word: str) -> np.ndarray:
-        """p(f | the word's longest context that others have), without the word itself: (F,)."""
+        """Return p(f | the word's longest context with other words), without the word itself: (F,)."""
         row = self.rows.get(word)
         p = np.zeros(len(self.names))
         for context in self.contexts(word):
@@ -170,7 +171,7 @@ class Guesser:
         return p
 
     def guess(self, word: str) -> dict[str, float]:
-        """The word's features; those of a known word as if it were new."""
+        """Return the features of a word, guessed without its own entry."""
         if word in self.rows:
             return self._guess(word)
         contexts = [context for context in self.contexts(word) if context in self.counts]
@@ -184,45 +185,46 @@ class Guesser:
         return {self.names[i]: float(quarters[i] * self.means[i]) for i in chosen}
 
     def accuracy(self, words: Iterable[str]) -> dict[str, float]:
-        """How many of these known words are guessed right, as if they were new; WHOLE, and by group of features.
+        """Return the share of these known words that is guessed right without their entries: WHOLE, and by group of
+        features.
 
         A feature is guessed if its share is at least one half.
         """
         group_of = np.array(list(map(feature_group, self.names)))
-        right: Counter[str] = Counter()
-        many = 0
+        num_right: Counter[str] = Counter()
+        num_words = 0
         for word in words:
             gold = np.zeros(len(self.names), dtype=bool)
             gold[self._places[self.rows[word]]] = True
             wrong = set(group_of[(self.shares(word) >= 0.5) != gold].tolist())
-            right.update(set(self.groups) - wrong)
-            right[WHOLE] += not wrong
-            many += 1
-        return {group: right[group] / many for group in (WHOLE, *self.groups)} if many else {}
+            num_right.update(set(self.groups) - wrong)
+            num_right[WHOLE] += not wrong
+            num_words += 1
+        return {group: num_right[group] / num_words for group in (WHOLE, *self.groups)} if num_words else {}
 
 
 PREFIX, STEM, ENDING = GROUPS = ("Prefix", "Stem", "Ending")
 MORPHEME_FLOOR = 50
 Segmentation = tuple[str, ...]
-Segmentations = Mapping[str, Sequence[Segmentation]]  # by word; several where tools, or rows of a file, differ
+Segmentations = Mapping[str, Sequence[Segmentation]]  # by word; several if tools, or rows of a file, differ
 
 
 def has_morphemes(word: str) -> bool:
-    """Whether there is a letter in it: numbers and punctuation have none."""
+    """Return whether a word has a letter: numbers and punctuation have no morphemes."""
     return kind_of(word) not in (NUMBER, SYMBOL)
 
 
 def place_of_stem(segments: Sequence[str], types: Mapping[str, int]) -> int:
-    """Which of the segments is the stem.
+    """Return the index of the stem among the segments.
 
     Args:
-        types: how many words have each segment, wherever it stands.
+        types: the number of words with each segment, in any place.
     """
     return min(range(len(segments)), key=lambda i: (-len(segments[i]), types[segments[i]], i))
 
 
 def morpheme_names(segments: Sequence[str], types: Mapping[str, int]) -> list[str]:
-    """The names of the features of a segmentation, lower-cased, in its order."""
+    """Return the names of the features of a segmentation, lower-cased, in its order."""
     stem = place_of_stem(segments, types)
     groups = (PREFIX if i < stem else STEM if i == stem else ENDING for i in range(len(segments)))
     return [f"{group}:{segment.lower()}" for group, segment in zip(groups, segments, strict=True)]
@@ -231,15 +233,18 @@ def morpheme_names(segments: Sequence[str], types: Mapping[str, int]) -> list[st
 def morpheme_features(
     words: Iterable[str], segmentations: Segmentations, floor: int, shown: Collection[str] | None = None
 ) -> dict[str, dict[str, float]]:
-    """The features of each of the words that has a letter; the whole word is the stem of those without a segmentation.
+    """Return the features of each word that has a letter. A word without a segmentation is a stem.
 
     Args:
-        floor: how many words must have a morpheme, for it to be a feature. shown: the words that are counted for that,
-            those of the training text; None: all.
+        floor: least number of words that share a morpheme, for it to be a feature.
+        shown: the words counted for `floor`, those of the training text (None: all).
     """
-    cut = {word: segmentations.get(word) or [(word,)] for word in dict.fromkeys(words) if has_morphemes(word)}
-    types = Counter(segment for several in cut.values() for segment in {s for one in several for s in one})
-    names = {word: {name for one in several for name in morpheme_names(one, types)} for word, several in cut.items()}
-    counted = cut if shown is None else cut.keys() & set(shown)
-    having = Counter(name for word in counted for name in names[word])
-    return {word: {name: 1.0 for name in sorted(its) if having[name] >= floor} for word, its in names.items()}
+    segmented = {word: segmentations.get(word) or [(word,)] for word in dict.fromkeys(words) if has_morphemes(word)}
+    types = Counter(segment for cuts in segmented.values() for segment in {s for segments in cuts for s in segments})
+    names = {
+        word: {name for segments in cuts for name in morpheme_names(segments, types)}
+        for word, cuts in segmented.items()
+    }
+    counted = segmented if shown is None else segmented.keys() & set(shown)
+    num_words = Counter(name for word in counted for name in names[word])
+    return {word: {name: 1.0 for name in sorted(found) if num_words[name] >= floor} for word, found in names.items()}

@@ -1,11 +1,11 @@
-"""Whether what is given beside a text is of its language: by the words that both have, and how they are spelled.
+"""Checks whether a source is of a text's language, by the share of words that both contain.
 
-A treebank of another language changes no format, and guesses would hide that it knows nothing. Of two lists of
-words, the smaller one says how many of its words the other has: a short lexicon is known to the text, a large one
-knows the text. Of treebanks and texts of six languages, two lists of the same language share 18 % of the smaller one at
-least, French verbs or adjectives alone 21 and 10 % with any French one; of different languages, 86 % of the pairs share
-less than 10 %, half of them less than 2.3 % (scripts/language_shares.py; the others are large lists that hold foreign
-words, beside 500 lines).
+A treebank of another language has the same format, and guesses would hide its uselessness. Of two word lists, the
+measure is the share of the smaller one's words in the larger one: a text contains the words of a small lexicon, a large
+lexicon those of the text. For treebanks and texts of six languages, two lists of the same language share at least 18 %
+of the smaller one; French verbs or adjectives alone share 21 and 10 % with any French list. Of pairs of different
+languages, 86 % share less than 10 %, half of them less than 2.3 % (scripts/language_shares.py). The others are large
+lists with foreign words, compared with 500 lines.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Collection, Iterable
 from fairseq_llrnn.lexicon.held_out import SEEN
 
 FEW = 0.1  # of the words of the smaller list
-LEAST = 10  # words; fewer say nothing
-FEW_TOKENS = 0.5  # of a text, that its dictionary has
-MANY = 0.05  # of the words of a text: so many unknown ones make a perplexity lower than it seems
+LEAST = 10  # least number of words to compare
+FEW_TOKENS = 0.5  # share of a text's tokens in its dictionary
+MANY = 0.05  # share of unknown words in a text that makes its perplexity too low
 MANY_UNKNOWN = (
     ". With so many, a perplexity is too low. Check the tokenisation and case of the text; if they are right, use a "
     "larger dictionary (llrnn dictionary --text FILES), pieces, or an open vocabulary (llrnn prior --open-vocabulary "
@@ -28,27 +28,31 @@ OTHER_LANGUAGE = "is it of the text's language, and in its case?"
 
 
 def has_letters(word: str) -> bool:
-    """Numbers and signs are the same in all languages."""
+    """Return whether a word has a letter: numbers and signs are the same in all languages."""
     return any(map(str.isalpha, word))
 
 
 def words_in_both(
     source: str, listed: Iterable[str], words: Collection[str], answers: bool = False
 ) -> Counter[str]:
-    """A remark, with its number, where a list of words and those of a text are of different languages; else none.
+    """Return a remark with its number if a list of words and those of a text are of different languages.
 
     Args:
-        source: who lists them, as the user named it. answers: whether it lists only what it is asked for.
+        source: of the list, as the user named it.
+        answers: whether it lists only words of the text.
     """
-    named, asked = set(filter(has_letters, listed)), set(filter(has_letters, words))
-    return few_words_remark(source, len(named & asked), len(asked), None if answers else len(named))
+    source_words, text_words = set(filter(has_letters, listed)), set(filter(has_letters, words))
+    listed_words = None if answers else len(source_words)
+    return few_words_remark(source, len(source_words & text_words), len(text_words), listed_words)
 
 
 def few_words_remark(source: str, covered: int, words: int, listed: int | None = None) -> Counter[str]:
-    """The same of numbers: how many of a text's `words` a source knows, and how many it lists.
+    """Return the same remark from numbers of words.
 
     Args:
-        listed: None where it lists none, but answers.
+        covered: words of the text in the source.
+        words: words of the text.
+        listed: words of the source, or None if it lists only words of the text.
     """
     smaller = words if listed is None else min(words, listed)
     if smaller < LEAST or covered >= FEW * smaller:
@@ -60,11 +64,13 @@ def few_words_remark(source: str, covered: int, words: int, listed: int | None =
 def unknown_remark(
     text: str, unknown: int, words: int, is_open: bool = False, is_explained: bool = False
 ) -> Counter[str]:
-    """A remark on the words of a text that a dictionary lacks; none where it has all.
+    """Return a remark on the words of a text that a dictionary lacks, if any.
 
     Args:
-        text: its name. unknown, words: how many. is_open: whether an open vocabulary spells them. is_explained:
-            whether another warning says why there are many.
+        text: its name.
+        unknown, words: numbers of tokens.
+        is_open: whether an open vocabulary spells unknown words.
+        is_explained: whether another warning gives the cause of many unknown words.
     """
     known = words - unknown
     if known < FEW_TOKENS * words and not is_explained:
@@ -79,5 +85,5 @@ def unknown_remark(
 
 
 def is_warning(remark: str) -> bool:
-    """Whether a remark says that all may be wrong."""
+    """Return whether a remark indicates a serious mistake."""
     return remark.endswith((OTHER_LANGUAGE, MANY_UNKNOWN, SEEN))

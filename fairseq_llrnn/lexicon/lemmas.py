@@ -1,10 +1,10 @@
-"""Lemmas of words: of a table, and guessed by their endings where no table has a word; and forms that a text lacks.
+"""Lemmas of words: from a table, or guessed by endings for other words. Also forms that a text lacks.
 
-A form becomes its lemma by another ending (`kabinách` → `kabina`: −ách +a), and forms with the same ending mostly by
-the same one. Of all known pairs, every ending of the form, up to LONGEST letters, counts such a rule. A new word is
-given the lemma of the rule that its longest known ending shows most often; a rule whose lemma is already known, of
-other words, goes before all others, however short the ending, down to SURE letters. What a language changes at the
-beginning of words (ge-, nej-) is left alone.
+A form becomes its lemma by a change of its ending (`kabinách` → `kabina`: −ách +a), and forms with the same ending
+mostly change in the same way. Each pair counts its rule for every ending of the form, up to LONGEST letters. A
+new
+word gets the lemma of the most frequent rule of its longest attested ending. A rule that leads to an attested lemma is
+preferred, even for a shorter ending, down to SURE letters. Changes at the beginning of words (ge-, nej-) are ignored.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from fairseq_llrnn.files.text_lines import is_letter
 from fairseq_llrnn.lexicon.table import Row, Table
 
 LONGEST = 6
-SURE = 2  # letters of an ending that is believed where the lemma is known
-LEAST = 2  # pairs that have to show a rule
-SHORTEST_STEM = 3  # letters that form and lemma share
-_SIGN = re.compile("-|(?<=.)['\u2019](?=.)")  # what words of letters may hold beside them
-Rule = tuple[str, str]  # the ending that goes, and the one that comes
+SURE = 2  # least length of an ending whose rule leads to a known lemma
+LEAST = 2  # least number of pairs with a rule
+SHORTEST_STEM = 3  # least number of letters that form and lemma share
+_SIGN = re.compile("-|(?<=.)['\u2019](?=.)")  # other characters that words of letters may contain
+Rule = tuple[str, str]  # the removed ending and the added one
 
 
 @dataclass(frozen=True)
 class LemmaRules:
-    """Which endings become which."""
+    """Rules from the endings of forms to those of lemmas."""
 
     rules: Mapping[str, tuple[Rule, ...]]  # by the form's ending, the most frequent one first
-    lemmas: frozenset[str]  # those that are known
+    lemmas: frozenset[str]  # the known lemmas
 
     @classmethod
     def learn(cls, pairs: Iterable[tuple[str, str]]) -> LemmaRules:
@@ -53,22 +53,22 @@ class LemmaRules:
         }
         return cls({ending: rules for ending, rules in ranked.items() if rules}, frozenset(lemmas))
 
-    def _by_rules(self, word: str, shortest: int) -> Iterator[str]:
-        """What rules make of a word, the longest ending first, down to `shortest` letters."""
+    def _apply_rules(self, word: str, shortest: int) -> Iterator[str]:
+        """Yield the results of the rules for a word, the longest ending first, down to `shortest` letters."""
         for length in range(min(LONGEST, len(word)), shortest - 1, -1):
-            for goes, comes in self.rules.get(word[-length:], ()):
-                if len(word) - len(goes) >= SHORTEST_STEM:
-                    yield word[: len(word) - len(goes)] + comes
+            for removed, added in self.rules.get(word[-length:], ()):
+                if len(word) - len(removed) >= SHORTEST_STEM:
+                    yield word[: len(word) - len(removed)] + added
 
     def attested_lemma(self, word: str) -> str | None:
-        """The lemma, if it is known of other words."""
-        return next((lemma for lemma in self._by_rules(word, SURE) if lemma in self.lemmas), None)
+        """Return the first result that is an attested lemma, or None."""
+        return next((lemma for lemma in self._apply_rules(word, SURE) if lemma in self.lemmas), None)
 
     def guess(self, word: str) -> str | None:
-        """The lemma, known or not; None where no rule fits, or the word is no word of letters."""
+        """Return the lemma, attested or not, or None if no rule fits, or the word has other characters than letters."""
         if not _is_of_letters(word):
             return None
-        return self.attested_lemma(word) or next(self._by_rules(word, 1), None)
+        return self.attested_lemma(word) or next(self._apply_rules(word, 1), None)
 
 
 ADVICE = "give --conllu or --lexicon, or --language with a package that lists lemmas"
@@ -77,7 +77,7 @@ BY_ENDING = "endings"  # the source of guessed lemmas
 
 @dataclass(frozen=True)
 class Lemmas:
-    """The lemmas that words can be of."""
+    """The possible lemmas of words."""
 
     listed: Mapping[str, tuple[str, ...]]  # by form, in alphabetical order
     rules: LemmaRules
@@ -85,7 +85,7 @@ class Lemmas:
 
     @classmethod
     def of_table(cls, table: Table) -> Lemmas:
-        """Those of single words that are not guessed; guessed ones are those of the table, or by rules."""
+        """Collect the lemmas of single words that are not guessed. Guesses are those of the table, or by rules."""
         lemmas_of: dict[str, set[str]] = {}
         guesses: dict[str, tuple[str, ...]] = {}
         for row in table.rows:
@@ -98,21 +98,25 @@ class Lemmas:
         return cls(listed, rules, guesses)
 
     def check(self, option: str, places: Collection[str], advice: str = ADVICE) -> Lemmas:
-        """Raise OptionError where nothing is listed.
+        """Raise OptionError if no lemmas are listed.
 
         Args:
-            option: what needs lemmas. places: that were asked. advice: what else there is.
+            option: the option that needs lemmas.
+            places: the sources that were read.
+            advice: how to get lemmas.
         """
         if not self.listed:
             expected = "a source of lemmas, found none"
             if places:
-                where = ", ".join(places)
-                expected = f"lemmas of the text's words, found none: no form with a lemma in {where} is in the text"
+                named = ", ".join(places)
+                expected = f"lemmas of the text's words, found none: no form with a lemma in {named} is in the text"
             raise OptionError(f"{option}: expected {expected}; {advice}")
         return self
 
     def of(self, word: str) -> tuple[str, ...]:
-        """Its lemmas, or the guessed one; none for what is no word of letters, or like no known one."""
+        """Return a word's lemmas, or the guessed one, or none for other strings than words of letters, or if no rule
+        fits.
+        """
         lemmas = self.listed.get(word)
         if lemmas is None:
             lemmas = self._guesses.get(word)
@@ -122,7 +126,7 @@ class Lemmas:
         return lemmas
 
     def guessed(self, words: Iterable[str]) -> Iterable[Row]:
-        """Rows of the lemmas of words that none is listed of."""
+        """Return rows with guessed lemmas for words without a listed one."""
         return [
             Row(word, lemma, source=BY_ENDING, guessed=True)
             for word in words
@@ -133,45 +137,47 @@ class Lemmas:
 
 @dataclass(frozen=True)
 class MoreForms:
-    """Forms that a text lacks, the most frequent ones elsewhere first, else in alphabetical order."""
+    """Forms that a text lacks, the most frequent ones in other texts first, else in alphabetical order."""
 
     listed: tuple[str, ...]  # by a source of lemmas
     guessed: tuple[str, ...]  # words of a list of frequencies whose lemma is guessed
-    unheard: int = 0  # forms that were left out because the list of frequencies lacks them
-    signs: tuple[str, ...] = ()  # forms that were left out because they are no words of letters, in alphabetical order
+    unheard: int = 0  # number of forms that are left out because the list of frequencies lacks them
+    signs: tuple[str, ...] = ()  # left out because they are no words of letters, in alphabetical order
 
     def all(self, most: int | None = None, frequencies: Mapping[str, float] | None = None) -> list[str]:
-        """Both, or the `most` frequent ones."""
-        return _ranked((*self.listed, *self.guessed), frequencies)[:most]
+        """Return both kinds, or only the `most` frequent forms."""
+        return _sort_by_frequency((*self.listed, *self.guessed), frequencies)[:most]
 
 
 def more_forms(shown: Collection[str], lemmas: Lemmas, frequencies: Mapping[str, float] | None = None) -> MoreForms:
-    """Find the forms of all lemmas that the words of a text can be of.
+    """Find the forms of all possible lemmas of the words of a text.
 
     Args:
-        shown: the words of the text. frequencies: of words in other texts, which no source of lemmas need have; a form
-            that they lack is left out, and one that they have is of the lemma that its ending says.
+        shown: the words of the text.
+        frequencies: of words in other texts. Forms outside of them are left out. Words that no source of lemmas has get
+            the lemma of their ending.
     """
-    seen = frozenset(shown)
-    wanted = {lemma for word in seen for lemma in lemmas.of(word)}
-    every = [form for form, its in lemmas.listed.items() if form not in seen and not wanted.isdisjoint(its)]
-    missing = [form for form in every if _is_of_letters(form)]
-    signs = tuple(sorted(set(every).difference(missing)))
+    in_text = frozenset(shown)
+    text_lemmas = {lemma for word in in_text for lemma in lemmas.of(word)}
+    entries = ((form, of_form) for form, of_form in lemmas.listed.items() if form not in in_text)
+    forms = [form for form, of_form in entries if not text_lemmas.isdisjoint(of_form)]
+    words = [form for form in forms if _is_of_letters(form)]
+    signs = tuple(sorted(set(forms).difference(words)))
     if frequencies is None:
-        return MoreForms(tuple(sorted(missing)), (), signs=signs)
-    heard = [form for form in missing if form in frequencies]
-    others = (word for word in frequencies if word not in seen and word not in lemmas.listed and _is_of_letters(word))
-    guessed = [word for word in others if not wanted.isdisjoint(lemmas.of(word))]
-    listed, by_ending = (tuple(_ranked(forms, frequencies)) for forms in (heard, guessed))
-    return MoreForms(listed, by_ending, len(missing) - len(heard), signs)
+        return MoreForms(tuple(sorted(words)), (), signs=signs)
+    frequent = [form for form in words if form in frequencies]
+    unlisted = (w for w in frequencies if w not in in_text and w not in lemmas.listed and _is_of_letters(w))
+    guessed = [word for word in unlisted if not text_lemmas.isdisjoint(lemmas.of(word))]
+    listed, guesses = tuple(_sort_by_frequency(frequent, frequencies)), tuple(_sort_by_frequency(guessed, frequencies))
+    return MoreForms(listed, guesses, len(words) - len(frequent), signs)
 
 
 def _is_of_letters(form: str) -> bool:
-    """Whether it is one word of letters, with their marks: forms of several words, numbers and signs are none."""
+    """Return whether a form is one word of letters and their marks, not several words, a number or a sign."""
     letters = _SIGN.sub("", form)
     return letters.isalpha() or (all(map(is_letter, letters)) and any(map(str.isalpha, letters)))
 
 
-def _ranked(forms: Collection[str], frequencies: Mapping[str, float] | None) -> list[str]:
+def _sort_by_frequency(forms: Collection[str], frequencies: Mapping[str, float] | None) -> list[str]:
     weights = frequencies or {}
     return sorted(forms, key=lambda form: (-weights.get(form, 0.0), form))

@@ -1,9 +1,9 @@
-"""All that the options of a lexicon name, in one table, and the forms of lemmas that tables know.
+"""Merges all sources of the lexicon options into one table, and collects the forms of lemmas in tables.
 
 `gather` makes the table that `llrnn lexicon` writes, and that priors are built from.
 
-`WordForms` are what terms and phrases ask for: the forms of lemmas with their analyses. Lemmas and forms may be
-phrases. A form may have several analyses under its lemma, each with features; its features are their union.
+`WordForms` are used for terms and phrases: the forms of lemmas with their analyses. Lemmas and forms may be phrases. A
+form may have several analyses under its lemma, each with features. The features of the form are their union.
 """
 
 from __future__ import annotations
@@ -30,18 +30,19 @@ from fairseq_llrnn.lexicon.table import GUESS, ReadRequest, Row, Table, as_featu
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, complete
 from fairseq_llrnn.settings import file_of
 
-PYTHON = "python"  # the source of what a program gives
+PYTHON = "python"  # the source of mappings and lexicons from Python
 
 
 def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: bool = False) -> Table:
-    """Read and ask all that is named, and guess what a text needs and nobody knows.
+    """Read all sources of the options, and guess features of a text's words that they lack.
 
     Args:
-        text: its words; None: all that is listed, and nothing is guessed.
-        all_lemmas: whether lemmas that packages list of other words are wanted, too.
+        text: its words (None: read all words, and guess nothing).
+        all_lemmas: whether to add the lemmas that packages list of other words.
 
     Raises:
-        OptionError, DataError: options that do not go together, files that are not what they should be.
+        OptionError: options that exclude each other or lack another one.
+        DataError: a file is missing or malformed.
     """
     options.check()
     code = None if options.language is None else language_code(options.language)
@@ -61,7 +62,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
         for row, count in options.lexicon.rows.items():
             table.add(row, count)
     elif isinstance(options.lexicon, (Lexicon, Mapping)):
-        for row in _of_mapping(options.lexicon, PYTHON):
+        for row in _mapping_rows(options.lexicon, PYTHON):
             table.add(row)
     table.notes.update(_likely_mistakes(table))
     text_words = text or TextWords(dict.fromkeys((row.form for row in table.rows if row.is_word), 0))
@@ -78,71 +79,70 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
 
 
 def _likely_mistakes(table: Table) -> Counter[str]:
-    """What people write into tables: a feature in other letters."""
+    """Return notes on likely mistakes in tables: a feature in other letters."""
     mistakes: Counter[str] = Counter()
     rows_with = Counter(name for row in table.rows for name, _ in row.features)
-    usual: dict[str, str] = {}  # the most frequent way to write a name
-    by_count = sorted(rows_with, key=lambda name: (-rows_with[name], name))
-    others = [name for name in by_count if usual.setdefault(name.lower(), name) != name]
-    if others:
-        pair = f"{others[0]} beside {usual[others[0].lower()]}"
-        mistakes[f"rows with features in other letters, such as {pair}: they are two features; spell them alike"] = sum(
-            rows_with[name] for name in others
-        )
+    usual: dict[str, str] = {}  # the most frequent spelling of a name
+    ranked = sorted(rows_with, key=lambda name: (-rows_with[name], name))
+    variants = [name for name in ranked if usual.setdefault(name.lower(), name) != name]
+    if variants:
+        pair = f"{variants[0]} and {usual[variants[0].lower()]}"
+        note = f"rows with features in different case, such as {pair}: they are two features; spell them alike"
+        mistakes[note] = sum(rows_with[name] for name in variants)
     return mistakes
 
 
 def places(options: LexiconOptions, name: str) -> list[str]:
-    """What an option of a reader names: files, an analyser."""
+    """Return the files, or the analyser, that an option names."""
     value = getattr(options, name)
     return [] if value is None or isinstance(value, (Lexicon, Mapping, Table)) else as_paths(value)
 
 
 def _rows(name: str, place: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
-    """`--lexicon NAME:FILE` names a reader of another package."""
-    theirs, file = file_of("--lexicon", place) if name == "lexicon" else (None, place)
-    if theirs is None:
+    """Yield the rows of a place. `--lexicon NAME:FILE` names a reader of another package."""
+    module, file = file_of("--lexicon", place) if name == "lexicon" else (None, place)
+    if module is None:
         yield from READERS[name](place, request)
         return
     spelling = request.spelling
-    lexicon: Lexicon = registry.load(theirs)(file, lowercase=spelling.lowercase, language=spelling.rules)
+    lexicon: Lexicon = registry.load(module)(file, lowercase=spelling.lowercase, language=spelling.rules)
     request.notes.update(lexicon.notes)
-    for row in _of_mapping(lexicon, place.partition(":")[0]):
+    for row in _mapping_rows(lexicon, place.partition(":")[0]):
         yield row._replace(form=in_form(row.form, spelling.form)), 0
 
 
-def _of_mapping(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:
-    """What a program, or a reader of another package, knows of words. Raises DataError for what no lexicon has."""
+def _mapping_rows(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:
+    """Yield rows of a lexicon from Python or from a reader of another package. Raises DataError for unsound entries."""
     lexicon = mapping if isinstance(mapping, Lexicon) else Lexicon(mapping)
     for word in lexicon:
         yield Row(word, features=as_features(lexicon.features(word)), source=source)
 
 
 class WordForms:
-    """lemma -> its forms with their analyses, in the order in which they came."""
+    """lemma -> its forms with their analyses, in order of insertion."""
 
     def __init__(self) -> None:
         self._forms: dict[str, dict[str, list[tuple[str, ...]]]] = {}
-        self.notes: Counter[str] = Counter()  # remarks of how many words each is true
+        self.notes: Counter[str] = Counter()  # remarks with numbers of words
         self._shared: dict[tuple[str, ...], tuple[str, ...]] = {}  # equal analyses are one object
 
     def add(self, lemma: str, form: str, features: Iterable[str] = ()) -> None:
-        """Take in a form, and an analysis of it, unless it has no feature."""
+        """Add a form, and its analysis unless it has no feature."""
         analyses, names = self._forms.setdefault(lemma, {}).setdefault(form, []), tuple(dict.fromkeys(features))
         if names and names not in analyses:
             analyses.append(self._shared.setdefault(names, names))
 
     def of(self, lemma: str) -> Mapping[str, Mapping[str, float]]:
-        """The forms of a lemma, each with the features of all its analyses; none for one that is not known."""
+        """Return the forms of a lemma, each with the features of all its analyses, or none for an unknown lemma."""
         analyses = self._forms.get(lemma, {})
-        return {form: {name: 1.0 for one in some for name in one} for form, some in analyses.items()}
+        return {form: {name: 1.0 for names in sets for name in names} for form, sets in analyses.items()}
 
     def strings(self, lemma: str) -> Iterable[str]:
-        """The forms of a lemma alone."""
+        """Return the forms of a lemma without features."""
         return self._forms.get(lemma, {}).keys()
 
     def analyses(self, lemma: str, form: str) -> Sequence[tuple[str, ...]]:
-        """The features of each analysis of a form; none where nothing is known."""
+        """Return the features of each analysis of a form, or none if it is unknown."""
         return self._forms.get(lemma, {}).get(form, ())
 
     def __iter__(self) -> Iterator[str]:
@@ -153,13 +153,13 @@ class WordForms:
 
 
 def read_word_forms(paths: Sequence[str], words: Collection[str]) -> WordForms:
-    """All that some tables know.
+    """Read the forms of several tables.
 
     Args:
-        words: of the text, as which forms and lemmas are spelled.
+        words: of the text. They determine the spelling of forms and lemmas.
 
     Raises:
-        DataError: of a file, with line.
+        DataError: a malformed file, with line.
     """
     word_forms, spelling = WordForms(), Spelling(is_lower(words), form=form_of(words))
     for path in paths:

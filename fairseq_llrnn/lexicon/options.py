@@ -1,8 +1,8 @@
-"""Where knowledge of words comes from: the options of every command that reads treebanks and lexicons.
+"""Sources of word features: the options of every command that reads treebanks and lexicons.
 
     LexiconOptions(conllu=["fr.conllu"], language="fr")
 
-Files are paths, one or several.
+Files are given by one or several paths.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from fairseq_llrnn.files.reading import as_paths, check_there
 from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.guessing import MORPHEME_FLOOR
-from fairseq_llrnn.lexicon.languages.base import Spelling
-from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, installed_sources
+from fairseq_llrnn.lexicon.languages.base import LEMMA_FLOOR, Spelling, installed_sources
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.readers.apertium import find_analyser, find_program
 from fairseq_llrnn.lexicon.readers.hunspell import rules_of
@@ -33,12 +32,12 @@ from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.settings import OBJECT, Option, PathOrName, Paths, Places, Settings, check_needs
 
 MORFESSOR = defaults.MORFESSOR
-GROUP = "where features of words come from"
+GROUP = "sources of word features"
 
 
 @dataclass(frozen=True)
 class LexiconOptions(Settings):
-    """Files and packages that know words, and how the text spells these."""
+    """Files and packages with features of words, and the spelling of the text."""
 
     conllu: Annotated[Paths, Option("--conllu", GROUP, "FILE"), Doc("treebanks (CoNLL-U, .gz too)")] = ()
     lexicon: Annotated[
@@ -47,90 +46,90 @@ class LexiconOptions(Settings):
         Doc("tables of `llrnn lexicon`, and lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"),
     ] = ()
     unimorph: Annotated[
-        Paths, Doc("lexicons of UniMorph: lemma, form, tags such as N;ACC;PL (TSV, .gz too)")
+        Paths, Doc("UniMorph lexicons: lemma, form, tags such as N;ACC;PL (TSV, .gz too)")
     ] = ()
     hunspell: Annotated[
         Paths,
         Doc(
-            "dictionaries of hunspell, FILE.dic with FILE.aff beside it, whose words are lemmas of the forms that "
-            "their affix rules make (of a prior: for translations between lemmas)"
+            "dictionaries of hunspell, FILE.dic with FILE.aff in the same folder: lemmas, and affix rules that make "
+            "their forms (in a prior: for translations between lemmas)"
         ),
     ] = ()
     apertium: Annotated[
         PathOrName | None,
         Doc(
-            "a morphological analyser for the words of the dictionary, through lt-proc: an installed mode, e.g. "
-            "fra-cat, or the path of an *.automorf.bin"
+            "a morphological analyser of Apertium for the words of the dictionary (it needs lt-proc): an installed "
+            "mode, e.g. fra-cat, or the path of an *.automorf.bin"
         ),
     ] = None
     language: Annotated[
         str | None,
         Option("--language", GROUP, "CODE"),
         Doc(
-            "what packages know of the words of this language, e.g. uk, ukr or Ukrainian: analyses and lemmas as "
-            "features, and frequencies for the background `language`; `--language list` prints the languages and their "
-            "packages (extra `languages`; docs/guides/features-and-lexicons.md)"
+            "use installed packages for this language, e.g. uk, ukr or Ukrainian: analyses and lemmas as features, and "
+            "frequencies for the background `language`. `--language list` prints the languages and their packages "
+            "(extra `languages`; docs/guides/features-and-lexicons.md)"
         ),
     ] = None
     lemma_floor: Annotated[
-        int, Ge(1), Doc("of `language`: how many words of the dictionary must share a lemma, for it to be a feature")
+        int, Ge(1), Doc("with `language`: least number of dictionary words with a lemma, for it to be a feature")
     ] = LEMMA_FLOOR
     values: Annotated[Paths, Doc("real-valued features of words (TSV: word, Group:Value, number)")] = ()
     morphemes: Annotated[
         PathOrName | Mapping[str, Sequence[str]] | None,
         Doc(
             f"add morphemes with their place (Prefix:un, Stem:happy, Ending:ness): `{MORFESSOR}` learns them from the "
-            "words and their counts (it needs the extra `morphemes`); a FILE has words cut into segments by any tool "
-            "(word, tab, segments with blanks between; or the segments alone)"
+            "words and their counts (it needs the extra `morphemes`); a FILE contains words cut into segments by any "
+            "tool (word, tab, segments with blanks between; or only the segments)"
         ),
     ] = None
     morpheme_floor: Annotated[
-        int, Ge(1), Doc("how many word types of the counted text must share a morpheme, for it to be a feature")
+        int, Ge(1), Doc("least number of word types in the counted text with a morpheme, for it to be a feature")
     ] = MORPHEME_FLOOR
     guess: Annotated[
         Literal["auto", "on", "off"],
         Doc(
             "guess the features of words that treebanks, lexicons and analysers lack, from the endings of the words "
-            "that they have, and as often in training as in use; auto: where they cover the words of the counted text "
-            "better than the dictionary's others"
+            "that they contain, and as often in training as in use; auto: if they cover the words of the counted text "
+            "better than the other words of the dictionary"
         ),
     ] = "auto"
     keep_case: Annotated[
         bool,
         Doc(
-            "the text has capitals: do not lower-case the forms of treebanks and lexicons, and give Apertium the words "
-            "as they are (without this, `lyon` is looked up as Lyon and LYON, too)"
+            "the text has capitals: do not lower-case the forms of treebanks and lexicons, and look words up in "
+            "Apertium unchanged (without this, `lyon` is looked up as Lyon and LYON, too)"
         ),
     ] = False
     lower: Annotated[
         str | None,
         Doc(
-            "the text was lower-cased by the rules of this language: tr or az (İ becomes i, I becomes ı), lt; so are "
-            "the words of these files then (all other languages need none)"
+            "the text was lower-cased by the rules of this language: tr or az (İ becomes i, I becomes ı), lt; lower-"
+            "case the words of these files in the same way (all other languages need no code)"
         ),
     ] = None
     normalize: Annotated[
         Literal["nfc", "nfd"] | None,
         Doc(
-            "the text is in this Unicode form; so are the words of these files then: nfc (é is one character) or nfd "
-            "(e with a mark behind it), which look alike (default: as they are)"
+            "the text is in this Unicode form; convert the words of these files to it: nfc (é is one character) or nfd "
+            "(e and a mark), which look alike (default: unchanged)"
         ),
     ] = None
 
     def check(self, option_name: Callable[[str], str] = str) -> None:
-        """Refuse options that do not go together, or that need what is not installed.
+        """Check options before any file is read.
 
         Args:
-            option_name: as of `settings.checked`.
+            option_name: as in `settings.checked`.
 
         Raises:
-            OptionError: such options. DataError: a program, an analyser or a file that is not there.
+            OptionError: options that exclude each other, or that need a package which is not installed.
+            DataError: a program, an analyser or a file is missing.
         """
         language_of(self.lower, option_name("lower"))
         if self.lower is not None and self.keep_case:
             raise OptionError(
-                f"{option_name('lower')} {self.lower}: found {option_name('keep_case')} beside it; "
-                "leave one of them out"
+                f"{option_name('lower')} {self.lower} excludes {option_name('keep_case')}; leave one of them out"
             )
         check_needs(self, {"lemma_floor": "language", "morpheme_floor": "morphemes"}, option_name)
         if self.language is not None:
@@ -145,12 +144,12 @@ class LexiconOptions(Settings):
 
     @property
     def spelling(self) -> Spelling:
-        """How the text spells words."""
+        """The spelling of words in the text."""
         return Spelling(not self.keep_case, language_of(self.lower), self.normalize)
 
 
 def _check_segmenter(segmenter: str | Path, option_name: str) -> None:
-    """Raise OptionError where Morfessor is not installed, or was meant; DataError for a file that is not there."""
+    """Raise OptionError if Morfessor is not installed or is misspelt, DataError for a missing file."""
     if segmenter == MORFESSOR:
         if find_spec("morfessor") is None:
             raise OptionError(

@@ -1,18 +1,19 @@
-r"""The lexicon: one table is all that is known of words, whoever knows it. A person can read, edit and diff its file.
+r"""The lexicon as one table of all features of words, from all sources. Its file can be read, edited and compared.
 
     form    lemma  UPOS  FEATS                    count  source   guessed  values
     chats   chat   NOUN  Gender=Masc|Number=Plur      3  conllu   no       _
     chats   _      _     POS=NOUN|Number=Plur@0.75    3  guess    yes      _
     paris   _      _     _                           12  values   no       Population=Log@6.3
 
-A row is an analysis of a form: several rows, several analyses. UPOS and FEATS are as in CoNLL-U, `_` is nothing. Where
-a feature is not simply there, its value follows: `Number=Plur@0.75`. `values` are features in the same notation that
-spelling does not tell, and which are never guessed: real values, shared lemmas, morphemes. `count` is how often the
-text, or else the treebank, has the form, or else 0. `source` is who knows it: the option that names it, or a package
-with its language (`simplemma:cs`). Rows of the source `guess` stand for all other analyses of their form.
+A row is an analysis of a form. Several rows are several analyses. UPOS and FEATS are as in CoNLL-U, `_` is an empty
+cell. A value other than 1 follows its feature: `Number=Plur@0.75`. `values` are features in the same notation that do
+not depend on spelling and are never guessed: real values, shared lemmas, morphemes. `count` is the frequency of the
+form
+in the text, or else in the treebank, or else 0. `source` is the option, or the package with its language
+(`simplemma:cs`). Rows of the source `guess` replace all other analyses of their form.
 
-A backslash stands before itself, before one of | = , @ in names, and in \t, \n, \r. Rows are in the order of their
-cells, words in the Unicode form of their sources (NFC mostly).
+A backslash escapes itself, one of | = , @ in names, and \t, \n, \r. Rows are sorted by their cells. Words are in the
+Unicode form of their sources (mostly NFC).
 """
 
 from __future__ import annotations
@@ -32,9 +33,7 @@ from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEMES
 from fairseq_llrnn.lexicon.held_out import HeldOut
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.lexicon.languages.base import Spelling
-    from fairseq_llrnn.lexicon.languages.findings import Gathered
-    from fairseq_llrnn.lexicon.unknown_word_features import Completed
+    from fairseq_llrnn.lexicon.languages.base import Gathered, Spelling
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS", "count", "source", "guessed", "values")
 EXPECTED = f"{len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"
@@ -52,71 +51,99 @@ _ESCAPE = re.compile(r"\\(.)")
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What a reader of words is asked for: `read(place, request)` gives rows with their counts (readers/)."""
+    """The arguments of a reader of words: `read(place, request)` yields rows with their counts (readers/)."""
 
     spelling: Spelling  # of forms and lemmas in the text
-    words: Collection[str] | None = None  # of the text, for those that only answer; None: all that there are
-    notes: Counter[str] = field(default_factory=Counter)  # takes in remarks of how many things each is true
-    held_out: HeldOut = field(default_factory=HeldOut)  # takes in the sentences of treebanks
+    words: Collection[str] | None = None  # of the text, for readers that look words up; None: all words
+    notes: Counter[str] = field(default_factory=Counter)  # gets remarks with their numbers
+    held_out: HeldOut = field(default_factory=HeldOut)  # gets the sentences of treebanks
 
 
 class Row(NamedTuple):
     """One analysis of a form."""
 
     form: str
-    lemma: str = ""  # "" where nobody knows
-    features: Features = ()  # of UPOS and FEATS
+    lemma: str = ""  # "" if unknown
+    features: Features = ()  # from UPOS and FEATS
     source: str = NOTHING
     guessed: bool = False
     values: Features = ()
 
     @property
     def is_word(self) -> bool:
-        """Whether the form is one word: phrases, which only terms look for, are none."""
+        """Whether the form is one word, not a phrase. Only terms use phrases."""
         return not any(map(str.isspace, self.form))
 
 
 @lru_cache(maxsize=65536)
-def _named(names: tuple[str, ...]) -> Features:
+def _unit_features(names: tuple[str, ...]) -> Features:
     return tuple((name, 1.0) for name in sorted(set(names)))
 
 
 def as_features(features: Mapping[str, float] | Iterable[str]) -> Features:
-    """Names, or names and values, as a row has them; equal ones are one object."""
+    """Return names, or names and values, in the format of a row. Equal ones are one object."""
     if not isinstance(features, Mapping):
-        return _named(tuple(features))
+        return _unit_features(tuple(features))
     if all(value == 1.0 for value in features.values()):
-        return _named(tuple(features))
+        return _unit_features(tuple(features))
     return tuple(sorted((name, float(value)) for name, value in features.items()))
 
 
+@dataclass(frozen=True)
+class Coverage:
+    """Numbers of the dictionary's words, and of those that the lexicon has."""
+
+    text: tuple[int, int]  # (covered, all) of the words of the counted text
+    others: tuple[int, int]  # of all others
+
+    @property
+    def differs(self) -> bool:
+        """Whether the lexicon covers the text's words better than the others."""
+        return self.text[0] * self.others[1] > self.others[0] * self.text[1]
+
+
+@dataclass(frozen=True)
+class Completed:
+    """The coverage of a text's words by a table, and its guesses."""
+
+    coverage: Coverage
+    entries: int = 0  # words with features that are not guessed
+    guessed: frozenset[str] = frozenset()  # words of the text whose features are guessed
+    groups: tuple[str, ...] = ()  # of guessed features
+    accuracy: Mapping[str, float] = field(default_factory=dict)  # of guesses for known words: WHOLE, and by group
+    added: int = 0  # words that have features only from guesses
+    crossed: int = 0  # guessed words of the text that have analyses
+    package: str | None = None  # use of a package's analyses: UNITED, KINDS or LEFT_OUT; None: there are none
+    without: float | None = None  # accuracy (WHOLE) without these analyses, or with them if they are LEFT_OUT
+
+
 class Table:
-    """Rows with their counts, in the order in which they came; and what is said of them."""
+    """Rows with their counts, in order of insertion, and remarks."""
 
     def __init__(self, rows: Iterable[tuple[Row, int]] = ()) -> None:
         self.rows: dict[Row, int] = {}
-        self.notes: Counter[str] = Counter()  # remarks of how many things each is true
-        self.completed: Completed | None = None  # what is covered, and what was guessed
-        self.packages: Gathered | None = None  # what packages of a language were asked
+        self.notes: Counter[str] = Counter()  # remarks with their numbers
+        self.completed: Completed | None = None  # coverage and guesses
+        self.packages: Gathered | None = None  # findings in the packages of a language
         for row, count in rows:
             self.add(row, count)
 
     def add(self, row: Row, count: int = 0) -> None:
-        """Take in a row; counts of equal ones add up."""
+        """Add a row. Counts of equal rows add up."""
         self.rows[row] = self.rows.get(row, 0) + count
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def only(self, chosen: Callable[[Row], bool]) -> Table:
-        """Some of the rows."""
+        """Return a table of the chosen rows."""
         return Table((row, count) for row, count in self.rows.items() if chosen(row))
 
     def _words(self) -> Iterator[Row]:
         return (row for row in self.rows if row.is_word)
 
     def lexicon(self, values: bool = True) -> Lexicon:
-        """The features of words: of their guesses, or else of all their analyses; and their values, if these count."""
+        """Return the features of words: of their guesses, or else of all their analyses, and `values` if requested."""
         lexicon, guessed = Lexicon(), {row.form for row in self.rows if row.source == GUESS}
         for row in self._words():
             if row.source == GUESS or (row.features and row.form not in guessed):
@@ -127,7 +154,7 @@ class Table:
         return lexicon
 
     def morphemes(self) -> dict[str, dict[str, float]] | None:
-        """The morphemes of each word; None where nobody cut words."""
+        """Return the morphemes of each word, or None if there are none."""
         morphemes: dict[str, dict[str, float]] = {}
         for row in self._words():
             if features := {name: value for name, value in row.values if feature_group(name) in MORPHEMES}:
@@ -135,7 +162,7 @@ class Table:
         return morphemes or None
 
     def keep_words(self, counts: Mapping[str, int]) -> None:
-        """Keep the rows of words, with their counts, and of other forms of their lemmas."""
+        """Keep only the rows of words in `counts`, with these counts, and of other forms of their lemmas."""
         lemmas = {row.lemma for row in self.rows if row.form in counts} - {""}
         self.rows = {
             row: counts.get(row.form, 0) for row in self.rows if row.form in counts or row.lemma in lemmas
@@ -144,7 +171,7 @@ class Table:
     # ---- the file ---------------------------------------------------------------------------------------------------
 
     def write(self, file: TextIO) -> None:
-        """All rows, sorted."""
+        """Write all rows, sorted."""
         file.write(f"{HEADER}\n")
         for cells in sorted(_cells(row, count) for row, count in self.rows.items()):
             file.write("\t".join(cells) + "\n")
@@ -155,7 +182,7 @@ def _cells(row: Row, count: int) -> tuple[str, ...]:
     tag = tags[0][4:] if len(tags) == 1 else ""
     if tag in ("", NOTHING) or as_upos(tag) != tag or any(n.startswith("POS:") and v != 1.0 for n, v in row.features):
         tag = ""
-    feats = tuple(one for one in row.features if not (tag and one[0] == tags[0]))
+    feats = tuple(feature for feature in row.features if not (tag and feature[0] == tags[0]))
     return (
         _escaped(row.form), _escaped(row.lemma) or NOTHING, _escaped(tag) or NOTHING, written(feats), str(count),
         _escaped(row.source), "yes" if row.guessed else "no", written(row.values),
@@ -163,8 +190,8 @@ def _cells(row: Row, count: int) -> tuple[str, ...]:
 
 
 def _escaped(text: str, marks: str = "") -> str:
-    for mark, instead in _ESCAPED.items():
-        text = text.replace(mark, instead)
+    for mark, replacement in _ESCAPED.items():
+        text = text.replace(mark, replacement)
     for mark in marks:
         text = text.replace(mark, f"\\{mark}")
     return text
@@ -172,37 +199,39 @@ def _escaped(text: str, marks: str = "") -> str:
 
 @lru_cache(maxsize=65536)
 def written(features: Features) -> str:
-    """`Gender=Fem,Masc|Number=Plur@0.75`, or `_`: groups in the order of UD, whatever the case of letters."""
+    """Return the text of a cell: `Gender=Fem,Masc|Number=Plur@0.75`, or `_`. Groups are in the order of UD, ignoring
+    case.
+    """
     groups: dict[str, list[str]] = {}
     for name, value in features:
-        group, _, what = name.partition(":")
+        group, _, value_name = name.partition(":")
         share = "" if value == 1.0 else f"@{value!r}"
-        groups.setdefault(group, []).append(_escaped(what, "|=,@") + share)
+        groups.setdefault(group, []).append(_escaped(value_name, "|=,@") + share)
     ordered = sorted(groups, key=lambda group: (group.lower(), group))
     return "|".join(f"{_escaped(group, '|=,@')}={','.join(groups[group])}" for group in ordered) or NOTHING
 
 
 @lru_cache(maxsize=65536)
 def parsed(cell: str) -> Features:
-    """What `written` writes. Raises ValueError, saying what is wrong; the caller knows the place."""
+    """Parse a cell of `written`. Raises ValueError for malformed text. The caller adds the place."""
     if cell == NOTHING:
         return ()
     features: dict[str, float] = {}
     for part in _split(cell, "|"):
         group, *values = _split(part, "=")
         for value in _split(values[0], ",") if len(values) == 1 else [""]:
-            what, *share = _split(value, "@")
-            name = f"{_unescaped(group)}:{_unescaped(what)}"
-            if not group or ":" in _unescaped(group) or not what or len(share) > 1:
-                in_part = "" if part == cell else f" with the part {shown(part)}"
+            value_name, *share = _split(value, "@")
+            name = f"{_unescaped(group)}:{_unescaped(value_name)}"
+            if not group or ":" in _unescaped(group) or not value_name or len(share) > 1:
+                detail = "" if part == cell else f" with the part {shown(part)}"
                 raise ValueError(
                     "expected _ or Name=Value pairs joined by |, such as Gender=Fem|Number=Sing, or Number=Sing@0.5; "
-                    f"found {shown(cell)}{in_part}"
+                    f"found {shown(cell)}{detail}"
                 )
             if reason := what_is_wrong(name):
                 raise ValueError(reason)
             if name in features:
-                raise ValueError(f"expected each feature once, found {shown(f'{group}={what}')} again")
+                raise ValueError(f"expected each feature once, found {shown(f'{group}={value_name}')} again")
             features[name] = _number(share[0], name) if share else 1.0
     return as_features(features)
 
@@ -220,7 +249,7 @@ def _number(text: str, name: str) -> float:
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """At each `mark` without a backslash before it."""
+    """Split at each `mark` without a backslash before it."""
     if "\\" not in text:
         return text.split(mark)
     return re.findall(rf"(?:\A|\{mark})((?:\\.?|[^\\{mark}])*)", text, re.DOTALL)
@@ -231,24 +260,25 @@ def _unescaped(text: str) -> str:
 
 
 def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tuple[Row, int]]:
-    """The rows of a file behind its header, each once, as written.
+    """Yield the rows of a file after its header, each once, as written.
 
     Args:
-        count: of the file. lines: with their numbers, those behind the header.
+        count: of the file.
+        lines: after the header, with their numbers.
 
     Raises:
-        DataError: with file and line, a row of another shape.
+        DataError: with file and line, a malformed row.
     """
-    met: set[Row] = set()
+    seen: set[Row] = set()
     for number, cells in count.rows({len(COLUMNS)}, EXPECTED, lines=lines):
-        where = place(count.file, number)
-        form, lemma, tag, feats, number_of, source, guessed, values = cells
+        location = place(count.file, number)
+        form, lemma, tag, feats, count_text, source, guessed, values = cells
         form = _unescaped(form)
-        check_not_blank(form, where, "column 1 (form)")
-        if not (number_of.isascii() and number_of.isdecimal()):
-            raise DataError(f"{where}: expected a count in column 5, found {shown(number_of)}; give a number, or 0")
+        check_not_blank(form, location, "column 1 (form)")
+        if not (count_text.isascii() and count_text.isdecimal()):
+            raise DataError(f"{location}: expected a count in column 5, found {shown(count_text)}; give a number, or 0")
         if guessed not in ANSWERS:
-            raise DataError(f"{where}: expected yes or no in column 7 (guessed), found {shown(guessed)}; fix the row")
+            raise DataError(f"{location}: expected yes or no in column 7 (guessed), found {shown(guessed)}; fix it")
         try:
             features = parsed(feats or NOTHING)
             if tag not in (NOTHING, ""):
@@ -259,12 +289,12 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
                 ANSWERS[guessed], parsed(values or NOTHING),
             )  # fmt: skip
         except ValueError as error:
-            raise DataError(f"{where}: {error}; fix the row") from None
-        if row in met:
+            raise DataError(f"{location}: {error}; fix the row") from None
+        if row in seen:
             count.left_out[REPEATED] += 1
             continue
-        met.add(row)
+        seen.add(row)
         count.read += 1
-        yield row, int(number_of)
-    if not met:
+        yield row, int(count_text)
+    if not seen:
         raise DataError(f"{count.file}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")

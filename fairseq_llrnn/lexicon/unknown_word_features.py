@@ -1,16 +1,18 @@
 """Completes a table for the words of a text: analyses that it lacks are guessed from spelling (guessing.py).
 
-A treebank of the training text knows every word of that text and none that it lacks. Then unseen words alone are
-without analyses, and a model learns that such words never come. So they are guessed; and because a guess is not an
-analysis, the model has to meet guesses in training as often as in use. Words that training shows once are as many
-tokens as the unseen ones of a new text (Good 1953, with Turing), and of the same kind. Of them, the same part is
-guessed as of the words that training lacks, each as if nobody knew it (leave-one-out); more frequent words keep their
-analyses.
+A treebank of the training text contains every word of that text and no unseen word. Then only unseen words would lack
+analyses, and a model would learn that such words never occur. So their features are guessed. Since guesses differ from
+analyses, training must contain guesses as often as use does. Words that training contains once are about as many tokens
+as the unseen ones of a new text (Good 1953, with Turing), and of the same kind. Of them, the same share is guessed as
+of
+the words that training lacks, each without its own entry (leave-one-out). More frequent words keep their analyses.
 
-Analyses of a package (`--language`) beside a treebank that knows the text better are not united with the treebank's: it
-lists all readings that a form can have, where the treebank has those that occur, so that words that are alike in the
-one are not in the other, and the model meets more signatures and predicts them worse. They say what kind a word is of
-(guessing.py), if known words are then guessed better; if not, they are left out.
+If a treebank covers the text better than a package (`--language`), their analyses are not merged. The package lists all
+possible readings of a form, the treebank those that occur, so similar words would get different features: there would
+be
+more signatures, and worse predictions. Instead, the package's analyses define the kinds of words (guessing.py) if
+guesses
+for known words improve. Otherwise they are left out.
 
 Sizes: V words of the text.
 """
@@ -27,67 +29,39 @@ from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.guessing import WHOLE, Guesser
 from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.languages.base import SOURCES
-from fairseq_llrnn.lexicon.table import GUESS, Row, Table, as_features
+from fairseq_llrnn.lexicon.table import GUESS, Completed, Coverage, Row, Table, as_features
 
-RARE = 10  # words that are more frequent say little of unseen ones (Brants 2000)
+RARE = 10  # largest count of words that guesses are learned from (Brants 2000)
 UNITED, KINDS, LEFT_OUT = "united", "kinds", "left out"
-TESTED = 5000  # words at most that the accuracy is of
+TESTED = 5000  # most words for the accuracy
 
 
 @dataclass(frozen=True)
 class TextWords:
-    """The words of a text, which a table is asked for."""
+    """The words of a text, to look up in a table."""
 
-    counts: Mapping[str, int]  # of the words of its dictionary, in their order, how often the text has them
+    counts: Mapping[str, int]  # in the text, of the words of its dictionary, in their order
     others: Collection[str] = ()  # more words that need analyses
-    held_out: HeldOut = field(default_factory=HeldOut)  # sentences that no treebank should have
+    held_out: HeldOut = field(default_factory=HeldOut)  # sentences that no treebank should contain
 
     @property
     def shown(self) -> list[str]:
-        """Those of the dictionary that the text has; all where it has none."""
+        """The words of the dictionary that the text contains, or all words if it contains none."""
         return [word for word, count in self.counts.items() if count] or list(self.counts or self.others)
 
 
 def of_package(row: Row) -> bool:
-    """Whether a package of languages has the analysis."""
+    """Return whether an analysis comes from a package of languages."""
     return row.source.partition(":")[0] in SOURCES
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """Words of the dictionary, and those of them that the lexicon has."""
-
-    text: tuple[int, int]  # (covered, all) of the words of the counted text
-    others: tuple[int, int]  # of all others
-
-    @property
-    def differs(self) -> bool:
-        """Whether the lexicon covers the text's words better than the others."""
-        return self.text[0] * self.others[1] > self.others[0] * self.text[1]
-
-
-@dataclass(frozen=True)
-class Completed:
-    """What a table knows of a text's words, and what was guessed."""
-
-    coverage: Coverage
-    entries: int = 0  # words with features that are not guessed
-    guessed: frozenset[str] = frozenset()  # words of the text whose features are guessed
-    groups: tuple[str, ...] = ()  # of the features that are guessed
-    accuracy: Mapping[str, float] = field(default_factory=dict)  # of known words as if new: WHOLE, and by group
-    added: int = 0  # words that have features from guesses alone
-    crossed: int = 0  # guessed words of the text that have analyses
-    package: str | None = None  # what became of a package's analyses: UNITED, KINDS or LEFT_OUT; None: there are none
-    without: float | None = None  # of accuracy, WHOLE: what it would be without them, or, where they are LEFT_OUT, with
-
-
 def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
-    """Add guesses to a table, and say so in `table.completed`; analyses of packages may be left out.
+    """Add guesses to a table, and set `table.completed`. Analyses of packages may be left out.
 
     Args:
-        mode: "auto": guess if the coverage differs; "off": leave guesses of the table out, too.
+        mode: "auto": guess if the coverage differs; "off": also leave guesses of the table out.
     """
-    words, others, became = list(text.counts), list(text.others), None
+    words, others, use = list(text.counts), list(text.others), None
     counts = np.array([text.counts[word] for word in words], dtype=np.int64)
     if mode == "off":
         table.rows = {row: count for row, count in table.rows.items() if row.source != GUESS}
@@ -95,21 +69,21 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     lexicon = table.only(lambda row: row.source != GUESS and not of_package(row)).lexicon(values=False)
     package = table.only(of_package).lexicon(values=False)
     if len(package):
-        asked = [word for word, count in text.counts.items() if count] + others
-        is_less = sum(word in package for word in asked) < sum(word in lexicon for word in asked)
-        became = LEFT_OUT if is_less and mode != "off" else UNITED
-        if became == UNITED:
+        to_guess = [word for word, count in text.counts.items() if count] + others
+        covers_less = sum(word in package for word in to_guess) < sum(word in lexicon for word in to_guess)
+        use = LEFT_OUT if covers_less and mode != "off" else UNITED
+        if use == UNITED:
             lexicon.update(package)
         else:
             table.rows = {row: count for row, count in table.rows.items() if not (of_package(row) and row.features)}
     rows = {word: row for word in lexicon if any((row := lexicon.features(word)).values())}
     in_lexicon = np.array([word in rows for word in words], dtype=bool)
     shown = counts > 0
-    coverage = Coverage(_covered(in_lexicon, shown), _covered(in_lexicon, ~shown))
-    has = in_lexicon | np.array([word in before for word in words], dtype=bool)
-    differs = Coverage(_covered(has, shown), _covered(has, ~shown)).differs
+    coverage = Coverage(_count_covered(in_lexicon, shown), _count_covered(in_lexicon, ~shown))
+    has_features = in_lexicon | np.array([word in before for word in words], dtype=bool)
+    differs = Coverage(_count_covered(has_features, shown), _count_covered(has_features, ~shown)).differs
     listed = frozenset(word for word in words if word in before)
-    table.completed = Completed(coverage, len(lexicon), listed, package=became)
+    table.completed = Completed(coverage, len(lexicon), listed, package=use)
     if listed:
         groups = {feature_group(name) for word in before for name in before.features(word)}
         added = sum(word not in lexicon for word in before)
@@ -117,48 +91,49 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
         table.completed = replace(table.completed, groups=tuple(sorted(groups)), added=added, crossed=crossed)
     if mode == "off" or not rows or (mode == "auto" and not differs):
         return
-    crossed_words = () if listed else _crossed(words, counts == 1, in_lexicon, coverage)
-    lacking = [word for word, one in zip(words, has, strict=True) if not one]
-    asked = [*lacking, *(words[i] for i in crossed_words)]
-    asked += sorted(set(others) - rows.keys() - set(before) - set(asked))
-    tested = _tested(words, in_lexicon, counts)
-    often = {word for word, count in text.counts.items() if count > RARE}
-    rare = {word: row for word, row in rows.items() if word not in often} or rows
-    guesser = Guesser.train(rare, [*asked, *tested])
+    crossed_words = () if listed else _choose_crossed(words, counts == 1, in_lexicon, coverage)
+    missing = [word for word, is_known in zip(words, has_features, strict=True) if not is_known]
+    to_guess = [*missing, *(words[i] for i in crossed_words)]
+    to_guess += sorted(set(others) - rows.keys() - set(before) - set(to_guess))
+    tested = _choose_tested(words, in_lexicon, counts)
+    frequent = {word for word, count in text.counts.items() if count > RARE}
+    rare = {word: row for word, row in rows.items() if word not in frequent} or rows
+    guesser = Guesser.train(rare, [*to_guess, *tested])
     rare_words = [word for word in tested if word in rare]
     accuracy, without = guesser.accuracy(rare_words), None
-    if became == LEFT_OUT and rare_words:
-        with_kinds = Guesser.train(rare, [*asked, *tested], {w: " ".join(sorted(package.features(w))) for w in package})
-        of_kinds = with_kinds.accuracy(rare_words)
-        without = of_kinds[WHOLE]
-        if of_kinds[WHOLE] > accuracy[WHOLE]:
-            guesser, accuracy, without, became = with_kinds, of_kinds, accuracy[WHOLE], KINDS
-    for word in asked:
+    if use == LEFT_OUT and rare_words:
+        kinds = {word: " ".join(sorted(package.features(word))) for word in package}
+        with_kinds = Guesser.train(rare, [*to_guess, *tested], kinds)
+        by_kind = with_kinds.accuracy(rare_words)
+        without = by_kind[WHOLE]
+        if by_kind[WHOLE] > accuracy[WHOLE]:
+            guesser, accuracy, without, use = with_kinds, by_kind, accuracy[WHOLE], KINDS
+    for word in to_guess:
         table.add(Row(word, "", as_features(guesser.guess(word)), GUESS, True))
     table.completed = replace(
-        table.completed, guessed=listed | set(lacking) | {words[i] for i in crossed_words}, groups=guesser.groups,
-        accuracy=accuracy, added=table.completed.added + sum(word not in lexicon for word in asked),
-        crossed=table.completed.crossed + len(crossed_words), package=became, without=without,
+        table.completed, guessed=listed | set(missing) | {words[i] for i in crossed_words}, groups=guesser.groups,
+        accuracy=accuracy, added=table.completed.added + sum(word not in lexicon for word in to_guess),
+        crossed=table.completed.crossed + len(crossed_words), package=use, without=without,
     )  # fmt: skip
 
 
-def _covered(in_lexicon: np.ndarray, words: np.ndarray) -> tuple[int, int]:
+def _count_covered(in_lexicon: np.ndarray, words: np.ndarray) -> tuple[int, int]:
     return int((in_lexicon & words).sum()), int(words.sum())
 
 
-def _crossed(symbols: Sequence[str], once: np.ndarray, in_lexicon: np.ndarray, coverage: Coverage) -> np.ndarray:
-    """Known words of those shown `once` (V,), so many that the lexicon covers the others as it covers unseen words.
+def _choose_crossed(symbols: Sequence[str], once: np.ndarray, in_lexicon: np.ndarray, coverage: Coverage) -> np.ndarray:
+    """Return words among those that occur `once` (V,) to guess, so that the rest is covered like unseen words.
 
-    Which ones depends on their spelling alone, not on their order.
+    The choice depends only on their spelling, not on their order.
     """
-    covered, every = coverage.others
+    covered, total = coverage.others
     ranked = sorted(np.flatnonzero(once & in_lexicon), key=lambda i: hashlib.sha256(symbols[i].encode()).digest())
-    keep = round(int(once.sum()) * covered / every) if every else len(ranked)
+    keep = round(int(once.sum()) * covered / total) if total else len(ranked)
     return np.array(sorted(ranked[keep:]), dtype=np.int64)
 
 
-def _tested(symbols: Sequence[str], in_lexicon: np.ndarray, counts: np.ndarray) -> list[str]:
-    """The rarest of the known words that training shows, or, where there are none, known words."""
-    shown = np.flatnonzero(in_lexicon & (counts > 0))
-    chosen = shown if len(shown) else np.flatnonzero(in_lexicon)
+def _choose_tested(symbols: Sequence[str], in_lexicon: np.ndarray, counts: np.ndarray) -> list[str]:
+    """Return the rarest known words that training contains, or else any known words."""
+    in_text = np.flatnonzero(in_lexicon & (counts > 0))
+    chosen = in_text if len(in_text) else np.flatnonzero(in_lexicon)
     return [symbols[i] for i in chosen[np.argsort(counts[chosen], kind="stable")][:TESTED]]

@@ -4,6 +4,6 @@
     arpa.py          ARPA files
     ngrams.py        sentences as ids, and a back-off model as one trie
     to_automaton.py  … as an automaton
-    folds.py         cross-fitted models, and whether there is room for them
-    background.py    all of it: from a text or a file to an automaton, whose weights may be changed
+    folds.py         cross-fitted models, and their memory limit
+    background.py    from a text or a file to an automaton, with changes of its weights
 """

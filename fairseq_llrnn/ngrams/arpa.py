@@ -1,21 +1,21 @@
-"""ARPA files: n-gram models as SRILM, KenLM, IRSTLM and others write and read them.
+r"""ARPA files: n-gram models in the format of SRILM, KenLM, IRSTLM and others.
 
 Sizes: n order of an n-gram, N of the model, L n-grams of one order. Logarithms are to base 10 in files, natural in
 `NGrams`. Source: the format as in SRILM's manual page ngram-format(5).
 
-    \\data\\                        what comes before is skipped
+    \data\                        text before it is ignored
     ngram 1=3
     ngram 2=1
 
-    \\1-grams:
-    -99<TAB><s><TAB>-0.3           log10 p, the words, and but for the highest order the back-off weight, if not 0
+    \1-grams:
+    -99<TAB><s><TAB>-0.3           log10 p, the words, and below the highest order the back-off weight, if not 0
     -0.5<TAB>euro
     …
-    \\end\\
+    \end\
 
-What is read leniently: blanks for tabs; −99 or less, −inf too, is −99 (SRILM's zero); the probability of <s> counts for
-nothing; a history that is no n-gram of its own (pruned files) is added with the probability that backing off gives it
-and no cost of leaving it, which changes no probability. A suffix that is no n-gram needs no adding (ngrams.py).
+The reader accepts blanks for tabs. −99 or less, also −inf, is read as −99 (SRILM's zero). The probability of <s> is
+ignored. A history that is no n-gram (pruned files) is added with its back-off probability and a back-off weight of 1,
+which changes no probability. Suffixes need not be n-grams (ngrams.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 from fairseq_llrnn.ngrams.ngrams import EMPTY, NGrams, trie_keys
 
-LEAST = -99.0  # log10 of what counts as zero
+LEAST = -99.0  # log10 of zero
 LN_10 = float(np.log(10.0))
 COUNT = re.compile(r"ngram\s+(\d{1,4})\s*=\s*(\d{1,18})")
 SECTION = re.compile(r"\\(\d{1,4})-grams:")
@@ -43,10 +43,10 @@ WRITTEN_AT_ONCE = 100_000  # lines
 
 
 def read_arpa(path: Path | str) -> NGrams:
-    """Read an ARPA file, plain or gzip (known by its first bytes), in one pass.
+    """Read an ARPA file, plain or gzip (recognised by its first bytes), in one pass.
 
     Raises:
-        DataError: anything that is not as the module docstring says, with the line.
+        DataError: the file differs from the format in the module docstring; with the line.
     """
     path = Path(path)
     lines = iter(tqdm(iter_lines(path), f"reading {path.name}", unit=" lines", leave=False, disable=None))
@@ -58,31 +58,31 @@ def read_arpa(path: Path | str) -> NGrams:
         match = SECTION.fullmatch(line.strip())
         if match is None or int(match[1]) != n:
             raise DataError(
-                f"{place(path, number)}: expected the section `\\{n}-grams:`, as `\\data\\` announces, found "
+                f"{place(path, number)}: expected the section `\\{n}-grams:`, as in `\\data\\`, found "
                 f"{shown(line) if line else 'the end of the file'}; the file is cut short or damaged"
             )
         section = _Section(path, n, index, highest=n == len(counts))
         heading = section.read(lines, number)
         if len(section.log_probs) != counts[n - 1]:
             raise DataError(
-                f"{place(path, heading[0])}: expected {counts[n - 1]:,} {n}-grams, as `\\data\\` announces, found "
+                f"{place(path, heading[0])}: expected {counts[n - 1]:,} {n}-grams, as in `\\data\\`, found "
                 f"{len(section.log_probs):,}; the file is cut short, or was changed without its counts"
             )
         model = section.added_to(model)
     if heading[1].strip() != "\\end\\":
         raise DataError(
             f"{place(path, heading[0])}: expected `\\end\\`, found {shown(heading[1]) if heading[1] else 'nothing'}; "
-            "the file is cut short, or has more sections than `\\data\\` announces"
+            "the file is cut short, or has more sections than `\\data\\`"
         )
     if BOS in index:
         model.log_probs[index[BOS]] = -np.inf
     _fill_added(model)
-    ReadCount(path, "n-grams", None, sum(counts), sum(counts)).done()  # each section has as many as it announces
+    ReadCount(path, "n-grams", None, sum(counts), sum(counts)).done()  # the numbers of the sections were checked
     return model
 
 
 def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[list[int], tuple[int, str]]:
-    """The counts of `\\data\\`, and the line that follows them."""
+    r"""Return the counts of `\data\`, and the line after them."""
     number = 0
     for number, line in lines:  # noqa: B007
         if line.strip() == "\\data\\":
@@ -109,17 +109,17 @@ def _read_counts(path: Path, lines: Iterator[tuple[int, str]]) -> tuple[list[int
 
 
 class _Section:
-    """The n-grams of one order, as they stand in the file."""
+    """The n-grams of one order, in the order of the file."""
 
     def __init__(self, path: Path, order: int, index: dict[str, int], highest: bool) -> None:
-        """index: the words of the 1-grams, of which this section may be the one."""
+        """index: the words of the 1-grams, which the first section fills."""
         self.path, self.order, self.index, self.highest = path, order, index, highest
         self.log_probs, self.back_offs = array("d"), array("d")
         self.words = array("q")  # `order` ids for each n-gram
         self.lines = array("q")
 
     def read(self, lines: Iterator[tuple[int, str]], number: int) -> tuple[int, str]:
-        """Read up to the next line with a backslash, which is returned; at the end of the file an empty one."""
+        """Read up to the next line with a backslash, and return that line, or an empty one at the end of the file."""
         order, index = self.order, self.index
         for number, line in lines:
             if line.startswith("\\"):
@@ -131,13 +131,13 @@ class _Section:
                     continue
             if not order < len(cells) <= order + 2:
                 raise DataError(
-                    f"{place(self.path, number)}: expected log10 p, {_words(order)} and perhaps a back-off weight, "
+                    f"{place(self.path, number)}: expected log10 p, {_words(order)} and optionally a back-off weight, "
                     f"found {shown(line)}; fix the line"
                 )
             if len(cells) == order + 2 and self.highest:
                 raise DataError(
-                    f"{place(self.path, number)}: expected log10 p and {_words(order)}, for n-grams of the highest "
-                    f"order have no back-off weight, found {shown(line)}; remove it, or fix the words"
+                    f"{place(self.path, number)}: expected log10 p and {_words(order)} without a back-off weight in "
+                    f"the highest order, found {shown(line)}; remove it, or fix the words"
                 )
             try:
                 self.log_probs.append(float(cells[0]))
@@ -153,34 +153,34 @@ class _Section:
                 self.words.extend([index[word] for word in cells[1 : order + 1]])
             except KeyError as error:
                 raise DataError(
-                    f"{place(self.path, number)}: expected words that are 1-grams, too, found "
+                    f"{place(self.path, number)}: expected words that are also 1-grams, found "
                     f"{shown(error.args[0])}; add it to the 1-grams or remove this n-gram"
                 ) from None
             self.lines.append(number)
         return number, ""
 
     def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
-        """Natural log p and back-off weights, (L,), (L,)."""
+        """Return natural log p and back-off weights, (L,), (L,)."""
         log_probs, back_offs = np.array(self.log_probs), np.array(self.back_offs)
-        self._refuse(np.isnan(log_probs) | (log_probs > 0), "a log10 p of at most 0", log_probs)
-        self._refuse(np.isnan(back_offs) | (back_offs == np.inf), "a finite back-off weight", back_offs)
-        self._refuse(back_offs > -LEAST, f"a log10 back-off weight of at most {-LEAST:g}", back_offs)
+        self._check_numbers(np.isnan(log_probs) | (log_probs > 0), "a log10 p of at most 0", log_probs)
+        self._check_numbers(np.isnan(back_offs) | (back_offs == np.inf), "a finite back-off weight", back_offs)
+        self._check_numbers(back_offs > -LEAST, f"a log10 back-off weight of at most {-LEAST:g}", back_offs)
         return np.maximum(log_probs, LEAST) * LN_10, np.maximum(back_offs, LEAST) * LN_10
 
-    def _refuse(self, bad: np.ndarray, expected: str, values: np.ndarray) -> None:
-        if bad.any():
-            first = int(bad.argmax())
+    def _check_numbers(self, is_invalid: np.ndarray, expected: str, values: np.ndarray) -> None:
+        if is_invalid.any():
+            first = int(is_invalid.argmax())
             raise DataError(
                 f"{place(self.path, self.lines[first])}: expected {expected}, found {values[first]:g}; "
                 "fix the line, or estimate the model again"
             )
 
-    def _check_twice(self, keys: np.ndarray, order: np.ndarray) -> None:
-        """Raise where sorted keys are equal; `order` (L,) says which n-gram stands where."""
-        same = np.flatnonzero(keys[1:] == keys[:-1])
-        if len(same):
+    def _check_unique(self, keys: np.ndarray, order: np.ndarray) -> None:
+        """Raise DataError if sorted keys are equal. `order` (L,) gives the n-gram of each key."""
+        repeated = np.flatnonzero(keys[1:] == keys[:-1])
+        if len(repeated):
             lines = np.array(self.lines)
-            later = same[lines[order[same + 1]].argmin()] + 1  # the one that comes first in the file
+            later = repeated[lines[order[repeated + 1]].argmin()] + 1  # the first repetition in the file
             earlier, later = lines[order[later - 1]], lines[order[later]]
             raise DataError(
                 f"{place(self.path, int(later))}: this {self.order}-gram was already given in line {earlier}; "
@@ -188,7 +188,7 @@ class _Section:
             )
 
     def added_to(self, model: NGrams) -> NGrams:
-        """The model with the n-grams of this order, the next one."""
+        """Return the model with the n-grams of this order, the next one."""
         log_probs, back_offs = self._numbers()
         spelled = np.array(self.words, dtype=np.int64).reshape(-1, self.order)
         histories = np.full(len(spelled), EMPTY, dtype=np.int64) if self.order == 1 else spelled[:, 0]
@@ -197,7 +197,7 @@ class _Section:
             histories = model.find(histories, spelled[:, k])
         keys = trie_keys(histories, spelled[:, -1], len(self.index))
         order = np.argsort(keys, kind="stable")
-        self._check_twice(keys[order], order)
+        self._check_unique(keys[order], order)
         return NGrams(
             tuple(self.index),
             np.append(model.starts, len(model) + len(order)),
@@ -213,7 +213,7 @@ def _words(count: int) -> str:
 
 
 def _with_histories(model: NGrams, histories: np.ndarray, words: np.ndarray, order: int) -> NGrams:
-    """The model with every n-gram (L,), (L,) of an order that is a history and is missing; their log p is NaN."""
+    """Add the n-grams (L,), (L,) of an order that are missing as histories. Their log p is NaN."""
     missing = model.find(histories, words) < 0
     if not missing.any():
         return model
@@ -221,7 +221,7 @@ def _with_histories(model: NGrams, histories: np.ndarray, words: np.ndarray, ord
     keys = np.unique(trie_keys(histories[missing], words[missing], size))
     places = np.searchsorted(model.keys, keys)
     shifted = np.insert(model.histories, places, keys // size - 1)
-    # n-grams from the first new place on have moved; only the next orders' histories refer to those
+    # n-grams after the first new one have moved; histories of the next orders refer to them
     inserted = np.insert(np.zeros(len(model), dtype=bool), places, True)
     moved = shifted + np.searchsorted(places, shifted, side="right")
     return replace(
@@ -235,31 +235,31 @@ def _with_histories(model: NGrams, histories: np.ndarray, words: np.ndarray, ord
 
 
 def _fill_added(model: NGrams) -> None:
-    """Give the n-grams without log p the one that backing off gives them, the short ones first."""
+    """Set the log p of n-grams without one to their back-off probability, the short ones first."""
     for n in range(2, model.order):
         begin, end = model.starts[n - 1 : n + 1]
         added = begin + np.flatnonzero(np.isnan(model.log_probs[begin:end]))
         history = model.histories[added]
-        rest = model.log_prob(model.suffixes[history], model.last[added])
-        model.log_probs[added] = model.back_offs[history] + rest
+        lower = model.log_prob(model.suffixes[history], model.last[added])
+        model.log_probs[added] = model.back_offs[history] + lower
 
 
 def write_arpa(path: Path | str, model: NGrams) -> None:
-    """Write a model for other tools; words that never come next, but for <s>, are left out.
+    """Write a model for other tools. Words that are never predicted are left out, except <s>.
 
     Raises:
-        OSError.
+        OSError: the file cannot be written.
     """
-    written = ~np.isneginf(model.log_probs) | np.array([word == BOS for word in model.words])[model.last]
-    written[model.starts[1] :] = True
-    begins = np.cumsum([0, *written])[model.starts]
+    is_written = ~np.isneginf(model.log_probs) | np.array([word == BOS for word in model.words])[model.last]
+    is_written[model.starts[1] :] = True
+    begins = np.cumsum([0, *is_written])[model.starts]
     words = np.array(model.words, dtype=object)
     with whole_file(Path(path)) as file:
         file.write("\\data\\\n")
         file.writelines(f"ngram {n + 1}={count}\n" for n, count in enumerate(np.diff(begins).tolist()))
         for n in range(1, model.order + 1):
             file.write(f"\n\\{n}-grams:\n")
-            entries = model.starts[n - 1] + np.flatnonzero(written[model.starts[n - 1] : model.starts[n]])
+            entries = model.starts[n - 1] + np.flatnonzero(is_written[model.starts[n - 1] : model.starts[n]])
             for begin in range(0, len(entries), WRITTEN_AT_ONCE):
                 part = entries[begin : begin + WRITTEN_AT_ONCE]
                 log_probs = np.maximum(model.log_probs[part] / LN_10, LEAST).tolist()

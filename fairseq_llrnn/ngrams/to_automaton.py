@@ -2,18 +2,18 @@
 
 Sizes: V symbols of the dictionary, W words of the model, E n-grams, Q states, K dictionary words that the model lacks.
 
-A state is a history that has something to say: n-grams of the model that go on from it, or a back-off weight. It fails
-to the longest suffix that is a state, the shortest to ROOT, where b₀ has the unigrams. State 0 is the history of no
-words. The model starts in <s>, and does so again after every </s>.
+A state is a history with n-grams that continue it, or with a back-off weight. It fails to the longest suffix that is a
+state, the shortest to ROOT, where b₀ has the unigrams. State 0 is the empty history. The model starts in <s>, and again
+after every </s>.
 
-Which words are whose:
+If the words of model and dictionary differ:
 
-* Words of the model outside the dictionary are dropped with all n-grams that hold them. Their probability is lost:
-  what remains of p(· | h) sums to less than one, in every state by what that state gave to them.
-* Dictionary words that the model lacks, K of them, share p(<unk>) in b₀: each of them, and <unk> itself, gets
-  p(<unk>) / (K + 1). After one of them the history is <unk>, and nothing before it. An n-gram that ends in <unk> stays
-  with the dictionary's <unk> alone: in such a history the other K have their back-off part besides, and p(· | h) sums
-  to more than one by that. (Models with such n-grams come from texts in which words were made <unk>.)
+* Words of the model outside the dictionary are dropped with all n-grams that contain them. Their probability is lost:
+  the rest of p(· | h) sums to less than one, in every state by their probability there.
+* K dictionary words that the model lacks share p(<unk>) in b₀: each of them, and <unk> itself, gets p(<unk>) / (K + 1).
+  After one of them the history is only <unk>. An n-gram that ends in <unk> keeps only the dictionary's <unk>. In its
+  history the other K words also have their back-off weights, by which p(· | h) sums to more than one. (Such models come
+  from texts with <unk> for some words.)
 
 `background.normalised` then makes every state a distribution again, which changes no ratio inside a state.
 """
@@ -37,22 +37,22 @@ OTHER_UNK = "<UNK>"
 
 @dataclass(frozen=True)
 class Converted:
-    """An n-gram model on the symbols of a dictionary; what is lost is not made good yet (module docstring)."""
+    """An n-gram model on the symbols of a dictionary, not normalised yet (module docstring)."""
 
     automaton: Automaton
     log_root: np.ndarray  # (V,) log b₀
-    histories: np.ndarray  # (Q − 1,) the n-gram that each state after the first is
-    notes: Counter[str]  # what a user should know
+    histories: np.ndarray  # (Q − 1,) the n-gram of each state after the first
+    notes: Counter[str]  # notes for the user with counts
 
 
 def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converted:
-    """The automaton of a model, and its root.
+    """Return the automaton of a model, and its root.
 
     Args:
-        source: how errors name the model, e.g. the file's path.
+        source: the model's name in errors, e.g. the file's path.
 
     Raises:
-        DataError: no </s>, no <unk> or none of the dictionary's other words in the model; histories that are too long.
+        DataError: the model has no </s>, no <unk> or none of the dictionary's other words, or too long histories.
     """
     if model.order > LONGEST_CHAIN:
         raise DataError(
@@ -65,8 +65,8 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
     shared = np.flatnonzero((match.symbols >= 0) & ~np.isneginf(model.log_probs[: len(model.words)]))
     log_root[match.symbols[shared]] = model.log_probs[shared]
     if len(match.lacking):
-        each = model.log_probs[match.model_unk] - np.log(len(match.lacking) + 1)
-        log_root[np.append(match.lacking, match.unk)] = each
+        share = model.log_probs[match.model_unk] - np.log(len(match.lacking) + 1)
+        log_root[np.append(match.lacking, match.unk)] = share
         notes["words of the dictionary that the n-grams lack share the probability of <unk>"] += len(match.lacking)
     dropped = int(((match.symbols < 0) & ~np.isneginf(model.log_probs[: len(model.words)])).sum())
     if dropped:
@@ -74,17 +74,17 @@ def ngrams_to_automaton(model: NGrams, words: WordList, source: str) -> Converte
         warn_of_forms(source, lacking, words.symbols)
         notes["words of the n-grams are not in the dictionary; dropped with their n-grams"] += dropped
     automaton, histories = _build(model, match, words, log_root)
-    gone = len(model) - len(model.words) - automaton.num_arcs
-    if gone:
-        notes["n-grams dropped: they hold such a word, or go on after </s>"] += gone
+    num_dropped = len(model) - len(model.words) - automaton.num_arcs
+    if num_dropped:
+        notes["n-grams dropped: they contain such a word, or continue after </s>"] += num_dropped
     return Converted(automaton, log_root, histories, notes)
 
 
 @dataclass(frozen=True)
 class _Match:
-    """Which word of the model is which symbol of the dictionary."""
+    """The symbol of the dictionary for each word of the model."""
 
-    symbols: np.ndarray  # (W,) id in the dictionary; −1: none. <s> is one here
+    symbols: np.ndarray  # (W,) id in the dictionary; −1: none. <s> has its id
     lacking: np.ndarray  # (K,) ids in the dictionary
     unk: int  # in the dictionary
     model_unk: int
@@ -98,13 +98,13 @@ def _match_words(model: NGrams, words: WordList, source: str) -> _Match:
     names = list(model.words)
     if UNK not in names and OTHER_UNK in names:
         names[names.index(OTHER_UNK)] = UNK
-    for needed, how in (
+    for needed, fix in (
         (EOS, "estimate it from sentences, one a line, with <s> and </s> (KenLM and SRILM do so by themselves)"),
         (UNK, "estimate it with an open vocabulary (KenLM's lmplz always does, SRILM's ngram-count with -unk), or give "
               "<unk> a small probability by a line of the 1-grams, like `-6<TAB><unk>`"),
     ):  # fmt: skip
         if needed not in names:
-            raise DataError(f"{source}: expected {needed} among the words of the n-grams, found none; {how}")
+            raise DataError(f"{source}: expected {needed} among the words of the n-grams, found none; {fix}")
     symbols = np.array([index.get(name, -1) for name in names], dtype=np.int64)
     symbols[symbols >= 0] = np.where(usable[symbols[symbols >= 0]], symbols[symbols >= 0], -1)
     covered = np.zeros(len(words), dtype=bool)
@@ -121,18 +121,18 @@ def _match_words(model: NGrams, words: WordList, source: str) -> _Match:
 
 
 def _build(model: NGrams, match: _Match, words: WordList, log_root: np.ndarray) -> tuple[Automaton, np.ndarray]:
-    """The automaton, and the n-gram of every state after the first."""
+    """Return the automaton, and the n-gram of every state after the first."""
     bos, eos = words.symbols.index(BOS), words.symbols.index(EOS)
     usable = _usable(model, match.symbols, bos, eos)
     symbol = match.symbols[model.last]
     size, starts = len(model.words), model.starts
 
-    goes_on = np.zeros(len(model), dtype=bool)
-    goes_on[model.histories[size:][usable[size:]]] = True
-    is_state = usable & (symbol != eos) & (goes_on | (model.back_offs != 0))
+    is_continued = np.zeros(len(model), dtype=bool)
+    is_continued[model.histories[size:][usable[size:]]] = True
+    is_state = usable & (symbol != eos) & (is_continued | (model.back_offs != 0))
     is_state[starts[-2] :] = False
-    state_of = np.where(is_state, np.cumsum(is_state), NO_STATE)  # 0 is the history of no words
-    # the state of the longest suffix, itself included
+    state_of = np.where(is_state, np.cumsum(is_state), NO_STATE)  # 0 is the empty history
+    # the state of the longest suffix, which may be the n-gram itself
     state = state_of.copy()
     for n in range(1, model.order + 1):
         span = slice(starts[n - 1], starts[n])
@@ -153,9 +153,9 @@ def _build(model: NGrams, match: _Match, words: WordList, log_root: np.ndarray) 
     root_next[np.isneginf(log_root)] = -1
     arcs = size + np.flatnonzero(usable[size:])
     nexts = np.where(symbol[arcs] == eos, start, state[arcs])
-    of_arcs = state_of[model.histories[arcs]], symbol[arcs], nexts, model.log_probs[arcs]
+    arc_arrays = state_of[model.histories[arcs]], symbol[arcs], nexts, model.log_probs[arcs]
     automaton = replace(
-        Automaton.from_arcs(len(words), len(entries) + 1, start, *of_arcs),
+        Automaton.from_arcs(len(words), len(entries) + 1, start, *arc_arrays),
         fail=np.concatenate([[ROOT], np.where(fail == 0, ROOT, fail)]),
         back_off=np.concatenate([[0.0], model.back_offs[entries]]),
         root_next=root_next,
@@ -165,7 +165,7 @@ def _build(model: NGrams, match: _Match, words: WordList, log_root: np.ndarray) 
 
 
 def _usable(model: NGrams, symbols: np.ndarray, bos: int, eos: int) -> np.ndarray:
-    """(E,) bool: n-grams of words of the dictionary alone, with <s> at most at the begin and </s> at the end."""
+    """Return the n-grams of dictionary words with <s> only at the beginning and </s> only at the end: (E,) bool."""
     symbol = symbols[model.last]
     usable = symbol >= 0
     for n in range(2, model.order + 1):

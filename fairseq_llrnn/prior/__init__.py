@@ -1,17 +1,17 @@
-"""The prior: features, b₀ and parts; one directory on disk.
+"""The prior: features, b₀ and parts, saved in one directory.
 
-    prior.py          Prior: what is known before training
-    part.py           the contract of a part, and what it may ask of its prior (PriorView)
-    parts/            a file for each part: options, arrays, background, how it is built, and where it is registered;
+    prior.py          Prior: dictionary, signatures, b₀ and parts, before training
+    part.py           the interface of a part, and its view of the prior (PriorView)
+    parts/            a file for each part: options, arrays, background, construction and registration;
                       parts/cache.py is a short one to copy
-    expression.py     how backgrounds are combined (expression_parser.py: as it is written)
-    recipe.py         what a prior is built from: the keys of prior.toml (recipe_file.py), of options and in Python
-    building.py       from a recipe to a prior; its first step is base_prior.py, then come the parts
-    spelling_check.py … a text and a lexicon in different case or Unicode form
-    held_out_texts.py … sentences of the validation and test text in a treebank or counted text
-    origins.py        what it was made from
-    named_backgrounds.py  how a background is registered under its name; background_terms.py looks the name up
-    directory.py      files, whole and with hashes (arrays.py, model_files.py)
+    expression.py     combinations of backgrounds (expression_parser.py reads their text)
+    recipe.py         the settings that a prior is built from (recipe_file.py: the same as a TOML file)
+    building.py       from a recipe to a prior: first base_prior.py, then the parts
+    spelling_check.py … notes on words whose case or Unicode form differs between text and lexicon
+    held_out_texts.py … sentences of the validation and test text, to find them in a treebank or counted text
+    origins.py        the files and packages that it was built from
+    named_backgrounds.py  registration of backgrounds by name; background_terms.py looks the name up
+    directory.py      files, written whole and checked by hashes (arrays.py, model_files.py)
 """
 
 from typing import TYPE_CHECKING

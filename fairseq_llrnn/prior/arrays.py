@@ -1,6 +1,6 @@
-"""The arrays of a prior, checked before anything computes with them: they are untrusted input.
+"""Checks of the arrays of a prior, which are untrusted input.
 
-All functions raise ValueError, KeyError or TypeError for what is no array of a prior.
+All functions raise ValueError, KeyError or TypeError for an unsound array.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LARGEST_TOTAL = 50.0  # of the logarithm of a sum of weights, in nats
 
 
 def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.ndarray:
-    """The row of numbers with that name."""
+    """Return the one-dimensional array `name` of type `dtype`."""
     array = arrays[name]
     if array.dtype != dtype or array.ndim != 1:
         raise ValueError(f"{name}: expected a row of {np.dtype(dtype)}, found {array.dtype} of shape {array.shape}")
@@ -24,19 +24,19 @@ def read_array(arrays: Mapping[str, np.ndarray], name: str, dtype: type) -> np.n
 
 
 def check_log_weights(log_weights: np.ndarray, size: int) -> None:
-    """Raise ValueError unless they are `size` log weights: some finite, none NaN or +inf."""
+    """Raise ValueError unless these are `size` log weights: at least one finite, none NaN or +inf."""
     if len(log_weights) != size:
-        raise ValueError(f"log_weights: expected those of {size:,} words, found {len(log_weights):,}")
+        raise ValueError(f"log_weights: expected {size:,} numbers, found {len(log_weights):,}")
     if np.isnan(log_weights).any() or np.isposinf(log_weights).any() or np.isneginf(log_weights).all():
-        raise ValueError("expected weights of which some are positive and all are finite")
+        raise ValueError("log_weights: expected finite weights, some of them above 0, found others")
     if (np.abs(log_weights[np.isfinite(log_weights)]) > LARGEST_STORED_LOG).any():
         raise ValueError(f"log_weights: expected logarithms up to {LARGEST_STORED_LOG:,.0f}, found larger ones")
 
 
 def check_total(log_weights: np.ndarray) -> None:
-    """Raise ValueError where weights are so large together that sums with them, in float32, are no longer exact.
+    """Raise ValueError if the sum of the weights is so large that float32 sums with them are inexact.
 
-    They sum to one, or, where a temperature above 1 has changed them, to at most the number of words.
+    The weights sum to one, or to at most the number of words after a temperature above 1.
     """
     largest = log_weights.max()
     total = float(largest + np.log(np.exp(log_weights - largest).sum()))
@@ -45,7 +45,7 @@ def check_total(log_weights: np.ndarray) -> None:
 
 
 def read_signatures(arrays: Mapping[str, np.ndarray], side: str, names: Sequence[str]) -> Signatures:
-    """The signatures of a side, "output" or "input", over the features `names`."""
+    """Return the signatures of `side` ("output" or "input") over the features `names`."""
     offsets, indices = (read_array(arrays, f"{side}_{name}", np.int64) for name in ("offsets", "indices"))
     values = read_array(arrays, f"{side}_values", np.float32)
     class_of = read_array(arrays, f"{side}_class_of", np.int64)

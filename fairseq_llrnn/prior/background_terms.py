@@ -1,4 +1,6 @@
-"""The backgrounds that an expression names (`unigram`, `ngram:3`, `automaton:FILE`, …), each as a part of a prior."""
+"""The backgrounds that an expression names (`unigram`, `ngram:3`, `automaton:FILE`, …), each built as a part of a
+prior.
+"""
 
 from __future__ import annotations
 
@@ -20,31 +22,34 @@ from fairseq_llrnn.settings import Settings, check_files, checked, keys, with_pa
 
 
 def kind_of(text: str) -> tuple[str, str]:
-    """Kind of an atom, and what is behind its colon: ("ngram", "3"); TABLE and the text for a path."""
+    """Return the kind of an atom and the text after its colon: ("ngram", "3"). For a path: TABLE and the path."""
     kind, colon, source = text.partition(":")
-    is_name = bool(colon) or kind.isidentifier()  # else a path: nobody has to be asked
+    is_name = bool(colon) or kind.isidentifier()  # all else is a path, which needs no look-up
     return (kind, source) if is_name and named_background(kind) is not None else (TABLE, text)
 
 
 def registered(atom_text: str) -> NamedBackground:
-    """What was registered under the name of an atom."""
+    """Return the background that is registered under the name of an atom."""
     named = named_background(kind_of(atom_text)[0])
-    assert named is not None  # as kind_of found
+    assert named is not None  # checked by kind_of
     return named
 
 
 def is_static(atom_text: str) -> bool:
-    """Whether a background has the same weights everywhere."""
+    """Return whether a background has the same weights in every context."""
     return registered(atom_text).part is StaticPart
 
 
 def read_background(text: str, option: str = "--background") -> Expression:
-    """The expression of an option, as errors call it; a path with blanks needs no quotes where it stands alone.
+    """Return the expression of an option. A path with blanks needs no quotes if it is the whole text.
 
-    What is written by the grammar is an expression, whatever files there are; the disk is asked about nothing else.
+    Text that follows the grammar is an expression, whatever files exist.
+
+    Args:
+        option: its name in errors.
 
     Raises:
-        OptionError: it says none, nothing is behind a colon, or the file that is named does not exist.
+        OptionError: the text is no expression, nothing follows a colon, or a named file does not exist.
     """
     expression = parse_or_path(text, option)
     for atom in atoms(expression):
@@ -54,30 +59,32 @@ def read_background(text: str, option: str = "--background") -> Expression:
 
 
 def named_in(expression: Expression) -> list[tuple[Atom, NamedBackground]]:
-    """The atoms, and what was registered under their names."""
+    """Return each atom with the background that is registered under its name."""
     return [(atom, registered(atom.text)) for atom in atoms(expression)]
 
 
 def check_background(expression: Expression, texts: Sequence[str], has_opener: bool) -> None:
-    """Say what would be refused when it is read.
+    """Check the backgrounds before any text is read.
 
     Args:
-        texts: the training text. has_opener: whether somebody can read trained models.
+        texts: the training text.
+        has_opener: whether trained models can be read (`open_model`).
 
     Raises:
-        OptionError: one that cannot stand beside others; what does not go together; a model that nobody can read.
-        DataError: a file that an option names is not there.
+        OptionError: a background that cannot be combined, options that exclude each other, or a model without
+            `open_model`.
+        DataError: a file that an option names does not exist.
     """
     for atom, named in named_in(expression):
         if not (named.part.is_base or isinstance(expression, Atom)):
             raise OptionError(
-                f"--background {expression}: expected backgrounds that stand by themselves, found {atom}, which "
-                "changes the one below it; say it alone"
+                f"--background {expression}: {atom} changes the background below it and cannot be combined with "
+                "others; give it alone"
             )
         if named.part.needs_fairseq and not has_opener:
             raise OptionError(
-                f"--background {atom.text}: a trained model is read by fairseq; build this prior with `llrnn prior`, "
-                "or say who reads it (`open_model` of prior/building.py)"
+                f"--background {atom.text}: only fairseq reads a trained model; build this prior with `llrnn prior`, "
+                "or pass `open_model` to `build` of prior/building.py"
             )
         check_files(options := options_of(atom), partial("--background {}: {}".format, atom))
         if named.check is not None:
@@ -85,7 +92,7 @@ def check_background(expression: Expression, texts: Sequence[str], has_opener: b
 
 
 def parse_or_path(text: str, option: str = "--background") -> Expression:
-    """The expression, whether or not its files are there. Raises OptionError: it says none."""
+    """Return the expression of a text without looking for its files. Raises OptionError for invalid text."""
     try:
         return parse(text, option)
     except OptionError:
@@ -95,20 +102,20 @@ def parse_or_path(text: str, option: str = "--background") -> Expression:
 
 
 def options_of(atom: Atom, option: str = "--background") -> Settings:
-    """The options of an atom. Raises OptionError for one that it has not, or a value that is none."""
+    """Return the options of an atom. Raises OptionError for an unknown option or an invalid value."""
     owner = registered(atom.text).options
     return checked(owner, dict(atom.options), lambda name: f"{option} {atom}: {name}".removesuffix(": "))
 
 
 def with_files(atom: Atom, change: Callable[[str], str]) -> Atom:
-    """An atom with other paths, whether or not the files are there."""
+    """Return an atom with changed paths, whether or not the files exist."""
     kind, source = kind_of(atom.text)
     text = atom.text
     if source:
         try:
             is_file = registered(text).is_file(source)
         except ValueError:
-            is_file = True  # one that is not there
+            is_file = True  # a missing file
         text = f"{kind}:{change(source)}".removeprefix(":") if is_file else text
     changed = with_paths(options_of(atom), change)
     paths = {key.field for key in keys(type(changed)) if key.is_path}
@@ -117,19 +124,17 @@ def with_files(atom: Atom, change: Callable[[str], str]) -> Atom:
 
 
 def file_of(text: str, option: str = "--background") -> str | None:
-    """The file behind the name of an atom; None where there is no colon, or something else behind it.
+    """Return the file after the colon of an atom, or None if there is no colon or the text after it is no file.
 
     Raises:
-        OptionError: nothing is there, or what will not do.
+        OptionError: nothing follows the colon, or it is not valid.
     """
     kind, source = kind_of(text)
     if kind == TABLE:
         check_static(text, option)
     named = registered(text)
     if not source and ":" in named.example:
-        raise OptionError(
-            f"{option} {text}: expected something behind the name, found nothing; say e.g. {named.example}"
-        )
+        raise OptionError(f"{option} {text}: expected a value after the name, found none; write e.g. {named.example}")
     try:
         return source if named.is_file(source) else None
     except ValueError as error:
@@ -137,19 +142,19 @@ def file_of(text: str, option: str = "--background") -> str | None:
 
 
 def with_names(atom: Atom) -> Atom:
-    """An atom as a prior describes it, by the names of files: where they were changes nothing."""
+    """Return an atom with file names instead of paths, as a prior describes it: the folders do not matter."""
     return with_files(atom, os.path.basename)
 
 
 def static_log_weights(atom: Atom, prior: PriorView, inputs: Inputs) -> np.ndarray:
-    """log b(x) in nats of a static background: (V,). Raises OptionError, DataError as its reader does."""
+    """Return log b(x) in nats of a static background: (V,). Raises the OptionError or DataError of its reader."""
     part, _ = read_part(atom, prior, inputs)
     assert isinstance(part, StaticPart)
     return part.log_weights
 
 
 def read_part(atom: Atom, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
-    """The part of an atom, over the prior's b₀, and what a user should know about it."""
+    """Return the part of an atom, over the prior's b₀, and notes for the user with counts."""
     named = registered(atom.text)
     assert named.read is not None
     return named.read(kind_of(atom.text)[1], prior, replace(inputs, options=options_of(atom)))

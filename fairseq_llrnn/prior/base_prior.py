@@ -1,6 +1,6 @@
-"""A prior without parts: dictionary + lexicon + counts -> features -> signatures -> b₀.
+"""A prior without parts: dictionary, lexicon and counts give features, signatures and b₀.
 
-Sizes: V words of the dictionary, M words with an identity of their own.
+Sizes: V words of the dictionary, M words with an indicator feature.
 """
 
 from __future__ import annotations
@@ -49,17 +49,19 @@ def plain_prior(
     morphemes: Mapping[str, Mapping[str, float]] | None = None,
     below: Atom | None = None,
 ) -> tuple[Prior, Counter[str]]:
-    """A prior of features and static weights, and counts of what a user should know about it.
+    """Build a prior of features and static weights, and notes for the user with counts.
 
     Args:
-        words: the dictionary. counts: (V,) counts that rank the words and make the unigram.
-        lexicon: features by word; words it lacks keep their identity, `NOTTOP` and surface features only.
-        sources: what lexicon and counts were read from, for the prior's JSON.
-        recipe: of which only the keys about features count.
-        text: with `recipe.pieces`, the text from which pieces get the features of their words; None: they get none.
-        unused_patterns: whether a pattern may match no word of the dictionary, because it is for source words, too.
-        morphemes: features of words by their morphemes. below: the background b₀ (None: that of
-            the recipe).
+        words: the dictionary.
+        counts: (V,) counts that rank the words and give the unigram.
+        lexicon: features by word. Words that it lacks have only their indicator or `NOTTOP`, and surface features.
+        recipe: only its keys about features are used.
+        sources: the files of lexicon and counts, for the prior's JSON.
+        text: with `recipe.pieces`, the text whose words give pieces their features (None: pieces get none).
+        unused_patterns: whether a pattern may match no word of the dictionary, because it is also meant for source
+            words.
+        morphemes: features of words by their morphemes.
+        below: the background b₀ (None: that of the recipe).
 
     Raises:
         OptionError, DataError: as the parts do.
@@ -70,31 +72,32 @@ def plain_prior(
     if patterns is not None and not unused_patterns:
         patterns.check_used(symbols if recipe.pieces is None else map(CONVENTIONS[recipe.pieces].bare, symbols))
     rows = _word_rows(words, specials, lexicon, recipe, patterns, text, morphemes or {})
-    if text is not None and (unseen := len(set(symbols) - text.pieces())):
-        notes["pieces that the text of --count-text lacks: nothing is known of their words"] += unseen
-    asked = [w in lexicon for w in (symbols if text is None else text.words())]
-    if len(lexicon) and not all(asked):
-        which = "dictionary words" if text is None else "words of the text"
-        notes[f"{which} that the lexicon lacks"] += asked.count(False)
+    if text is not None and (num_missing := len(set(symbols) - text.pieces())):
+        notes["pieces without features of words, because the text of --count-text lacks them"] += num_missing
+    is_known = [w in lexicon for w in (symbols if text is None else text.words())]
+    if len(lexicon) and not all(is_known):
+        what = "dictionary words" if text is None else "words of the text"
+        notes[f"{what} that the lexicon lacks"] += is_known.count(False)
     ordinary = ~specials
     surface = {"Shape": recipe.shapes, "Suffix": recipe.suffixes is not None, "Pattern": patterns is not None}
     surface["Piece"] = recipe.pieces is not None
-    asked_for = [group for group, wanted in surface.items() if wanted]
+    requested = [group for group, is_requested in surface.items() if is_requested]
     if morphemes is not None and not set(MORPHEME_GROUPS) & set(recipe.features or ()):
-        asked_for += MORPHEME_GROUPS  # a choice among them leaves the others out
-    output = _signatures(words, rows, ordinary, counts, recipe, recipe.identities, recipe.features, "", asked_for)
+        requested += MORPHEME_GROUPS  # a choice among them leaves the others out
+    output = _signatures(words, rows, ordinary, counts, recipe, recipe.identities, recipe.features, "", requested)
     if recipe.input_features is None and recipe.input_top_words is None:
-        read = output
+        input_signatures = output
     else:
         groups = recipe.features if recipe.input_features is None else recipe.input_features
-        also = asked_for if recipe.input_features is None else ()
+        requested_input = requested if recipe.input_features is None else ()
         top = recipe.identities if recipe.input_top_words is None else recipe.input_top_words
-        read = _signatures(words, rows, ordinary, counts, recipe, top, groups, "input_", also)
-    below, cut = below or Atom(recipe.background), recipe.words.morphemes
+        input_signatures = _signatures(words, rows, ordinary, counts, recipe, top, groups, "input_", requested_input)
+    below, analyser = below or Atom(recipe.background), recipe.words.morphemes
     options = options_of(below)
     unigram = options if isinstance(options, UnigramOptions) else UnigramOptions()
-    segmenter = Path(cut).name if isinstance(cut, (str, Path)) else "given" if cut is not None or morphemes else None
-    used = {
+    has_morphemes = analyser is not None or bool(morphemes)
+    segmenter = Path(analyser).name if isinstance(analyser, (str, Path)) else "given" if has_morphemes else None
+    settings = {
         "top_words": recipe.identities,
         "features": recipe.features,
         "input_features": recipe.input_features,
@@ -105,14 +108,14 @@ def plain_prior(
         "pieces": recipe.pieces,
         "identity_floor": recipe.identity_floor,
         "morphemes": segmenter,
-        "morpheme_floor": None if cut is None else recipe.words.morpheme_floor,
+        "morpheme_floor": None if analyser is None else recipe.words.morpheme_floor,
         "smoothing": unigram.smoothing,
         "pseudo_count": unigram.added,
         "patterns": patterns.names if patterns else None,
         "lexicon_entries": len(lexicon),
         "sources": list(sources),
     }
-    prior = Prior(words.symbols, output, read, np.zeros(len(words)), used)
+    prior = Prior(words.symbols, output, input_signatures, np.zeros(len(words)), settings)
     return replace(prior, log_weights=static_log_weights(below, prior, Inputs(words, counts, (), options))), notes
 
 
@@ -125,7 +128,7 @@ def _word_rows(
     text: PieceText | None,
     morphemes: Mapping[str, Mapping[str, float]],
 ) -> WordRows:
-    """Every a-priori feature of every word, identity left out; none of special symbols."""
+    """Return every a-priori feature of every word, without indicators. Special symbols have none."""
     ordinary = words.ordinary
     floor, spelt = recipe.suffixes, ordinary
     rows: Iterable[dict[str, float]] = (dict(lexicon.features(word)) for word in ordinary)
@@ -134,7 +137,7 @@ def _word_rows(
         spelt = [convention.bare(piece) for piece in ordinary]
         rows = piece_features(ordinary, convention, text, lexicon, floor)
     elif floor is not None:
-        rows = (row | more for row, more in zip(rows, iter_suffix_features(ordinary, floor), strict=True))
+        rows = (row | suffixes for row, suffixes in zip(rows, iter_suffix_features(ordinary, floor), strict=True))
     pairs = zip(spelt, rows, strict=True)
 
     def row_of(special: bool) -> dict[str, float]:
@@ -159,21 +162,21 @@ def _signatures(
     top: TopWords,
     groups: Sequence[str] | None,
     side: Literal["", "input_"],
-    asked_for: Sequence[str] = (),
+    requested: Sequence[str] = (),
 ) -> Signatures:
-    """The classes of φ, or of ψ; `side` begins the names of their keys."""
+    """Return the classes of φ or of ψ. The names of ψ's settings begin with `side`."""
     option = "input_top_words" if side else "--top-words"
     chosen = words_with_identity(counts, ordinary, top, recipe.identity_floor, option)
-    # words without an identity and with equal features are one signature: one of them stands for all, the first
+    # words without an indicator and with equal features are one signature, represented by the first of them
     has_identity = ~ordinary
     has_identity[chosen] = True
-    which = np.where(has_identity, len(rows.rows) + np.arange(len(words)), rows.row_of)
-    _, first, of_word = np.unique(which, return_index=True, return_inverse=True)
+    row_keys = np.where(has_identity, len(rows.rows) + np.arange(len(words)), rows.row_of)
+    _, first, index_of_word = np.unique(row_keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
     first, place = first[order], np.argsort(order)
     columns = np.flatnonzero(np.isin(first, chosen))
     identity = identity_rows([words.symbols[i] for i in first], ~ordinary[first], columns)
-    kept = restrict_groups(rows.rows, groups, "input_features" if side else "--features", asked_for)
-    table = FeatureTable.from_rows([{**a, **kept[rows.row_of[i]]} for i, a in zip(first, identity, strict=True)])
+    restricted = restrict_groups(rows.rows, groups, "input_features" if side else "--features", requested)
+    table = FeatureTable.from_rows([{**a, **restricted[rows.row_of[i]]} for i, a in zip(first, identity, strict=True)])
     signatures = group_equal_rows(table)  # restricted ones may be equal, too
-    return replace(signatures, class_of=signatures.class_of[place[of_word]])
+    return replace(signatures, class_of=signatures.class_of[place[index_of_word]])

@@ -1,4 +1,4 @@
-"""Builds a prior from files or objects, step by step: what `llrnn prior` and `build_prior` do.
+"""Builds a prior from files or objects, for `llrnn prior` and `build_prior`:
 
 dictionary, counts, lexicon  ->  features and b₀ (base_prior.py)  ->  backgrounds (background_terms.py)
     ->  open vocabulary  ->  lexical translations, words that need evidence, evidence
@@ -73,14 +73,13 @@ Dictionary = WordList | Sequence[str] | str | Path
 
 @dataclass(frozen=True)
 class BuildResult:
-    """A prior, the dictionary that it was built for, how often it has each word, and remarks of how many things each is
-    true."""
+    """A prior, its dictionary and counts, and notes for the user with their counts."""
 
     prior: Prior
     words: WordList
     counts: np.ndarray  # (V,)
     notes: Counter[str]
-    table: Table  # all that is known of words
+    table: Table  # lexical features of words
 
 
 # a folder of fairseq-preprocess, the name of a dictionary and its words -> the bitext
@@ -97,7 +96,8 @@ def build_prior(dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
         dictionary: a dict.txt of fairseq-preprocess, or V symbols, the first of which are <s>, <pad>, </s>, <unk>.
 
     Raises:
-        OptionError, DataError: options that do not go together, files that are not what they should be.
+        OptionError: options that exclude each other or lack another one.
+        DataError: a file is missing or malformed.
     """
     return build(dictionary, recipe).prior
 
@@ -111,21 +111,22 @@ def build(
 ) -> BuildResult:
     """Build a prior.
 
-    Args:
-        dictionary: a dict.txt of fairseq-preprocess, or the V symbols themselves, those of fairseq first.
-        open_model: who can read other trained models, for `model:FILE`.
-        read_bitext: who can read data of fairseq, for `translations.data`.
-        option_name: as of `settings.checked`.
+    All options and the existence of files are checked before any text is read.
 
-    What is wrong with the recipe, and files that are not there, are said before any text is read.
+    Args:
+        dictionary: a dict.txt of fairseq-preprocess, or the V symbols, beginning with those of fairseq.
+        open_model: reads other trained models, for `model:FILE`.
+        read_bitext: reads data of fairseq, for `translations.data`.
+        option_name: as in `settings.checked`.
 
     Raises:
-        OptionError, DataError: options that do not go together, files that are not what they should be.
+        OptionError: options that exclude each other or lack another one.
+        DataError: a file is missing or malformed.
     """
     options = checked(Recipe, recipe or Recipe(), option_name)
     options.check(option_name)
     path = Path(dictionary) if isinstance(dictionary, (str, Path)) else None
-    check_files(kept := replace(options, dictionary=path), option_name)
+    check_files(stored_recipe := replace(options, dictionary=path), option_name)
     words = _words(dictionary)
     if options.translations is not None:
         choose_aligner(options.translations.aligner)
@@ -134,42 +135,42 @@ def build(
         words = replace(words, are_labels=True)
     code = None if options.words.language is None else language_code(options.words.language)
     background, patterns = with_codes(read_background(options.background), code), _patterns(options)
-    below = with_codes(_below(options, background), code)
+    below = with_codes(_static_term(options, background), code)
     assert isinstance(below, Atom)
     evidence = rules_of(options, patterns)
     check_beside(options.translations, background)
-    of_pieces, named = _texts_of_pieces(options, path, words), named_in(background)
-    asked = evidence is not None or options.translations is not None
-    needs_source = asked or any(one.part.needs_source for _, one in named)
+    piece_texts, named = _texts_of_pieces(options, path, words), named_in(background)
+    uses_source = evidence is not None or options.translations is not None
+    needs_source = uses_source or any(entry.part.needs_source for _, entry in named)
     if options.source_dictionary is not None and not needs_source:
         raise OptionError(
-            "source_dictionary: it needs translations, evidence or a background that knows the source; add one of "
+            "source_dictionary: it needs translations, evidence or a background that uses the source; add one of "
             "them, or leave it out"
         )
     check_background(background, as_paths(options.text), open_model is not None)
     if options.translations is not None and isinstance(options.translations.data, (str, Path)):
         if read_bitext is None:
             raise OptionError(
-                f"translations.data {options.translations.data}: a folder of fairseq is read by `llrnn prior`; in "
-                "Python give a ParallelText (alignment/bitext.py), or say who reads it (`read_bitext` of "
-                "prior/building.py)"
+                f"translations.data {options.translations.data}: only `llrnn prior` reads a folder of fairseq; in "
+                "Python give a ParallelText (alignment/bitext.py), or pass `read_bitext` to `build` "
+                "(prior/building.py)"
             )
-        read = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
-        options = replace(options, translations=replace(options.translations, data=read))
-    asked_by = f"--background {options.background}" if evidence is None else "--evidence"
-    source = source_symbols(options, path, asked_by) if needs_source else ()
+        bitext = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
+        options = replace(options, translations=replace(options.translations, data=bitext))
+    source_option = f"--background {options.background}" if evidence is None else "--evidence"
+    source = source_symbols(options, path, source_option) if needs_source else ()
     if evidence is not None and evidence.mapping:
         warn_of_forms("evidence.mapping", evidence.mapping, source)
-        targets = (word for some in evidence.mapping.values() for word in some)
+        targets = (word for entry_words in evidence.mapping.values() for word in entry_words)
         warn_of_forms("evidence.mapping", targets, words.symbols)
     source_vocabulary = None if evidence is None else source_vocabulary_of(options, evidence, source)
-    text = PieceText.read(of_pieces, CONVENTIONS[str(options.pieces)], options.workers) if of_pieces else None
+    text = PieceText.read(piece_texts, CONVENTIONS[str(options.pieces)], options.workers) if piece_texts else None
     check, held_out = TextCheck(words.ordinary), HeldOut() if path is None else read_held_out(path, words)
     counts, all_counts = _both_counts(options, words, check, held_out)
     target_words = None if evidence is None else spelled_words(options, evidence, text)
     text_words = _text_words(options, words, counts, all_counts, text, held_out)
     table = gather(options.words, text_words, options.between_lemmas)
-    lexicon, morphemes = table.lexicon(), None if options.pieces else table.morphemes()  # which are of whole words
+    lexicon, morphemes = table.lexicon(), None if options.pieces else table.morphemes()  # morphemes need whole words
     for_source = evidence is not None and "patterns" in evidence.kinds
     origins = origins_of(options, background, code)
     prior, notes = plain_prior(
@@ -178,19 +179,19 @@ def build(
     notes.update(table.notes)
     notes.update(_notes_of_texts(options, words, check))
     notes.update(held_out.remarks())
-    for what, told in (
+    for beginning, is_listed in (
         ("the lexicon has", lambda row: row.features and row.source != GUESS and not of_package(row)),
         ("words.values has", lambda row: row.source == "values"),
         ("words.morphemes has", lambda row: row.source == "morphemes"),
     ) if text is None else ():
-        listed = {row.form for row in table.rows if row.is_word and told(row)}
-        notes.update(notes_of_spelling(words, counts, listed, what, options.words))
+        listed = {row.form for row in table.rows if row.is_word and is_listed(row)}
+        notes.update(notes_of_spelling(words, counts, listed, beginning, options.words))
     completed = table.completed
-    assert completed is not None  # since there is a text
+    assert completed is not None  # `gather` completes a table for a text
     entries = len(lexicon) - completed.added
     described = with_atoms(background, with_names)
-    written = described.text if isinstance(described, Atom) and not described.options else str(described)
-    settings = {"background": written, "lexicon_entries": entries, **({"labels": True} if options.labels else {})}
+    shown = described.text if isinstance(described, Atom) and not described.options else str(described)
+    settings = {"background": shown, "lexicon_entries": entries, **({"labels": True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **settings})
     if (part := part_of(table, background, words, counts)) is not None:
         prior = prior.with_part(part)
@@ -200,30 +201,30 @@ def build(
     if len(guessed):
         prior = prior.with_part(GuessesPart(guessed, completed.groups, dict(completed.accuracy)))
     inputs = Inputs(words, counts, as_paths(options.text), None, open_model, options.workers, source)
-    prior, more = add_backgrounds(prior, background, inputs)
-    notes.update(more)
+    prior, more_notes = add_backgrounds(prior, background, inputs)
+    notes.update(more_notes)
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
         features = Lexicon(lexicon, morphemes) if morphemes else lexicon
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
-    prior, more = _with_source(prior, words, options, *lemmas)
-    notes.update(more)
+    prior, more_notes = _add_source_parts(prior, words, options, *lemmas)
+    notes.update(more_notes)
     if evidence is not None:
         prior = add_evidence(prior, evidence, source, source_vocabulary, target_words)
-    return BuildResult(replace(prior, recipe=kept), words, counts, notes, table)
+    return BuildResult(replace(prior, recipe=stored_recipe), words, counts, notes, table)
 
 
 def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tuple[Prior, Counter[str]]:
-    """The prior with the backgrounds of an expression, and what a user should know about them.
+    """Return the prior with the backgrounds of an expression, and notes for the user with counts.
 
-    b₀ becomes the root of the first n-grams, or else of the first automaton; what has another root keeps it.
+    b₀ becomes the root of the first n-grams, or else of the first automaton. A part with another root keeps its own.
 
     Args:
         prior: its b₀ is the first static background of the expression, or else the unigram.
 
     Raises:
-        DataError, OptionError: as the readers do; DataError for a sentence of probability zero.
+        DataError, OptionError: as the readers do, and DataError for a sentence of probability zero.
     """
     leaves = [atom for atom, named in named_in(expression) if named.read is not None]
     if isinstance(expression, Atom) and is_static(expression.text):
@@ -231,9 +232,9 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
     notes: Counter[str] = Counter()
     built = []
     for atom in leaves:
-        part, more = read_part(atom, prior, inputs)
+        part, more_notes = read_part(atom, prior, inputs)
         built.append(part)
-        notes.update(more)
+        notes.update(more_notes)
     over_roots = [part for part in built if isinstance(part, AutomatonPart)]
     first = min(over_roots, key=lambda part: part.made_from != "ngram", default=None)
     combined = prior if first is None else replace(prior, log_weights=first.root_of(prior.log_weights))
@@ -243,36 +244,36 @@ def add_backgrounds(prior: Prior, expression: Expression, inputs: Inputs) -> tup
         combined = combined.with_part(part, inputs.source_symbols if part.needs_source else None)
     if not isinstance(expression, Atom):
         names = iter(combined.names)
-        combined = replace(combined, expression=with_atoms(expression, lambda atom: _named(atom, names)))
+        combined = replace(combined, expression=with_atoms(expression, lambda atom: _add_part_name(atom, names)))
     return combined, notes
 
 
-def _named(atom: Atom, names: Iterator[str]) -> Atom:
-    """With the name of its part; that of translations is given later."""
+def _add_part_name(atom: Atom, names: Iterator[str]) -> Atom:
+    """Return an atom with the name of its part. Translations get theirs later."""
     return atom if registered(atom.text).read is None else replace(with_names(atom), part=next(names))
 
 
-def _with_source(
+def _add_source_parts(
     prior: Prior, words: WordList, options: Recipe, lemmas: Sequence[Sequence[str]] | None,
     source_lemmas: Sequence[Sequence[str]] | None,
 ) -> tuple[Prior, Counter[str]]:  # fmt: skip
-    """Translations, and less background for words that need evidence.
+    """Add translations, and reduce the background of words that need evidence.
 
-    A static background is discounted before translations come, which may then hold no word that it forbids; any other
-    one after them, or translations would give such words their weight again.
+    A static background is discounted before the translations, which then contain no word that it forbids. Any other
+    background is discounted after them, since translations would restore the weight of such words.
     """
     notes: Counter[str] = Counter()
     unsupported = {} if options.evidence is None else {str(form): f for form, f in options.evidence.unsupported.items()}
     late = background_of(prior) is not None
     if unsupported and not late:
-        prior, more = discount(prior, words, unsupported)
-        notes.update(more)
+        prior, more_notes = discount(prior, words, unsupported)
+        notes.update(more_notes)
     if options.translations is not None:
-        prior, more = add_translations(prior, options.translations, options.workers, lemmas, source_lemmas)
-        notes.update(more)
+        prior, more_notes = add_translations(prior, options.translations, options.workers, lemmas, source_lemmas)
+        notes.update(more_notes)
     if unsupported and late:
-        prior, more = discount(prior, words, unsupported)
-        notes.update(more)
+        prior, more_notes = discount(prior, words, unsupported)
+        notes.update(more_notes)
     return prior, notes
 
 
@@ -280,25 +281,24 @@ def _with_source(
 
 
 def _check_of_labels(options: Recipe) -> None:
-    """Raise OptionError for what only words of a text can have: a label comes alone, and no end follows."""
+    """Raise OptionError for options of words in a text: a label has no context and no end of sentence."""
     for name, value in (
         ("--open-vocabulary", options.open_vocabulary),
         ("--evidence", options.evidence),
         ("--pieces", options.pieces),
     ):
         if value is not None:
-            raise OptionError(f"--labels: found {name} beside it, which is of words in a text; leave one of them out")
+            raise OptionError(f"--labels excludes {name}, which needs words of a text; leave one of them out")
     named = named_in(read_background(options.background))
-    if not all(one.part is StaticPart or one.read is None for _, one in named):
+    if not all(entry.part is StaticPart or entry.read is None for _, entry in named):
         raise OptionError(
-            f"--background {options.background}: expected one that does not look at the words before, since a label "
-            "comes alone (--labels): unigram, uniform or a TSV; to look at the words of the text, add "
-            "--lexical-translation"
+            f"--background {options.background}: --labels needs a background without context (unigram, uniform or a "
+            "TSV), since a label has none; to use the words of the text, add --lexical-translation"
         )
 
 
 def _words(dictionary: Dictionary) -> WordList:
-    """Raises DataError for what is no dictionary."""
+    """Return the dictionary. Raises DataError for a malformed one."""
     if isinstance(dictionary, (str, Path)):
         words = load_dictionary(dictionary)
     elif isinstance(dictionary, WordList):
@@ -316,9 +316,12 @@ def _words(dictionary: Dictionary) -> WordList:
 def _both_counts(
     options: Recipe, words: WordList, check: TextCheck, held_out: HeldOut
 ) -> tuple[np.ndarray, Mapping[str, int]]:
-    """(V,), and how often each word occurs, those outside the dictionary as well, which an open vocabulary needs.
+    """Return the counts of the dictionary (V,), and of all words of the text, which an open vocabulary needs.
 
-    A text is counted once, word by word only where that is needed. check, held_out: take in what is counted.
+    The text is read once. Words are counted one by one only for an open vocabulary.
+
+    Args:
+        check, held_out: they collect statistics of the text.
     """
     texts, all_counts, counts = as_paths(options.text), Counter[str](), options.counts
     if texts and options.open_vocabulary is not None:
@@ -343,28 +346,28 @@ def _both_counts(
 
 
 def _notes_of_texts(options: Recipe, words: WordList, check: TextCheck) -> Counter[str]:
-    """How much of the texts the dictionary lacks. check: of the counted text."""
+    """Return notes on unknown words of the texts. `check` has read the counted text."""
     notes, unk, is_open = Counter[str](), words.symbols.index(UNK), options.open_vocabulary is not None
     text = f"--count-text {' '.join(as_paths(options.text))}"
     notes.update(unknown_remark(text, check.unknown, check.words, is_open, check.explains_most()))
     if options.translations is not None:
         bitext, symbols = options.translations.parallel.bitext, options.translations.parallel.source_symbols
         for side, unknown in ((bitext.source, symbols.index(UNK)), (bitext.target, unk)):
-            what = f"the {'source' if side is bitext.source else 'target'} side of --lexical-translation"
-            notes.update(unknown_remark(what, int((side.tokens == unknown).sum()), len(side.tokens)))
+            text_name = f"the {'source' if side is bitext.source else 'target'} side of --lexical-translation"
+            notes.update(unknown_remark(text_name, int((side.tokens == unknown).sum()), len(side.tokens)))
     return notes
 
 
-def _below(options: Recipe, background: Expression) -> Atom:
-    """b₀."""
+def _static_term(options: Recipe, background: Expression) -> Atom:
+    """Return the expression of b₀."""
     static = [atom for atom in atoms(background) if is_static(atom.text)]
     if options.over is None:
         return static[0] if static else Atom("unigram")
     over = read_background(options.over, "over")
     if not isinstance(over, Atom) or not is_static(over.text) or background in static:
         raise OptionError(
-            f"over {options.over}: expected a static background (unigram, uniform, a TSV) below one that is not, found "
-            f"it below {options.background}; correct it, or leave it out"
+            f"over {options.over}: expected a static background (unigram, uniform, a TSV) below another kind, found it "
+            f"below {options.background}; correct it, or leave it out"
         )
     return over
 
@@ -373,7 +376,7 @@ def _text_words(
     options: Recipe, words: WordList, counts: np.ndarray, others: Mapping[str, int], text: PieceText | None,
     held_out: HeldOut,
 ) -> TextWords:  # fmt: skip
-    """The words that knowledge is wanted of: over pieces, those of the text. A `<unk>` of the text itself is none."""
+    """Return the words to look up in the lexicon: over pieces, those of the text. A `<unk>` of the text is no word."""
     if options.pieces is not None:
         return TextWords({}, [] if text is None else [word for word in text.words() if word not in SPECIALS], held_out)
     rows = zip(words.symbols, counts.tolist(), words.specials, strict=True)
@@ -387,17 +390,17 @@ def _patterns(options: Recipe) -> UserPatterns | None:
 
 
 def _texts_of_pieces(options: Recipe, path: Path | None, words: WordList) -> list[str]:
-    """The texts that say which words a piece is part of; [] where words are words, or nothing is known of them."""
+    """Return the texts whose words give pieces their features; [] for words, or if no option gives words features."""
     if options.pieces is None:
         return []
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
-    named = ("conllu", "lexicon", "unimorph", "language", "apertium", "values")
-    of_words = [name for name in named if getattr(options.words, name)] + ["suffixes"] * bool(options.suffixes)
-    if of_words and not texts:
+    sources = ("conllu", "lexicon", "unimorph", "language", "apertium", "values")
+    needing = [name for name in sources if getattr(options.words, name)] + ["suffixes"] * bool(options.suffixes)
+    if needing and not texts:
         raise OptionError(
-            f"--pieces {options.pieces}: expected --count-text beside --{of_words[0]}, found none; add the training "
-            f"text in pieces, which shows what words hold a piece, or leave --{' and --'.join(of_words)} out: a piece "
-            "then has the features that it shows itself"
+            f"--pieces {options.pieces}: --{needing[0]} needs --count-text; add the training text in pieces, which "
+            f"shows the words of each piece, or leave --{' and --'.join(needing)} out: a piece then has only the "
+            "features of its own spelling"
         )
-    return texts if of_words else []
+    return texts if needing else []

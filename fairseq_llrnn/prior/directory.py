@@ -1,6 +1,6 @@
-"""The files of a prior's directory: written whole or not at all, and read with every hash checked.
+"""The files of a prior's directory: written completely or not at all, and read with every hash checked.
 
-All of it is untrusted input: prior.json is checked before anything believes it.
+All of it is untrusted input: every entry of prior.json is checked before it is used.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ FORMAT = "fairseq_llrnn prior"
 VERSION = 4
 JSON_FILE = "prior.json"
 REBUILD = "build it again with `llrnn prior`"
-FINGERPRINT = "fingerprint"  # of the whole prior, for who looks for one; what is loaded is asked itself
-SOURCE_HASH = "source_dictionary_sha256"  # where some part belongs to source words
-LISTS = ("sources", "unsupported")  # settings that are read as lists
+FINGERPRINT = "fingerprint"  # of the whole prior, to search for one; a loaded prior computes its own
+SOURCE_HASH = "source_dictionary_sha256"  # if some part belongs to source words
+LISTS = ("sources", "unsupported")  # settings that are lists
 ENTRIES = ("settings", "dictionary_sha256", "arrays_sha256", "output_features", "input_features", "parts")
 WORDS_FILE, ARRAYS_FILE, SOURCE_FILE = "dictionary.txt", "arrays.npz", "source.txt"
 RECIPE_FILE = "recipe.toml"
@@ -41,28 +41,30 @@ RECIPE_FILE = "recipe.toml"
 
 @dataclass(frozen=True)
 class SavedPrior:
-    """What a directory holds, or is to hold, but for the files of parts."""
+    """The contents of a directory without the files of parts."""
 
     description: Mapping[str, Any]
     symbols: tuple[str, ...]
     source_symbols: tuple[str, ...]
-    arrays: Mapping[str, np.ndarray]  # those of the part NAME are NAME/…
-    recipe: str = ""  # what it was built from, to be written
+    arrays: Mapping[str, np.ndarray]  # arrays of the part NAME are NAME/…
+    recipe: str = ""  # text of recipe.toml, when the prior is written
 
     def arrays_of(self, part: str) -> dict[str, np.ndarray]:
-        """Those of a part, by their own names."""
+        """Return the arrays of a part, by their own names."""
         start = f"{part}/"
         return {name.removeprefix(start): array for name, array in self.arrays.items() if name.startswith(start)}
 
 
-# around what asks whether a prior can be written to a place, or writes it
-_written = partial(writing, what="prior", advice=", or give another --out", refuse=PriorError)
+# context manager of all checks and writes: turns their errors into PriorError
+_place_errors = partial(writing, what="prior", advice=", or give another --out", refuse=PriorError)
 
 
 def check_place(directory: Path) -> None:
-    """Raise PriorError where the place exists and is no prior, or cannot be written: before a prior is built, too."""
+    """Raise PriorError if the place exists and is no prior, or is not writable. Call it also before a prior is
+    built.
+    """
     directory = directory.resolve()  # `.` has no name that a rename could take
-    with _written(directory):
+    with _place_errors(directory):
         names = _names_in(directory) if os.path.isdir(directory) else set()
         if not may_replace(directory, names.__contains__):
             raise PriorError(
@@ -72,13 +74,13 @@ def check_place(directory: Path) -> None:
 
 
 def write_directory(directory: Path, prior: SavedPrior, parts: Mapping[str, Part]) -> None:
-    """Write all files to a temporary folder beside `directory`, which then takes its name.
+    """Write all files to a temporary folder next to `directory`, then rename the folder.
 
     Raises:
         PriorError: the place exists and is no prior, or cannot be written.
     """
     directory = directory.resolve()
-    with _written(directory):
+    with _place_errors(directory):
         recover(directory)
         check_place(directory)
         directory.parent.mkdir(parents=True, exist_ok=True)
@@ -104,10 +106,10 @@ def _write(directory: Path, prior: SavedPrior) -> None:
 
 
 def read_directory(directory: Path) -> SavedPrior:
-    """All but the files of parts, whose hashes fit.
+    """Read all but the files of parts, and check the hashes.
 
     Raises:
-        PriorError: no prior there, another version, a truncated or changed file.
+        PriorError: there is no prior, it has another version, or a file is truncated or changed.
     """
     description = read_description(directory)
     try:
@@ -139,30 +141,30 @@ def read_directory(directory: Path) -> SavedPrior:
 
 
 def saved_fingerprint(directory: Path) -> str | None:
-    """That of the prior in a folder, as it says itself; None where there is none, or a damaged one."""
+    """Return the stored fingerprint of the prior in a folder, or None if there is no sound prior."""
     with suppress(PriorError):
         return str(read_description(directory).get(FINGERPRINT))
     return None
 
 
 def read_description(directory: Path) -> dict[str, Any]:
-    """What prior.json holds.
+    """Return the contents of prior.json.
 
     Raises:
-        PriorError: no prior there, another version, entries that are missing or of another kind.
+        PriorError: there is no prior, it has another version, or entries are missing or of the wrong type.
     """
     path = directory / JSON_FILE
     try:
         check_regular_file(path, may_be_pipe=False)
         description = json.loads(path.read_text(encoding="utf-8"))
-        json.dumps(description, ensure_ascii=False).encode()  # refuses halves of characters, which no file can hold
+        json.dumps(description, ensure_ascii=False).encode()  # raises ValueError for lone surrogates
     except DataError as error:
         raise PriorError(str(error), error.path) from None
     except OSError:
         aside = set_aside(directory.absolute())
         absence = "none; make one with `llrnn prior`"
         if aside is not None:
-            absence = f"none, since a process that was to replace it was killed; it is in {aside}: move it back"
+            absence = f"none: a process that replaced it was killed; it is now in {aside}: move it back"
         elif inside := {path.parent.name: path.parent for path in sorted(directory.glob(f"*/{JSON_FILE}"))}:
             absence = f"none; did you mean {inside.get('prior') or min(inside.values())}?"
         expected = f"expected a prior (a directory with {JSON_FILE}), found {absence}"
@@ -178,7 +180,7 @@ def read_description(directory: Path) -> dict[str, Any]:
         raise PriorError(f"{path}: expected version {VERSION}, found {version}; {fix}")
     missing = set(ENTRIES) - set(description)
     if missing:
-        raise PriorError(f"{path}: expected the entries {', '.join(sorted(missing))}, found none; {REBUILD}")
+        raise PriorError(f"{path}: expected the entries {', '.join(sorted(missing))}, which are missing; {REBUILD}")
     settings, names = description["settings"], (description["output_features"], description["input_features"] or [])
     if not isinstance(settings, dict) or not all(map(_is_list_of_texts, names)):
         raise PriorError(f"{path}: expected settings and lists of feature names, found something else; {REBUILD}")
@@ -200,52 +202,53 @@ def _is_list_of_texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
-# JSON may have whole numbers that no float holds
+# OverflowError: JSON allows integers that no float can represent
 _UNSOUND = (ValueError, TypeError, AttributeError, OverflowError)
 
 
 @contextmanager
 def unsound(directory: Path) -> Iterator[None]:
-    """Whatever is wrong with what was read of a prior, or with its types, is one PriorError."""
+    """Turn any error from unsound contents of a prior into one PriorError."""
     try:
         yield
     except KeyError as error:
         raise PriorError(f"{directory}: expected {error} in the prior, found none; {REBUILD}") from None
     except RecursionError:
-        raise PriorError(f"{directory}: entries of {JSON_FILE} are too deep in one another; {REBUILD}") from None
+        raise PriorError(f"{directory}: entries of {JSON_FILE} are nested too deeply; {REBUILD}") from None
     except (*_UNSOUND, OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise PriorError(f"{directory}: {error}; {REBUILD}") from None
 
 
-def check_symbols(symbols: Sequence[str], of_prior: Sequence[str], problem: str, advice: str) -> None:
-    """Raise PriorError, with the first difference, unless a dictionary's symbols are the prior's, `of_prior`."""
-    if tuple(symbols) == tuple(of_prior):
+def check_symbols(symbols: Sequence[str], own_symbols: Sequence[str], problem: str, advice: str) -> None:
+    """Raise PriorError with the first difference unless the symbols of a dictionary are the prior's, `own_symbols`."""
+    if tuple(symbols) == tuple(own_symbols):
         return
     difference = next(
-        (i for i, (a, b) in enumerate(zip(symbols, of_prior, strict=False)) if a != b), min(len(symbols), len(of_prior))
+        (i for i, (a, b) in enumerate(zip(symbols, own_symbols, strict=False)) if a != b),
+        min(len(symbols), len(own_symbols)),
     )
     symbol = symbols[difference] if difference < len(symbols) else "nothing"
-    expected = of_prior[difference] if difference < len(of_prior) else "nothing"
+    expected = own_symbols[difference] if difference < len(own_symbols) else "nothing"
     raise PriorError(
-        f"{problem}: sizes {len(of_prior)} and {len(symbols)}, first difference at index {difference} "
+        f"{problem}: sizes {len(own_symbols)} and {len(symbols)}, first difference at index {difference} "
         f"({expected!r} in the prior, {symbol!r} in the dictionary); {advice}"
     )
 
 
 def _write_words(path: Path, symbols: Sequence[str]) -> None:
-    """One word a line."""
+    """Write one word per line."""
     path.write_text("\n".join(symbols) + "\n", encoding="utf-8", newline="\n")
 
 
 def _names_in(path: Path) -> set[str]:
-    """The names of files and folders that a prior has there, or could have."""
+    """Return the names of files and folders that a prior in `path` has or could have."""
     names = {JSON_FILE, WORDS_FILE, ARRAYS_FILE, SOURCE_FILE, RECIPE_FILE}
-    with suppress(PriorError):  # an old prior, or a damaged one: it may be replaced where it has no folders
+    with suppress(PriorError):  # an old or damaged prior may be replaced if it has no folders
         names |= {part["part"] for part in read_description(path)["parts"]}
     return names
 
 
 def _read_words(path: Path) -> tuple[str, ...]:
-    """What `_write_words` wrote."""
-    text = path.read_bytes().decode("utf-8")  # read_text would take \r for the end of a line
+    """Read the file of `_write_words`."""
+    text = path.read_bytes().decode("utf-8")  # read_text would treat \r as the end of a line
     return tuple(text.removesuffix("\n").split("\n"))

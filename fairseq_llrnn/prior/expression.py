@@ -1,20 +1,20 @@
-"""How backgrounds are combined: the expressions of `llrnn prior --background`, which prior.json keeps.
+"""Combinations of backgrounds: the expressions of `llrnn prior --background`, which prior.json stores.
 
     automaton:g.grammar times ngram:3                       both must allow a word (Product)
-    0.7 ngram:3 plus 0.3 ngram:news.arpa                    a mixture, with weights or with equal ones (Mixture)
+    0.7 ngram:3 plus 0.3 ngram:news.arpa                    a mixture, with given or equal weights (Mixture)
     ngram:3 plus cache:500 with weights learned             … whose weights are parameters of the model
-    ngram:3 plus cache:500 with weights per position        … whose weights the network chooses at every position
+    ngram:3 plus cache:500 with weights per position        … whose weights the network predicts at every position
     ngram:3 at temperature 2                                b^(1/2) (Tempered)
     ngram(3, folds=10) plus cache(500, weight=0.9, learned) options of a background (ngram(3) is ngram:3)
     (ngram:3 plus unigram) times "automaton:my file.txt"    parentheses; quotes around blanks
 
     sum      =  [number] product { plus [number] product } [with weights (learned | per position)]
     product  =  tempered { times tempered }
-    tempered =  atom [at temperature number]                atom: ( sum ), call, or a word that is none of those above
+    tempered =  atom [at temperature number]                atom: ( sum ), call, or any other word
     call     =  name( [value] {, option [= value]} )        value: a word, or [word, …]; an option alone is true
 
-`times` binds tighter than `plus`. Atoms are what they are without others: `unigram`, `ngram:3`, a path (base_prior.py).
-expression_parser.py reads what is written so.
+`times` binds tighter than `plus`. Atoms mean the same as outside of a combination: `unigram`, `ngram:3`, a path
+(base_prior.py). The parser is expression_parser.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
 
 WEIGHTINGS = ("fixed", "learned", "per position")
-DEEPEST, LONGEST = 50, 256  # levels and atoms of an expression, written or from a file, which is untrusted input
+DEEPEST, LONGEST = 50, 256  # most levels and atoms of an expression, which is untrusted input
 RESERVED = frozenset("times plus with weights learned per position at temperature".split())
 NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
 
@@ -42,9 +42,9 @@ Value = str | tuple[str, ...] | bool
 
 @dataclass(frozen=True)
 class Atom:
-    """A background by itself: what was written, and once it is built, the name of its part."""
+    """A single background: its text, and the name of its part once it is built."""
 
-    text: str  # ngram:3, also of ngram(3, folds=10)
+    text: str  # ngram:3, also for ngram(3, folds=10)
     part: str = ""
     options: tuple[tuple[str, Value], ...] = ()
 
@@ -58,7 +58,7 @@ class Atom:
 
 @dataclass(frozen=True)
 class Times:
-    """Π: two terms at least."""
+    """A product of two terms or more."""
 
     terms: tuple[Expression, ...]
 
@@ -68,11 +68,11 @@ class Times:
 
 @dataclass(frozen=True)
 class Plus:
-    """Σ: two terms at least."""
+    """A mixture of two terms or more."""
 
     terms: tuple[Expression, ...]
-    weights: tuple[float, ...] | None = None  # above 0, as many as terms; None: equal ones
-    weighting: str = WEIGHTINGS[0]  # one of WEIGHTINGS; but for "fixed", where the weights begin
+    weights: tuple[float, ...] | None = None  # above 0, one for each term; None: equal weights
+    weighting: str = WEIGHTINGS[0]  # one of WEIGHTINGS; unless "fixed", `weights` are the initial values
 
     def __str__(self) -> str:
         terms = [f"({term})" if isinstance(term, Plus) else str(term) for term in self.terms]
@@ -86,7 +86,7 @@ class AtTemperature:
     """b^(1/temperature).
 
     Raises:
-        ValueError: some atom is under a temperature, all that it is under multiplied, that is not in TEMPERATURES.
+        ValueError: the product of all temperatures of some atom is not in TEMPERATURES.
     """
 
     term: Expression
@@ -94,7 +94,7 @@ class AtTemperature:
 
     def __post_init__(self) -> None:
         if not all(map(is_temperature, temperatures(self))):
-            together = "" if set(temperatures(self.term)) == {1.0} else ", all of a background multiplied"
+            together = "" if set(temperatures(self.term)) == {1.0} else ", after multiplying nested ones"
             raise ValueError(f"{temperature_range()}{together}")
 
     @property
@@ -110,7 +110,7 @@ Expression = Atom | Times | Plus | AtTemperature
 
 
 def temperatures(expression: Expression) -> list[float]:
-    """The temperature that each atom is under, from left to right."""
+    """Return the temperature of each atom, from left to right: the product of all that apply to it."""
     if isinstance(expression, Atom):
         return [1.0]
     if isinstance(expression, AtTemperature):
@@ -119,14 +119,14 @@ def temperatures(expression: Expression) -> list[float]:
 
 
 def atoms(expression: Expression) -> list[Atom]:
-    """From left to right."""
+    """Return the atoms from left to right."""
     if isinstance(expression, Atom):
         return [expression]
     return [atom for term in expression.terms for atom in atoms(term)]
 
 
 def required(expression: Expression) -> list[Atom]:
-    """The atoms that must allow a word, or it is impossible: all but those inside of a mixture."""
+    """Return the atoms that must allow a word for it to be possible: all outside of mixtures."""
     if isinstance(expression, Atom):
         return [expression]
     terms = () if isinstance(expression, Plus) else expression.terms
@@ -134,7 +134,7 @@ def required(expression: Expression) -> list[Atom]:
 
 
 def with_atoms(expression: Expression, change: Callable[[Atom], Atom]) -> Expression:
-    """The expression with other atoms; asked from left to right."""
+    """Return the expression with each atom changed. `change` is called from left to right."""
     if isinstance(expression, Atom):
         return change(expression)
     if isinstance(expression, AtTemperature):
@@ -143,7 +143,7 @@ def with_atoms(expression: Expression, change: Callable[[Atom], Atom]) -> Expres
 
 
 def combine(expression: Expression, background: Callable[[str], Background]) -> Background:
-    """The background of an expression; `background`: that of the part with this name."""
+    """Return the background of an expression. `background` returns that of the part with a name."""
     from fairseq_llrnn.backgrounds.mixture import Mixture, product, tempered
 
     if isinstance(expression, Atom):
@@ -160,7 +160,7 @@ def combine(expression: Expression, background: Callable[[str], Background]) -> 
 
 
 def describe(expression: Expression) -> dict[str, Any]:
-    """As JSON has it."""
+    """Return an expression as JSON values."""
     if isinstance(expression, Atom):
         description = {"options": dict(expression.options)} if expression.options else {}
         return {"part": expression.part, "text": expression.text, **description}
@@ -174,9 +174,9 @@ def describe(expression: Expression) -> dict[str, Any]:
 
 
 def check_size(expression: Expression) -> None:
-    """Raise ValueError for one that is too deep, or has too many atoms."""
+    """Raise ValueError for an expression that is too deep or has too many atoms."""
     if (depth := _depth(expression)) > DEEPEST:
-        raise ValueError(f"expected at most {DEEPEST} levels of backgrounds in one another, found {depth}")
+        raise ValueError(f"expected at most {DEEPEST} nested levels of backgrounds, found {depth}")
     if (size := len(atoms(expression))) > LONGEST:
         raise ValueError(f"expected at most {LONGEST:,} backgrounds, found {size:,}")
 
@@ -186,20 +186,20 @@ def _depth(expression: Expression) -> int:
 
 
 def described(description: Any, names: Sequence[str]) -> Expression:
-    """The reverse of `describe`; untrusted input.
+    """Return the expression that `describe` described. The description is untrusted input.
 
     Args:
-        names: of the parts that have a background of their own.
+        names: the parts that have a background of their own.
 
     Raises:
-        ValueError: it is something else, or too large.
+        ValueError: the description is invalid or too large.
     """
-    expression = _described(description, names, 0)
+    expression = _parse_description(description, names, 0)
     check_size(expression)
     return expression
 
 
-def _described(description: Any, names: Sequence[str], depth: int) -> Expression:
+def _parse_description(description: Any, names: Sequence[str], depth: int) -> Expression:
     if not isinstance(description, Mapping) or depth > DEEPEST:
         raise ValueError("its background is no combination of parts")
     entry: dict[str, Any] = dict(description)
@@ -209,11 +209,11 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
             raise ValueError(f"its background has the part {entry['part']!r}, expected one of {', '.join(names)}")
         options = entry.get("options", {})
         if not isinstance(options, dict) or not all(map(_is_value, options.values())):
-            raise ValueError(f"its background has the options {options!r}, expected words by their names")
+            raise ValueError(f"its background has the options {options!r}, expected texts by name")
         pairs = ((str(name), tuple(value) if isinstance(value, list) else value) for name, value in options.items())
         return Atom(entry["text"], entry["part"], tuple(pairs))
     if kind == "tempered":
-        term, temperature = _described(entry[kind], names, depth + 1), entry.get("temperature")
+        term, temperature = _parse_description(entry[kind], names, depth + 1), entry.get("temperature")
         try:
             return AtTemperature(term, float(temperature) if is_positive(temperature) else math.nan)
         except ValueError as error:
@@ -221,14 +221,14 @@ def _described(description: Any, names: Sequence[str], depth: int) -> Expression
     rows = entry.get(kind or "")
     if not isinstance(rows, list) or len(rows) < 2:
         raise ValueError("its background is no combination of parts")
-    terms = tuple(_described(row, names, depth + 1) for row in rows)
+    terms = tuple(_parse_description(row, names, depth + 1) for row in rows)
     if kind == "product":
         return Times(terms)
     weights, weighting = entry.get("weights"), entry.get("weighting")
     numbers = weights if isinstance(weights, list) else []
     sound = weights is None or (len(numbers) == len(rows) and all(map(is_positive, numbers)))
     if not sound or weighting not in WEIGHTINGS:
-        raise ValueError("its background is a mixture with weights that are none")
+        raise ValueError("its background is a mixture with invalid weights")
     return Plus(terms, None if weights is None else tuple(map(float, weights)), weighting)
 
 
@@ -238,19 +238,19 @@ def _is_value(value: object) -> bool:
 
 
 def is_positive(value: object) -> TypeGuard[float]:
-    """Whether it is a number above 0 that a float holds."""
+    """Return whether a value is a number above 0 that a float can represent."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value <= sys.float_info.max
 
 
-# ---- as it is written -----------------------------------------------------------------------------------------------
+# ---- text -----------------------------------------------------------------------------------------------------------
 
 
-CALLED = re.compile(r"""[\s()"',=\[\]]""")  # what needs quotes within the parentheses of a call
+CALLED = re.compile(r"""[\s()"',=\[\]]""")  # characters that need quotes within the parentheses of a call
 _PLACED = re.compile(r"""[\s()"']""")  # … and elsewhere
 
 
 def _quote(text: str, special: re.Pattern[str] = _PLACED) -> str:
-    """An atom as it must be written."""
+    """Return an atom's text, quoted if necessary."""
     reserved = special is _PLACED and (text in RESERVED or NUMBER.fullmatch(text))
     if text and not reserved and not special.search(text):
         return text
@@ -264,5 +264,5 @@ def _written(value: Value) -> str:
 
 
 def _number(value: float) -> str:
-    """The shortest text of a number."""
+    """Return the shortest text of a number."""
     return str(int(value)) if value == int(value) and value < 1e15 else repr(value)

@@ -1,4 +1,4 @@
-"""Reads expressions of backgrounds as they are written, by the grammar in expression.py."""
+"""The parser of background expressions. The grammar is in expression.py."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairseq_llrnn.prior.expression import (
 )
 
 _TOKEN = re.compile(r"""[()]|(?:[^\s()"']|"[^"]*"|'[^']*')+|["']""")
-AROUND = 100  # characters of an expression, shown on both sides of what is wrong
+AROUND = 100  # characters shown on both sides of an error
 _WORD = r"""(?:[^\s()"',=\[\]]|"[^"]*"|'[^']*')+"""  # within the parentheses of a call
 _VALUE = rf"{_WORD}|\[\s*(?:{_WORD}(?:\s*,\s*{_WORD})*)?\s*\]"
 _ITEM = re.compile(rf"\s*(?:(?P<name>[a-z_]+)\s*=\s*)?(?P<value>{_VALUE})\s*(?P<end>[,)])")
@@ -32,19 +32,19 @@ _QUOTED = re.compile(r""""([^"]*)"|'([^']*)'""")
 
 
 def parse(text: str, option: str = "--background") -> Expression:
-    """The expression that a text says.
+    """Parse an expression.
 
     Args:
-        option: how errors call it.
+        option: its name in errors.
 
     Raises:
-        OptionError: it says none; the place is marked >>so<<.
+        OptionError: the text is no expression. The place is marked >>so<<.
     """
     return _Parser(text, option).whole()
 
 
 class _Parser:
-    """Reads tokens from left to right; each method reads what its name says in the grammar of expression.py."""
+    """Reads tokens from left to right. Each method parses the rule of its name in the grammar of expression.py."""
 
     def __init__(self, text: str, option: str) -> None:
         self.text, self.option = text, option
@@ -53,7 +53,7 @@ class _Parser:
 
     @property
     def token(self) -> str:
-        """The next token as it is written; "" at the end."""
+        """The next token as written, or "" at the end."""
         return "" if self.place >= len(self.spans) else self.text[slice(*self.spans[self.place])]
 
     def whole(self) -> Expression:
@@ -121,7 +121,7 @@ class _Parser:
         if self.take("("):
             self.open += 1
             if self.open > DEEPEST:
-                raise self.error(f"at most {DEEPEST} parentheses in one another")
+                raise self.error(f"at most {DEEPEST} nested parentheses")
             inside = self.sum()
             self.expect(")")
             self.open -= 1
@@ -133,12 +133,12 @@ class _Parser:
             raise self.error("a background, e.g. unigram, ngram:3, automaton:FILE or (…)")
         end = self.spans[self.place][1]
         self.place += 1
-        if self.text[end : end + 1] == "(":  # `name (` is no call
+        if self.text[end : end + 1] == "(":  # `name (` with a blank is no call
             return self.call(token)
         return Atom(_unquoted(token))
 
     def call(self, name: str) -> Atom:
-        """What is in the parentheses behind a name: what would be behind its colon, and options."""
+        """Parse the parentheses after a name: the value that could follow a colon, and options."""
         at, first, options = self.spans[self.place][1], "", dict[str, Value]()
         item = _EMPTY.match(self.text, at)
         at = item.end() if item is not None else at
@@ -168,7 +168,7 @@ class _Parser:
             raise self.error(f"`{word}`")
 
     def error(self, expected: str, at: int | None = None) -> OptionError:
-        """At a character, or at the next token."""
+        """Return an error at a character, or at the next token."""
         while at is not None and self.place < len(self.spans) and self.spans[self.place][1] <= at:
             self.place += 1
         begin, end = (len(self.text),) * 2 if not self.token else self.spans[self.place]

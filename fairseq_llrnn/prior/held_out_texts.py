@@ -1,4 +1,4 @@
-"""The validation and test sentences of the data folder that a dictionary lies in, so far as a prior can tell them."""
+"""The validation and test sentences in the data folder of a dictionary, to detect them in other inputs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fairseq_llrnn.files.binary_text import read_binary_text
 from fairseq_llrnn.lexicon.held_out import HeldOut
 
 SPLITS = ("valid", "test")
-SHORT = 5  # words: shorter sentences occur in any text
+SHORT = 5  # words; sentences that are no longer occur in any text
 MOST = 1000  # sentences of a text
 
 
 def read_held_out(dictionary: Path, words: WordList) -> HeldOut:
-    """Read them from `valid.bin` and `test.bin`, or those of a bitext; none where there is no such folder.
+    """Read the sentences of `valid.bin` and `test.bin`, or of the bitext's files. Without such files, return none.
 
     Args:
         dictionary: dict.txt or dict.LANGUAGE.txt of the folder.
@@ -28,13 +28,13 @@ def read_held_out(dictionary: Path, words: WordList) -> HeldOut:
             prefix = index.with_suffix("")
             try:
                 texts[str(prefix)] = _sentences(*read_binary_text(prefix, len(words)), words)
-            except DataError:  # another kind of data set, which training may know
+            except DataError:  # another kind of data set
                 continue
     return HeldOut(texts)
 
 
 def _sentences(tokens: np.ndarray, lengths: np.ndarray, words: WordList) -> frozenset[str]:
-    """Sentences of several known words, without </s>; of many, MOST that are spread over the text."""
+    """Return sentences of several known words, without </s>: at most MOST, evenly spread over the text."""
     unknown, ends = words.symbols.index(UNK), np.cumsum(lengths)
     long = np.flatnonzero(lengths > SHORT)
     chosen = long[np.linspace(0, len(long) - 1, min(MOST, len(long))).astype(np.int64)]

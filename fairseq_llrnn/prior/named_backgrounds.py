@@ -1,13 +1,12 @@
-"""Backgrounds by their name in an expression of --background: `NAME:SOURCE`, or `NAME(SOURCE, OPTION=VALUE, …)`.
+"""Registration of backgrounds by their name in --background: `NAME:SOURCE`, or `NAME(SOURCE, OPTION=VALUE, …)`.
 
     @register_background("mrf", FieldPart, example="mrf:field", options=FieldOptions)
     def read(source, prior, inputs): return FieldPart(…), {"words that it lacks": 3}
 
-`options` is a dataclass of settings (settings.py); the options of the expression are `inputs.options`. What is wrong in
-an expression is said before anything is read: the class of the part tells whether it can stand beside others and
-whether it knows the source, and `check` refuses what does not go together.
+`options` is a dataclass of settings (settings.py). `inputs.options` holds the options of the expression. Expressions
+are checked before anything is read: by the attributes of the part's class, and by `check`.
 
-A reader stands beside its part, in parts/, or where registry.py finds it: in a system, or in another package.
+A reader stands in the file of its part: in parts/, in a system, or in another package (registry.py finds it).
 """
 
 from __future__ import annotations
@@ -24,58 +23,58 @@ from fairseq_llrnn.prior.part import Part, PriorView
 from fairseq_llrnn.registry import load_all
 from fairseq_llrnn.settings import Settings
 
-# a checkpoint, a prior with b₀, options of `model` -> the part, and what a user should know about it
+# a checkpoint, a prior with b₀, options of `model` -> the part, and notes for the user with counts
 OpenModel = Callable[[str, PriorView, Any], tuple[Part, Mapping[str, int]]]
 
 
 @dataclass(frozen=True)
 class NoOptions(Settings):
-    """Of a background that has none."""
+    """Options of a background without options."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a background can be made of beside what is behind its colon."""
+    """The inputs of a background in addition to the text after its colon."""
 
     words: WordList
     counts: np.ndarray  # (V,) of the unigram
     texts: Sequence[str]  # the training text, tokenised, one sentence a line
-    options: Any  # of the class that was registered
-    open_model: OpenModel | None = None  # who can read other trained models
+    options: Any  # an instance of the registered class
+    open_model: OpenModel | None = None  # reads other trained models
     workers: int | None = None  # processes that read the texts; None: one for each core
-    source_symbols: tuple[str, ...] = ()  # the words of the source dictionary, where a part knows the source
+    source_symbols: tuple[str, ...] = ()  # the words of the source dictionary, if a part uses the source
 
 
 Read = Callable[[str, PriorView, Inputs], tuple[Part, Mapping[str, int]]]
-Check = Callable[[str, Any, Sequence[str]], object]  # of what is behind the name, its options, and the training texts
+Check = Callable[[str, Any, Sequence[str]], object]  # the text after the name, its options, and the training texts
 ReadType = TypeVar("ReadType", bound=Read)
 _REGISTERED: dict[str, NamedBackground] = {}
 
 
 def no_file(source: str) -> bool:
-    """What is behind the name is not looked at before it is read."""
+    """Return False: the text after the name is no file."""
     return False
 
 
 def a_file(source: str) -> bool:
-    """It is a file. Raises ValueError."""
+    """Return True if the text after the name is a file. Raises ValueError if it is not."""
     if not is_file_or_pipe(source):
-        raise ValueError("expected the path of a file behind the name, found none there; check the spelling")
+        raise ValueError("expected an existing file after the name, found none; check the spelling")
     return True
 
 
 @dataclass(frozen=True)
 class NamedBackground:
-    """What an expression may name."""
+    """A background that an expression may name."""
 
-    part: type[Part]  # which the reader returns
-    example: str  # of an expression, for messages
-    # what is behind the name, and a prior with b₀ -> the part, and what a user should know; None: an option makes it
+    part: type[Part]  # the class that the reader returns
+    example: str  # an expression for messages
+    # the text after the name, and a prior with b₀ -> the part and notes; None: another option makes the part
     read: Read | None
-    is_file: Callable[[str], bool]  # whether a file is behind the name; raises ValueError where neither will do
+    is_file: Callable[[str], bool]  # whether the text after the name is a file; raises ValueError for invalid text
     options: type[Settings]
     check: Check | None
-    is_constraint: bool  # whether it says what is possible at all
+    is_constraint: bool  # whether it defines the possible words
 
 
 def register_background(
@@ -88,13 +87,14 @@ def register_background(
     is_constraint: bool = False,
     by_option: bool = False,
 ) -> Callable[[ReadType], ReadType]:
-    """Make `name:…` known to expressions; a later reader takes an earlier one's place.
+    """Register the reader of `name:…`. A later reader replaces an earlier one.
 
     Args:
-        part: the class of what the reader returns. check: raises OptionError where what is behind the name, its options
-            and the training texts do not go together; it is asked before anything is read. is_constraint: whether it
-            says what is possible at all, so that translations are multiplied with it and not mixed into it.
-        by_option: whether another option makes its part, after all others; it has no reader.
+        part: the class that the reader returns.
+        check: raises OptionError if the text after the name, its options and the training texts do not fit together. It
+            is called before anything is read.
+        is_constraint: whether it defines the possible words, so that translations are multiplied with it and not mixed.
+        by_option: whether another option makes its part, after all others. It then has no reader.
     """
 
     def register(read: ReadType) -> ReadType:
@@ -111,13 +111,13 @@ def register_background(
 
 
 def named_background(name: str) -> NamedBackground | None:
-    """What was registered under that name, here or elsewhere; None: nothing."""
+    """Return the background that is registered under `name`, also in systems and other packages, or None."""
     if name not in _REGISTERED:
         load_all("parts")
     return _REGISTERED.get(name)
 
 
 def named_backgrounds() -> Mapping[str, NamedBackground]:
-    """All that are registered, by name."""
+    """Return all registered backgrounds by name."""
     load_all("parts")
     return dict(sorted(_REGISTERED.items()))

@@ -1,4 +1,4 @@
-"""What a prior was made from, for its description: files, packages and what was said of them."""
+"""The origins of a prior for its description: files and packages."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fairseq_llrnn.prior.recipe import Recipe
 
 
 def origins_of(options: Recipe, background: Expression, code: str | None) -> list[str]:
-    """What the prior was made from: option, file name, and the beginning of the content's SHA-256.
+    """Return the files that the prior was built from: option, file name, and the beginning of the content's SHA-256.
 
     Args:
-        code: of --language.
+        code: the language of --language.
     """
     words = options.words
     translations = options.translations
@@ -36,7 +36,7 @@ def origins_of(options: Recipe, background: Expression, code: str | None) -> lis
     ]
     described = []
     for option, path in files:
-        if not os.path.isfile(path):  # a pipe, which was read, and has no more
+        if not os.path.isfile(path):  # a pipe, whose content is gone
             described.append(f"{option} (a pipe)")
             continue
         described.append(f"{option} {Path(path).name} {file_digest(Path(path))[:16]}")
@@ -46,7 +46,7 @@ def origins_of(options: Recipe, background: Expression, code: str | None) -> lis
 
 
 def _background_files(background: Expression) -> list[str]:
-    """The files that the backgrounds of an expression are read from; that of `unigram` is the counted text."""
+    """Return the files of the backgrounds in an expression. The counted text of `unigram` is none of them."""
     files: list[str] = []
 
     def seen(path: str) -> str:

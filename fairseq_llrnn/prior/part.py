@@ -1,7 +1,7 @@
-"""The contract of a part of a prior: whatever is known before training beside features and b₀.
+"""The interface of a part of a prior: knowledge in addition to features and b₀.
 
-A part is a frozen dataclass. It says what is kept of it on disk (arrays, a description in JSON, files of its own), how
-it is read again, and what it makes of the background of the parts before it:
+A part is a frozen dataclass. It defines its contents on disk (arrays, a JSON description, files of its own), reads them
+again, and wraps the background of the parts before it:
 
     @register_part("recent")
     @dataclass(frozen=True)
@@ -19,9 +19,9 @@ it is read again, and what it makes of the background of the parts before it:
 
         def background(self, below, context): return RecentWords(below, self.words)
 
-A prior's parts are in order, and each wraps the background of those before it. A part whose background stands by
-itself (`is_base`: n-grams, a grammar, a frozen model) comes before all that wrap, and finds b₀ below. Reading is of
-untrusted input: nothing of a part is executed, and `read` checks all that it is given.
+The parts of a prior are ordered, and each wraps the background of those before it. A part with a background of its own
+(`is_base`: n-grams, a grammar, a frozen model) comes before all wrapping parts, and gets b₀ as `below`. Saved parts are
+untrusted input: nothing of them is executed, and `read` checks everything.
 
 Sizes: V words, S signatures.
 """
@@ -55,26 +55,26 @@ if TYPE_CHECKING:
     from fairseq_llrnn.output.class_source import ClassSource, Head
 
 KIND = re.compile(r"[a-z][a-z0-9_]*")
-# what is known of a word: headings, and below each texts, or words and their probabilities, the largest first
+# facts about a word: headings, each with texts, or with words and their probabilities, the largest first
 Facts = Mapping[str, Sequence[str | tuple[str, float]]]
-KINDS: dict[str, type[Part]] = {}  # by the names under which they were registered
+KINDS: dict[str, type[Part]] = {}  # the registered classes by name
 
 
 Value = TypeVar("Value")
 
 
 class Session:
-    """Target and source strings that were met so far, and what parts keep beside them."""
+    """Target and source strings seen so far, and tables of parts over them."""
 
     def __init__(self, symbols: Sequence[str], source_symbols: Sequence[str]) -> None:
         self.target, self.source = OpenWords(symbols), OpenWords(source_symbols)
         self._memo: dict[str, Any] = {}
 
     def __deepcopy__(self, memo: object) -> Session:
-        return self  # a copy of a model belongs to the same dictionaries
+        return self  # a copy of a model shares its dictionaries
 
     def memoize(self, name: str, make: Callable[[], Value]) -> Value:
-        """Return what `make` gave when this name was first used."""
+        """Return the value that `make` returned at the first call with this name."""
         if name not in self._memo:
             self._memo[name] = make()
         value: Value = self._memo[name]
@@ -82,7 +82,7 @@ class Session:
 
 
 class Translations(Protocol):
-    """Translations of the words of a source: t(word | source word), and what they are made of."""
+    """Translations of source words, t(word | source word), and the tables that they are made of."""
 
     @property
     def unit_table(self) -> LexicalTable: ...
@@ -95,7 +95,7 @@ class Translations(Protocol):
 
 
 class PriorView(Protocol):
-    """What a part may ask of its prior: dictionary, features, b₀, and the parts before it (prior/prior.py has all)."""
+    """The attributes of a prior that its parts may use: dictionary, features, b₀, and earlier parts."""
 
     @property
     def symbols(self) -> tuple[str, ...]: ...
@@ -131,7 +131,7 @@ class PriorView(Protocol):
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What a part may look at when it makes a background."""
+    """The inputs of a part's `background`."""
 
     prior: PriorView
     has_source: bool  # whether sentences come with a source (translation)
@@ -158,20 +158,20 @@ class BuildContext:
 
 @dataclass(frozen=True)
 class SavedPart:
-    """What a directory holds of a part; not checked yet."""
+    """The contents of a directory for one part, not checked yet."""
 
     description: Mapping[str, Any]
-    arrays: Mapping[str, np.ndarray]  # by the names that `Part.arrays` gave
-    folder: Path  # of the part's own files, whether or not it is there
-    prior: PriorView  # all that came before: words, features, b₀, the parts before this one
-    load_model: Callable[..., Any] | None = None  # who can build another trained model (parts/model.py)
+    arrays: Mapping[str, np.ndarray]  # by their names in `Part.arrays`
+    folder: Path  # for the part's own files; it may not exist
+    prior: PriorView  # words, features, b₀, and the parts before this one
+    load_model: Callable[..., Any] | None = None  # builds other trained models (parts/model.py)
 
     def array(self, name: str, dtype: type) -> np.ndarray:
-        """The row of numbers with that name. Raises KeyError or ValueError where it is missing or something else."""
+        """Return the one-dimensional array `name`. Raises KeyError if it is missing, ValueError if it is unsound."""
         return read_array(self.arrays, name, dtype)
 
     def values(self, what: str, **types: type) -> list[Any]:
-        """Entries of the description. Raises KeyError, or ValueError, about `what`, for one of another type."""
+        """Return entries of the description. Raises KeyError, or ValueError about `what` for another type."""
         values = [self.description[name] for name in types]
         if [*map(type, values)] != [*types.values()]:
             raise ValueError(f"{what} described by something else than {', '.join(types)}")
@@ -179,80 +179,82 @@ class SavedPart:
 
 
 class Part:
-    """A part of a prior (module docstring). All but `read` has a default: nothing."""
+    """The base class of all parts. By default a part has no data and changes nothing; only `read` must be defined."""
 
-    kind: ClassVar[str]  # as register_part was told
-    is_base: ClassVar[bool] = False  # whether its background stands by itself, over b₀, and wraps no other
+    kind: ClassVar[str]  # set by register_part
+    is_base: ClassVar[bool] = False  # whether it has a background of its own, over b₀, and wraps no other
     needs_source: ClassVar[bool] = False  # whether it belongs to the prior's source words
-    has_source_strings: ClassVar[bool] = False  # whether strings of a source may be words of its translation by it
-    is_of_features: ClassVar[bool] = False  # whether it only says where features come from
+    has_source_strings: ClassVar[bool] = False  # whether it lets source strings be words of the translation
+    is_of_features: ClassVar[bool] = False  # whether it only documents the origin of features
     needs_fairseq: ClassVar[bool] = False  # whether its background is a model of fairseq
-    class_name: ClassVar[str] = ""  # of its source of classes; "": it has none
+    class_name: ClassVar[str] = ""  # of its class source; "": it has none
     subject: ClassVar[str] = "parts were"  # in "the prior's … made for another source dictionary"
 
     # ---- on disk ------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Plain numeric arrays, by names of the part's own choice."""
+        """Return plain numeric arrays by names that the part chooses."""
         return {}
 
     def description(self) -> dict[str, Any]:
-        """All but the arrays, as JSON has it."""
+        """Return everything but the arrays, as JSON values."""
         return {}
 
     def write(self, folder: Path) -> None:
-        """Write files of its own into `folder`, which is not there yet; most parts have none."""
+        """Write the part's own files, if any, into `folder`, which does not exist yet."""
 
     @classmethod
     def read(cls, saved: SavedPart) -> Part:
-        """The part that was saved so.
+        """Return the saved part.
 
         Raises:
-            ValueError, KeyError, TypeError: it is something else, or unsound: it is untrusted input.
+            ValueError, KeyError, TypeError: the contents are unsound. They are untrusted input.
         """
         raise NotImplementedError
 
     @property
     def identity(self) -> str:
-        """What a model's weights depend on, beside arrays and source words; it goes into the prior's fingerprint."""
+        """All that a model's weights depend on but arrays and source words, for the prior's fingerprint."""
         return repr(sorted(self.description().items()))
 
-    # ---- what it does -------------------------------------------------------------------------------------------
+    # ---- effect on a model --------------------------------------------------------------------------------------
 
     def background(self, below: Background, context: BuildContext) -> Background:
-        """The background with this part.
+        """Return the background with this part.
 
         Args:
-            below: that of the parts before it, over the same signatures; b₀ for a part that `is_base`.
+            below: the background of the parts before it, over the same signatures; b₀ if the part `is_base`.
         """
         return below
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The features of φ that classes of this part may have, and no word needs to: a prior with the part has them.
+        """The features that classes of this part may have in addition to those of words. Φ of the prior includes them.
 
-        Each has weights of its own, a row of `weight` in `ClassSource.rows` and a number of `head.output.bias`, found
-        by `prior.output.features.index`.
+        Each has weights of its own, a row of `weight` in `ClassSource.rows` and an entry of `head.output.bias`, at
+        `prior.output.features.index`.
         """
         return ()
 
     def class_source(self, head: Head) -> ClassSource | None:
-        """What gives a head rows for classes of this part (output/class_source.py); None: it has no use for it."""
+        """Return the source of rows for the part's classes in a head (output/class_source.py), or None."""
         return None
 
     def input_signatures(self, signatures: Signatures) -> Signatures:
-        """The input's signatures, with rows for strings outside the dictionary where the part tells such apart."""
+        """Return the input's signatures, with rows for strings outside the dictionary if the part supports them."""
         return signatures
 
     def reweighed(self, change: Callable[[np.ndarray], np.ndarray]) -> Part:
-        """The part with static weights of its own changed, log b (V,) -> (V,); itself where it has none."""
+        """Return the part with its own static weights changed, log b (V,) -> (V,). Without such weights, return
+        itself.
+        """
         return self
 
-    # ---- what may be asked of any part; the answer of most is no ---------------------------------------------------
+    # ---- properties of a part, "no" or empty by default ------------------------------------------------------------
 
     @property
     def forbids(self) -> bool:
-        """Whether it gives words probability zero by what came before, as grammars do."""
+        """Whether it gives words probability zero in some contexts, as grammars do."""
         return False
 
     @property
@@ -262,32 +264,32 @@ class Part:
 
     @property
     def folds(self) -> int:
-        """How many folds of whole sentences training is cross-fitted in; 0: it is not."""
+        """The number of folds of sentences in cross-fitted training; 0: no cross-fitting."""
         return 0
 
     def impossible(self, prior: PriorView, sentences: Sequence[Sequence[int]]) -> np.ndarray:
-        """Of each sentence, without </s>, the first place that it forbids, −1 where there is none: (n,) int64."""
+        """Return the first position of each sentence (without </s>) that it forbids, or −1: (n,) int64."""
         return np.full(len(sentences), -1)
 
     @property
     def translations(self) -> Translations | None:
-        """Itself, where it has translations of the source's words."""
+        """The part itself if it has translations of source words."""
         return None
 
     @property
     def offered_kinds(self) -> tuple[str, ...]:
-        """Of which kinds the strings are that source tokens offer; () where they offer none."""
+        """The kinds of strings that source tokens offer, or () if they offer none."""
         return ()
 
     def offers(self, prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
-        """What source tokens offer as strings of a translation; arguments as of prior/parts/evidence.py."""
+        """Return the strings that source tokens offer to a translation. Arguments: see prior/parts/evidence.py."""
         return None
 
     def source_index(self, prior: PriorView, word: str) -> int | None:
-        """The number of a word that the source dictionary lacks, if a translation may need it; else it is <unk>.
+        """Return the number of a word outside the source dictionary if a translation may need it, or None for <unk>.
 
-        If the part `has_source_strings`, `prior.session.source.open(word)` gives it one. Strings of the translation
-        have those of `prior.session.target.index(string)`.
+        If the part `has_source_strings`, `prior.session.source.open(word)` assigns the number. Strings of the
+        translation are numbered by `prior.session.target.index(string)`.
         """
         return None
 
@@ -297,45 +299,45 @@ class Part:
         return None, None
 
     def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
-        """How many of the source words it knows something of, by kinds; symbols: the source dictionary."""
+        """Return the number of source words that it covers, by kind. `symbols` is the source dictionary."""
         return {}
 
     def open_words(self, prior: PriorView) -> OpenTable | None:
-        """The strings outside the dictionary that it gives probabilities, as met so far."""
+        """Return the table of strings outside the dictionary that it gives probabilities, as seen so far."""
         return None
 
     def guessed(self, word: int, features: Iterable[str]) -> list[str]:
-        """Those of word number `word`'s features that are guesses."""
+        """Return the guessed features among `features` of word number `word`."""
         return []
 
-    # ---- what people see ----------------------------------------------------------------------------------------
+    # ---- for people ---------------------------------------------------------------------------------------------
 
     def counts(self) -> dict[str, int]:
-        """The sizes a reader wants to see."""
+        """Return sizes for the user."""
         return {}
 
     def word(self, prior: PriorView, index: int) -> Facts:
-        """What `llrnn show PRIOR WORD` says of a word of the dictionary beside features and b₀."""
+        """Return facts about a dictionary word for `llrnn show PRIOR WORD`, in addition to features and b₀."""
         return {}
 
     def source_word(self, prior: PriorView, word: str, index: int | None) -> Facts:
-        """What `llrnn show --source` says of a source word.
+        """Return facts about a source word for `llrnn show --source`.
 
         Args:
-            index: its number; None: the source dictionary lacks it.
+            index: its number (None: the source dictionary lacks it).
         """
         return {}
 
     def lines(self, prior: PriorView) -> list[str]:
-        """What `llrnn show` says of it, beside its sizes: a choice that was made, or a licence, in each line.
+        """Return lines for `llrnn show` in addition to the sizes: one option or licence each.
 
         Args:
-            prior: the one that it is a part of.
+            prior: the prior that contains the part.
         """
         return [f"{name.replace('_', ' ')}: {value}" for name, value in self.description().items()]
 
     def source_option(self, dictionary: str) -> str:
-        """The option of `llrnn prior` that makes the part for the words of that source dictionary."""
+        """Return the option of `llrnn prior` that makes the part for the words of that source dictionary."""
         return f"--set source_dictionary={dictionary}"
 
 
@@ -343,20 +345,20 @@ PartType = TypeVar("PartType", bound=Part)
 
 
 def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
-    """Make a class of parts known, so that priors which have one can be read; a later class takes an earlier's place.
+    """Register a class of parts, so that priors with such a part can be read. A later class replaces an earlier one.
 
     Args:
         kind: its name in prior.json: lower case letters, digits and `_`.
 
     Raises:
-        ValueError: another sort of name; a part that brings strings of a source that it does not know.
+        ValueError: an invalid name, or a part with `has_source_strings` but not `needs_source`.
     """
     if not KIND.fullmatch(kind):
         raise ValueError(f"expected a name of lower case letters, digits and _ for a part, found {kind!r}")
 
     def register(part: type[PartType]) -> type[PartType]:
         if part.has_source_strings and not part.needs_source:
-            raise ValueError(f"part {kind}: has_source_strings is True, expected needs_source = True beside it; add it")
+            raise ValueError(f"part {kind}: has_source_strings = True needs needs_source = True; add it")
         part.kind = kind
         KINDS[kind] = part
         return part
@@ -365,7 +367,7 @@ def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
 
 
 def names_of(kinds: list[str]) -> list[str]:
-    """What the parts of a prior are called: `ngram`, or `ngram.2` where it is the second of its kind."""
+    """Return the names of a prior's parts: `ngram`, and `ngram.2` for the second of its kind."""
     counts: dict[str, int] = {}
     names = []
     for kind in kinds:
@@ -375,13 +377,15 @@ def names_of(kinds: list[str]) -> list[str]:
 
 
 def part_class(name: str) -> type[Part]:
-    """The class of a part with that name (`automaton`, `automaton.2`). Raises PriorError for an unregistered one."""
+    """Return the class of the part with that name (`automaton`, `automaton.2`). Raises PriorError for an unregistered
+    one.
+    """
     kind = name.partition(".")[0]
     places = registry.names("parts")
     if kind not in KINDS and kind in places:
         registry.load(places[kind])
     if kind not in KINDS:
-        registry.load_all("parts")  # some module has parts that are called otherwise
+        registry.load_all("parts")  # a module may have parts with other names
     if kind not in KINDS:
         if reason := registry.lost(kind):
             raise PriorError(f"the prior has a part {shown(name)}; {reason}")

@@ -1,19 +1,20 @@
-"""The prior: features, signatures, b₀ and parts; on disk, one directory of plain arrays and JSON.
+"""The prior: features, signatures, b₀ and parts, saved as one directory of plain arrays and JSON.
 
 Sizes: V words, U source words.
 
-    prior.json       format, version, settings, counts, feature names, hashes, the parts in order: for people and checks
-    dictionary.txt   the V symbols it was made for, one a line, in fairseq's order
-    arrays.npz       plain numeric arrays (files/array_file.py), mapped when read; those of a part begin with its name
-    source.txt       the U symbols of the source language, only where some part belongs to them
-    recipe.toml      what it was built from: for people, and to build it again (`llrnn prior --recipe`)
-    NAME/            files of the part NAME, where it has any (those of a frozen model)
+    prior.json       format, version, settings, counts, feature names, hashes, and the parts in order
+    dictionary.txt   the V symbols of its dictionary, one per line, in fairseq's order
+    arrays.npz       plain numeric arrays (files/array_file.py), mapped when read; names of a part's arrays begin with
+    its
+    source.txt       the U symbols of the source language, only if some part belongs to them
+    recipe.toml      the settings that it was built from, to build it again (`llrnn prior --recipe`)
+    NAME/            files of the part NAME, if it has any (those of a frozen model)
 
-The same input gives the same bytes. A prior belongs to one dictionary; loading it with another is an error.
+The same input gives the same bytes. A prior belongs to one dictionary. Loading it with another is an error.
 
-A prior itself never changes. What grows while it is used is its `Session`: ids of strings that its dictionaries lack,
-and tables over them. Data, models and searches of one prior share one session, so that a string has the same id for
-all of them; ids live as long as the session.
+A prior itself never changes. Its `Session` grows while it is used: ids of strings outside its dictionaries, and
+tables over them. Data, models and searches of one prior share one session, so that a string has the same id for
+all of them. Ids live as long as the session.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from fairseq_llrnn.prior.directory import (
     unsound,
     write_directory,
 )
-from fairseq_llrnn.prior.directory import JSON_FILE as JSON_FILE  # for those who look for a prior
+from fairseq_llrnn.prior.directory import JSON_FILE as JSON_FILE  # for searches of a prior
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, combine, describe, described, required, with_atoms
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, Session, Translations, names_of, part_class
@@ -63,43 +64,43 @@ OF_WORDS = (NOT_TOP, SPECIAL, TOP_FORM)  # groups of features that every prior h
 
 @dataclass(frozen=True)
 class Prior:
-    """Everything that is known before training."""
+    """Features, signatures, background and parts, which are fixed before training."""
 
     symbols: tuple[str, ...]  # V
     output: Signatures  # φ
-    input: Signatures  # ψ; the same object as `output` where ψ = φ
+    input: Signatures  # ψ; the same object as `output` if ψ = φ
     log_weights: np.ndarray  # (V,) float64, log b₀(x) in nats; −inf forbids
     settings: Mapping[str, Any]
-    source_symbols: tuple[str, ...] = ()  # U; () where nothing is known of the source language
+    source_symbols: tuple[str, ...] = ()  # U; () if no part uses the source language
     parts: tuple[Part, ...] = ()  # each wraps the background of those before it
-    expression: Expression | None = None  # how those that stand by themselves are combined, where they are several
-    folder: str | None = field(default=None, compare=False, repr=False)  # where it was read
-    recipe: Recipe | None = field(default=None, compare=False, repr=False)  # what it was built from, here
+    expression: Expression | None = None  # combination of the parts with a background of their own, if several
+    folder: str | None = field(default=None, compare=False, repr=False)  # that it was read from
+    recipe: Recipe | None = field(default=None, compare=False, repr=False)  # if it was built in this process
 
     # ---- parts --------------------------------------------------------------------------------------------------
 
     @property
     def names(self) -> list[str]:
-        """What the parts are called: their kinds, and `kind.2` for the second one of a kind."""
+        """The names of the parts: their kinds, and `kind.2` for the second one of a kind."""
         return names_of([part.kind for part in self.parts])
 
     @property
     def by_name(self) -> dict[str, Part]:
-        """The parts, in their order."""
+        """The parts by name, in their order."""
         return dict(zip(self.names, self.parts, strict=True))
 
     @property
     def bases(self) -> dict[str, Part]:
-        """Those with a background of their own."""
+        """The parts with a background of their own, by name."""
         return {name: part for name, part in self.by_name.items() if part.is_base}
 
     def find(self, part: type[PartType]) -> PartType | None:
-        """The first part of that class; None where there is none."""
+        """Return the first part of that class, or None."""
         return next((candidate for candidate in self.parts if isinstance(candidate, part)), None)
 
     @property
     def required(self) -> list[Part]:
-        """Those parts that must allow a word, or it is impossible: all but those inside of a mixture."""
+        """The parts that must allow a word for it to be possible: all outside of mixtures."""
         if self.expression is None:
             return list(self.parts)
         inside = {atom.part for atom in atoms(self.expression)} - {atom.part for atom in required(self.expression)}
@@ -107,19 +108,19 @@ class Prior:
 
     @property
     def translations(self) -> Translations | None:
-        """The translations of the source's words, where there are some."""
+        """The translations of source words, or None."""
         return next((part.translations for part in self.parts if part.translations is not None), None)
 
     @property
     def offered_kinds(self) -> tuple[str, ...]:
-        """Of which kinds the strings are that source tokens offer; () where they offer none."""
+        """The kinds of strings that source tokens offer, or () if they offer none."""
         return tuple(kind for part in self.parts for kind in part.offered_kinds)
 
     def offers(self, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
-        """What source tokens offer as strings, the one table of this prior's session; None: they offer none.
+        """Return the strings that source tokens offer, the one table of this prior's session, or None.
 
         Args:
-            max_slots, once: for whoever asks first, as of prior/parts/evidence.py.
+            max_slots, once: settings of the table, used at the first call (prior/parts/evidence.py).
         """
         tables = (part.offers(self, max_slots, once) for part in self.parts)
         return next((table for table in tables if table is not None), None)
@@ -130,7 +131,7 @@ class Prior:
         return any(part.has_source_strings for part in self.parts)
 
     def source_index(self, word: str) -> int | None:
-        """The number of a source word, in this prior's session; None: it is <unk> to all parts."""
+        """Return the number of a source word in this prior's session, or None if it is <unk> to all parts."""
         index = self.session.source.word_index.get(word)
         for part in self.parts if index is None else ():
             if (index := part.source_index(self, word)) is not None:
@@ -139,48 +140,48 @@ class Prior:
 
     @property
     def open_words(self) -> OpenTable | None:
-        """The words outside the dictionary that were met, the one table of this prior; None without open classes."""
+        """The words outside the dictionary seen so far, the one table of this prior, or None without open classes."""
         tables = (part.open_words(self) for part in self.parts)
         return next((table for table in tables if table is not None), None)
 
     def with_part(self, part: Part, source_symbols: tuple[str, ...] | None = None) -> Prior:
-        """The prior with one part more: the last one, but one that `is_base` comes before those that wrap others.
+        """Return the prior with one more part at the end. A part that `is_base` is put before those that wrap others.
 
-        φ gets the part's features, which come last.
+        φ gets the part's features at its end.
 
         Args:
-            source_symbols: U, where the part brings them.
+            source_symbols: U, if the part brings them.
         """
         output = self.output.with_names(part.feature_names)
         source = self.source_symbols if source_symbols is None else source_symbols
         place = sum(other.is_base for other in self.parts) if part.is_base else len(self.parts)
-        read = output if self.input is self.output else self.input
+        input_signatures = output if self.input is self.output else self.input
         parts = (*self.parts[:place], part, *self.parts[place:])
-        return replace(self, output=output, input=read, parts=parts, source_symbols=source)
+        return replace(self, output=output, input=input_signatures, parts=parts, source_symbols=source)
 
     def without(self, part: type[Part]) -> Prior:
-        """The prior without any part of that class."""
+        """Return the prior without the parts of that class."""
         return replace(self, parts=tuple(other for other in self.parts if not isinstance(other, part)))
 
-    # ---- what it knows ------------------------------------------------------------------------------------------
+    # ---- contents -----------------------------------------------------------------------------------------------
 
     @property
     def allowed(self) -> np.ndarray:
-        """Which words b₀ gives some weight: (V,) bool."""
+        """The words with weight in b₀: (V,) bool."""
         return np.isfinite(self.log_weights)
 
     def index(self, symbol: str) -> int:
-        """The number of a symbol of the dictionary."""
+        """Return the number of a symbol of the dictionary."""
         return self.symbols.index(symbol)
 
     def background(self, has_source: bool = True) -> Background:
-        """The background over the output signatures, in float32.
+        """Return the background over the output signatures, in float32.
 
         Args:
-            has_source: whether sentences come with a source; without one, there is no evidence and nothing to copy.
+            has_source: whether sentences come with a source. Without one there is no evidence and nothing to copy.
 
         Raises:
-            PriorError: several parts have a background of their own, and no expression says how they are combined.
+            PriorError: several parts have a background of their own, and no expression combines them.
         """
         from fairseq_llrnn.backgrounds.base import StaticBackground
 
@@ -191,7 +192,7 @@ class Prior:
             root = background
             background = combine(self.expression, lambda name: bases[name].background(root, context))
         elif len(bases) > 1:
-            raise PriorError(f"the prior has the backgrounds {', '.join(bases)}, and no word on how they are combined")
+            raise PriorError(f"the prior has the backgrounds {', '.join(bases)}, and no expression that combines them")
         for part in self.parts:
             if not (part.is_base and self.expression is not None):
                 background = part.background(background, context)
@@ -199,7 +200,7 @@ class Prior:
 
     @cached_property
     def session(self) -> Session:
-        """What grows while this prior is used, the same for all that use this object."""
+        """The state that grows while this prior is used, shared by all users of this object."""
         return Session(self.symbols, self.source_symbols)
 
     @property
@@ -233,16 +234,16 @@ class Prior:
         sources = "\n".join(map(str, self.settings.get("sources", ())))
         facts = {
             "llrnn": __version__,
-            "features": _cut(",".join(sorted(groups))) or "none",
-            "background": _cut(str(self.settings.get("background", "unknown"))),
+            "features": _shorten(",".join(sorted(groups))) or "none",
+            "background": _shorten(str(self.settings.get("background", "unknown"))),
             "lexicon": hashlib.sha256(sources.encode()).hexdigest()[:8] if sources else "none",
             "dict": hash_symbols(self.symbols)[:8],
             "prior": self.fingerprint[:8],
         }
-        return "|".join(f"{name}:{''.join(_plain(char) for char in value)}" for name, value in facts.items())
+        return "|".join(f"{name}:{''.join(_replace_special(char) for char in value)}" for name, value in facts.items())
 
     def counts(self) -> dict[str, int]:
-        """The sizes a reader wants to see; those of a second part of a kind say its name."""
+        """Return sizes for the user. Those of a second part of a kind contain its name."""
         counts = {
             "words": len(self.symbols),
             "output features": self.output.features.num_features,
@@ -253,14 +254,14 @@ class Prior:
             counts["input features"] = self.input.features.num_features
             counts["input signatures"] = self.input.num_classes
         for name, part in self.by_name.items():
-            more = part.counts()
-            counts |= more if name == part.kind else {f"{size} of {name}": number for size, number in more.items()}
+            sizes = part.counts()
+            counts |= sizes if name == part.kind else {f"{size} of {name}": number for size, number in sizes.items()}
         return counts
 
     def tokenizer(self, add_eos_token: bool = False) -> PreTrainedTokenizerFast:
         """Return a fast tokenizer of transformers over the symbols, with the ids of `LogLinearHead.encode`.
 
-        Tokens are what stands between blanks, also if the prior is over subword pieces. All others are `<unk>`. `</s>`
+        Tokens are separated by blanks, also if the prior is over subword pieces. Unknown tokens are `<unk>`. `</s>`
         is the first token, as in training. It is the end of a sentence as well, and one inside of a word is a token.
 
         Args:
@@ -275,16 +276,19 @@ class Prior:
         return word_tokenizer(self.symbols, add_eos_token)
 
     def check_dictionary(self, symbols: Sequence[str], where: str, advice: str | None = None) -> None:
-        """Raise PriorError unless the prior was made for exactly these symbols in this order.
+        """Raise PriorError unless the prior was built for exactly these symbols in this order.
 
         Args:
-            advice: what helps, where it is not to build the prior again.
+            where: the dictionary's name in the error.
+            advice: how to fix it, unless by building the prior again.
         """
         problem = f"the prior was made for another dictionary than {where}"
         check_symbols(symbols, self.symbols, problem, advice or f"{REBUILD} --dict {where}")
 
     def check_source_dictionary(self, symbols: Sequence[str], where: str, advice: str | None = None) -> None:
-        """The same for the source words that the prior knows, if it knows any."""
+        """Raise PriorError unless the source symbols are the prior's, if it has any. Arguments as in
+        `check_dictionary`.
+        """
         part = next((part for part in self.parts if part.needs_source), None)
         if part is not None:
             problem = f"the prior's {part.subject} made for another source dictionary than {where}"
@@ -293,7 +297,7 @@ class Prior:
     # ---- on disk ------------------------------------------------------------------------------------------------
 
     def _base_arrays(self) -> dict[str, np.ndarray]:
-        """All but those of parts."""
+        """Return all arrays but those of parts."""
         arrays = {"log_weights": self.log_weights}
         sides = {"output": self.output} if self.input is self.output else {"output": self.output, "input": self.input}
         for side, signatures in sides.items():
@@ -304,7 +308,7 @@ class Prior:
         return arrays
 
     def save(self, directory: Path | str) -> None:
-        """Write the directory: to a temporary name beside it, then renamed, so that no half-written prior stays behind.
+        """Write the directory under a temporary name next to it, then rename it: a prior is never half-written.
 
         Raises:
             PriorError: the place exists and is no prior, or cannot be written.
@@ -329,10 +333,10 @@ class Prior:
         write_directory(Path(directory), saved, self.by_name)
 
     def recipe_text(self, directory: Path | str | None = None) -> str:
-        """What the prior was built from, as TOML (prior/recipe_file.py); "" where nobody knows.
+        """Return the recipe of the prior as TOML (prior/recipe_file.py), or "" if it is unknown.
 
         Args:
-            directory: where its paths lead on from; None: where the prior was read.
+            directory: the folder that its paths are relative to (None: the one that the prior was read from).
         """
         if self.recipe is None and self.folder is None:
             return ""
@@ -342,13 +346,14 @@ class Prior:
 
     @classmethod
     def load(cls, directory: Path | str, load_model: LoadModel | None = None) -> Prior:
-        """Read a prior; nothing in it is executed.
+        """Read a prior. Nothing in it is executed.
 
         Args:
-            load_model: who can build another trained model, should that be part of the background; core code cannot.
+            load_model: builds another trained model, if the background has one. Core code cannot.
 
         Raises:
-            PriorError: no prior there, another version, a truncated or changed file, a part that is not registered.
+            PriorError: there is no prior, it has another version, a file is truncated or changed, or a part is not
+                registered.
         """
         directory = Path(directory)
         saved = read_directory(directory)
@@ -357,11 +362,11 @@ class Prior:
             entries = saved.description["parts"]
             classes = [part_class(entry["part"]) for entry in entries]
             if [entry["part"] for entry in entries] != names_of([part.kind for part in classes]):
-                raise ValueError("its parts are not called as they would be")
+                raise ValueError("its parts have other names than expected")
             if sorted(classes, key=lambda part: not part.is_base) != classes:
-                raise ValueError("its parts are not in order: a background by itself comes before all that wrap one")
+                raise ValueError("its parts are not in order: those with a background of their own come first")
             if any(part.needs_source for part in classes) and not saved.source_symbols:
-                raise ValueError("some of its parts belong to source words, and there are none")
+                raise ValueError("some of its parts need source words, and it has none")
             for part, entry in zip(classes, entries, strict=True):
                 name = entry["part"]
                 fields = {key: value for key, value in entry.items() if key != "part"}
@@ -376,25 +381,25 @@ class Prior:
 
     @classmethod
     def _of_signatures(cls, saved: SavedPrior, folder: str) -> Prior:
-        """The prior before its parts; raises PriorError, and ValueError, KeyError or TypeError for unsound arrays."""
+        """Return the prior without parts. Raises PriorError, ValueError, KeyError or TypeError for unsound arrays."""
         description, arrays, size = saved.description, saved.arrays, len(saved.symbols)
         output = read_signatures(arrays, "output", description["output_features"])
         names = description["input_features"]
-        read = output if names is None else read_signatures(arrays, "input", names)
+        inputs = output if names is None else read_signatures(arrays, "input", names)
         weights = read_array(arrays, "log_weights", np.float64)
-        if {len(weights), output.num_words, read.num_words} != {size}:
+        if {len(weights), output.num_words, inputs.num_words} != {size}:
             raise PriorError(f"{folder}: its arrays and its dictionary differ in size; {REBUILD}")
         check_log_weights(weights, size)
         check_total(weights)
-        return cls(saved.symbols, output, read, weights, description["settings"], saved.source_symbols, folder=folder)
+        return cls(saved.symbols, output, inputs, weights, description["settings"], saved.source_symbols, folder=folder)
 
 
-def _cut(text: str, width: int = 20) -> str:
+def _shorten(text: str, width: int = 20) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def _plain(char: str) -> str:
-    """A character of a signature: no blank, and no bar."""
+def _replace_special(char: str) -> str:
+    """Return a character for a signature: blanks and bars become `_`."""
     return "_" if char.isspace() or char == "|" or not char.isprintable() else char
 
 

@@ -1,9 +1,9 @@
-"""What a prior is built from, and how: the recipe of `llrnn prior` and of `build_prior` (building.py).
+"""The settings that a prior is built from, for `llrnn prior` and `build_prior` (building.py).
 
     Recipe(text="train.txt", words=LexiconOptions(conllu=["fr.conllu"]), suffixes=5, background="ngram:3")
 
-The same keys stand in prior.toml (recipe_file.py), and some are options of the command; names, ranges, defaults and
-help are said here alone. Files are paths, one or several; Python may give objects in their place.
+prior.toml (recipe_file.py) has the same keys, and some are options of the command. Names, ranges, defaults and help are
+defined only here. Files are given by one or several paths. Python also accepts objects.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ Form = Literal["numbers", "dates", "codes", "urls", "names"]
 Identities = Annotated[int, Ge(0)] | Literal["all", "auto"]
 
 OF_FILES = "dictionary, counts and result"
-OF_WORDS = "where features of words come from"
-OF_FEATURES = "which features the model has"
+OF_WORDS = "sources of word features"
+OF_FEATURES = "features of the model"
 OF_BACKGROUND = "background"
-OF_SOURCE = "translation: what the source says"
+OF_SOURCE = "translation"
 
 
 @dataclass(frozen=True)
@@ -59,47 +59,47 @@ class TranslationOptions(Settings):
         FolderPath | Annotated[ParallelText, OBJECT],
         Option("--lexical-translation", OF_SOURCE, "DIR"),
         Doc(
-            "folder of fairseq-preprocess with a bitext (train.SRC-TGT.…), TGT being the language of the dictionary: "
-            "the background of a sentence is mixed with the translations of its source words"
+            "folder of fairseq-preprocess with a bitext (train.SRC-TGT.…), in which TGT is the language of the "
+            "dictionary; the background of a sentence is mixed with the translations of its source words"
         ),
     ]
     weight: Annotated[
-        float, Ge(0), Lt(1), Doc("share of the translations, or where it begins if it is learned")
+        float, Ge(0), Lt(1), Doc("share of the translations in the background, or its initial value if it is learned")
     ] = defaults.LEXICAL_WEIGHT
     learned: Annotated[bool, Doc("the weight is a parameter of the model")] = False
-    top: Annotated[int, Ge(1), Doc("translations of a source word that are kept")] = defaults.LEXICAL_TOP
+    top: Annotated[int, Ge(1), Doc("most translations of a source word")] = defaults.LEXICAL_TOP
     units: Annotated[
         Literal["word", "lemma"],
         Doc(
-            "what the bitext is aligned and counted by: words of the target, or their lemmas, so that also forms are "
-            "reached that no bitext shows, and the network chooses among the forms by their features; lemmas are those "
-            "of the sources in [words], and guessed for words that these lack"
+            "units of the target that are aligned and counted: words, or lemmas. With lemmas, translations include "
+            "forms that are not in the bitext, and the network chooses among the forms by their features. Lemmas come "
+            "from the sources in [words], and are guessed for all other words"
         ),
     ] = "word"
     form_power: Annotated[
         float, Ge(0), Le(1),
         Doc(
-            "of units = lemma: the share of a form of its lemma is as its count to this power; 0: all forms alike, 1: "
-            "as frequent as they are"
+            "with units = lemma: forms share the probability of their lemma in proportion to their counts to this "
+            "power; 0: all forms equally, 1: by their frequency"
         ),
     ] = defaults.FORM_POWER  # fmt: skip
     source_lexicon: Annotated[
         Paths,
         Doc(
-            "tables of `llrnn lexicon` with the lemmas of source words, which rare words fall back on, and those that "
-            "the bitext lacks take their translations from; guessed for words that these lack"
+            "tables of `llrnn lexicon` with the lemmas of source words: rare words back off to their lemmas, and words "
+            "outside the bitext use the translations of their lemmas. Lemmas of words in no table are guessed"
         ),
     ] = ()
     aligner: Annotated[
         Literal["auto", "eflomal", "ibm1"],
         Doc(
-            "who aligns the words: eflomal (the better one, if it is installed; it draws random numbers, so that two "
-            "runs differ a little), ibm1, or auto: eflomal if it is there"
+            "word aligner: eflomal (more accurate; it must be installed; it is random, so that two runs differ "
+            "slightly), ibm1, or auto: eflomal if it is installed"
         ),
     ] = "auto"
 
     def check(self, option_name: Callable[[str], str] = str) -> None:
-        """Raise OptionError for data that are no folder. `option_name`: as of `settings.checked`."""
+        """Raise OptionError if `data` is no folder. `option_name`: as in `settings.checked`."""
         if isinstance(self.data, (str, Path)) and not os.path.isdir(self.data):
             raise OptionError(
                 f"{option_name('data')} {self.data}: expected the folder that fairseq-preprocess wrote, found "
@@ -109,37 +109,37 @@ class TranslationOptions(Settings):
     @property
     def parallel(self) -> ParallelText:
         """The bitext, once it is read."""
-        assert isinstance(self.data, ParallelText)  # which `build` reads
+        assert isinstance(self.data, ParallelText)  # read by `build`
         return self.data
 
 
 @dataclass(frozen=True)
 class EvidenceOptions(Settings):
-    """Strings that a translation takes from its source."""
+    """Strings that a translation copies from its source."""
 
     kinds: Annotated[
         tuple[Kind, ...],
         Option("--evidence", OF_SOURCE, "KINDS", list_of_commas=True),
         Doc(
-            "source words of these kinds can be written in the translation, even where no dictionary has them: "
-            "mapped, patterns, numbers, dates, codes, urls, names, copies, translations, terms (patterns: those of "
-            "`patterns`; copies: every other unknown word, which is, over pieces, one that the training text of the "
-            "bitext lacks; translations: words of the dictionary into which lexical translation translates source "
-            "words, so that the network finds them by their place in the source; terms: what a terms file asks for)"
+            "copy source words of these kinds into the translation, even if they are in no dictionary: mapped, "
+            "patterns, numbers, dates, codes, urls, names, copies, translations, terms (patterns: those of `patterns`; "
+            "copies: every other unknown word, which is, over pieces, one outside the bitext's training text; "
+            "translations: translations of source words by lexical translation, which the network then finds by their "
+            "place in the source; terms: those of a terms file)"
         ),
     ] = ()
     mapping: Annotated[
         PathOrContent | Mapping[str, Sequence[str]] | None,
-        Doc("what source words become (TSV: source word, target words): evidence of the kind `mapped`"),
+        Doc("target words of source words (TSV: source word, target words), for the kind `mapped`"),
     ] = None
     weight: Annotated[
-        float, Gt(0), Doc("background of the evidence of a sentence, all together, where all words together have 1")
+        float, Gt(0), Doc("total background of the evidence of a sentence; that of all words together is 1")
     ] = DEFAULT_WEIGHT
     unsupported: Annotated[
         Mapping[Form, Annotated[float, Ge(0), Le(1)]],
         Doc(
-            "background of target words that look like numbers, dates, codes, urls, names and are no evidence, as a "
-            "multiple of what it would be: 0 forbids them; e.g. {numbers = 0}"
+            "factors of the background of target words that look like numbers, dates, codes, urls or names and are "
+            "no evidence: 0 forbids them; e.g. {numbers = 0}"
         ),
     ] = field(default_factory=dict)
 
@@ -153,23 +153,23 @@ class OpenOptions(Settings):
         OneOf(kinds),
         Option("--open-vocabulary", OF_WORDS),
         Doc(
-            "every string has a probability: <unk> becomes classes of unknown words, learned from the rare words of "
-            "the counted text (or of the dictionary), each with features and a distribution over all strings: of "
-            "character n-grams (characters), and of a network that knows the context as well, and is trained with the "
-            "model (neural, of the system speller)"
+            "give every string a probability: <unk> becomes classes of unknown words, learned from the rare words of "
+            "the counted text (or of the dictionary). Each class has features and a distribution over all strings: "
+            "character n-grams (characters), or also a network that sees the context and is trained with the model "
+            "(neural, of the system speller)"
         ),
     ] = "characters"
     floor: Annotated[
-        int, Ge(1), Doc("words that occur at most so often are rare, and in part trained as unknown ones")
+        int, Ge(1), Doc("largest count of a rare word; some tokens of rare words are read as unknown in training")
     ] = defaults.OPEN_FLOOR
     types: Annotated[
-        int, Ge(1), Doc("rare words with equal features that make a class of their own")
+        int, Ge(1), Doc("least number of rare words with equal features for a class of their own")
     ] = LEAST_TYPES
 
 
 @dataclass(frozen=True)
 class Recipe(Settings):
-    """Everything that a prior is built from."""
+    """All settings that a prior is built from."""
 
     dictionary: Annotated[
         FilePath | None, Option("--dict", OF_FILES, "FILE"), Doc("dict.txt of fairseq-preprocess")
@@ -178,12 +178,12 @@ class Recipe(Settings):
         Paths,
         Option("--count-text", OF_FILES, "FILE"),
         Doc(
-            "tokenised text that ranks the words and makes the unigram (default: the counts in the dictionary, where "
-            "the end of sentence is not counted and is taken to come after every 25 words)"
+            "tokenised text whose counts rank the words and give the unigram (default: the counts in the dictionary, "
+            "which lack the end of sentence; it is assumed after every 25 words)"
         ),
     ] = ()
     counts: Annotated[
-        Annotated[np.ndarray, OBJECT] | None, Doc("(V,) counts in the place of those of a text; in Python alone")
+        Annotated[np.ndarray, OBJECT] | None, Doc("(V,) counts instead of those of a text; only in Python")
     ] = None
     workers: Annotated[
         Annotated[int, Ge(1), Le(MOST_WORKERS)] | None,
@@ -194,13 +194,13 @@ class Recipe(Settings):
         ),
     ] = None
     shapes: Annotated[
-        bool, Option("--shapes", OF_WORDS), Doc("add surface shapes: numbers, years, capitals, hyphens")
+        bool, Option("--shapes", OF_WORDS), Doc("add features of the word shape: numbers, years, capitals, hyphens")
     ] = False
     suffixes: Annotated[
         Annotated[int, Ge(1)] | None,
         Option("--suffixes", OF_WORDS, "FLOOR", alone=DEFAULT_SUFFIX_FLOOR),
         Doc(
-            "add suffixes of length 2-4 that so many word types share at least (`--suffixes` alone, or true: "
+            "add suffixes of length 2-4 that at least FLOOR word types share (`--suffixes` alone, or true: "
             f"{DEFAULT_SUFFIX_FLOOR}; default: no suffixes)"
         ),
     ] = None
@@ -211,55 +211,55 @@ class Recipe(Settings):
         Literal["sentencepiece", "bpe"] | None,
         Option("--pieces", OF_WORDS),
         Doc(
-            "the dictionary holds pieces of words: of sentencepiece (`▁` begins a word), or of subword-nmt's bpe "
-            "(`@@`: the word goes on); a piece has the features of the words that hold it, by their shares in the "
-            "counted text, which must be in pieces, too; the shares are rounded to quarters"
+            "the dictionary contains pieces of words: of sentencepiece (`▁` begins a word), or of subword-nmt's bpe "
+            "(`@@`: the word continues). A piece has the features of the words that contain it, weighed by their "
+            "shares in the counted text, which must be in pieces, too. Shares are rounded to quarters"
         ),
     ] = None
     top_words: Annotated[
         Identities | None,
         Option("--top-words", OF_FEATURES, "M"),
         Doc(
-            "words with an identity of their own: the M most frequent ones; `all`; or `auto`, those that the counted "
-            "text shows at least `identity_floor` times (default: auto; all of labels)"
+            "words with an indicator feature: the M most frequent ones, `all`, or `auto`: those that occur at least "
+            "`identity_floor` times in the counted text (default: auto, or all with --labels)"
         ),
     ] = None
     identity_floor: Annotated[
-        int, Ge(1), Doc("how often the text has to show a word that gets an identity by `auto`")
+        int, Ge(1), Doc("least count of a word that gets an indicator feature by `auto`")
     ] = IDENTITY_FLOOR
     features: Annotated[
         tuple[str, ...] | None,
         Option("--features", OF_FEATURES, "GROUPS", list_of_commas=True),
-        Doc("the feature groups of the network's output (φ), e.g. POS and Gender (default: all)"),
+        Doc("feature groups of the network's output (φ), e.g. POS and Gender (default: all)"),
     ] = None
     input_features: Annotated[
-        tuple[str, ...] | None, Doc("feature groups that the network reads (ψ; default: as φ)")
+        tuple[str, ...] | None, Doc("feature groups of the network's input (ψ; default: those of φ)")
     ] = None
     input_top_words: Annotated[
-        Identities | None, Doc("identities that the network reads (default: `top_words`)")
+        Identities | None, Doc("words with an indicator feature in the input (default: `top_words`)")
     ] = None
     labels: Annotated[
         bool,
         Option("--labels", OF_FEATURES),
         Doc(
-            "the dictionary's words are labels of texts, for --task llrnn_classification: neither the end of a "
-            "sentence nor <unk> has any mass"
+            "the dictionary's words are labels of texts, for --task llrnn_classification: the end of a sentence and "
+            "<unk> have probability zero"
         ),
     ] = False
     background: Annotated[
         str,
         Option("--background", OF_BACKGROUND, "EXPRESSION"),
         Doc(
-            "unigram; uniform; language or language:CODE, the frequencies of words in the texts of others "
+            "unigram; uniform; language or language:CODE, word frequencies of a package "
             "(docs/guides/features-and-lexicons.md); a TSV of `word<TAB>weight`; ngram:FILE, an ARPA file (.gz too);"
             " ngram:N, n-grams of order N estimated from the counted text; automaton:FILE, a grammar, regular "
             "expression or weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint "
-            "of a trained language model; cache:N, the last N words (up to 100,000). Parentheses have options, as in"
-            " `ngram(3, folds=10)`, `cache(500, weight=0.9)`, `automaton(FILE, on_zero=skip)` or "
-            "`unigram(smoothing=additive)` (docs/options has all). Several are combined as in `automaton:FILE "
-            "times ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, `ngram:3 plus model:FILE "
-            "with weights learned` (or `with weights per position`: the network chooses), `ngram:3 at temperature "
-            "2`, with parentheses"
+            "of a trained language model; cache:N, the last N words (up to 100,000). Options are in parentheses, as "
+            "in `ngram(3, folds=10)`, `cache(500, weight=0.9)`, `automaton(FILE, on_zero=skip)` or "
+            "`unigram(smoothing=additive)` (docs/options lists all). Combine several, with parentheses if "
+            "needed: `automaton:FILE times ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, "
+            "`ngram:3 plus model:FILE with weights learned` (or `with weights per position`: predicted by the "
+            "network), `ngram:3 at temperature 2`"
         ),
     ] = "unigram"
     over: Annotated[
@@ -271,7 +271,7 @@ class Recipe(Settings):
     ] = None
     source_dictionary: Annotated[
         PathOrContent | Sequence[str] | None,
-        Doc("dict.txt of the source (default: that of the bitext, or the only other one beside the dictionary)"),
+        Doc("dict.txt of the source (default: that of the bitext, or the only other one next to the dictionary)"),
     ] = None
     words: LexiconOptions = LexiconOptions()
     translations: TranslationOptions | None = None
@@ -280,12 +280,12 @@ class Recipe(Settings):
 
     @classmethod
     def softmax(cls) -> Recipe:
-        """The special case: every word its own and only feature, uniform background."""
+        """Return the recipe of a softmax: each word is its own and only feature, and the background is uniform."""
         return cls(top_words="all", background="uniform")
 
     @property
     def identities(self) -> int | Literal["all", "auto"]:
-        """Which words have an identity of their own."""
+        """The words with an indicator feature."""
         return self.top_words if self.top_words is not None else "all" if self.labels else AUTO
 
     @property
@@ -294,32 +294,33 @@ class Recipe(Settings):
         return self.translations is not None and self.translations.units == "lemma"
 
     def check(self, option_name: Callable[[str], str] = str) -> None:
-        """Raise OptionError for keys that do not go together. `option_name`: as of `settings.checked`."""
+        """Raise OptionError for keys that exclude each other or lack another one. `option_name`: as in
+        `settings.checked`.
+        """
         self.words.check(lambda name: option_name(f"words.{name}"))
         if self.translations is not None:
             self.translations.check(lambda name: option_name(f"translations.{name}"))
         power = defaults.FORM_POWER if self.translations is None else self.translations.form_power
-        of_lemmas = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
-        for name, value in of_lemmas.items():
+        lemma_options = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
+        for name, value in lemma_options.items():
             if value and not self.between_lemmas:
                 raise OptionError(f"{option_name(name)}: it needs translations.units=lemma; add that, or leave it out")
-        of_whole_words = {
+        word_options = {
             "words.morphemes: morphemes are": self.words.morphemes,
             "translations.source_lexicon: lemmas are": self.translations and self.translations.source_lexicon,
             "translations.units=lemma: lemmas are": self.between_lemmas,
             "--evidence translations: it is": self.evidence and "translations" in self.evidence.kinds,
             "--open-vocabulary: it is": self.open_vocabulary,
         }
-        for what, is_asked in of_whole_words.items() if self.pieces is not None else ():
-            if is_asked:
+        for message, is_set in word_options.items() if self.pieces is not None else ():
+            if is_set:
                 raise OptionError(
-                    f"{what} of whole words, found --pieces {self.pieces} beside it; preprocess words, or leave one of "
-                    "them out"
+                    f"{message} of whole words, found --pieces {self.pieces}; preprocess words, or leave one out"
                 )
         if self.evidence is not None and not self.evidence.kinds and self.evidence.mapping is None:
             raise OptionError("--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers")
         if self.identity_floor != IDENTITY_FLOOR and AUTO not in (self.identities, self.input_top_words):
             raise OptionError(
-                f"identity_floor {self.identity_floor}: expected top_words auto, to which it belongs, found top_words "
-                f"{self.identities}; leave one of them out"
+                f"identity_floor {self.identity_floor}: it needs top_words auto, found top_words {self.identities}; "
+                "leave one of them out"
             )

@@ -1,4 +1,4 @@
-"""Recipes as files: prior.toml, and the recipe.toml that a prior keeps.
+"""Recipes as files: prior.toml, and the recipe.toml of a prior.
 
     text = "train.txt"                      # relative paths are relative to the file
     background = "ngram(3, folds=10)"
@@ -6,7 +6,7 @@
     [words]
     conllu = ["fr.conllu"]
 
-The keys are those of `Recipe` (recipe.py); what is left out has its default.
+The keys are those of `Recipe` (recipe.py). A missing key has its default.
 """
 
 from __future__ import annotations
@@ -32,10 +32,11 @@ HEADER = (
 
 
 def read_recipe(path: str | Path) -> Recipe:
-    """The recipe of a file, whose paths lead on from where we are.
+    """Read a recipe. Its paths become relative to the working directory.
 
     Raises:
-        DataError: no file, or no TOML. OptionError: a key that there is not, a value that is none.
+        DataError: no file, or no TOML.
+        OptionError: an unknown key or an invalid value.
     """
     try:
         with reading(path):
@@ -44,11 +45,15 @@ def read_recipe(path: str | Path) -> Recipe:
         raise DataError(f"{path}: expected a recipe in TOML, found something else ({error}); correct it") from None
     recipe = checked(Recipe, values, lambda name: f"{path}: {name}" if name else str(path))
     folder = "" if is_pipe(path) else os.path.dirname(path)
-    return _moved(recipe, lambda relative: os.path.join(folder, relative))
+    return _change_paths(recipe, lambda relative: os.path.join(folder, relative))
 
 
 def kept_recipe(recipe: Recipe | None, folder: str | None, directory: str | Path | None) -> str:
-    """The recipe of a prior as its `directory` is to have it, or as it is in the `folder` where the prior was read."""
+    """Return the text of recipe.toml: of `recipe`, or of the prior that was read from `folder`. "" if there is none.
+
+    Args:
+        directory: the folder that its paths are to be relative to (None: unchanged).
+    """
     if recipe is None:
         file = os.path.join(str(folder), RECIPE_FILE)
         if not os.path.isfile(file):
@@ -59,13 +64,13 @@ def kept_recipe(recipe: Recipe | None, folder: str | None, directory: str | Path
             if directory is None or os.path.realpath(directory) == os.path.realpath(str(folder)):
                 return text
             recipe = read_recipe(file)
-        except (DataError, OptionError):  # of another version, or damaged: nothing depends on it
+        except (DataError, OptionError):  # of another version, or damaged; nothing depends on it
             return ""
     return recipe_text(recipe, directory or ".")
 
 
 def recipe_text(recipe: Recipe, folder: str | Path) -> str:
-    """A recipe as it is written to a file in `folder`: what differs from the defaults, in the order of the keys."""
+    """Return the text of a recipe for a file in `folder`: the keys that differ from the defaults, in their order."""
     import tomli_w
 
     place = os.path.realpath(folder)
@@ -74,20 +79,20 @@ def recipe_text(recipe: Recipe, folder: str | Path) -> str:
         whole = os.path.join(os.path.realpath(os.path.dirname(path) or "."), os.path.basename(path))
         return path if path.startswith(("/dev/", "/proc/")) else os.path.relpath(whole, place)
 
-    values, objects = plain_values(_moved(recipe, seen_from_there))
+    values, objects = plain_values(_change_paths(recipe, seen_from_there))
     objects += ["dictionary"] if recipe.dictionary is None else []
     header = f"# Given in Python, and to be given again: {', '.join(objects)}.\n" if objects else ""
     return HEADER + header + "\n" + tomli_w.dumps(values)
 
 
-def _moved(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
-    """The recipe with other paths, those of its backgrounds among them."""
+def _change_paths(recipe: Recipe, change: Callable[[str], str]) -> Recipe:
+    """Return the recipe with changed paths, also in its backgrounds."""
 
-    def of_background(text: str) -> str:
+    def change_background(text: str) -> str:
         try:
             return str(with_atoms(parse_or_path(text), lambda atom: with_files(atom, change)))
-        except OptionError:  # which building says
+        except OptionError:  # raised when the prior is built
             return text
 
-    over = None if recipe.over is None else of_background(recipe.over)
-    return replace(with_paths(recipe, change), background=of_background(recipe.background), over=over)
+    over = None if recipe.over is None else change_background(recipe.over)
+    return replace(with_paths(recipe, change), background=change_background(recipe.background), over=over)

@@ -1,7 +1,6 @@
-"""Words of a text that a lexicon spells otherwise: in another case (one of both was lower-cased, the other one not), or
-in another Unicode form (NFC in one, NFD in the other).
+"""Notes on words that a text and a lexicon spell differently: in another case, or in another Unicode form (NFC, NFD).
 
-Such words get no features of the lexicon, and nothing else tells the user of it. V words of the dictionary.
+Such words get no features from the lexicon, which the user would not notice. V words of the dictionary.
 """
 
 from __future__ import annotations
@@ -22,12 +21,13 @@ CASE, UNICODE = "case", "Unicode form"
 def notes_of_spelling(
     words: WordList, counts: np.ndarray, vocabulary: Collection[str], what: str, options: LexiconOptions
 ) -> Counter[str]:
-    """How many words of the dictionary are unknown only because of their case or Unicode form, and which option helps.
+    """Return counts of dictionary words that are missing only because of their case or Unicode form, with the option to
+    set.
 
     Args:
         counts: (V,), of the text.
-        vocabulary: words of files, as they were read with `options`.
-        what: has them.
+        vocabulary: words of files, read with `options`.
+        what: the beginning of the notes, as in "the lexicon has".
     """
     missing = [i for i in np.flatnonzero(~words.specials).tolist() if words.symbols[i] not in vocabulary]
     if not missing or not vocabulary:
@@ -51,8 +51,8 @@ def notes_of_spelling(
     return Counter(
         {
             f"dictionary words ({100 * counts[indices].sum() / total:.1f} % of the text) that {what} in another "
-            f"{which} only, such as {words.symbols[indices[0]]!r}: {advice}": len(indices)
-            for (which, advice), indices in places.items()
+            f"{difference} only, such as {words.symbols[indices[0]]!r}: {advice}": len(indices)
+            for (difference, advice), indices in places.items()
         }
     )
 
@@ -62,10 +62,10 @@ def _key(word: str) -> str:
 
 
 def _advice(word: str, form: str, options: LexiconOptions, any_capitals: bool) -> str | None:
-    """What makes `word`, of the dictionary, and `form`, of the lexicon, the same; None where nothing does.
+    """Return how to make `word` of the dictionary and `form` of the lexicon the same, or None.
 
     Args:
-        any_capitals: whether the dictionary has any: a text with capitals has its own reasons for another case.
+        any_capitals: whether the dictionary has capitals. Case then differs for reasons of the text.
     """
     language = language_of(options.lower)
     if options.keep_case:
@@ -73,18 +73,18 @@ def _advice(word: str, form: str, options: LexiconOptions, any_capitals: bool) -
             return None
         turkic = lower(form, "tr") == word != lower(form)
         return "the text has no capitals; leave words.keep_case out" + (
-            " and say --set words.lower=tr" if turkic else ""
+            " and add --set words.lower=tr" if turkic else ""
         )
     if word != lower(word, language):
         return (
-            "the text has capitals, and the lexicon was lower-cased; say --set words.keep_case=true, or lower-case "
-            "the text (`llrnn text --lower` does)"
+            "the text has capitals, and the lexicon was lower-cased; add --set words.keep_case=true, or lower-case "
+            "the text with `llrnn text --lower`"
         )
     if language is None and (DOT in form or "ı" in word):
-        return "the text was lower-cased as Turkish is, the lexicon not; say --set words.lower=tr (or az)"
+        return "the text was lower-cased by Turkish rules, the lexicon was not; add --set words.lower=tr (or az)"
     if language is not None and DOT in word:
         return (
             f"the lexicon was lower-cased by words.lower {options.lower}, the text by other rules; lower-case the "
-            "text so, too, or leave the option out"
+            "text by the same rules, or leave the option out"
         )
     return None

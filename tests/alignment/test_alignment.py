@@ -1,4 +1,4 @@
-"""Word alignment: IBM Model 1 against a slow one, what is left out, eflomal where it is installed."""
+"""Word alignment: IBM Model 1 compared with a slow version, left-out sentences, and eflomal if installed."""
 
 import gzip
 import importlib.util
@@ -33,7 +33,7 @@ def bitext(source: Rows, target: Rows) -> Bitext:
 
 
 def slow_ibm1(source: Rows, target: Rows, iterations: int) -> dict[tuple[int, int], float]:
-    """The textbook's loops (Brown et al. 1993): expected links; the null word is −1 and stays out of the answer."""
+    """Return expected links by the textbook's loops (Brown et al. 1993). The null word is −1 and not in the result."""
     pairs = [([-1, *s], t) for s, t in zip(source, target, strict=True)]
     probability = {(a, b): 1.0 for s, t in pairs for a in s for b in t}
     counts: dict[tuple[int, int], float] = {}
@@ -141,7 +141,7 @@ def test_which_aligner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def stand_in(monkeypatch: pytest.MonkeyPatch, align: object) -> None:
-    """A module `eflomal` whose aligner does what `align` does."""
+    """Install a module `eflomal` whose aligner runs `align`."""
     module = ModuleType("eflomal")
     module.Aligner = lambda: type("Aligner", (), {"align": staticmethod(align)})()
     monkeypatch.setitem(sys.modules, "eflomal", module)

@@ -139,9 +139,9 @@ def test_the_table_of_words_for_people() -> None:
         ("head_of", [0, 1, 2, 3, 4, 4, 4, 7, 7, 99], "name a lemma that is no word"),
         ("head_of", [0, 1, 2, 3, 9, 4, 4, 7, 7, 9], "lack a word among those of its own lemma"),
         ("forms", [4, 5, 6, 6, 7, 99, 9], "point outside"),
-        ("forms", [4, 5, 5, 6, 7, 8, 9], "hold a form twice"),
+        ("forms", [4, 5, 5, 6, 7, 8, 9], "contain a form twice"),
         ("forms", [4, 5, 3, 6, 7, 8, 9], "that the background forbids"),
-        ("counts", [3, 0, 2, 0, 2, 0, -1], "counted by numbers that are none"),
+        ("counts", [3, 0, 2, 0, 2, 0, -1], "have invalid counts"),
         ("offsets", [0, 0, 0, 0, 0, 3, 3, 3, 6, 6, 8], "point outside"),
     ],
 )

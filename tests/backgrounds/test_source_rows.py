@@ -158,8 +158,8 @@ def test_a_word_that_training_lacks_says_what_its_lemma_says() -> None:
     [
         ("head_of", [0, 1, 2, 3, 4, 4, 4, 7, 7, 99], "name a lemma that is no word"),
         ("head_of", [0, 1, 2, 3, 4, 4, 4, 7, 7], "name a lemma that is no word"),
-        ("head_of", [0, 1, 2, 3, 7, 4, 4, 7, 7, 9], "that is called otherwise"),
-        ("head_of", [0, 1, 2, 3, 5, 5, 5, 7, 7, 9], "have translations of a word that is none"),
+        ("head_of", [0, 1, 2, 3, 7, 4, 4, 7, 7, 9], "name a lemma with another head"),
+        ("head_of", [0, 1, 2, 3, 5, 5, 5, 7, 7, 9], "have translations of a word that is no lemma"),
         ("pseudo_links", 0.0, "count as 0.0 links"),
         ("pseudo_links", float("nan"), "count as nan links"),
     ],

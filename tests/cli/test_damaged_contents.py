@@ -26,7 +26,7 @@ DAMAGED = {  # keys of recipes, and backgrounds: contents, and what is said behi
     "words.morphemes": ("le\tl e\nla\tl o\n", ", line 2: expected segments that spell the word 'la', found 'l o'"),
     "evidence.mapping": ("the\tle\nhouse\n", ", line 2: expected "),
     "a table": ("le\t3\nla\n", ", line 2: expected `word<TAB>weight`"),
-    "ngram": (ARPA, ", line 7: expected 3 1-grams, as .* announces, found 2; the file is cut short"),
+    "ngram": (ARPA, ", line 7: expected 3 1-grams, as in .*, found 2; the file is cut short"),
     "automaton": ("0 1 le\n1 0 la x\n", ", line 2: expected a number as weight"),
 }
 BESIDE = {"source_dictionary": ["evidence.kinds=numbers"], "evidence.mapping": ["source_dictionary=dict.txt"]}

@@ -144,7 +144,7 @@ def test_frequencies_in_lower_case(
 def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     assert llrnn(*given, "--most", -1).error == "--most -1: expected a number of forms of at least 0"
     assert llrnn(*given, "--lower", "tr", "--keep-case").error == (
-        "--lower tr: found --keep-case beside it; leave one of them out"
+        "--lower tr excludes --keep-case; leave one of them out"
     )
     for option, what in (("--min-count", "times"), ("--num-words", "words")):
         assert llrnn(*given, option, 0).error == f"{option} 0: expected a number of {what} of at least 1"

@@ -193,10 +193,10 @@ def test_what_it_refuses(llrnn: Llrnn, place: Path) -> None:
         "--guess on: it needs --dict or --count-text; add one, or leave it out"
     )
     assert llrnn(*given, "--lower", "tr", "--keep-case", "--out", "words.tsv").error == (
-        "--lower tr: found --keep-case beside it; leave one of them out"
+        "--lower tr excludes --keep-case; leave one of them out"
     )
     assert llrnn(*given, "--apertium", "fra-cat", "--out", "words.tsv").error == (
-        "apertium fra-cat: expected words that it is asked for, found none; give --dict or --count-text"
+        "apertium fra-cat needs words to look up; give --dict or --count-text"
     )
     assert "no such folder" in llrnn(*given, "--out", "none/words.tsv").error
     assert not Path("words.tsv").exists()

@@ -55,7 +55,7 @@ def test_what_no_option_named_is_not_blamed_on_one() -> None:
     [
         ("report --source there --reference there --system x=nowhere --out new", "--system x=nowhere: cannot be read"),
         ("text --conllu nowhere there --out new", "--conllu nowhere: cannot be read"),
-        ("text --conllu - --out new", "--conllu -: cannot be read: No such file or directory; for stdin say /"),
+        ("text --conllu - --out new", "--conllu -: cannot be read: No such file or directory; for stdin write /"),
         ("dictionary --text there --lexicon nowhere --out new", "--lexicon nowhere: cannot be read"),
         ("lexicon --values nowhere --out new", "--values nowhere: cannot be read"),
         ("lexicon --conllu folder --out new", "--conllu folder: cannot be read: Is a directory"),
@@ -141,13 +141,13 @@ def test_a_bitext_is_read_after_all_that_can_be_refused(text: Path) -> None:
     start = {"text": text, "translations": {"data": "folder"}}
     nothing = {"translations": {"data": "folder", "weight": 0}}
     learned = {"translations": {"data": "folder", "learned": True}}
-    weighed = "translations.{} {}: expected none beside --background .*, which weighs the translations itself"
+    weighed = "translations.{} {} has no effect, since --background .* weighs the translations"
     for values, message in (
         ({"words": {"lexicon": "nowhere"}}, "words.lexicon nowhere: cannot be read"),
         ({"background": "ngram(2, text=nowhere)"}, "--background .*: text nowhere: cannot be read"),
-        ({**nothing, "background": "ngram:2"}, "translations.weight 0: expected a weight above 0 beside --background"),
+        ({**nothing, "background": "ngram:2"}, "translations.weight 0: expected a weight above 0, since"),
         ({**nothing, "background": "unigram times cache:5"}, "translations.weight 0: expected a weight above 0"),
-        ({"background": "uniform", "evidence": {"kinds": ["mapped"]}}, "expected evidence.mapping"),
+        ({"background": "uniform", "evidence": {"kinds": ["mapped"]}}, "--evidence mapped needs evidence.mapping"),
         ({**nothing, "background": "ngram:2 plus translations"}, weighed.format("weight", 0)),
         ({**learned, "background": "0.5 ngram:2 plus 0.5 translations"}, weighed.format("learned", 1)),
         ({**learned, "background": "uniform plus (cache:3 times translations)"}, weighed.format("learned", 1)),

@@ -127,8 +127,8 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
     grammar = corpus.place / "grammar.txt"
     assert build(*options, f"automaton:{grammar}").error == (
         f"{corpus.place / 'train.txt'}, line 2: the background gives 'petite' probability zero after 'la' (token 2; "
-        "2 such sentences in all); fix the grammar or the text, or say on_zero=skip, as in automaton(FILE, "
-        "on_zero=skip) (training leaves such sentences out), or on_zero=floor (what it forbids gets a little weight)"
+        "2 such sentences in all); fix the grammar or the text, or set on_zero=skip, as in automaton(FILE, "
+        "on_zero=skip) (training leaves such sentences out), or on_zero=floor (forbidden words get a little weight)"
     )
     assert not corpus.out.exists()
     done = build(*options, f"automaton({grammar}, on_zero=skip)")
@@ -144,10 +144,10 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--background", "ngram:"], "--background ngram:: expected something behind the name, found nothing; say"),
-        (["--background", "ngram:3"], "--background ngram:3: expected --count-text with the text that the 3-grams are"),
+        (["--background", "ngram:"], "--background ngram:: expected a value after the name, found none; write"),
+        (["--background", "ngram:3"], "--background ngram:3 needs --count-text, the text that the 3-grams are"),
         (["--background", "ngram(2, text=absent)"], "absent: cannot be read: No such file"),
-        (["--background", "ngram(small.arpa, folds=3)"], "folds is of ngram(N), n-grams that are estimated here"),
+        (["--background", "ngram(small.arpa, folds=3)"], "folds is an option of ngram(N), not of a file of n-grams"),
         (["--background", "ngram(2, fold=3)"], "ngram(2, fold=3): there is no key fold; did you mean folds?"),
         (["--background", "ngram(2, folds=1)"], "expected 2 `folds` at least, or 0 for n-grams of a text"),
         (["--background", "ngram(2, folds=101)"], ": folds: expected a number of at most 100, found 101; correct it"),
@@ -158,16 +158,16 @@ def test_a_training_sentence_without_probability(build: Build, built: Callable[.
         (["--background", "ngram(2, prune=[0, 2, 1])"], "expected counts in `prune` that never fall, the first one 0"),
         (["--background", "automaton(grammar.txt, on_zero=ignore)"], ": on_zero: expected error, skip or floor, found"),
         (["--background", "unigram(smoothing=kneser)"], "smoothing: expected absolute, additive, good-turing or none,"),
-        (["--background", "unigram(pseudo_count=1)"], "expected smoothing=additive, since no other smoothing adds"),
+        (["--background", "unigram(pseudo_count=1)"], "expected smoothing=additive, the only smoothing that adds"),
         (["--background", "uniform(smoothing=none)"], "uniform(smoothing=none): there is no key smoothing"),
-        (["--background", "ngram:x.arpa"], "ngram:x.arpa: expected the path of a file behind the name, found none"),
+        (["--background", "ngram:x.arpa"], "ngram:x.arpa: expected an existing file after the name, found none"),
         (["--background", "automaton(grammar.txt, temperature=0)"], "temperature: expected a number of at least 0.01,"),
         (["--background", "ngram:3 plus"], "--background ngram:3 plus>><<: expected a background, e.g. unigram"),
-        (["--background", "cache:many"], "--background cache:many: expected a number of words behind the name; say"),
+        (["--background", "cache:many"], "--background cache:many: expected a number of words after the name"),
         (["--background", "cache(5, weight=1)"], "cache(5, weight=1): weight: expected a number below 1, found 1;"),
         (["--background", "cache(5, decay=2)"], "cache(5, decay=2): decay: expected a number of at most 1, found 2;"),
         (["--background", "cache(5, decay=1, learned)"], "cache decay 1.0: expected a number above 0 and below 1"),
-        (["--background", "unigram plus translations"], "it names `translations`, expected --lexical-translation"),
+        (["--background", "unigram plus translations"], "`translations` needs --lexical-translation; add it"),
     ],
 )
 def test_errors(build: Build, corpus: Corpus, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str) -> None:

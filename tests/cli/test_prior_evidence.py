@@ -141,10 +141,9 @@ def test_text_without_capitals(prior: Run, data: Path) -> None:
         ("--evidence number", f"--evidence: expected {ALL}, found 'number'; did you mean numbers?"),
         ("--evidence numbers,zzz", f"--evidence: expected {ALL}, found 'zzz'; correct it"),
         ("--evidence ' , '", "--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. numbers"),
-        ("--evidence mapped", "--evidence mapped: expected evidence.mapping with what is mapped, found none; add it"),
-        ("--evidence patterns", "--evidence patterns: expected patterns with your expressions, found none; add it"),
-        ("--evidence numbers,translations", "--evidence translations: expected --lexical-translation beside it, which "
-         "says what words translate into, found none; add it"),
+        ("--evidence mapped", "--evidence mapped needs evidence.mapping; add it"),
+        ("--evidence patterns", "--evidence patterns needs patterns, a file of regular expressions; add it"),
+        ("--evidence numbers,translations", "--evidence translations needs --lexical-translation; add it"),
         ("--evidence numbers --set evidence.weight=0", "--set evidence.weight: expected a number above 0, found 0; "
          "correct it"),
         ("--evidence numbers --set evidence.weight=inf", "--set evidence.weight: expected a finite number, found inf; "
@@ -158,7 +157,7 @@ def test_text_without_capitals(prior: Run, data: Path) -> None:
         ("--set evidence.weight=0.5", "--evidence: expected kinds, or evidence.mapping, found none; name one, e.g. "
          "numbers"),
         ("--set source_dictionary=/dev/null", "source_dictionary: it needs translations, evidence or a "
-         "background that knows the source; add one of them, or leave it out"),
+         "background that uses the source; add one of them, or leave it out"),
     ],
 )  # fmt: skip
 def test_options_that_make_no_sense(data: Path, llrnn: Llrnn, options: str, says: str) -> None:
@@ -169,7 +168,7 @@ def test_options_that_make_no_sense(data: Path, llrnn: Llrnn, options: str, says
 
 def test_several_other_dictionaries_or_none(prior: Run, data: Path) -> None:
     shutil.copy(data / "dict.en.txt", data / "dict.de.txt")
-    expected = f"--evidence: expected one other dict.*.txt beside --dict {data / 'dict.fr.txt'}, the source's, found "
+    expected = f"--evidence: expected one other dict.*.txt next to --dict {data / 'dict.fr.txt'}, the source's, found "
     assert prior("--evidence", "names").error == f"{expected}dict.de.txt, dict.en.txt; give it as source_dictionary"
     (data / "dict.de.txt").unlink()
     (data / "dict.en.txt").unlink()
@@ -231,12 +230,12 @@ def test_terms_and_translations_over_pieces(prior: Run, data: Path) -> None:
     source = data / "dict.en.txt"
     source.write_text(source.read_text(encoding="utf-8") + "c@@ 1\n", encoding="utf-8")
     assert prior("--evidence", "terms,numbers", "--pieces", "bpe").error == (
-        "--evidence terms: expected --count-text beside it and --pieces bpe, since only the target's training text "
-        "says which words there are, found none; add it"
+        "--evidence terms with --pieces bpe needs --count-text, since only the target's training text contains whole "
+        "words; add it"
     )
     translations = ("--evidence", "translations", "--lexical-translation", data, "--set", "translations.aligner=ibm1")
     assert prior(*translations, "--pieces", "bpe").error.startswith(
-        "--evidence translations: it is of whole words, found --pieces bpe beside it; preprocess words, or "
+        "--evidence translations: it is of whole words, found --pieces bpe; preprocess words, or "
     )
     assert not (data / "prior").exists()
 

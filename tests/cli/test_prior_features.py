@@ -42,7 +42,7 @@ def test_features_of_words(built: Built, options: str, word: str, output: str, r
         ("--suffixes -3", "--suffixes: expected a number of at least 1, found -3; correct it"),
         ("--top-words 13", "--top-words 13: expected a number between 0 and the dictionary's 12 words; give at most "
          "12, or `all`"),
-        ("--set identity_floor=2", "identity_floor 2: expected top_words auto, to which it belongs, found top_words 3; "
+        ("--set identity_floor=2", "identity_floor 2: it needs top_words auto, found top_words 3; "
          "leave one of them out"),
         ("--top-words auto --set identity_floor=0", "--set identity_floor: expected a number of at least 1, found 0; "
          "correct it"),

@@ -96,7 +96,7 @@ def test_what_comes_through_a_pipe_is_as_a_file(
 @pytest.mark.parametrize(
     ("option", "text", "says"),
     [
-        ("model:@", "x", "--background model:@: expected a checkpoint behind the name, found a pipe, which"),
+        ("model:@", "x", "--background model:@: expected a checkpoint after the name, found a pipe; give"),
         ("automaton:@", "(le|la) chat", "@, line 1: … (automata of OpenFst may come through a pipe; the file's name…"),
     ],
 )

@@ -6,7 +6,8 @@ import pytest
 from small_corpus import Build, Corpus, Done, Llrnn
 
 from fairseq_llrnn.cli.prior.table import guess_lines
-from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT, Completed, Coverage
+from fairseq_llrnn.lexicon.table import Completed, Coverage
+from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.prior import Prior
 

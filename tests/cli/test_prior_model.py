@@ -116,7 +116,7 @@ def assert_is_said(result: Result, said: str) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--background", "model:nowhere.pt"), "expected a checkpoint behind the name, found none there"),
+        (("--background", "model:nowhere.pt"), "expected a checkpoint after the name, found none"),
         (("--background", "model({}, temperature=0)"), "temperature: expected a number of at least 0.01, found 0;"),
         (("--background", "model({}, weight=0)"), "weight: expected a number above 0, found 0; correct it"),
         (("--background", "model({}, folds=3)"), "there is no key folds; there are: weight, temperature, data, prior"),

@@ -84,7 +84,7 @@ def test_morfessor_cuts_known_and_new_words(build: Build, corpus: Corpus) -> Non
         (["--set", "words.morphemes=SEGMENTS", "words.morpheme_floor=0"],
          "--set words.morpheme_floor: expected a number of at least 1, found 0; correct it"),
         (["--set", "words.morphemes=SEGMENTS", "--pieces", "bpe"],
-         "words.morphemes: morphemes are of whole words, found --pieces bpe beside it; preprocess words, or leave"),
+         "words.morphemes: morphemes are of whole words, found --pieces bpe; preprocess words, or leave"),
         (["--set", "words.morphemes=BAD"],
          "BAD, line 1: expected segments that spell the word 'tables', found 'table'; fix the row"),
         (["--set", "words.morphemes=OTHER"],

@@ -193,12 +193,11 @@ def test_without_lexicon_and_text_pieces_say_what_they_show(corpus: Corpus, llrn
 
 def test_a_lexicon_or_suffixes_need_the_text(corpus: Corpus, llrnn: Llrnn) -> None:
     message = (
-        "--pieces bpe: expected --count-text beside --conllu, found none; add the training text in pieces, which shows "
-        "what words hold a piece, or leave --conllu and --suffixes out: a piece then has the features that it shows "
-        "itself"
+        "--pieces bpe: --conllu needs --count-text; add the training text in pieces, which shows the words of each "
+        "piece, or leave --conllu and --suffixes out: a piece then has only the features of its own spelling"
     )
     assert bpe(corpus, llrnn, "--conllu", corpus.treebank, "--suffixes", 2).error == message
-    alone = "leave --suffixes out: a piece then has the features that it shows itself"
+    alone = "leave --suffixes out: a piece then has only the features of its own spelling"
     assert bpe(corpus, llrnn, "--suffixes", 2).error.endswith(alone)
     assert not corpus.out.exists()
 

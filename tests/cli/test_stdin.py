@@ -37,7 +37,7 @@ def test_stdin_that_is_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stdin_that_is_gzipped(monkeypatch: pytest.MonkeyPatch) -> None:
     as_stdin(gzip.compress(b"le chat\n"), monkeypatch)
-    message = "^stdin: expected a text, found what looks packed by gzip; unpack it first .`zcat`.$"
+    message = "^stdin: expected a text, found one packed by gzip; unpack it first .`zcat`.$"
     with pytest.raises(DataError, match=message):
         next(text_lines(STDIN))
 

@@ -137,9 +137,9 @@ def test_a_text_in_the_case_of_its_lexicon(
 @pytest.mark.parametrize(
     ("casing", "options", "count", "advice"),
     [
-        (("--lower", "tr"), (), 2, "the text was lower-cased as Turkish is, the lexicon not; say --set words.lower=tr"),
+        (("--lower", "tr"), (), 2, "lower-cased by Turkish rules, the lexicon was not; add --set words.lower=tr"),
         (("--lower",), ("words.lower=tr",), 1, "the lexicon was lower-cased by words.lower tr, the text by other"),
-        ((), (), 2, "the text has capitals, and the lexicon was lower-cased; say --set words.keep_case=true"),
+        ((), (), 2, "the text has capitals, and the lexicon was lower-cased; add --set words.keep_case=true"),
         (("--lower",), ("words.keep_case=true",), 2, "the text has no capitals; leave words.keep_case out"),
     ],
 )

@@ -228,7 +228,7 @@ def test_source_words_of_another_hash(saved: Path, hash_of_source: str | None) -
     with pytest.raises(PriorError, match="source.txt: expected the words the prior was made for, found others"):
         Prior.load(saved)
     damage(saved, lambda d: d.pop("source_dictionary_sha256"))
-    with pytest.raises(PriorError, match="some of its parts belong to source words, and there are none; build"):
+    with pytest.raises(PriorError, match="some of its parts need source words, and it has none; build"):
         Prior.load(saved)
 
 

@@ -162,7 +162,7 @@ def test_descriptions_survive_json(kinds: list[str], mapping: dict[str, tuple[st
 
 def test_a_prior_s_pattern_that_calls_itself_is_refused() -> None:
     description = EvidenceRules(("patterns",), {}, {"x": "a"}).description() | {"patterns": {"x": "(?R)"}}
-    with pytest.raises(ValueError, match="the prior's patterns: pattern 'x' .* calls a group of itself"):
+    with pytest.raises(ValueError, match="the prior's patterns: pattern 'x' .* calls its own group"):
         EvidenceRules.described(description)
 
 

@@ -193,7 +193,7 @@ def test_known_words_without_a_text(tmp_path: Path) -> None:
     made = prior_of("bpe", tmp_path, translations=None, evidence=numbers, source_dictionary=symbols)
     assert made.find(EvidencePart).source_vocabulary == frozenset()
     for kind in ("names", "copies"):
-        with pytest.raises(OptionError, match=f"--evidence {kind}: expected --lexical-translation beside it and --pie"):
+        with pytest.raises(OptionError, match=f"--evidence {kind} with --pieces .* needs --lexical-translation"):
             options = EvidenceOptions(("numbers", kind))
             prior_of("bpe", tmp_path, translations=None, evidence=options, source_dictionary=symbols)
 

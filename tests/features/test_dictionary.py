@@ -51,7 +51,7 @@ ODD = [
 
 @pytest.mark.parametrize("text", ODD)
 def test_reads_what_fairseq_reads_or_refuses_it(tmp_path: Path, text: str) -> None:
-    """And what fairseq makes of it is a dictionary that fairseq can read again."""
+    """fairseq can read its own dictionary of the result again."""
     fairseq_data = pytest.importorskip("fairseq.data")
     path, again = write(tmp_path, f"{text}\n"), tmp_path / "again.txt"
     try:
@@ -118,7 +118,7 @@ def test_hash_knows_order_and_symbols(tmp_path: Path) -> None:
         ),
         ("le 5\nle 3 #fairseq:overwrite\n", "line 2: symbol 'le' was already given in line 1, which #fairseq:overwrite "
          "only hides from fairseq-preprocess; remove one of them"),
-        ("\ufeffle 5\n", "line 1: expected `symbol count`, found a byte order mark, which fairseq takes for a letter"),
+        ("\ufeffle 5\n", "line 1: expected `symbol count`, found a byte order mark, which fairseq reads as a letter"),
         ("\u00a0 5\n", "line 1: expected `symbol count`, found '\\xa0 5'"),
         ("le\rchat 5\n", "line 1: expected `symbol count`, found 'le\\rchat 5'"),
     ],
@@ -175,8 +175,8 @@ def test_one_reason_with_the_next_command(
 
 def test_a_form_comes_first() -> None:
     assert advice(["été", "chat"], "e\u0301te\u0301 chat. Chat") == (
-        "a.txt: 1 words that the dictionary has in another Unicode form only, such as 'e\u0301te\u0301', in NFC: bring "
-        "the file into that form (`uconv -x any-nfc`)"
+        "a.txt: 1 words that the dictionary has only in another Unicode form, such as 'e\u0301te\u0301', in NFC: "
+        "convert the file to that form (`uconv -x any-nfc`)"
     )
 
 
@@ -251,7 +251,7 @@ def test_split_words_come_in_the_order_of_the_text(texts: list[Path], workers: i
     ],
 )
 def test_a_reason_explains_most_unknown_words_or_not(text: str, explains: bool) -> None:
-    """The warning of many unknown words is left out only if another one says why."""
+    """The warning of many unknown words is left out only if another one gives the reason."""
     check = TextCheck(LOWER)
     check.add((word, 1) for word in text.split())
     assert check.explains_most() is explains

@@ -1,4 +1,4 @@
-"""Feature tables, word identity, groups, signatures."""
+"""Feature tables, indicators, groups, signatures."""
 
 import numpy as np
 import pytest

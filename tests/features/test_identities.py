@@ -1,4 +1,4 @@
-"""Which words have an identity, and which share a signature."""
+"""Words with an indicator, and words that share a signature."""
 
 import numpy as np
 import pytest
@@ -41,7 +41,7 @@ def test_counts_are_needed() -> None:
 
 
 def test_in_python() -> None:
-    """The default of `Recipe`, whatever the number of words."""
+    """The default of `Recipe` does not depend on the number of words."""
     counts = np.array([0, 0, 3, 0, IDENTITY_FLOOR, IDENTITY_FLOOR - 1, 9])
     prior = build_prior(SYMBOLS, Recipe(counts=counts))
     assert [n for n in prior.output.features.names if n.startswith("TOPFORM")] == ["TOPFORM:chat", "TOPFORM:le"]
@@ -53,7 +53,7 @@ def test_in_python() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.booleans()), min_size=1, max_size=12))
 def test_sharing(words: list[tuple[int, int, bool]]) -> None:
-    """Against the definition: a word shares if another ordinary word has its features."""
+    """Compare with the definition: a word shares if another ordinary word has its features."""
     features, counts, ordinary = zip(*words, strict=True)
     signatures = group_equal_rows(FeatureTable.from_rows([{f"X:{f}": 1.0} for f in features]))
     found = sharing(signatures, np.array(counts), np.array(ordinary))

@@ -1,4 +1,4 @@
-"""Pieces of words: marks, splitting and joining, and what a piece has from its words against counting one by one."""
+"""Pieces of words: marks, splitting and joining, and features from their words, compared with one-by-one counts."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -130,7 +130,7 @@ Lines = list[list[list[str]]]  # a line is words, a word is pieces without marks
 
 
 def by_counting(pieces: list[str], lines: Lines, known: Lexicon, floor: int) -> list[dict[str, Fraction]]:
-    """One occurrence after the other; features are 0 or 1. The oracle of `expected_features`."""
+    """Return `expected_features` by counting one occurrence after the other; features are 0 or 1."""
     types = list(dict.fromkeys("".join(word) for line in lines for word in line))
     suffixes = dict(zip(types, suffix_features(types, floor), strict=True))
     rows = []
@@ -192,7 +192,7 @@ def test_pieces_in_a_prior(tmp_path: Path) -> None:
     assert row("▁") == {"NOTTOP": 1, "Piece:Begins": 1}
     assert prior.settings["pieces"] == "sentencepiece"
     assert dict(notes) == {
-        "pieces that the text of --count-text lacks: nothing is known of their words": 1,
+        "pieces without features of words, because the text of --count-text lacks them": 1,
         "words of the text that the lexicon lacks": 2,
     }
 

@@ -1,4 +1,4 @@
-"""Rows that words share, and the signatures made of them, are those of a table with a row for every word."""
+"""Shared rows of words, and their signatures, equal those of a table with a row for every word."""
 
 import numpy as np
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""arrays.npz: what is read is what was written, mapped and not copied; what is no such file is refused."""
+"""arrays.npz: round trip, mapped without copies, and rejection of other files."""
 
 import copy
 import hashlib
@@ -43,7 +43,7 @@ def read(path: Path) -> dict[str, np.ndarray]:
 
 
 def lies_in_a_mapping(array: np.ndarray) -> bool:
-    """Whether the kernel says that the array's first byte is one of a file's."""
+    """Return whether the array's first byte is in a mapped file, by the kernel's list."""
     place = array.ctypes.data
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
         begin, end = (int(number, 16) for number in line.split()[0].split("-"))
@@ -76,7 +76,7 @@ def test_numpy_reads_the_file_as_well(tmp_path: Path) -> None:
 
 
 def test_what_numpy_wrote_is_read(tmp_path: Path) -> None:
-    """Priors of earlier versions are so; their numbers begin anywhere, and are copied."""
+    """Priors of earlier versions have such files. Their numbers begin anywhere, and are copied."""
     np.savez(tmp_path / "arrays.npz", **ARRAYS)
     found = read(tmp_path / "arrays.npz")
     assert all(np.array_equal(found[name], array) for name, array in ARRAYS.items())
@@ -100,7 +100,7 @@ def test_writing_into_an_array_leaves_the_file_alone(saved: Path) -> None:
 
 
 def test_another_prior_in_its_place_changes_nothing(saved: Path) -> None:
-    """A folder is exchanged as a whole: who reads the one before it keeps its file."""
+    """A folder is exchanged as a whole, so that readers of the earlier one keep its file."""
     prior, expected = Prior.load(saved), make_prior().log_weights
     other = make_prior()
     other.log_weights[4:6] = other.log_weights[[5, 4]]  # two words change places
@@ -124,7 +124,7 @@ def fingerprint_of(prior: Prior) -> str:
 
 
 def test_a_forked_process_gets_the_prior(saved: Path) -> None:
-    """As the workers that load data are; those that are spawned get a pickle."""
+    """Data-loading workers are forked. Spawned ones get a pickle."""
     prior = Prior.load(saved)
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.apply(fingerprint_of, (prior,)) == prior.fingerprint
@@ -170,7 +170,7 @@ def test_members_that_are_no_arrays(saved: Path, member: bytes, message: str) ->
 
 
 def test_compressed_members(saved: Path) -> None:
-    """Some bytes of theirs may stand for any number of bytes in memory."""
+    """A few compressed bytes could need any number of bytes in memory."""
     np.savez_compressed(saved / "arrays.npz", log_weights=np.zeros(10**6))
     refused(saved, "log_weights.npy: expected plain bytes, found compressed or encrypted ones")
 
@@ -203,7 +203,7 @@ def test_members_that_overlap(saved: Path) -> None:
 
 
 def refused(saved: Path, message: str) -> None:
-    """The hash fits; one PriorError says what is wrong."""
+    """Read arrays with a matching hash, and return the PriorError."""
     path = saved / "prior.json"
     description = json.loads(path.read_text(encoding="utf-8"))
     description["arrays_sha256"] = hashlib.sha256((saved / "arrays.npz").read_bytes()).hexdigest()
@@ -213,7 +213,7 @@ def refused(saved: Path, message: str) -> None:
 
 
 def test_damage_anywhere_is_refused_or_harmless(tmp_path: Path) -> None:
-    """Every byte of a small file, changed: nothing but what callers catch is raised."""
+    """Change every byte of a small file: only errors that callers catch are raised."""
     path = written(tmp_path / "arrays.npz", {"one": np.arange(3.0), "two": np.arange(2)})
     whole = path.read_bytes()
     for place in range(len(whole)):

@@ -1,4 +1,4 @@
-"""Files and folders are whole or not there, wherever their writer is killed; and what a killed one leaves goes."""
+"""Files and folders are complete or absent, even if their writer is killed, and leftovers are removed."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ from fairseq_llrnn.files.atomic_write import (
 
 @pytest.fixture(params=["exchanged", "renamed twice"])
 def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
-    """With the kernel's exchange of names, where there is one, and without."""
+    """Run with and without the kernel's exchange of names."""
     if request.param == "renamed twice":
         monkeypatch.setattr(atomic_write, "exchange", lambda one, other: False)
     else:
@@ -52,7 +52,7 @@ def write_folder(path: Path, text: str) -> None:
 
 
 def content(folder: Path) -> str:
-    """What it holds, which is all of one writer's."""
+    """Return the contents, which all come from one writer."""
     one, other = (folder / "a").read_text(encoding="utf-8"), (folder / "part" / "b").read_text(encoding="utf-8")
     assert one == other and sorted(found.name for found in folder.iterdir()) == ["a", "part"]
     return one
@@ -103,7 +103,7 @@ def test_what_was_set_aside_is_put_back_before_the_next_is_written(
 
 
 def test_what_is_set_aside_at_the_last_moment_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another writer is killed while ours looks for leftovers: whichever search finds them rescues what is in them."""
+    """Another writer is killed during our search for leftovers. The next search rescues its contents."""
     path, search = tmp_path / "folder", atomic_write.remove_leftovers
     write_folder(path, "old")
 
@@ -125,7 +125,7 @@ def test_what_is_set_aside_at_the_last_moment_is_put_back(tmp_path: Path, monkey
 def test_a_new_temporary_that_another_process_takes_for_a_leftover(
     make: Callable[[Path], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It has locked it before we could, and is about to remove it: we take another name."""
+    """Another process locks it first and is about to remove it: we choose another name."""
     taken: list[tuple[Path, BinaryIO]] = []
 
     def open_late(path: Path, mode: str) -> BinaryIO:
@@ -158,7 +158,7 @@ def test_an_error_leaves_what_was_there(both_ways: str, tmp_path: Path) -> None:
 
 
 def test_the_temporaries_of_living_processes_stay(tmp_path: Path) -> None:
-    """Two writers at once: the last one wins, and neither sees the other's."""
+    """Of two concurrent writers, the last one wins, and each ignores the other's temporaries."""
     path = tmp_path / "file"
     with whole_binary(path) as slow:
         slow.write(b"sl")
@@ -199,7 +199,7 @@ def test_leftovers_of_other_names_and_strange_files_stay(tmp_path: Path) -> None
 
 
 def test_what_cannot_be_locked_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system without locks: nobody knows whose it is."""
+    """On a file system without locks, the owner of a temporary is unknown."""
     leftover = tmp_path / temporary_name("file")
     leftover.touch()
 

@@ -1,4 +1,6 @@
-"""All readers of tables clean cells alike: blanks, trailing tabs, byte order marks, header rows and quotes."""
+"""All readers of tables clean cells in the same way: blanks, trailing tabs, byte order marks, header rows and
+quotes.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,7 @@ QUOTED = {
 
 @pytest.mark.parametrize("reader", sorted(TABLES.keys() & QUOTED))
 def test_quotes_are_said(reader: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """They may belong to the word: a quotation mark is one, and a text may have it around another."""
+    """Quotes may belong to the word: a quotation mark is one, and a text may put one around another."""
     path = _written(tmp_path / "table.tsv", _text(*TABLES[reader][1], QUOTED[reader]))
     if reader == "weights":
         read_weights(path, {"chat": 0, "mer": 1, '"mer"': 2}, 3)
@@ -142,7 +144,7 @@ def test_quotes_are_said(reader: str, tmp_path: Path, caplog: pytest.LogCaptureF
 
 
 def test_words_that_columns_are_called_by_are_words(tmp_path: Path) -> None:
-    """A header is the first row, and names all columns that have a name."""
+    """Only a first row that names all columns is a header."""
     path = tmp_path / "table.tsv"
     assert read_evidence_map(_written(path, "form\tforme\nsource\ttarget\nla\tla\n")) == {
         "form": ("forme",), "source": ("target",), "la": ("la",),

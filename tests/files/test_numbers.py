@@ -1,4 +1,4 @@
-"""Finite but absurd numbers are refused, with the file and the line, by every reader of numbers."""
+"""Finite but absurd numbers are rejected with file and line, by every reader of numbers."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Of every reader: entries read and entries left out, for a reason, are those of the file, and the command says so."""
+"""Every reader counts the entries that it reads and leaves out, with reasons, and the command prints the counts."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def test_what_is_read_and_left_out_are_the_entries(reader: Reader, tmp_path: Pat
 
 
 def test_no_reader_is_without_its_count(tmp_path: Path) -> None:
-    """Whoever reads a file is called for some file of the table, which has entries for each of its reasons, too."""
+    """Every function that reads a file occurs in the table, with an entry for each of its reasons."""
     functions, reasons = functions_that_read(), set[str]()
     with called() as names, counted() as counts:
         for reader in readers():

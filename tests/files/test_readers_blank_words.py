@@ -1,4 +1,4 @@
-"""Words that are blanks, or characters that show nothing: every reader of words names file and line, or says so."""
+"""Blank or invisible words: every reader of words reports file and line."""
 
 import logging
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Where lines end: at \\n alone, in every reader of texts, so that files that go together are never shifted."""
+r"""Lines end only at \n in every reader of texts, so that parallel files never get out of step."""
 
 import io
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def moses(path: Path) -> int:
 
 
 def rows(read: Callable[[Path], object]) -> Callable[[Path], int]:
-    """Of a reader of tables: the phrase is in the second column."""
+    """Return the rows of a reader of tables, with the phrase in the second column."""
 
     def count(path: Path) -> int:
         lines = path.read_bytes().decode().split("\n")[:-1]
@@ -81,7 +81,7 @@ def test_training_texts_that_fairseq_would_shift_are_refused(reader: str, text: 
     (tmp_path / "text").write_bytes(text)
     with open(tmp_path / "text", encoding="utf-8") as file:  # as fairseq-preprocess does
         assert len(list(file)) > text.count(b"\n") + (not text.endswith(b"\n"))
-    with pytest.raises(DataError, match=r"fairseq-preprocess takes for its end; write a blank instead \(`tr"):
+    with pytest.raises(DataError, match=r"fairseq-preprocess reads as its end; write a blank instead \(`tr"):
         TRAINING[reader](tmp_path / "text")
 
 

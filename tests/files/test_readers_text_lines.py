@@ -1,4 +1,4 @@
-"""Lines of plain and packed files; every way in which a file cannot be read."""
+"""Lines of plain and packed files, and every error of reading a file."""
 
 import bz2
 import gzip
@@ -81,7 +81,7 @@ def test_other_packers_are_named(content: bytes, name: str, program: str, tmp_pa
 
 
 def through_pipe(path: Path, content: bytes) -> Iterator[Path]:
-    """A pipe, as `<(…)` makes one: what reads it a second time finds nothing new."""
+    """Return a pipe, as made by `<(…)`: a second read finds nothing."""
     os.mkfifo(path)
     writer = threading.Thread(target=path.write_bytes, args=(content,))
     writer.start()
@@ -111,7 +111,7 @@ def test_a_line_at_the_limit_is_read_and_a_longer_one_refused(tmp_path: Path) ->
     path = write(tmp_path / "a", b"x" * (MAX_LINE_BYTES - 1) + b"\n")
     assert [len(line) for _, line in iter_lines(path)] == [MAX_LINE_BYTES - 1]
     path = write(tmp_path / "b", b"short\n" + b"x" * MAX_LINE_BYTES + b"\n")
-    message = "b, line 2: the line has more than 1,048,576 bytes; expected one short row a line. Is this the right"
+    message = "b, line 2: the line has more than 1,048,576 bytes; expected one short row per line. Is this the right"
     with pytest.raises(DataError, match=message):
         list(iter_lines(path))
 

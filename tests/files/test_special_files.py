@@ -1,4 +1,4 @@
-"""What is no ordinary file is refused before it is read, in every reader; text may come through a pipe."""
+"""Special files are rejected before they are read, in every reader. Text may come through a pipe."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_devices_are_refused_by_every_reader(reader: str, tmp_path: Path) -> Non
 def test_files_of_the_kernel_are_refused() -> None:
     if os.stat("/proc").st_dev == os.stat("/").st_dev:
         pytest.skip("no /proc here")
-    with pytest.raises(DataError, match="/proc/meminfo: .* found a file that the kernel makes up"):
+    with pytest.raises(DataError, match="/proc/meminfo: .* found a virtual file of the kernel"):
         list(iter_lines("/proc/meminfo"))
 
 

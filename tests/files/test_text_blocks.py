@@ -1,4 +1,4 @@
-"""Blocks of a text are its lines; several processes give what one gives, in order, and their errors are told."""
+"""Blocks of a text contain its lines. Several processes give the same results and errors as one, in order."""
 
 import gzip
 import io
@@ -130,7 +130,7 @@ def test_what_is_no_such_text(tmp_path: Path) -> None:
     index, text = (Path(f"{prefix}.{end}") for end in ("idx", "bin"))
     whole = index.read_bytes()
     text.write_bytes(text.read_bytes()[:-1])
-    with pytest.raises(DataError, match=r"train\.bin: expected 6 tokens, as its index has, found a shorter file; run"):
+    with pytest.raises(DataError, match=r"train\.bin: expected 6 tokens, as in its index, found a shorter file; run"):
         read_binary_text(prefix, 7)
     for content in (whole[:-1], whole[:20], b"", b"x" + whole[1:], whole[:17] + b"\x06" + whole[18:]):
         index.write_bytes(content)

@@ -1,4 +1,4 @@
-"""TOML of users is read within bounds: what would fill the memory, or end in a trace, is refused in one line."""
+"""TOML of users is read within limits: input that fills the memory or the stack is rejected with one line."""
 
 import time
 import tomllib
@@ -16,7 +16,7 @@ from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe_file import read_recipe
 
 PARTS, WORD = "more than 8 parts in a key", "more than 1,000 characters in a number or key"
-BRACKETS = "too many brackets"
+BRACKETS = "too many nested brackets"
 MANY = "a." * 20_000 + "b"
 HOSTILE = {
     "dots": (f'{MANY} = "x"', PARTS),

@@ -1,4 +1,4 @@
-"""NFC and NFD: words of files in the form of the text, whoever reads them, and a note where nobody said so."""
+"""NFC and NFD: every reader converts words to the form of the text, or prints a note without the option."""
 
 import unicodedata
 from collections.abc import Callable
@@ -83,7 +83,7 @@ def test_a_prior_says_so_and_normalises(
 
 def _note(form: str) -> str:
     word = in_form("été", form)
-    advice = f"the text has them in {form.upper()}; say --set words.normalize={form}"
+    advice = f"the text has them in {form.upper()}; add --set words.normalize={form}"
     return f"in another Unicode form only, such as {word!r}: {advice}"
 
 
@@ -91,7 +91,7 @@ def test_the_other_form_than_that_of_the_text_is_noticed(tmp_path: Path) -> None
     dictionary = written(tmp_path, "dict", DICTIONARY, "nfd")
     path = written(tmp_path, "lexicon", FILES["lexicon"], "nfd")
     notes = build(dictionary, Recipe(top_words=1, words=LexiconOptions(lexicon=path, normalize="nfc"))).notes
-    assert any("the text is not in NFC throughout; bring it into that form (`uconv -x any-nfc`)" in n for n in notes)
+    assert any("the text is not in NFC everywhere; convert it to that form (`uconv -x any-nfc`)" in n for n in notes)
 
 
 @pytest.mark.parametrize("more", [(), ("--background", "ngram:2"), ("--open-vocabulary", "characters")])
@@ -102,7 +102,7 @@ def test_a_text_in_another_form_than_its_dictionary_is_noticed(
     text = written(tmp_path, "text", "le été été\nle forêts le\nle le\n" * 3, "nfd")
     made = ["prior", "--dict", str(dictionary), "--count-text", str(text), *more, "--out", str(tmp_path / "out")]
     main(made)
-    assert f"{text}: 2 words that the dictionary has in another Unicode form only, such as" in caplog.text
+    assert f"{text}: 2 words that the dictionary has only in another Unicode form, such as" in caplog.text
 
 
 @pytest.mark.parametrize("more", [(), ("--open-vocabulary", "characters")])
@@ -116,15 +116,15 @@ def test_a_text_all_of_whose_words_have_another_form(
         made = ["prior", "--dict", str(dictionary), "--count-text", str(text), *more, "--out", str(tmp_path / "out")]
         assert main(made) == 2
         assert capsys.readouterr().err == (
-            f"llrnn: error: {text}: 2 words that the dictionary has in another Unicode form only, such as "
-            f"{in_form('고양이', other)!r}, in {form.upper()}: bring the file into that form (`uconv -x any-{form}`)\n"
+            f"llrnn: error: {text}: 2 words that the dictionary has only in another Unicode form, such as "
+            f"{in_form('고양이', other)!r}, in {form.upper()}: convert the file to that form (`uconv -x any-{form}`)\n"
         )
     arpa = "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t</s>\n-1\t<unk>\n-1\t고양이\n\n\\end\\\n"
     background = f"ngram:{written(tmp_path, 'a.arpa', arpa, form)}"
     text = written(tmp_path, "text", "고양이 한국어\n", other)
     dictionary = written(tmp_path, "dict", "한국어 3\n고양이 2\n", other)
     main(["prior", "--dict", str(dictionary), "--background", background, "--out", str(tmp_path / "out")])
-    assert "(but in another Unicode form: NFC and NFD look alike)" in capsys.readouterr().err
+    assert "(only in another Unicode form: NFC and NFD look alike)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["conllu", "lexicon"])
@@ -166,7 +166,7 @@ def test_which_form_words_have() -> None:
     assert form_of(["le", "été"]) == "nfc" and form_of([in_form("été", "nfd")]) == "nfd" and form_of(["le"]) is None
     mixed = f"é{in_form('é', 'nfd')}"
     assert in_other_form([mixed, "ete", "été"], ["éé", "été"]) == {mixed: "éé"}
-    assert advice_on_form(mixed, None, "--normalize ").startswith("the text is not in NFC throughout")
+    assert advice_on_form(mixed, None, "--normalize ").startswith("the text is not in NFC everywhere")
 
 
 def composed_words() -> WordList:
@@ -186,7 +186,7 @@ def test_a_word_that_is_refused_for_its_form_alone(
     name: str, text: str, read: Callable[[Path], object], tmp_path: Path
 ) -> None:
     path = written(tmp_path, name, text, "nfd")
-    with pytest.raises(DataError, match=r"dictionary \(but in another Unicode form: NFC and NFD look alike\)"):
+    with pytest.raises(DataError, match=r"dictionary \(only in another Unicode form: NFC and NFD look alike\)"):
         read(path)
     read(written(tmp_path, name, text, "nfc"))
 

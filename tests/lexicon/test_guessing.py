@@ -1,4 +1,4 @@
-"""Guessed features: against the formula written down slowly, with the word itself taken out; what a guess is."""
+"""Guessed features, compared with a slow version of the formula that leaves the word itself out."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -25,7 +25,7 @@ def guesser(lexicon: Mapping[str, list[str]], *asked: str) -> Guesser:
 
 
 def slowly(lexicon: Mapping[str, list[str]], word: str) -> dict[str, Fraction]:
-    """The formula, over all words for each context; only from words that are not the one in question."""
+    """Compute the formula over all other words for each context."""
     others = {other: names for other, names in lexicon.items() if other != word}
     p: dict[str, Fraction] = {}
     for context in contexts(word):
@@ -69,7 +69,7 @@ def test_a_known_ending_wins() -> None:
 
 
 def test_what_another_source_says_of_words_is_their_kind() -> None:
-    """The ending says nothing: every other word of it is a verb. Those that can be either are mostly nouns."""
+    """The ending determines nothing: every other word with it is a verb. Words that can be either are mostly nouns."""
     names = [f"{stem}ing" for stem in "b c d f g h j k l m".split()]
     lexicon = {name: NOUN if i % 2 else VERB for i, name in enumerate(names)}
     said = {name: "either" if i % 2 else "verb" for i, name in enumerate(names)} | {"ring": "either", "sing": "verb"}

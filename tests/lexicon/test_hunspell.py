@@ -173,7 +173,7 @@ def random_dictionary(chance: random.Random, directives: str) -> tuple[str, list
 @needs_hunspell
 @pytest.mark.parametrize("directives", ["", "FULLSTRIP", "COMPLEXPREFIXES", "FULLSTRIP COMPLEXPREFIXES"])
 def test_forms_are_those_of_hunspell(tmp_path: Path, directives: str) -> None:
-    """All strings of up to six letters are asked of both; and a text's words find the lemmas whose forms they are."""
+    """Compare all strings of up to six letters, and find the lemmas of a text's words."""
     strings = ["".join(letters) for n in range(1, 7) for letters in itertools.product("ab", repeat=n)]
     for seed in range(60):
         rules, words = random_dictionary(random.Random(seed), directives)
@@ -201,7 +201,7 @@ ACCENTS = {
 @pytest.mark.parametrize("of_files", ["NFC", "NFD"])
 @pytest.mark.parametrize("case", [*ACCENTS, *CASES])
 def test_forms_do_not_depend_on_the_unicode_form(tmp_path: Path, case: str, of_files: str) -> None:
-    """Rules are of whole characters; forms and lemmas alone are spelled as the text is."""
+    """Rules apply to whole characters. Forms and lemmas are spelled like the text."""
     rules, words = (CASES | ACCENTS)[case][:2]
     by_rules = forms(tmp_path, f"SET UTF-8\n{rules}", *words.replace(" st:", "\tst:").split(" "))
     assert any(map(len, by_rules.values()))
@@ -355,7 +355,7 @@ def test_spellings_of_a_text(tmp_path: Path, case: str) -> None:
 
 
 def test_syllables_that_rules_take_apart(tmp_path: Path) -> None:
-    """Rules of Korean are of letters (NFD), texts and forms of syllables, in whatever form the files are read."""
+    """Rules of Korean use letters (NFD), texts and forms use syllables, for all forms of the files."""
     apart, whole, other = "\u1112\u1161\u1103\u1161", "하다", "하\u1103\u1162"
     pairs = (("하", apart[:2]), ("다", apart[2:]))
     rules = [f"ICONV {syllable} {letters}" for syllable, letters in pairs]
@@ -404,11 +404,11 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
     assert len(forms(tmp_path, rules, "cat/S")["cat"]) == 1 + 80 and not caplog.messages
     monkeypatch.setattr(hunspell_affixes, "MOST_FORMS", 50)
     assert forms(tmp_path, rules, "cat/S")["cat"] == ["cat" + "x" * n for n in range(50)]
-    assert caplog.messages.pop().endswith("a.dic: 1 words have too many forms ('cat'): those behind 50 are left out")
+    assert caplog.messages.pop().endswith("a.dic: 1 words have many forms ('cat'): the first 50 are read")
     monkeypatch.setattr(hunspell_affixes, "MOST_FORMS", 2000)
     monkeypatch.setattr(hunspell_affixes, "MOST_TRIES", 100)
     assert len(forms(tmp_path, rules, "cat/S")["cat"]) < 60
-    assert "are left out" in caplog.messages.pop()
+    assert "are read" in caplog.messages.pop()
     monkeypatch.setattr(hunspell_affixes, "MOST_RULES", 30)
     with pytest.raises(DataError, match="line 32: expected at most 30 rules, found more; take a smaller dictionary"):
         forms(tmp_path, rules, "cat/S")
@@ -422,29 +422,29 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
         ("FLAG short2\n", "4\ncat\n", "a.aff, line 1: expected FLAG long, num or UTF-8, found 'FLAG short2'"),
         ("SFX S\n", "4\ncat\n", "a.aff, line 1: expected `SFX flag Y|N number` or `SFX flag strip add condition`"),
         ("SFX S 0 s .\n", "4\ncat\n", "a.aff, line 1: expected the header of rule 'S', `SFX S Y|N number`"),
-        ("SFX S Y 1\nSFX S 0 s [^s\n", "4\ncat\n", "a.aff, line 2: expected ] behind [ in the condition, found '[^s'"),
-        *((f"SFX {name} Y 1\nSFX {name} 0 s .\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, as no "
-           f"line FLAG says otherwise, found '{name}'") for name in ("Aa", "101", "12")),
-        ("NEEDAFFIX Aa\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, as no line FLAG says"),
+        ("SFX S Y 1\nSFX S 0 s [^s\n", "4\ncat\n", "a.aff, line 2: expected ] after [ in the condition, found '[^s'"),
+        *((f"SFX {name} Y 1\nSFX {name} 0 s .\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, the "
+           f"default without a line FLAG, found '{name}'") for name in ("Aa", "101", "12")),
+        ("NEEDAFFIX Aa\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, the default without"),
         ("SET UTF-8\nFLAG UTF-8\nPFX ❤❤ Y 1\n", "4\ncat\n",
-         "a.aff, line 3: expected a flag of one character, as FLAG utf-8 says"),
+         "a.aff, line 3: expected a flag of one character, by FLAG utf-8"),
         ("FLAG num\nSFX Aa Y 1\n", "4\ncat\n",
-         "a.aff, line 2: expected a flag of a number, as FLAG num says, found 'Aa'"),
+         "a.aff, line 2: expected a flag of a number, by FLAG num, found 'Aa'"),
         ("FLAG num\nSFX 7 Y 0\n", "4\ncat/A\n", "a.dic, line 2: expected numbers of flags with commas between"),
-        ("FLAG long\nSFX A Y 1\n", "4\ncat\n", "a.aff, line 2: expected a flag of two characters, as FLAG long says"),
-        ("SFX S Y 1\nSFX S 0 s .\nSFX S 0 es .\n", "4\ncat\n", "a.aff, line 1: expected 1 lines `SFX S …` below, as it "
-         "says, found 2; correct the number, or copy the file again"),
+        ("FLAG long\nSFX A Y 1\n", "4\ncat\n", "a.aff, line 2: expected a flag of two characters, by FLAG long"),
+        ("SFX S Y 1\nSFX S 0 s .\nSFX S 0 es .\n", "4\ncat\n", "a.aff, line 1: expected 1 lines `SFX S …` below this "
+         "header, found 2; correct the number, or copy the file again"),
         ("SFX S Y 2\nSFX S 0 s .\n", "4\ncat\n",
-         "a.aff, line 1: expected 2 lines `SFX S …` below, as it says, found 1"),
-        ("AF 2\nAF S\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `AF …` below, as it says, found 1"),
-        ("AM 1\nAM S\nAM T\n", "4\ncat\n", "a.aff, line 1: expected 1 lines `AM …` below, as it says, found 2"),
-        ("ICONV 2\nICONV a b\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `ICONV …` below, as it says, found 1"),
+         "a.aff, line 1: expected 2 lines `SFX S …` below this header, found 1"),
+        ("AF 2\nAF S\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `AF …` below this header, found 1"),
+        ("AM 1\nAM S\nAM T\n", "4\ncat\n", "a.aff, line 1: expected 1 lines `AM …` below this header, found 2"),
+        ("ICONV 2\nICONV a b\n", "4\ncat\n", "a.aff, line 1: expected 2 lines `ICONV …` below this header, found 1"),
         ("OCONV 1\nOCONV a\n", "4\ncat\n",
          "a.aff, line 2: expected `OCONV characters characters`, found 'OCONV a'; correct the line"),
         ("ICONV 1\nICONV _ b\n", "4\ncat\n",
          "a.aff, line 2: expected `ICONV characters characters`, found 'ICONV _ b'"),
         ("IC 1\nNEEDAFFIX\n", "4\ncat\n",
-         "a.aff, line 2: expected a flag of one character, as no line FLAG says otherwise, found ''"),
+         "a.aff, line 2: expected a flag of one character, the default without a line FLAG, found ''"),
         ("AF S\n", "4\ncat\n", "a.aff, line 1: expected `AF number`, found 'AF S'; correct the line"),
         ("SET UTF-8\n", "4\ncat\n\u00a0/S\n", "a.dic, line 3: the word is blank (U+00A0); expected a word"),
         ("SET UTF-8\n", "4\n\u200b\n", "a.dic, line 2: the word is blank (U+200B); expected a word"),
@@ -453,7 +453,7 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
          "If so, write the number of its other lines into a new first line"),
         ("", "0\n", "a.dic: expected words, found none; is the file empty?"),
         ("SET UTF-8\n", "1\n\udcff\n", "a.dic, line 2, byte 1: expected utf-8, found the byte 0xff "
-         "(invalid start byte); SET of FILE.aff says so; take .dic and .aff of the same dictionary"),
+         "(invalid start byte); as declared by SET in FILE.aff; take .dic and .aff of the same dictionary"),
         ("", "1\n" + "x" * (1 << 20) + "\n", "a.dic, line 2: the line has more than 1,048,576 bytes; expected one"),
     ],
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Packages that know a language: names and codes, the contract, the tables of tags, and what each says of words."""
+"""Packages of a language: names and codes, the interface, the tables of tags, and the features of words."""
 
 import sys
 
@@ -27,7 +27,7 @@ LOWER = Spelling(lowercase=True)
 
 
 def installed(name: str, code: str) -> LanguageSource:
-    """A source; the test is skipped where its packages are absent."""
+    """Return a source, or skip the test if its packages are not installed."""
     source = SOURCES[name]
     if missing := source.missing(code):
         pytest.skip(f"not installed: pip install {' '.join(missing)}")
@@ -61,12 +61,12 @@ def test_an_unknown_language_lists_the_known_ones() -> None:
         language_code("Hungarain")
     said = str(caught.value)
     assert said.startswith(
-        "--language Hungarain: expected a language that some package knows, found another (did you mean hu, Hungarian?)"
-        "; for others there are --conllu, and `llrnn lexicon` with --unimorph or --apertium; known, by code or English "
-        "name, are ar Arabic, "
+        "--language Hungarain: expected a language with a package, found another (did you mean hu, Hungarian?)"
+        "; for other languages give --conllu, or use `llrnn lexicon` with --unimorph or --apertium; codes and English "
+        "names of those with a package: ar Arabic, "
     )
     assert said.endswith(", zh Chinese")
-    with pytest.raises(OptionError, match="found another; for others there are"):
+    with pytest.raises(OptionError, match="found another; for other languages"):
         language_code("qqq")
     with pytest.raises(OptionError, match=r"did you mean fr, French\?"):
         language_code("Frensh")
@@ -120,7 +120,7 @@ def test_a_missing_package_names_the_line_for_pip(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(OptionError) as caught:
         SOURCES["pymorphy3"].need("uk", "--language uk")
     assert str(caught.value) == (
-        "--language uk: expected the package pymorphy3-dicts-uk, found that it is not installed; install it with pip "
+        "--language uk: the package pymorphy3-dicts-uk is not installed; install it with pip "
         "install pymorphy3-dicts-uk (all of them: in a checkout of fairseq_llrnn: pip install '.[languages]')"
     )
 

@@ -1,4 +1,4 @@
-"""Lemmas: from files and packages, guessed by endings; and the forms of them that a text lacks."""
+"""Lemmas from files and packages, guesses by endings, and forms of lemmas that a text lacks."""
 
 import io
 import unicodedata
@@ -171,7 +171,7 @@ TABLE_FILES = {
 
 
 def written(folder: Path, kind: str) -> str:
-    """The table of what a reader knows."""
+    """Return the table of a reader's words."""
     (folder / "file").write_text(TABLE_FILES[kind], encoding="utf-8")
     read_table(kind, folder / "file", lowercase=False).write(text := io.StringIO())
     (path := folder / f"{kind}.tsv").write_text(text.getvalue(), encoding="utf-8")

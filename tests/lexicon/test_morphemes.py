@@ -90,7 +90,7 @@ def test_morfessor_finds_stems_and_endings() -> None:
 
 
 def test_a_word_that_comes_once_is_cut_as_a_new_one() -> None:
-    """By a model without it."""
+    """It is cut by a model without it."""
     pytest.importorskip("morfessor")
     known = {word: count for word, count in COUNTS.items() if word != "kicking"}
     for rare in ("kicking", "talkering"):

@@ -1,4 +1,4 @@
-"""Apertium: the stream format from canned lines, a stand-in for lt-proc, and lt-proc where installed."""
+"""Apertium: the stream format from stored lines, a stand-in for lt-proc, and lt-proc if installed."""
 
 import shutil
 import sys
@@ -69,7 +69,7 @@ def test_tags_become_universal_names(tags: str, names: str) -> None:
 
 @pytest.fixture
 def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """Puts a Python program in the place of lt-proc; gives the path of a file to call an analyser."""
+    """Replace lt-proc by a Python program, and return the path of an analyser's file."""
 
     def install(body: str) -> Path:
         program = tmp_path / "lt-proc"
@@ -154,7 +154,7 @@ def test_an_unknown_mode_names_those_installed(tmp_path: Path, monkeypatch: pyte
 def test_a_failing_program_is_quoted(stand_in: StandIn) -> None:
     automaton = stand_in("sys.exit('no automaton')")
     message = (
-        "lt-proc -z .*xx.automorf.bin: failed with status 1, after 0 of 1 words, saying: no automaton; is "
+        "lt-proc -z .*xx.automorf.bin: failed with status 1, after 0 of 1 words, with the message: no automaton; is "
         "the file a compiled analyser?"
     )
     with pytest.raises(DataError, match=message):
@@ -163,12 +163,12 @@ def test_a_failing_program_is_quoted(stand_in: StandIn) -> None:
 
 def test_too_few_answers_are_noticed(stand_in: StandIn) -> None:
     automaton = stand_in(r"sys.stdout.write('^porte/porte<n>$\0')")
-    with pytest.raises(DataError, match="failed with status 0, after 1 of 3 words, saying: nothing on its error"):
+    with pytest.raises(DataError, match="failed with status 0, after 1 of 3 words, with the message: nothing on"):
         read_apertium(["porte", "a", "b"], analyser=automaton, lowercase=False)
 
 
 def test_an_analyser_that_knows_nothing_is_refused(stand_in: StandIn) -> None:
-    message = "xx.automorf.bin: knows none of the 2 words; is it a compiled analyser, and one of their language?"
+    message = "xx.automorf.bin: expected words of the text, found none of 2; is it a compiled analyser of their"
     with pytest.raises(DataError, match=message):
         read_apertium(["blorp", "blarp"], analyser=stand_in(KNOWING), lowercase=False)
 
@@ -221,7 +221,7 @@ def test_the_real_program_with_a_wrong_file(tmp_path: Path) -> None:
 @needs_french
 @pytest.mark.real_data("ud-french-gsd-1.4")
 def test_the_analyser_agrees_with_the_treebank(shared_data: Path) -> None:
-    """Of the forms that both know as feminine or masculine only, nearly all have the same gender in both."""
+    """Of the forms that are only feminine or only masculine in both, nearly all have the same gender."""
     treebank = read_conllu(shared_data / "ud-french-gsd-1.4" / "test.conllu.gz", lowercase=True)
     analyses = read_apertium(treebank, analyser="fra-cat", lowercase=True)
     genders = {"Gender:Fem", "Gender:Masc"}

@@ -1,4 +1,4 @@
-"""CoNLL-U: what is read, what is skipped, and every malformed row."""
+"""CoNLL-U: rows that are read, rows that are left out, and every malformed row."""
 
 from pathlib import Path
 
@@ -173,7 +173,7 @@ VALUES = st.lists(st.sampled_from(["Fem", "Masc", "Plur", "1"]), min_size=1, max
 
 @st.composite
 def generated_rows(draw: st.DrawFn) -> tuple[list[list[Token]], str]:
-    """Sentences and the CoNLL-U text that says the same."""
+    """Generate sentences with their CoNLL-U text."""
     sentences, lines = [], []
     for _ in range(draw(st.integers(1, 3))):
         length = draw(st.integers(1, 4))

@@ -25,7 +25,7 @@ def write(path: Path, *rows: str) -> Path:
 
 
 def test_columns_in_another_order_are_noticed(tmp_path: Path) -> None:
-    """Lemmas where parts of speech should be; and real tags, however many rows there are."""
+    """Lemmas in the column of parts of speech are noticed. Real tags are not, for any number of rows."""
     words = [f"w{i}" for i in range(300)]
     swapped = write(tmp_path / "swapped.tsv", *(f"{word} NOUN {word} _" for word in words))
     note = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"
@@ -181,8 +181,8 @@ def test_values(tmp_path: Path) -> None:
         ("a\tSize:Log\tbig\n", "line 1: expected a number as value of 'Size:Log', found 'big'"),
         ("a\tSize:Log\tnan\n", "line 1: word 'a': feature 'Size:Log' has the value nan"),
         ("a\tsize\t1\n", "line 1: word 'a': 'size' is no feature name"),
-        ("a\tTOPFORM:a\t1\n", "line 1: word 'a': feature 'TOPFORM:a' is of a group that is kept for word identity"),
-        ("a\tEvidence:Url\t1\n", "feature 'Evidence:Url' is of a group that is kept for word identity and evidence"),
+        ("a\tTOPFORM:a\t1\n", "line 1: word 'a': feature 'TOPFORM:a' has a group that is reserved for"),
+        ("a\tEvidence:Url\t1\n", "feature 'Evidence:Url' has a group that is reserved for indicators and evidence"),
     ],
 )
 def test_errors(tmp_path: Path, text: str, message: str) -> None:

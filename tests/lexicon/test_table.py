@@ -1,4 +1,4 @@
-"""The lexicon's table: what is written is read again, whatever it is; and what is no table is refused."""
+"""The lexicon's table: round trip of any content, and rejection of other files."""
 
 import io
 import math
@@ -85,10 +85,10 @@ def test_it_is_as_a_person_reads_it() -> None:
         (ROW.replace("Masc", "Masc,Masc"), "expected each feature once, found 'Gender=Masc' again; fix the row"),
         (ROW.replace("Masc", "Masc@often"), "expected a finite number of at most 1,000,000 as value of 'Gender:Masc',"),
         (ROW.replace("Masc", "Masc@nan"), "found 'nan'; fix the row"),
-        (ROW.replace("Gender", "TOPFORM"), "'TOPFORM:Masc' is of a group that is kept for word identity and evidence"),
+        (ROW.replace("Gender", "TOPFORM"), "'TOPFORM:Masc' has a group that is reserved for indicators and evidence"),
         (ROW.replace("Gender=Masc|Number=Plur", '"Gender=Fem,Masc"'), "begins with a quotation mark; save the table"),
         (ROW.replace("\t3\t", "\t-3\t"), "expected a count in column 5, found '-3'; give a number, or 0"),
-        (ROW.replace("\tno\t", "\tnein\t"), "expected yes or no in column 7 (guessed), found 'nein'; fix the row"),
+        (ROW.replace("\tno\t", "\tnein\t"), "expected yes or no in column 7 (guessed), found 'nein'; fix it"),
     ],
 )
 def test_damaged_rows_are_refused(line: str, message: str, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_damaged_headers_and_empty_tables_are_refused(tmp_path: Path) -> None:
 
 
 def test_words_of_a_table_are_as_they_are(tmp_path: Path) -> None:
-    """Nobody lower-cases what a person wrote; an older lexicon, which knows no case, is."""
+    """Words of a table keep their case. Those of an older lexicon without case information are lower-cased."""
     path = tmp_path / "words.tsv"
     path.write_text(f"{HEADER}\n{ROW.replace('chat', 'Chat')}\n", encoding="utf-8")
     assert [(row.form, row.lemma) for row in read_table("lexicon", path).rows] == [("Chats", "Chat")]
@@ -130,7 +130,7 @@ def test_guesses_stand_for_analyses_and_values_beside_them() -> None:
 
 
 def test_every_reader_is_an_option_and_gives_rows() -> None:
-    """So that nobody who knows words is without the table (readers of other packages: tests/test_third_party.py)."""
+    """Every reader feeds the table (readers of other packages: tests/test_third_party.py)."""
     own = {field.name for field in fields(LexiconOptions)}
     assert own >= READERS.keys()
     settings_of = {"lemma_floor", "morpheme_floor", "guess", "keep_case", "lower", "normalize"}
@@ -139,7 +139,7 @@ def test_every_reader_is_an_option_and_gives_rows() -> None:
 
 @pytest.mark.parametrize("name", READERS)
 def test_every_reader_is_asked_for_all_words_of_a_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the dictionary, and those of the text alone, as `llrnn lexicon` has of --dict and --count-text."""
+    """Readers look up the words of the dictionary and all others of the text, as in `llrnn lexicon`."""
     answered: list[object] = []
 
     def rows(place: str, asked: ReadRequest) -> Iterator[tuple[Row, int]]:
@@ -162,14 +162,14 @@ def test_python_s_words_are_rows() -> None:
 
 
 def test_what_is_likely_a_mistake_is_said() -> None:
-    """Features in other letters are features of their own."""
+    """Features that differ only in case are two features."""
     words = {
         "la": ["Gender:Fem"], "une": ["Gender:Fem"], "elle": ["gender:fem"], "il": ["gender:fem", "pos:PRON"],
         "on": ["POS:PRON"],
     }  # fmt: skip
     table = gather(LexiconOptions(lexicon=words))
     assert table.notes == {
-        "rows with features in other letters, such as gender:fem beside Gender:Fem: they are two features; spell them "
+        "rows with features in different case, such as gender:fem and Gender:Fem: they are two features; spell them "
         "alike": 3,
     }
 

@@ -1,4 +1,4 @@
-"""ARPA files: what is written is read, what is pruned is completed, what is bad is named."""
+"""ARPA files: round trip, completion of pruned files, and messages for malformed ones."""
 
 import gzip
 import itertools
@@ -73,7 +73,7 @@ def test_gzip_blanks_and_minus_infinity(tmp_path: Path) -> None:
 
 
 def test_words_with_odd_blanks_are_one_word(tmp_path: Path) -> None:
-    """Only blanks and tabs part words; \\u00a0 and \\u2003 are letters like others."""
+    r"""Only blanks and tabs separate words; \u00a0 and \u2003 are ordinary characters."""
     odd = GOOD.replace("\ta\t", "\t1\u00a0000\t").replace("> a", "> 1\u00a0000").replace("\ta b", "\t1\u00a0000 b")
     assert ("1\u00a0000", "b") in table_of(read_arpa(written(tmp_path, odd)))
 
@@ -103,7 +103,7 @@ def test_an_order_without_n_grams(tmp_path: Path) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_looking_up_equals_the_definition(seed: int) -> None:
-    """Also where suffixes are missing."""
+    """The definition also applies to missing suffixes."""
     rng = np.random.default_rng(seed)
     model = thinned(random_model(int(rng.integers(100))), rng)
     table = table_of(model)
@@ -118,7 +118,7 @@ def test_looking_up_equals_the_definition(seed: int) -> None:
 
 
 def history_after(model: NGrams, history: int, word: int) -> int:
-    """The history after one more word, as long as the model can use it."""
+    """Return the history after one more word, shortened to the model's n-grams."""
     while (entry := int(model.find(np.array([history]), np.array([word]))[0])) < 0:
         history = int(model.suffixes[history])
     return int(model.suffixes[entry]) if entry >= model.starts[-2] else entry
@@ -159,19 +159,19 @@ def failure(path: Path) -> str:
         ("ngram 2=3", "ngram 2=x", "FILE, line 5: expected `ngram 2=COUNT`, found 'ngram 2=x'; fix the counts under "),
         ("ngram 2=3", "ngram 4=3", "FILE, line 5: expected `ngram 2=COUNT`, found 'ngram 4=3'; fix the counts under "),
         ("ngram 1=5", "ngram 1=0", "FILE, line 8: expected `ngram 1=COUNT` above, found no words; fix `\\data\\`"),
-        ("ngram 2=3", "ngram 2=4", "FILE, line 20: expected 4 2-grams, as `\\data\\` announces, found 3; the file is "),
-        ("\\2-grams:", "\\3-grams:", "FILE, line 15: expected the section `\\2-grams:`, as `\\data\\` announces, f"),
+        ("ngram 2=3", "ngram 2=4", "FILE, line 20: expected 4 2-grams, as in `\\data\\`, found 3; the file is "),
+        ("\\2-grams:", "\\3-grams:", "FILE, line 15: expected the section `\\2-grams:`, as in `\\data\\`, f"),
         ("\\2-grams:\n-0.3\t<s> a\t-0.2\n-0.2\ta b\t-0.7\n-99\tb </s>\n\n", "", "FILE, line 15: expected the section "),
         ("\\end\\", "", "FILE, line 23: expected `\\end\\`, found nothing; the file is cut short, or has more sect"),
         ("\\end\\", "\\4-grams:", "FILE, line 23: expected `\\end\\`, found '\\\\4-grams:'; the file is cut short, "),
-        ("a b\n", "a b\t-1\n", "FILE, line 21: expected log10 p and 3 words, for n-grams of the highest order have no"),
-        ("-0.2\ta b", "-0.2\ta", "FILE, line 17: expected words that are 1-grams, too, found '-0.7'; add it to the 1-"),
-        ("\ta b\t-0.7", "\ta b c d", "FILE, line 17: expected log10 p, 2 words and perhaps a back-off weight, found "),
+        ("a b\n", "a b\t-1\n", "FILE, line 21: expected log10 p and 3 words without a back-off weight in the highest"),
+        ("-0.2\ta b", "-0.2\ta", "FILE, line 17: expected words that are also 1-grams, found '-0.7'; add it to the 1-"),
+        ("\ta b\t-0.7", "\ta b c d", "FILE, line 17: expected log10 p, 2 words and optionally a back-off weight"),
         ("-0.5\ta", "x\ta", "FILE, line 12: expected numbers before and after one word, found 'x\\ta\\t-0.25'; fix"),
         ("-0.5\ta", "nan\ta", "FILE, line 12: expected a log10 p of at most 0, found nan; fix the line, or es"),
         ("-0.5\ta", "0.5\ta", "FILE, line 12: expected a log10 p of at most 0, found 0.5; fix the line, or es"),
         ("\ta\t-0.25", "\ta\tinf", "FILE, line 12: expected a finite back-off weight, found inf; fix the line, or "),
-        ("\ta b\t", "\ta zebra\t", "FILE, line 17: expected words that are 1-grams, too, found 'zebra'; add it to "),
+        ("\ta b\t", "\ta zebra\t", "FILE, line 17: expected words that are also 1-grams, found 'zebra'; add it to "),
         ("\tb\t0.1", "\ta\t0.1", "FILE, line 13: this 1-gram was already given in line 12; remove one of them"),
         ("\ta b\t", "\t<s> a\t", "FILE, line 17: this 2-gram was already given in line 16; remove one of them"),
     ],
@@ -183,7 +183,7 @@ def test_what_is_bad_is_named(tmp_path: Path, old: str, new: str, said: str) -> 
 
 
 def test_cut_short(tmp_path: Path) -> None:
-    """Wherever a file ends early, there is one message."""
+    """A truncated file gives one message, for every length."""
     for end in range(len(GOOD) - len("\\end\\\n")):
         assert failure(written(tmp_path, GOOD[:end])).startswith("FILE")
     packed = gzip.compress(GOOD.encode())

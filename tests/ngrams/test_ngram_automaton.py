@@ -1,4 +1,4 @@
-"""n-grams as automata: equal to the back-off definition; what is lost, shared, mixed and tempered, by enumeration."""
+"""n-grams as automata equal the back-off definition. Lost, shared, mixed and tempered weights are enumerated."""
 
 import itertools
 import math
@@ -25,14 +25,14 @@ UNK = 3
 
 
 def random_model(seed: int, words: WordList = BIG, order: int = 3) -> NGrams:
-    """Of a text in which <unk> comes, too."""
+    """Return a model of a text with <unk>."""
     rng = np.random.default_rng(seed)
     text = [rng.integers(3, len(words), rng.integers(0, 7)).tolist() for _ in range(40)]
     return estimate(Sentences.of(text), words, order)
 
 
 def strange_model(model: NGrams, rng: np.random.Generator) -> NGrams:
-    """A model of another kind: some n-grams taken out, all weights changed, so that it is no distribution."""
+    """Return a model with removed n-grams and changed weights, which is no distribution."""
     rest = thinned(model, rng)
     log_probs = np.where(np.isneginf(rest.log_probs), -np.inf, -rng.exponential(2.0, len(rest)))
     return replace(rest, log_probs=log_probs, back_offs=np.where(rng.random(len(rest)) < 0.3, 0.0, rest.back_offs))
@@ -43,7 +43,7 @@ def texts(words: list[str], longest: int) -> list[Gram]:
 
 
 def walk(automaton: Automaton, root: np.ndarray, words: WordList, text: Gram) -> tuple[int, float]:
-    """The state after a text from the start, and the text's log weight."""
+    """Return the state after a text from the start, and the text's log weight."""
     state, sum_ = int(automaton.starts[0]), 0.0
     for word in text:
         weight, state = automaton_log_prob(automaton, root, state, words.symbols.index(word))
@@ -52,7 +52,7 @@ def walk(automaton: Automaton, root: np.ndarray, words: WordList, text: Gram) ->
 
 
 def values(automaton: Automaton, root: np.ndarray, words: WordList, text: Gram, names: list[str]) -> dict[str, float]:
-    """b(x) after a text."""
+    """Return b(x) after a text."""
     state, _ = walk(automaton, root, words, text)
     return {x: math.exp(automaton_log_prob(automaton, root, state, words.symbols.index(x))[0]) for x in names}
 
@@ -83,7 +83,7 @@ def test_a_sentence_begins_after_its_end() -> None:
 
 
 def test_states_that_say_nothing_do_not_exist() -> None:
-    """A history without n-grams that go on from it and without a cost is as good as its suffix."""
+    """A history without continuing n-grams and with a back-off weight of 1 is replaced by its suffix."""
     model = estimate(Sentences.of([[4, 5], [4, 5], [6, 5]]), BIG, 3)
     found = ngrams_to_automaton(model, BIG, "FILE")
     spelled = {tuple(model.words[w] for w in gram) for gram in table_spelled(model, found.histories)}
@@ -97,14 +97,14 @@ def table_spelled(model: NGrams, entries: np.ndarray) -> list[list[int]]:
 
 
 def test_words_that_the_dictionary_lacks_are_lost() -> None:
-    """Every state sums to one less what it gave to them; normalised, the rest is in the same proportions."""
+    """Every state sums to one minus their weight there. Normalisation keeps the proportions of the rest."""
     small = word_list("b d")
     model = random_model(2)
     table = table_of(model)
     found = ngrams_to_automaton(model, small, "FILE")
     found.automaton.check(found.log_root)
     assert found.notes["words of the n-grams are not in the dictionary; dropped with their n-grams"] == 2
-    assert found.notes["n-grams dropped: they hold such a word, or go on after </s>"] > 0
+    assert found.notes["n-grams dropped: they contain such a word, or continue after </s>"] > 0
     even = normalised(found.automaton, found.log_root)
     for text in texts(["b", "d", "<unk>"], 3):
         history = ("<s>", *text)[-2:]
@@ -233,7 +233,7 @@ def test_tempered(temperature: float) -> None:
 
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.01, 0.3, 1.0, 20.0]))
 def test_normalised(seed: int, temperature: float) -> None:
-    """Whatever the weights, every state sums to one, and ratios inside a state are what they were."""
+    """Every state sums to one for all weights, and ratios inside a state are unchanged."""
     model = strange_model(random_model(seed), np.random.default_rng(seed))
     found = ngrams_to_automaton(model, word_list("b c e"), "FILE")
     before = tempered(found.automaton, found.log_root, temperature), found.log_root

@@ -1,4 +1,4 @@
-"""n-gram backgrounds from files and texts: the laws, what a user is told, and KenLM's values."""
+"""n-gram backgrounds from files and texts: laws, messages for users, and KenLM's values."""
 
 from pathlib import Path
 
@@ -60,8 +60,8 @@ def test_what_a_user_is_told(tmp_path: Path) -> None:
     assert dict(found.notes) == {
         "words of the n-grams are not in the dictionary; dropped with their n-grams": 1,
         "words of the dictionary that the n-grams lack share the probability of <unk>": 2,
-        "n-grams dropped: they hold such a word, or go on after </s>": found.notes[
-            "n-grams dropped: they hold such a word, or go on after </s>"
+        "n-grams dropped: they contain such a word, or continue after </s>": found.notes[
+            "n-grams dropped: they contain such a word, or continue after </s>"
         ],
     }
     assert np.logaddexp.reduce(found.log_weights) == pytest.approx(0.0, abs=1e-12)
@@ -81,7 +81,7 @@ def test_an_order_that_no_automaton_holds(tmp_path: Path) -> None:
 
 
 def compare_with_kenlm(path: Path, words: WordList, sentences: Sentences) -> None:
-    """log10 p of each word of each sentence, to 1e-4."""
+    """Compare log10 p of each word of each sentence, to 1e-4."""
     kenlm = pytest.importorskip("kenlm", reason="KenLM is not installed: pip install '.[ngram]'")
     theirs = kenlm.Model(str(path))
     found = ngram_from_file(path, words)
@@ -104,7 +104,7 @@ def test_equals_kenlm_on_a_made_up_text(tmp_path: Path, order: int) -> None:
 
 @pytest.mark.real_data("ud-french-gsd-1.4")
 def test_equals_kenlm_on_a_thousand_sentences(tmp_path: Path, shared_data: Path) -> None:
-    """With words that the model does not know: they are <unk>, for KenLM as for us."""
+    """The sentences contain unknown words, which are <unk> in both."""
     folder = shared_data / "ud-french-gsd-1.4"
     text: list[list[str]] = [[]]
     for _, line in iter_lines(folder / "dev.conllu.gz"):

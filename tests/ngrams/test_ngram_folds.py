@@ -1,4 +1,4 @@
-"""Cross-fitted n-grams: folds that numpy and torch agree on, models that have not seen them, in one automaton."""
+"""Cross-fitted n-grams: equal folds in numpy and torch, and models without each fold, in one automaton."""
 
 import math
 from pathlib import Path
@@ -34,7 +34,7 @@ sentence_lists = st.lists(st.lists(st.integers(3, 2**31), max_size=6), min_size=
 
 @given(st.lists(sentence_lists, min_size=1, max_size=4), st.integers(2, 100))
 def test_numpy_and_torch_agree(rows: list[list[list[int]]], num_folds: int) -> None:
-    """Several sentences in a row, padded at its end."""
+    """A row contains several sentences and padding at its end."""
     flat = [[token for sentence in row for token in (*sentence, EOS)] for row in rows]
     width = max(map(len, flat))
     text = torch.tensor([row + [PAD] * (width - len(row)) for row in flat])
@@ -48,7 +48,7 @@ def test_numpy_and_torch_agree(rows: list[list[list[int]]], num_folds: int) -> N
 
 
 def test_folds_are_what_they_were() -> None:
-    """A prior that was built on one machine holds out the same sentences on another, next year too."""
+    """Folds must not change between machines and versions, since priors depend on them."""
     found = folds_of(Sentences.of([[4, 5, 6], [6, 5, 4], [4], [], [40_000, 7, 7], [7, 40_000, 7]]), 10)
     assert found.tolist() == [3, 8, 2, 0, 1, 2]
 
@@ -90,7 +90,7 @@ def test_every_fold_is_a_model_without_its_sentences(order: int, prune: tuple[in
 
 
 def step(automaton: Automaton, root: np.ndarray, state: int, token: int) -> tuple[float, int]:
-    """As the definition, in the state's own block behind the root."""
+    """Return the next state by definition, in the state's own block after the root."""
     weight, after = automaton_log_prob(automaton, root, state, token)
     here = state
     while here >= 0:
@@ -173,7 +173,7 @@ def test_n_grams_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     ngram_from_text(sentences, WORDS, 3, folds=3)
     with pytest.raises(DataError) as error:
         ngram_from_text(sentences, WORDS, 3, folds=4)
-    assert str(error.value).startswith(f"ngram:3: {many:,} n-grams and of 4 folds need 0.0 GB, found 0.0 GB that")
+    assert str(error.value).startswith(f"ngram:3: {many:,} n-grams and those of 4 folds need 0.0 GB, found a limit")
     assert "as in ngram(3, prune=[0, 1, 3]), say folds=0 if the network" in str(error.value)
 
 

@@ -1,4 +1,4 @@
-"""Modified Kneser-Ney: sums to one, equals the word-by-word version, pruned or on other unigrams."""
+"""Modified Kneser-Ney sums to one, and equals the word-by-word version, also pruned or on other unigrams."""
 
 import hashlib
 import math
@@ -21,7 +21,7 @@ PREDICTABLE = [s for s, may in zip(WORDS.symbols, WORDS.predictable, strict=True
 
 
 def sentences_of(seed: int, count: int = 150) -> list[list[str]]:
-    """Sentences in which some words and followers are much more frequent than others."""
+    """Generate sentences with some very frequent words and pairs."""
     rng = random.Random(seed)
     result = []
     for _ in range(count):
@@ -87,7 +87,7 @@ def test_discounts_that_fall_back(counts: list[int]) -> None:
 
 
 def test_symbols_that_are_no_words_are_unknown() -> None:
-    """A text may hold `</s>` or `<pad>` in so many letters."""
+    """A text may contain the string `</s>` or `<pad>`."""
     odd = Sentences.of([[2, 4], [1, 4], [0, 4]])
     plain = Sentences.of([[3, 4], [3, 4], [3, 4]])
     assert estimate(odd, WORDS, 3).log_probs.tolist() == estimate(plain, WORDS, 3).log_probs.tolist()
@@ -108,9 +108,9 @@ def test_reading_sentences(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("recorded", "prune"), [("plain.arpa", []), ("pruned.arpa", [0, 0, 1])])
 def test_equals_lmplz(root: Path, recorded: str, prune: list[int]) -> None:
-    """The files are what lmplz of KenLM 0.3.0 wrote: lmplz -o 3 --discount_fallback [--prune 0 0 1] < text.
+    """The files were written by lmplz of KenLM 0.3.0: lmplz -o 3 --discount_fallback [--prune 0 0 1] < text.
 
-    They are kept because lmplz needs Boost, and PyPI's package kenlm builds all of KenLM but that.
+    They are stored because lmplz needs Boost, and PyPI's package kenlm builds all of KenLM but that.
     """
     text = [sentence for sentence in sentences_of(5, 3000) if sentence]
     lines = "".join(" ".join(s) + "\n" for s in text)

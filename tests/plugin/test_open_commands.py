@@ -180,7 +180,7 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     assert "lower" not in closed.err  # zoé is no word of the dictionary either
     capitals = shell.run("llrnn", "score", "--path", model, stdin="Le CHAT xyzzy VOIT Zoé\n").err
     assert (
-        "warning: stdin: 3 of 5 words are in the dictionary in another case only, such as 'Le': lower-case it (sed "
+        "warning: stdin: 3 of 5 words are in the dictionary only in another case, such as 'Le': lower-case it (sed "
         "'s/.*/\\L&/' TEXT > TEXT.lower)\n"
         "note: 5 of the 5 tokens of stdin are outside the dictionary (100.0%) and count as <unk>\n"
     ) in capitals

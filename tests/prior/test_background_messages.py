@@ -1,4 +1,4 @@
-"""What is said of backgrounds that are written wrong: which one was meant, and what to type."""
+"""Messages about mistyped backgrounds: the likely background, and the text to type."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from fairseq_llrnn.prior.recipe import Recipe
 
 SYMBOLS = [*SPECIALS, "chat", "dort", "la", "le"]
 EMPTY = ": expected strings of words, found the empty string alone; fix the file"
-FLOOR = "on_zero=floor): expected a background below it that gives every word some weight, of which floor is a part, "
+FLOOR = "on_zero=floor): it needs a background below with weight for every word, "
 
 
 def message(folder: Path, background: str, **more: object) -> str:
@@ -57,10 +57,10 @@ def test_a_word_too_often(tmp_path: Path, times: str) -> None:
 @pytest.mark.parametrize(
     ("background", "more", "word"),
     [
-        ("0.5 automaton({g}, on_zero=floor) plus 0.5 {w}", {}, "'</s>' none (words without weight: 4"),
-        ("automaton({g}, on_zero=floor) times {w}", {}, "'</s>' none (words without weight: 4"),
-        ("automaton({g}, on_zero=floor)", {"over": "unigram(smoothing=none)"}, "'la' none (words without weight: 1"),
-        ("cache:3 plus automaton({g}, on_zero=floor) plus unigram(smoothing=none)", {}, "'la' none (words without"),
+        ("0.5 automaton({g}, on_zero=floor) plus 0.5 {w}", {}, "'</s>' without weight (words without weight: 4"),
+        ("automaton({g}, on_zero=floor) times {w}", {}, "'</s>' without weight (words without weight: 4"),
+        ("automaton({g}, on_zero=floor)", {"over": "unigram(smoothing=none)"}, "'la' without weight (words"),
+        ("cache:3 plus automaton({g}, on_zero=floor) plus unigram(smoothing=none)", {}, "'la' without weight"),
     ],
 )
 def test_a_floor_of_nothing(tmp_path: Path, background: str, more: dict[str, str], word: str) -> None:
@@ -69,7 +69,7 @@ def test_a_floor_of_nothing(tmp_path: Path, background: str, more: dict[str, str
     weights.write_text("le\t1\nchat\t1\n", encoding="utf-8")
     background = background.format(g=grammar, w=weights)
     found = message(tmp_path, background, **more)
-    assert FLOOR + "found one that gives " + word in found and found.endswith("or say --set over=unigram")
+    assert FLOOR + "found " + word in found and found.endswith("or add --set over=unigram")
     over = {"over": "unigram"} if "unigram" not in background else {}
     if over:
         prior = build_prior(SYMBOLS, Recipe(text=str(tmp_path / "t.txt"), background=background, workers=1, **over))

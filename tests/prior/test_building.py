@@ -1,4 +1,6 @@
-"""build_prior from objects and files, in Python and without fairseq; test_prior_combined.py compares `llrnn prior`."""
+"""`build_prior` from objects and files, in Python and without fairseq. test_prior_combined.py compares `llrnn
+prior`.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -106,15 +108,15 @@ def test_a_text_and_another_one_that_is_no_translation(files: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        (Recipe(background="model:train.fr", top_words=2), "a trained model is read by fairseq; build this"),
+        (Recipe(background="model:train.fr", top_words=2), "only fairseq reads a trained model; build this"),
         (Recipe(suffixes=0), "suffixes: expected a number of at least 1, found 0"),
-        (Recipe(background="ngram:2", top_words=2), "--background ngram:2: expected --count-text with the text"),
-        (Recipe(evidence=EvidenceOptions(("mapped",))), "--evidence mapped: expected evidence.mapping with what"),
+        (Recipe(background="ngram:2", top_words=2), "--background ngram:2 needs --count-text, the text"),
+        (Recipe(evidence=EvidenceOptions(("mapped",))), "--evidence mapped needs evidence.mapping; add it"),
         (
             Recipe(evidence=EvidenceOptions(("translations",))),
-            "--evidence translations: expected --lexical-translation beside it",
+            "--evidence translations needs --lexical-translation; add it",
         ),
-        (Recipe(evidence=EvidenceOptions(("patterns",))), "--evidence patterns: expected patterns with your"),
+        (Recipe(evidence=EvidenceOptions(("patterns",))), "--evidence patterns needs patterns"),
         (Recipe(evidence=EvidenceOptions(("names",), weight=0)), "evidence.weight: expected a number above 0, found 0"),
         (Recipe(evidence=EvidenceOptions(("names",))), "--evidence: expected one other dict"),
     ],
@@ -133,7 +135,7 @@ GRAMMAR = "0 1 le\n0 1 la\n1 2 chat\n1 2 maison\n1 2 12\n2\n"
 
 
 def weights(prior: Prior, *words: str, source: str = "") -> dict[str, float]:
-    """What may follow the words, its share of all."""
+    """Return the share of each possible next token."""
     numbers = [*map(prior.source_symbols.index, source.split()), 2]
     background = prior.background().bind(torch.tensor([numbers]) if source else None)
     state = background.start(1)
@@ -244,12 +246,12 @@ def test_backgrounds_without_a_word_on_how_they_are_combined(files: Path) -> Non
     from fairseq_llrnn.errors import PriorError
     from fairseq_llrnn.prior.parts.cache import CachePart
 
-    with pytest.raises(PriorError, match="has the backgrounds automaton, cache, and no word on how they are combined"):
+    with pytest.raises(PriorError, match="has the backgrounds automaton, cache, and no expression that combines them"):
         made(files, "ngram:2").with_part(CachePart(3)).background()
 
 
 def test_what_parts_know_of_a_word(files: Path) -> None:
-    """Slowly counted: n-grams by the background itself, translations by all rows of the table."""
+    """Compare with slow counts: n-grams by the background itself, translations by all rows of the table."""
     translated, opened = TranslationOptions(parallel(files), aligner="ibm1"), OpenOptions(floor=1)
     background = "ngram(2, folds=0) times translations"
     prior = made(files, background, translations=translated, open_vocabulary=opened)
@@ -273,7 +275,7 @@ def test_what_parts_know_of_a_word(files: Path) -> None:
 
 def test_a_folder_of_fairseq_needs_who_reads_it(files: Path) -> None:
     recipe = Recipe(translations=TranslationOptions(files))
-    with pytest.raises(OptionError, match="translations.data .*: a folder of fairseq is read by `llrnn prior`"):
+    with pytest.raises(OptionError, match="translations.data .*: only `llrnn prior` reads a folder of fairseq"):
         build_prior([*SPECIALS, "le"], recipe)
 
 
@@ -290,7 +292,7 @@ LATER = {
 def test_a_prior_that_was_built_computes_what_it_computes_when_it_is_read(
     files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, object]
 ) -> None:
-    """Parts that come later may bring features that the tables of earlier parts lack."""
+    """Later parts may bring features that the tables of earlier parts lack."""
     monkeypatch.chdir(files)
     needs_source = {"source_dictionary": files / "dict.en.txt"} if "evidence" in options else {}
     built = made(files, **{"background": "unigram", **options, **needs_source})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Priors on disk are untrusted: everything that is not one is refused."""
+"""Priors on disk are untrusted: everything else is rejected."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ def saved(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def priors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One of every kind."""
+    """Return a prior of every kind."""
     return make_priors(tmp_path_factory.mktemp("priors"))
 
 
@@ -55,7 +55,7 @@ def test_missing_entries(saved: Path) -> None:
     description = json.loads((saved / "prior.json").read_text(encoding="utf-8"))
     del description["arrays_sha256"]
     (saved / "prior.json").write_text(json.dumps(description), encoding="utf-8")
-    with pytest.raises(PriorError, match="expected the entries arrays_sha256, found none"):
+    with pytest.raises(PriorError, match="expected the entries arrays_sha256, which are missing"):
         Prior.load(saved)
 
 
@@ -77,7 +77,7 @@ def test_changed_or_missing_words(saved: Path) -> None:
 
 
 def damage_words(saved: Path, name: str, entry: str, symbols: list[str]) -> None:
-    """Other words, with a hash that fits."""
+    """Change the words, with a matching hash."""
     (saved / name).write_text("\n".join(symbols) + "\n", encoding="utf-8")
     damage_json(saved, **{entry: hash_symbols(symbols)})
 
@@ -88,8 +88,8 @@ WRONG_WORDS: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "a special missing": (lambda words: [*words[:3], *words[4:]], "expected it to begin with <s> <pad> .*, found"),
     "a special twice": (lambda words: [*words[:-1], "</s>"], "expected every symbol once, found '</s>' again"),
     "a word twice": (lambda words: [*words[:-1], words[4]], "expected every symbol once, found 'le' again"),
-    "an empty word": (lambda words: [*words[:-1], ""], "expected words behind <unk>, found an empty one"),
-    "no words": (lambda words: words[:4], "expected words behind <unk>, found none"),
+    "an empty word": (lambda words: [*words[:-1], ""], "expected words after <unk>, found an empty one"),
+    "no words": (lambda words: words[:4], "expected words after <unk>, found none"),
     "nothing": (lambda words: [""], "expected it to begin with"),
     "a word less": (lambda words: words[:-1], "its arrays and its dictionary differ in size|of \\d+ words"),
     "a word more": (lambda words: [*words, "autre"], "its arrays and its dictionary differ in size|of \\d+ words"),
@@ -134,7 +134,7 @@ def test_a_prior_is_not_built_for_what_is_no_dictionary(change: str) -> None:
 
 
 SIZE = len(SYMBOLS)
-NO_DISTRIBUTION = "expected weights of which some are positive and all are finite"
+NO_DISTRIBUTION = "log_weights: expected finite weights, some of them above 0, found others"
 OUTSIDE = "the output signatures point outside their tables"
 
 
@@ -152,9 +152,9 @@ OUTSIDE = "the output signatures point outside their tables"
         ("log_weights", lambda x: np.full(SIZE, -np.inf), NO_DISTRIBUTION),
         ("log_weights", lambda x: np.append(x[:-1], 99.0),
          "log_weights: expected a sum with a logarithm up to 50, found 99"),
-        ("output_values", lambda x: np.append(x[:-1], np.float32(1e7)), "the output features hold values above "
+        ("output_values", lambda x: np.append(x[:-1], np.float32(1e7)), "the output features contain values above "
          "1,000,000"),
-        ("output_values", lambda x: x * np.float32("nan"), "the output features hold values that are not finite"),
+        ("output_values", lambda x: x * np.float32("nan"), "the output features contain values that are not finite"),
         *((name, lambda x, value=value: np.append(x.dtype.type(value), x[1:]), OUTSIDE)
           for name in ("output_class_of", "output_indices") for value in (10**6, -1)),
     ],
@@ -220,7 +220,7 @@ KINDS = ["combined", "product", "automaton", "ngram and lexical", "evidence", "o
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_numbers_that_no_float_holds(priors: dict[str, Path], kind: str, tmp_path: Path) -> None:
-    """In every place of the description that has a number: read or refused, and then used."""
+    """Each number of the description is read or rejected, and then used."""
     place = Path(shutil.copytree(priors[kind], tmp_path / "prior"))
     whole = json.loads((place / "prior.json").read_text(encoding="utf-8"))
     found = numbers_in({name: whole[name] for name in ("parts", "background", "version") if name in whole})
@@ -237,7 +237,7 @@ def test_numbers_that_no_float_holds(priors: dict[str, Path], kind: str, tmp_pat
 
 
 def numbers_in(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where numbers stand in JSON."""
+    """Yield the places of numbers in JSON."""
     if isinstance(node, (dict, list)):
         items = node.items() if isinstance(node, dict) else enumerate(node)
         return [place for key, inside in items for place in numbers_in(inside, (*path, key))]
@@ -270,7 +270,7 @@ def test_backgrounds_with_numbers_that_no_float_holds(
 
 @pytest.mark.parametrize("place", ["settings", "output_features"])
 def test_halves_of_characters_in_the_description(place: str, saved: Path) -> None:
-    """JSON can write a lone surrogate, which no terminal and no file can take."""
+    """JSON can contain a lone surrogate, which no terminal or file can represent."""
     path = saved / "prior.json"
     description = json.loads(path.read_text(encoding="utf-8"))
     if place == "settings":

@@ -1,4 +1,4 @@
-"""Expressions of backgrounds: what is written is what is read, in words, in JSON and in errors."""
+"""Expressions of backgrounds: their text, JSON and errors agree."""
 
 import json
 from pathlib import Path
@@ -66,8 +66,8 @@ def test_what_is_written(text: str, expression: Expression) -> None:
         ("ngram:3 at temperature x", "ngram:3 at temperature >>x<<: expected a temperature from 0.01 to 100, found x"),
         ("x at temperature 1e-5", "x at temperature >>1e-5<<: expected a temperature from 0.01 to 100, found 1e-5"),
         ("x at temperature 101", "x at temperature >>101<<: expected a temperature from 0.01 to 100, found 101"),
-        ("(x plus y at temperature 0.05) at temperature 0.1", ">>0.1<<: expected a temperature from 0.01 to 100, all "
-         "of a background multiplied, found 0.1"),
+        ("(x plus y at temperature 0.05) at temperature 0.1", ">>0.1<<: expected a temperature from 0.01 to 100, "
+         "after multiplying nested ones, found 0.1"),
         ("a plus b with weights fixed", "a plus b with weights >>fixed<<: expected `learned` or `per position`"),
         ("a plus b with weights per word", "with weights per >>word<<: expected `position`, found word"),
         ("a with weights learned", "a >>with<< weights learned: expected `plus`, `times` or nothing more"),
@@ -86,7 +86,7 @@ numbers = st.floats(1e-3, 1e20)
 
 
 def _tempered(term: Expression, temperature: float) -> Expression:
-    """The term itself, where it would be under temperatures that are too far from 1."""
+    """Return the tempered term, or the term itself if its temperatures would be out of range."""
     try:
         return AtTemperature(term, temperature)
     except ValueError:
@@ -132,9 +132,9 @@ def test_json_there_and_back(expression: Expression) -> None:
         ({"product": [{"part": "a", "text": "a"}]}, "its background is no combination of parts"),
         ({"tempered": {"part": "a", "text": "a"}, "temperature": 0}, "the temperature 0, expected a temperature"),
         ({"tempered": {"part": "a", "text": "a"}, "temperature": True}, "has the temperature True"),
-        ({"mixture": [{"part": "a", "text": "a"}] * 2, "weights": [1], "weighting": "fixed"}, "weights that are none"),
-        ({"mixture": [{"part": "a", "text": "a"}] * 2, "weights": [1, -1], "weighting": "fixed"}, "weights that are"),
-        ({"mixture": [{"part": "a", "text": "a"}] * 2, "weights": None, "weighting": "magic"}, "weights that are none"),
+        ({"mixture": [{"part": "a", "text": "a"}] * 2, "weights": [1], "weighting": "fixed"}, "invalid weights"),
+        ({"mixture": [{"part": "a", "text": "a"}] * 2, "weights": [1, -1], "weighting": "fixed"}, "invalid weights"),
+        ({"mixture": [{"part": "a", "text": "a"}] * 2, "weights": None, "weighting": "magic"}, "invalid weights"),
     ],
 )
 def test_untrusted_descriptions(description: Any, error: str) -> None:
@@ -173,11 +173,11 @@ def test_long_expressions_are_no_names_of_files(text: str, tmp_path: Path, monke
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(" * 51 + "unigram" + ")" * 51, "expected at most 50 parentheses in one another"),
-        ("(" * 100_000, "expected at most 50 parentheses in one another"),
+        ("(" * 51 + "unigram" + ")" * 51, "expected at most 50 nested parentheses"),
+        ("(" * 100_000, "expected at most 50 nested parentheses"),
         ("a plus " * 100_000, r"expected a background, .* found the end between >> and <<"),
         (" plus ".join(["unigram"] * 257), "expected at most 256 backgrounds, found 257; leave some out"),
-        ("(" * 30 + "a" + " plus b) times c" * 30, "expected at most 50 levels of backgrounds in one another, found 6"),
+        ("(" * 30 + "a" + " plus b) times c" * 30, "expected at most 50 nested levels of backgrounds, found 6"),
         ("a " + "b" * 10_000, "expected `plus`, `times` or nothing more"),
     ],
 )

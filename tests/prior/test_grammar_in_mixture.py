@@ -1,4 +1,4 @@
-"""A grammar inside a mixture: after a word that it forbids it has no weight until the sentence ends."""
+"""A grammar inside a mixture: after a word that it forbids, it has no weight until the sentence ends."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def build(folder: Path, expression: str) -> BoundBackground:
 
 
 def weights(background: BoundBackground, history: str) -> Tensor:
-    """b(K, x) after words: (V,)."""
+    """Return b(K, x) after words: (V,)."""
     state = background.start(1)
     for word in history.split():
         state = background.advance(state, torch.tensor([SYMBOLS.index(word)]))

@@ -1,4 +1,4 @@
-"""A prior does not depend on how many processes read its text, nor on whether the text is packed."""
+"""A prior depends neither on the number of processes that read its text, nor on packing of the text."""
 
 import gzip
 from pathlib import Path

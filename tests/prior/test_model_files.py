@@ -1,4 +1,4 @@
-"""The files of another model inside a prior (prior/model_files.py): copied, hashed, and whose words they share."""
+"""The files of another model inside a prior (prior/model_files.py): copies, hashes, and shared words."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_what_is_written_is_what_is_read(files: ModelFiles, tmp_path: Path) -> N
 
 
 def test_files_that_are_no_priors_stay_where_they_are(files: ModelFiles, tmp_path: Path) -> None:
-    """They were copied, and the new prior then refused for their names."""
+    """An earlier version copied them, and the new prior was then rejected for their names."""
     for name in (".DS_Store", "prior.json~", "my notes.txt", "model/.DS_Store"):
         (tmp_path / "trained" / "prior" / name).write_text("something else")
     places = (tmp_path / "trained" / name for name in ("checkpoint_best.pt", "dict.txt", "prior"))
@@ -55,8 +55,8 @@ def test_the_identity_is_of_contents_weight_and_temperature(files: ModelFiles, t
         ("weight", 1.5, "expected a weight of the model above 0 and up to 1, found 1.5"),
         ("weight", 0, "expected a weight of the model above 0 and up to 1, found 0"),
         ("temperature", True, "expected a temperature from 0.01 to 100, found True"),
-        ("files", [], "expected a model of at least checkpoint.pt and dict.txt"),
-        ("files", {"checkpoint.pt": "1"}, "expected a model of at least checkpoint.pt and dict.txt"),
+        ("files", [], "expected a model's files checkpoint.pt and dict.txt"),
+        ("files", {"checkpoint.pt": "1"}, "expected a model's files checkpoint.pt and dict.txt"),
         ("files", {"checkpoint.pt": "1", "dict.txt": "2", "../../secret": "3"}, "expected names of a model's files"),
         ("files", {"checkpoint.pt": "1", "dict.txt": "2", "/etc/passwd": "3"}, "expected names of a model's files"),
         ("files", {"checkpoint.pt": "1", "dict.txt": 2}, "expected names of a model's files"),

@@ -1,4 +1,4 @@
-"""Backgrounds that are registered from outside (prior/named_backgrounds.py)."""
+"""Backgrounds registered from outside (prior/named_backgrounds.py)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_an_expression_names_it() -> None:
 
 
 def test_nothing_behind_the_colon_is_answered_with_its_example() -> None:
-    with pytest.raises(OptionError, match="found nothing; say e.g. flat:2"):
+    with pytest.raises(OptionError, match="found none; write e.g. flat:2"):
         read_background("flat:")
 
 

@@ -1,4 +1,4 @@
-"""The parts of a prior: registered by name, in order, read and written by themselves."""
+"""The parts of a prior: registration, order, reading and writing."""
 
 import json
 from dataclasses import dataclass, replace
@@ -35,7 +35,7 @@ def plain() -> Prior:
 
 @pytest.fixture
 def noted(monkeypatch: pytest.MonkeyPatch) -> type[Part]:
-    """A part with an array, a number and a file."""
+    """Return a part with an array, a number and a file."""
     load_all("parts")  # none of ours is to be known only here
     monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
 
@@ -108,7 +108,7 @@ def test_backgrounds_by_themselves_come_before_all_that_wrap_one(tmp_path: Path)
     path = tmp_path / "prior" / "prior.json"
     description = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(description | {"parts": description["parts"][::-1]}), encoding="utf-8")
-    with pytest.raises(PriorError, match="its parts are not in order: a background by itself comes before all"):
+    with pytest.raises(PriorError, match="its parts are not in order: those with a background of their own come first"):
         Prior.load(tmp_path / "prior")
 
 

@@ -1,4 +1,4 @@
-"""The prior: what it is made of, and what is on disk: round trip, same bytes, whole or not there."""
+"""The prior: its contents, and its files: round trip, same bytes, complete or absent."""
 
 from pathlib import Path
 
@@ -106,7 +106,7 @@ def test_another_dictionary(tmp_path: Path) -> None:
 
 
 def test_a_kill_at_any_moment_leaves_a_whole_prior_in_its_place(tmp_path: Path) -> None:
-    """Between two renames, an earlier version lost it."""
+    """An earlier version lost it between two renames."""
     place = tmp_path / "prior"
     old, new = build(), build(Recipe(top_words=3))
     old.save(place)
@@ -115,7 +115,7 @@ def test_a_kill_at_any_moment_leaves_a_whole_prior_in_its_place(tmp_path: Path) 
         try:
             found = Prior.load(place).settings["top_words"]
         except PriorError as error:  # no exchange of names here
-            assert f"a process that was to replace it was killed; it is in {tmp_path}/.prior." in str(error)
+            assert f"a process that replaced it was killed; it is now in {tmp_path}/.prior." in str(error)
         else:
             assert found in (3, old.settings["top_words"])
         step += 3

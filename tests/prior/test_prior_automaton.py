@@ -1,4 +1,4 @@
-"""The automaton of a prior: on disk and back, refusals, floors and temperatures equal their definitions."""
+"""The automaton of a prior: round trip, rejected files, and the definitions of floors and temperatures."""
 
 import json
 import math
@@ -93,7 +93,7 @@ def test_a_state_that_allows_nothing_is_refused(tmp_path: Path) -> None:
 
 
 def weights(automaton: Automaton, log_weights: np.ndarray) -> torch.Tensor:
-    """b(q, x) of all states: (Q, V)."""
+    """Return b(q, x) of all states: (Q, V)."""
     class_of = torch.arange(len(log_weights))
     background = AutomatonBackground(class_of, len(log_weights), torch.from_numpy(log_weights), automaton).bind()
     return background.log_weights(torch.arange(automaton.num_states).unsqueeze(1)).exp()

@@ -1,4 +1,4 @@
-"""Priors with guessed features: whose are guessed, when, and what is kept of it."""
+"""Priors with guessed features: for which words, when, and with which record."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -14,8 +14,8 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import SOURCES
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.table import Row, Table, as_features
-from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT, UNITED, Completed, TextWords, complete
+from fairseq_llrnn.lexicon.table import Completed, Row, Table, as_features
+from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT, UNITED, TextWords, complete
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import build, build_prior
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
@@ -31,7 +31,7 @@ OPTIONS = Recipe(counts=COUNTS, words=LexiconOptions(lexicon=LEXICON), top_words
 
 
 def of_words(options: Recipe = OPTIONS, **known: object) -> Recipe:
-    """With other options of the lexicon."""
+    """Return a recipe with other options of the lexicon."""
     return replace(options, words=replace(options.words, **known))  # type: ignore[arg-type]
 
 
@@ -64,7 +64,7 @@ def test_a_word_that_training_shows_once_is_guessed_without_its_own_analysis() -
 
 
 def test_a_guess_of_nothing_takes_the_place_of_an_analysis_too() -> None:
-    """Every word has a feature of its own, so that an ending of many words says nothing."""
+    """Every word has a unique feature, so that an ending with many words determines nothing."""
     table = table_of({word: [f"Lemma:{word}"] for word in (*NOUNS, *VERBS)})
     complete(table, TEXT)
     assert table.completed is not None and "szemek" in table.completed.guessed
@@ -119,8 +119,9 @@ RIGHT = {word: "noun" if i % 2 else "verb" for i, word in enumerate(ALIKE) if i}
 
 
 def completed(kinds: Mapping[str, str], mode: str = "auto") -> tuple[Completed, Lexicon]:
-    """A treebank of ALIKE, every other one a noun, and a package with all readings of words, and of which kind they
-    are."""
+    """Complete a treebank of ALIKE, every other one a noun, with a package of all readings that determine the words'
+    kinds.
+    """
     table = table_of({word: ["POS:NOUN"] if i % 2 else ["POS:VERB"] for i, word in enumerate(ALIKE)})
     package = {word: ["POS:NOUN", "POS:VERB", f"Kind:{kind}"] for word, kind in kinds.items()}
     for row in table_of(package, f"{next(iter(SOURCES))}:xx").rows:
@@ -168,7 +169,7 @@ def test_analyses_stand_beside_guesses_and_remarks_stay() -> None:
 
 
 def test_guesses_of_a_table_are_taken_as_they_are() -> None:
-    """Nothing is guessed anew; `on` guesses what is left, `off` leaves all guesses out."""
+    """Listed words are not guessed again. `on` guesses the rest, `off` leaves all guesses out."""
     table, lacking = table_of(LEXICON), Row("gyerek", source="guess", guessed=True, features=(("POS:X", 0.5),))
     complete(table, TEXT)
     first, rows = table.completed, dict(table.rows)
@@ -194,7 +195,7 @@ def test_numbers_of_users_are_no_guesses(tmp_path: Path) -> None:
 
 
 def test_pieces_have_the_guesses_of_their_words_if_asked_for(tmp_path: Path) -> None:
-    """All pieces of a dictionary are in the text, so that nothing is guessed unless the user says so."""
+    """The text has all pieces of the dictionary, so that `auto` guesses nothing."""
     text = tmp_path / "train.pieces"
     text.write_text("".join(f"▁{word[:2]} {word[2:]}\n" for word in LEXICON if len(word) > 2) + "▁gy erek\n", "utf-8")
     pieces = list(dict.fromkeys(text.read_text(encoding="utf-8").split()))
@@ -205,7 +206,7 @@ def test_pieces_have_the_guesses_of_their_words_if_asked_for(tmp_path: Path) -> 
 
 
 def test_open_classes_are_of_what_words_probably_are() -> None:
-    """Rare words that are guessed in quarters make no classes of their own."""
+    """Rare words with guessed quarters form no classes of their own."""
     lexicon = {**LEXICON, **{f"{stem}al": ["POS:NOUN"] if i % 4 else ["POS:VERB"] for i, stem in enumerate("bdfghjkl")}}
     rare = [word for word in lexicon if word.endswith("al")]
     symbols, counts = (*SYMBOLS, *rare), np.array([*COUNTS, *[1] * len(rare)])
@@ -243,7 +244,7 @@ def test_it_is_saved_checked_and_no_part_of_the_model(tmp_path: Path) -> None:
         with pytest.raises(PriorError, match="guesses: expected numbers of words, rising"):
             Prior.load(tmp_path / "broken")
     broken: list[tuple[dict[str, Any], str]] = [
-        ({"accuracy": {"POS": 2.0}}, "expected how many are right, by group"),
+        ({"accuracy": {"POS": 2.0}}, "expected the accuracy of each group"),
         ({"groups": (1,)}, "expected the names of feature groups"),
     ]
     for change, message in broken:

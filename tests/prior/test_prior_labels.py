@@ -1,4 +1,4 @@
-"""Priors of labels: neither </s> nor <unk> nor an entry that only pads the dictionary has any mass."""
+"""Priors of labels: </s>, <unk> and padding entries of the dictionary have probability zero."""
 
 from pathlib import Path
 
@@ -42,7 +42,7 @@ def test_only_labels_have_mass(options: dict[str, object], tmp_path: Path) -> No
         ({"open_vocabulary": OpenOptions()}, "--open-vocabulary"),
         ({"evidence": EvidenceOptions(("numbers",))}, "--evidence"),
         ({"pieces": "bpe"}, "--pieces"),
-        ({"background": "unigram plus cache:3"}, "a label comes alone"),
+        ({"background": "unigram plus cache:3"}, "since a label has none"),
     ],
 )
 def test_what_is_of_texts_is_refused(options: dict[str, object], words: str) -> None:

@@ -1,4 +1,4 @@
-"""Priors from packages that know a language: what is gathered, pooled, weighed and kept. The packages are made up."""
+"""Priors from packages of a language: collection, pooling, weights and stored findings. The packages are artificial."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,8 +10,7 @@ import pytest
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.languages import base
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, FrequencySource, Spelling
-from fairseq_llrnn.lexicon.languages.findings import LEMMA_FLOOR, Gathered
+from fairseq_llrnn.lexicon.languages.base import LEMMA_FLOOR, FeatureSource, FrequencySource, Gathered, Spelling
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
@@ -30,13 +29,13 @@ ASKED = Recipe(counts=COUNTS, top_words=0, words=LexiconOptions(language="Hungar
 
 
 def packages(built: BuildResult) -> Gathered:
-    """Those that were asked."""
+    """Return the names of the packages that were used."""
     assert built.table.packages is not None
     return built.table.packages
 
 
 def of_words(options: Recipe, **known: object) -> Recipe:
-    """With other options of the lexicon."""
+    """Return a recipe with other options of the lexicon."""
     return replace(options, words=replace(options.words, **known))  # type: ignore[arg-type]
 
 
@@ -148,7 +147,7 @@ def test_lemmas_make_no_open_classes(tmp_path: Path) -> None:
 
 
 def test_the_language_s_unigram() -> None:
-    """Words share what the counted unigram leaves them; what is no word keeps its weight."""
+    """Words share the rest of the counted unigram. Other tokens keep their weight."""
     options = Recipe(counts=COUNTS, top_words=0, background="language:hun")
     b = np.exp(build_prior(SYMBOLS, options).log_weights)
     unigram = unigram_weights(COUNTS, WORDLIST.predictable)
@@ -207,14 +206,14 @@ def test_a_damaged_part_is_refused(tmp_path: Path, damage: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"language": "klingon"}, "--language klingon: expected a language that some package knows, found another; for "
+        ({"language": "klingon"}, "--language klingon: expected a language with a package, found another; for "
          "ot"),
         ({"lemma_floor": 0}, "words.lemma_floor: expected a number of at least 1, found 0"),
         ({"language": None, "lemma_floor": LEMMA_FLOOR, "background": "language"},
-         "--background language: expected --language CODE beside it, found none; add it"),
-        ({"background": "language:xx plus unigram"}, "--background language:xx: expected a language that some package"),
-        ({"language": "uk", "background": "language"}, "--background language:uk: expected a language whose words' "
-         "frequencies are known, found Ukrainian"),
+         "--background language needs --language CODE; add it"),
+        ({"background": "language:xx plus unigram"}, "--background language:xx: expected a language with a package"),
+        ({"language": "uk", "background": "language"}, "--background language:uk: no package has word frequencies of "
+         "Ukrainian; leave it out"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense(options: dict[str, object], message: str) -> None:
@@ -236,13 +235,13 @@ def test_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(OptionError) as caught:
         build(WORDLIST, replace(ASKED, background="language"))
     assert str(caught.value) == (
-        "--background language:hu: expected the package counts-package, found that it is not installed; "
+        "--background language:hu: the package counts-package is not installed; "
         + pip.format("counts-package")
     )
     installed.clear()
     with pytest.raises(OptionError) as caught:
         build(WORDLIST, ASKED)
     assert str(caught.value) == (
-        "--language hu: expected a package that knows Hungarian, found none of counts-package, stems-package, "
+        "--language hu: expected an installed package for Hungarian, found none of counts-package, stems-package, "
         "tags-package; " + pip.format("counts-package stems-package tags-package")
     )

@@ -1,4 +1,4 @@
-"""Lexical translations in a prior: its background, on disk and off it, and refusal of what is unsound."""
+"""Lexical translations in a prior: background, round trip, and rejection of unsound files."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ def sentences(*rows: list[int]) -> BitextSide:
 
 
 def translating(prior: Prior | None = None, **options: object) -> Prior:
-    """The house, the cat, the window; le chat, la maison, la fenêtre."""
+    """Return the prior of `the house, the cat, the window`; `le chat, la maison, la fenêtre`."""
     bitext = Bitext(
         sentences([4, 5, 2], [4, 6, 2], [4, 7, 2], [8, 3, 2]), sentences([5, 6, 2], [4, 8, 2], [5, 7, 2], [9, 3, 2])
     )
@@ -35,7 +35,7 @@ def translating(prior: Prior | None = None, **options: object) -> Prior:
 
 
 def test_a_prior_without_translations_is_what_it_was() -> None:
-    """Checkpoints remember the fingerprint of their prior."""
+    """Checkpoints store the fingerprint of their prior."""
     rounded = replace(build(), log_weights=np.round(build().log_weights))  # logarithms differ by machine
     assert rounded.fingerprint == "938a233dbc0acccbe3a124db14ff0f970cbaf48f88d56befdc8b069aac30c107"
     assert type(build().background()) is StaticBackground
@@ -121,18 +121,18 @@ TABLE = translating().find(LexicalPart).table
         ({"offsets": TABLE.offsets[:0]}, "point outside their tables"),
         ({"offsets": TABLE.offsets + 1}, "point outside their tables"),
         ({"offsets": np.append(TABLE.offsets, TABLE.offsets[-1])}, "and the source words differ in number"),
-        ({"targets": np.full_like(TABLE.targets, 2)}, "hold a word that the background forbids, or no word at all"),
-        ({"targets": np.full_like(TABLE.targets, 10)}, "hold a word that the background forbids, or no word at all"),
-        ({"targets": np.full_like(TABLE.targets, 4)}, "hold a pair of words twice"),
+        ({"targets": np.full_like(TABLE.targets, 2)}, "contain a word that the background forbids, or no word"),
+        ({"targets": np.full_like(TABLE.targets, 10)}, "contain a word that the background forbids, or no word"),
+        ({"targets": np.full_like(TABLE.targets, 4)}, "contain a pair of words twice"),
         ({"probabilities": TABLE.probabilities * 2}, "are no probabilities"),
         ({"probabilities": -TABLE.probabilities}, "are no probabilities"),
         ({"probabilities": TABLE.probabilities * np.float32("nan")}, "are no probabilities"),
         ({"probabilities": np.full_like(TABLE.probabilities, np.inf)}, "are no probabilities"),
         ({"probabilities": TABLE.probabilities.astype(np.float64)}, "expected a row of float32, found float64"),
         ({"probabilities": None}, "expected 'probabilities' in the prior, found none"),
-        ({"links": TABLE.links[1:]}, "estimated from numbers of links that are none"),
-        ({"links": -TABLE.links}, "estimated from numbers of links that are none"),
-        ({"links": TABLE.links * np.float32("nan")}, "estimated from numbers of links that are none"),
+        ({"links": TABLE.links[1:]}, "have invalid numbers of links"),
+        ({"links": -TABLE.links}, "have invalid numbers of links"),
+        ({"links": TABLE.links * np.float32("nan")}, "have invalid numbers of links"),
     ],
 )
 def test_untrusted_translations(translated: Path, changes: dict[str, np.ndarray], says: str) -> None:
@@ -144,15 +144,15 @@ def test_untrusted_translations(translated: Path, changes: dict[str, np.ndarray]
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ({"weight": 1.0}, "the lexical translations have the weight 1.0, which is none"),
-        ({"weight": -0.1}, "the lexical translations have the weight -0.1, which is none"),
-        ({"weight": float("nan")}, "the lexical translations have the weight nan, which is none"),
-        ({"weight": 0.0, "learned": True}, "the lexical translations have the weight 0.0, which is none"),
+        ({"weight": 1.0}, "the lexical translations have the invalid weight 1.0"),
+        ({"weight": -0.1}, "the lexical translations have the invalid weight -0.1"),
+        ({"weight": float("nan")}, "the lexical translations have the invalid weight nan"),
+        ({"weight": 0.0, "learned": True}, "the lexical translations have the invalid weight 0.0"),
         ({"weight": "0.5"}, "described by something else than weight, learned, aligner"),
         ({"learned": 1}, "described by something else than weight, learned, aligner"),
         ({"aligner": None}, "described by something else than weight, learned, aligner"),
         ({"source_pseudo_links": "5"}, "described by something else than source_pseudo_links"),
-        ({"part": "lexical.2"}, "its parts are not called as they would be"),
+        ({"part": "lexical.2"}, "its parts have other names than expected"),
         (None, "expected a list of parts with their names"),
         ([], "expected a list of parts with their names"),
         ({}, "expected a list of parts with their names"),
@@ -169,7 +169,7 @@ def test_translations_of_special_symbols(translated: Path) -> None:
     offsets = TABLE.offsets.copy()
     offsets[3:5] = offsets[5]  # those of `the` become those of </s>
     replace_arrays(translated, **{"lexical/offsets": offsets})
-    with pytest.raises(PriorError, match="the lexical translations hold some of a special symbol; build it again"):
+    with pytest.raises(PriorError, match="the lexical translations contain a special symbol; build it again"):
         Prior.load(translated)
 
 
@@ -178,7 +178,7 @@ def test_source_words_that_are_missing_or_others(translated: Path) -> None:
 
 
 def test_a_source_dictionary_beside_translations_alone_is_theirs_or_refused() -> None:
-    """It says nothing new, and is no mistake."""
+    """It is redundant, but no mistake."""
     bitext = Bitext(sentences([4, 5, 2], [4, 6, 2]), sentences([5, 6, 2], [4, 8, 2]))
     translations = TranslationOptions(ParallelText(bitext, SOURCE_SYMBOLS, ()), aligner="ibm1")
     for background in ("unigram", "cache:5", "cache:5 times translations"):

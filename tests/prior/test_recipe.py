@@ -42,7 +42,7 @@ unsupported = { numbers = 0.5 }
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with prior.toml, and the files that it names in data/."""
+    """Return a folder with prior.toml, and its files in data/."""
     data = tmp_path / "corpus" / "data"
     data.mkdir(parents=True)
     (data / "dict.txt").write_text("le 4\nchat 2\nchats 2\n12 1\n", encoding="utf-8")
@@ -70,7 +70,7 @@ def test_paths_lead_on_from_the_file(place: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_kept_recipe_builds_the_same_prior(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From any folder, and so does what the second prior keeps."""
+    """The stored recipe works from any folder, and so does that of the second prior."""
     monkeypatch.chdir(place.parent)
     assert main(["prior", "--recipe", "corpus/prior.toml", "--shapes", "--out", "corpus/deep/prior"]) == 0
     monkeypatch.chdir(place / "data")
@@ -162,7 +162,7 @@ def test_mistakes_of_options(capsys: pytest.CaptureFixture[str], tmp_path: Path,
 
 
 def settings_kinds(kind: type[Settings] = Settings) -> Iterator[type[Settings]]:
-    """All dataclasses of settings, options of backgrounds as well."""
+    """Return all dataclasses of settings, also those of backgrounds."""
     named_backgrounds()
     for one in kind.__subclasses__():
         if is_dataclass(one):
@@ -171,7 +171,7 @@ def settings_kinds(kind: type[Settings] = Settings) -> Iterator[type[Settings]]:
 
 
 def test_true_and_false_are_no_numbers() -> None:
-    """But what an option means that comes alone, and its absence; tables of numbers as well."""
+    """Exceptions: the value of an option without argument, its absence, and tables of numbers."""
     tried = set()
     for kind in settings_kinds():
         for key in (one for one in keys(kind) if one.owner is kind):
@@ -245,7 +245,7 @@ def test_every_key_says_what_it_is() -> None:
 
 
 def test_every_default_is_one() -> None:
-    """The checks take what is there where nothing is said, and change nothing of it."""
+    """The checks accept defaults, and leave them unchanged."""
     whole = Recipe(evidence=EvidenceOptions(), open_vocabulary=OpenOptions())
     found = checked(Recipe, whole, lambda name: name)
     assert found == whole

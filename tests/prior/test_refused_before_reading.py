@@ -1,4 +1,4 @@
-"""What a recipe cannot say is refused before a text is read, which may take long."""
+"""An invalid recipe is rejected before a text is read, since reading may take long."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PIECES = [*SPECIALS, "le", "la", "ma@@"]
 
 @dataclass(frozen=True)
 class WrappingPart(Part):
-    """It changes the background below."""
+    """A part that changes the background below."""
 
 
 def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
@@ -36,7 +36,7 @@ def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[s
 
 @pytest.fixture(autouse=True)
 def wrapping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That part, known to the tests of this file alone."""
+    """Register that part for the tests of this file."""
     load_all("parts")
     monkeypatch.setattr(part, "KINDS", part.KINDS.copy())
     monkeypatch.setattr(named_backgrounds, "_REGISTERED", named_backgrounds._REGISTERED.copy())
@@ -46,7 +46,7 @@ def wrapping(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A text that nobody may read."""
+    """Return a text that no test may read."""
 
     def refuse(*args: object, **options: object) -> None:
         raise AssertionError("a text was read")
@@ -74,13 +74,13 @@ def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"background": "ngram(2, text=nowhere.txt)"}, "nowhere.txt: cannot be read: No such file"),
         ({"background": "ngram:2 plus cache:999999"}, "--background cache:999999: .* expected 1 to 100,000"),
         ({"background": "cache(5, learned, decay=1)"}, "--background cache:5: cache decay 1.0: expected a number"),
-        ({"background": "ngram:2 times wrapping"}, "expected backgrounds that stand by themselves, found wrapping"),
+        ({"background": "ngram:2 times wrapping"}, "wrapping changes the background below it and cannot be combined"),
         ({"words": LexiconOptions(conllu="nowhere.conllu")}, "nowhere.conllu: cannot be read: No such file"),
         ({"words": LexiconOptions(morphemes="no/where")}, "no/where: cannot be read: No such file"),
         ({"words": LexiconOptions(apertium="none-none")}, "words.apertium none-none: exp|lt-proc is not installed"),
         (
             {"pieces": "bpe", "evidence": EvidenceOptions(("names",)), "source_dictionary": PIECES},
-            "--evidence names: expected --lexical-translation beside it and --pieces bpe, since only the source's",
+            "--evidence names with --pieces bpe needs --lexical-translation, since only the source's",
         ),
     ],
 )  # fmt: skip
@@ -95,9 +95,9 @@ def test_files_of_n_grams_and_models(text: Path, tmp_path: Path) -> None:
     for background, message in (
         (
             f"unigram times ngram({there}, folds=3)",
-            "folds is of ngram\\(N\\), n-grams that are estimated here",
+            "folds is an option of ngram\\(N\\), not of a file",
         ),
-        (f"model:{there}", "a trained model is read by fairseq; build this prior with `llrnn prior`, or say who reads"),
+        (f"model:{there}", "only fairseq reads a trained model; build this prior with `llrnn prior`, or pass"),
     ):
         with pytest.raises(OptionError, match=message):
             build_prior(SYMBOLS, Recipe(text=text, background=background))
@@ -105,7 +105,7 @@ def test_files_of_n_grams_and_models(text: Path, tmp_path: Path) -> None:
 
 def test_packages_of_a_language(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairseq_llrnn.lexicon.languages.base.LanguageSource.missing", lambda source, code: ("absent",))
-    with pytest.raises(OptionError, match="--language fr: expected a package that knows French, found none of absent"):
+    with pytest.raises(OptionError, match="--language fr: expected an installed package for French, found none"):
         build_prior(SYMBOLS, Recipe(text=text, words=LexiconOptions(language="fr")))
 
 
@@ -122,6 +122,6 @@ def test_where_a_prior_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_file_that_exists_is_read(text: Path) -> None:
-    """So that the tests above say something."""
+    """Control for the tests above."""
     with pytest.raises(AssertionError, match="a text was read"):
         build_prior(SYMBOLS, Recipe(text=text))

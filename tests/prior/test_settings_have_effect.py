@@ -91,7 +91,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def recipe(folder: Path, values: Mapping[str, Any]) -> Recipe:
-    """Of settings by their names; sections are mappings."""
+    """Return a recipe of settings by name; sections are mappings."""
     text = ParallelText.read(str(folder / "t.en"), str(folder / "t.fr"), ENGLISH, FRENCH)
     sections = {
         "translations": lambda more: TranslationOptions(text, **{"aligner": "ibm1", **more}),
@@ -105,7 +105,7 @@ def recipe(folder: Path, values: Mapping[str, Any]) -> Recipe:
 
 
 def answers(prior: Prior) -> Iterator[Any]:
-    """Features by word, log b by context, in training too, and what open words have."""
+    """Return features by word, log b by context (also in training), and the contents of open words."""
     for signatures in (prior.output, prior.input):
         yield [sorted(signatures.features.row(int(signature)).items()) for signature in signatures.class_of]
     background = prior.background().double()

@@ -1,4 +1,4 @@
-"""The line that names a prior beside a score."""
+"""The line that identifies a prior next to a score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Probabilities sum to one, in float32, whatever numbers users, priors and checkpoints give, or these are refused."""
+"""Probabilities sum to one, in float32, for all numbers of users, priors and checkpoints, or these are rejected."""
 
 import math
 import random
@@ -71,7 +71,7 @@ def test_every_kind_of_part_is_among_the_priors(priors: dict[str, Path]) -> None
 
 
 def check(targets: Mapping[str, Target], place: Path, examples: int) -> None:
-    """Feed so many inputs to some of the targets: what they find is raised."""
+    """Run some targets on random inputs, and raise their findings."""
 
     @settings(max_examples=examples, deadline=None)
     @given(st.sampled_from(sorted(targets)), st.integers(0, 2**32))
@@ -123,7 +123,7 @@ def test_other_temperatures_are_refused(temperature: float, tmp_path: Path) -> N
 
 
 def test_a_wrong_sum_is_found(priors: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """By shares of single precision at logarithms in the thousands, as they once were."""
+    """An earlier version computed shares of single precision from logarithms in the thousands."""
     head = LogLinearHead(Prior.load(priors["static"]), 4)
     head.background.word_log_share.mul_(1.001)
     with pytest.raises(WrongProbabilitiesError, match="probabilities of a batch sum to"):

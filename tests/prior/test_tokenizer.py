@@ -1,4 +1,4 @@
-"""`Prior.tokenizer`: the ids of `LogLinearHead.encode`, in the form of transformers."""
+"""`Prior.tokenizer`: the ids of `LogLinearHead.encode`, in a tokenizer of transformers."""
 
 import sys
 from importlib import import_module
@@ -34,7 +34,7 @@ def test_ids_are_those_of_the_head(line: str) -> None:
 
 
 def test_ids_with_an_end_are_those_of_a_training_text() -> None:
-    """`</s>`, the words, `</s>`: the previous tokens and the targets of the head are both in it."""
+    """`</s>`, the words, `</s>`: contains both the previous tokens and the targets of the head."""
     lines = ["le chat .", "", "le", "<unk>-le </s> ."]
     targets = HEAD.encode(lines)
     batch = PRIOR.tokenizer(add_eos_token=True)(lines, padding=True, return_tensors="pt")

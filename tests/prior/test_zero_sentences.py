@@ -1,4 +1,4 @@
-"""Sentences of probability zero: found where the background, word by word, says so."""
+"""Sentences of probability zero, compared with the background word by word."""
 
 import automata
 import numpy as np

@@ -27,7 +27,7 @@ from fairseq_llrnn.cli.show.text import summary_text
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
-from fairseq_llrnn.lexicon.languages.findings import Finding
+from fairseq_llrnn.lexicon.languages.base import Finding
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build, build_prior
 from fairseq_llrnn.prior.model_files import LoadModel

@@ -1,7 +1,6 @@
 """What `llrnn prior` prints of the packages of a language (lexicon/languages)."""
 
-from fairseq_llrnn.lexicon.languages.base import pip_line, sources_of
-from fairseq_llrnn.lexicon.languages.findings import Gathered
+from fairseq_llrnn.lexicon.languages.base import Gathered, pip_line, sources_of
 from fairseq_llrnn.lexicon.languages.names import NAMES as LANGUAGES
 
 OTHER_WAYS = {

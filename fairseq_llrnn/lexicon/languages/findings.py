@@ -1,26 +1,27 @@
-"""All that the sources of a language know of the words of a dictionary, and how much of the words that is."""
+"""Adds the data of all packages of a language to a table, and measures how many of a dictionary's words they cover."""
 
 from __future__ import annotations
 
 import importlib.metadata
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.language_check import few_words_remark, has_letters
+from fairseq_llrnn.lexicon.language_check import has_letters
 from fairseq_llrnn.lexicon.languages.base import (
     SOURCES,
     FeatureSource,
+    Finding,
     FrequencySource,
+    Gathered,
     LanguageSource,
     Spelling,
+    installed_sources,
     is_installed,
-    pip_line,
     sources_of,
 )
 from fairseq_llrnn.lexicon.languages.names import NAMES
@@ -30,77 +31,25 @@ if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.options import LexiconOptions
     from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
-LEMMA_FLOOR = 8  # words that must share a lemma (docs/results/language-models.md has the numbers of signatures)
-KINDS = ("frequencies", "lemmas", "analyses")  # what sources may give
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one source knows of the dictionary's words that hold a letter."""
-
-    source: str
-    language: str
-    version: str
-    gives: str
-    licence: str
-    known: int
-    words: int
-    share: float  # of their tokens in the counted text, from 0 to 1
-
-    @property
-    def notes(self) -> Counter[str]:
-        """Whether the words may be of another language."""
-        return few_words_remark(f"{self.source} as {NAMES[self.language]}", self.known, self.words)
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """What is known of a language."""
-
-    language: str
-    findings: tuple[Finding, ...]
-    missing: tuple[str, ...]  # what pip would have to install for more
-    pooled: int = 0  # words with a lemma that enough words share
-    floor: int = LEMMA_FLOOR  # how many these are
-
-    @property
-    def lacking(self) -> list[str]:
-        """Kinds of knowledge that no package has of the language."""
-        kinds = {source.gives for source in sources_of(self.language)}
-        return [kind for kind in KINDS if kind not in kinds]
-
-
-def installed_sources(code: str) -> tuple[list[LanguageSource], tuple[str, ...]]:
-    """The sources of a language, and what pip would have to install for more. Raises OptionError: there are none."""
-    sources = sources_of(code)
-    installed = [source for source in sources if not source.missing(code)]
-    missing = tuple(dict.fromkeys(name for source in sources for name in source.missing(code)))
-    if not installed:
-        raise OptionError(
-            f"--language {code}: expected a package that knows {NAMES[code]}, found none of {', '.join(missing)}; "
-            f"{pip_line(missing)}"
-        )
-    return installed, missing
-
 
 def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Table, all_lemmas: bool) -> None:
-    """Add what all sources of a language know of a text's words to a table.
+    """Add the data of all packages of a language on a text's words to a table.
 
     Args:
-        all_lemmas: whether what the sources list of other words is wanted, too.
+        all_lemmas: whether to add listed lemmas of other words.
 
     Raises:
         OptionError: as `installed_sources`.
     """
     spelling, symbols = options.spelling, list(text.counts or text.others)
     installed, missing = installed_sources(code)
-    asked = list(dict.fromkeys((*symbols, *text.others)))
+    words = list(dict.fromkeys((*symbols, *text.others)))
     counts = np.array([text.counts.get(word, 0) for word in symbols], dtype=np.int64)
     findings, pooled = [], set[str]()
     for source in installed:
         listed = listed_lemmas(source, code, spelling) if all_lemmas else {}
         if isinstance(source, FeatureSource):
-            lexicon = source.lookup(asked, code, spelling)
+            lexicon = source.lookup(words, code, spelling)
             features = lexicon if source.is_guessable else shared(lexicon, symbols, options.lemma_floor)
             pooled |= set() if source.is_guessable else set(features)
             for word in lexicon:
@@ -110,8 +59,8 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
                     continue
                 for name in lexicon.features(word):
                     lemma, values = name.partition(":")[2], as_features(features.features(word))
-                    of_rules = bool(listed) and (word, lemma) not in listed
-                    table.add(row._replace(lemma=lemma, guessed=of_rules, values=values))
+                    is_guessed = bool(listed) and (word, lemma) not in listed
+                    table.add(row._replace(lemma=lemma, guessed=is_guessed, values=values))
                     listed.pop((word, lemma), None)
             findings.append(_finding(source, code, symbols, counts, [word in lexicon for word in symbols]))
         elif isinstance(source, FrequencySource):
@@ -125,27 +74,28 @@ def ask_packages(code: str, text: TextWords, options: LexiconOptions, table: Tab
 
 
 def listed_lemmas(source: LanguageSource, code: str, spelling: Spelling) -> dict[tuple[str, str], None]:
-    """Forms and lemmas, as a text spells them."""
+    """Return pairs of forms and lemmas in the spelling of a text."""
     return {(spelling.of_text(form), spelling.of_text(lemma)): None for form, lemma in source.listed(code)}
 
 
 def shared(lexicon: Lexicon, symbols: Sequence[str], floor: int) -> Lexicon:
-    """The features that at least `floor` of the words have; a word without one is no member."""
-    reach = Counter(name for word in symbols for name in lexicon.features(word))
-    kept = Lexicon()
+    """Return only the features that at least `floor` of the words have, and only words with such a feature."""
+    num_words = Counter(name for word in symbols for name in lexicon.features(word))
+    frequent = Lexicon()
     for word in lexicon:
-        if names := [name for name in lexicon.features(word) if reach[name] >= floor]:
-            kept.add(word, names)
-    return kept
+        if names := [name for name in lexicon.features(word) if num_words[name] >= floor]:
+            frequent.add(word, names)
+    return frequent
 
 
 def findings_of(
     table: Table, symbols: Sequence[str], counts: np.ndarray, told: Collection[tuple[str, str]]
 ) -> list[Finding]:
-    """What packages knew that a table's rows are from.
+    """Return findings for the packages that a table's rows come from.
 
     Args:
-        symbols, counts: the words of a dictionary. told: names and languages of those that were asked.
+        symbols, counts: the words of a dictionary.
+        told: names and languages of packages that have a finding already.
     """
     forms: dict[tuple[str, str], set[str]] = {}
     for row in table.rows:
@@ -159,18 +109,18 @@ def findings_of(
 
 
 def frequency_source(code: str, option: str) -> FrequencySource:
-    """The one that knows how frequent the words of a language are. Raises OptionError: none does; not installed."""
+    """Return the source of a language's word frequencies. Raises OptionError if there is none, or it is not
+    installed.
+    """
     for source in sources_of(code):
         if isinstance(source, FrequencySource):
             source.need(code, option)
             return source
-    raise OptionError(
-        f"{option}: expected a language whose words' frequencies are known, found {NAMES[code]}; leave it out"
-    )
+    raise OptionError(f"{option}: no package has word frequencies of {NAMES[code]}; leave it out")
 
 
 def frequency_finding(symbols: Sequence[str], counts: np.ndarray, code: str) -> Finding:
-    """What is known of the frequencies alone."""
+    """Return the finding of a language's word frequencies."""
     source = frequency_source(code, f"--background language:{code}")
     return _finding(source, code, symbols, counts, (source.frequencies(symbols, code) > 0).tolist())
 
@@ -178,16 +128,16 @@ def frequency_finding(symbols: Sequence[str], counts: np.ndarray, code: str) -> 
 def _finding(
     source: LanguageSource, code: str, symbols: Sequence[str], counts: np.ndarray, listed: Sequence[bool]
 ) -> Finding:
-    spelt = np.array(list(map(has_letters, symbols)), dtype=bool)
-    has = np.array(listed, dtype=bool) & spelt
-    tokens, package = float(counts[spelt].sum()), source.packages(code)[0]
+    has_letter = np.array(list(map(has_letters, symbols)), dtype=bool)
+    is_covered = np.array(listed, dtype=bool) & has_letter
+    tokens, package = float(counts[has_letter].sum()), source.packages(code)[0]
     return Finding(
         source.name,
         code,
         importlib.metadata.version(package) if is_installed(package) else "of another installation",
         source.gives,
         source.licence(code),
-        int(has.sum()),
-        int(spelt.sum()),
-        float(counts[has].sum()) / tokens if tokens else 0.0,
+        int(is_covered.sum()),
+        int(has_letter.sum()),
+        float(counts[is_covered].sum()) / tokens if tokens else 0.0,
     )

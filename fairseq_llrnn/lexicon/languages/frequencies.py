@@ -1,4 +1,4 @@
-"""Frequencies of words by wordfreq (Speer 2022): web, books, subtitles, Wikipedia, of 42 languages until about 2021."""
+"""Word frequencies of wordfreq (Speer 2022): web, books, subtitles, Wikipedia, in 42 languages until about 2021."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Wordfreq(FrequencySource):
 
         package_code = self.codes[code]
         listed = wordfreq.get_frequency_dict(package_code)
-        # the tokenizers of Chinese, Japanese and Korean are packages of their own; a dictionary's words are whole
+        # the tokenizers of Chinese, Japanese and Korean are separate packages, and a dictionary's words need none
         is_parted_by_blanks = get_language_info(package_code)["tokenizer"] == "regex"
 
         def frequency(word: str) -> float:
             frequency_of_word = listed.get(self.spelled(word, code), 0.0)
-            # numbers, and words with hyphens and apostrophes, are frequent as their parts are
+            # numbers, and words with hyphens and apostrophes, get a frequency from their parts
             return frequency_of_word or (wordfreq.word_frequency(word, package_code) if is_parted_by_blanks else 0.0)
 
         return np.array([frequency(word) for word in words], dtype=np.float64)

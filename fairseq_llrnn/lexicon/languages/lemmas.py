@@ -1,4 +1,4 @@
-"""Lemmas of words by simplemma (A. Barbaresi), of 54 languages: lists of forms, and rules for words that they lack."""
+"""Lemmas of words by simplemma (A. Barbaresi), in 54 languages: lists of forms, and rules for unknown words."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ class Simplemma(FeatureSource):
 
 
 def _text(word: str | bytes) -> str:
-    """Some versions keep their words as bytes."""
+    """Return a word as text. Some versions store bytes."""
     return word if isinstance(word, str) else word.decode("utf-8")

@@ -1,11 +1,11 @@
-"""Languages that some package knows: their codes (ISO 639), and their names in English."""
+"""Languages of the packages: their codes (ISO 639), and their names in English."""
 
 import difflib
 
 from fairseq_llrnn.errors import OptionError
 
-# the code by which a language is called here, others for it or for a part of it; its name, and others: what its
-# speakers call it, so that deutsch is no misspelt Dutch, and what is a part of it to packages
+# the code that is used here and other codes, also of varieties; the English name and others: the native name, so that
+# deutsch is no misspelt Dutch, and varieties that packages treat as one language
 TABLE = """
 ar/ara Arabic
 ast Asturian
@@ -70,33 +70,33 @@ vi/vie Vietnamese
 zh/zho/chi Chinese
 """
 NAMES: dict[str, str] = {}  # by code
-CODES: dict[str, str] = {}  # by all that a language may be called
+CODES: dict[str, str] = {}  # by code and name
 for _line in TABLE.strip().splitlines():
     _codes, _, _names = _line.partition(" ")
     _code = _codes.partition("/")[0]
     NAMES[_code] = _names.partition(",")[0]
     CODES.update(dict.fromkeys((*_codes.split("/"), *_names.lower().split(", ")), _code))
-SHORTEST_MISSPELT = 4  # letters: two or three are a code, and any other code is near it
+SHORTEST_MISSPELT = 4  # letters; shorter texts are codes, and similar to many others
 
 
 def language_code(text: str, option: str = "") -> str:
-    """The code of a language that is given as `hu`, `hun`, `Hungarian`, `magyar` or `hu_HU`.
+    """Return the code of a language that is given as `hu`, `hun`, `Hungarian`, `magyar` or `hu_HU`.
 
     Args:
-        option: what the user wrote, for the error (default: --language and the text).
+        option: option and value for the error (default: --language and the text).
 
     Raises:
-        OptionError: none of them; it lists the known ones.
+        OptionError: the language is unknown. The message lists the known ones.
     """
-    asked = " ".join(text.lower().split())
-    for form in (asked, asked.replace("-", "_").partition("_")[0]):
+    query = " ".join(text.lower().split())
+    for form in (query, query.replace("-", "_").partition("_")[0]):
         if form in CODES:
             return CODES[form]
-    near = difflib.get_close_matches(asked, CODES, n=1, cutoff=0.75) if len(asked) >= SHORTEST_MISSPELT else []
-    advice = f" (did you mean {CODES[near[0]]}, {NAMES[CODES[near[0]]]}?)" if near else ""
-    name, other = option or f"--language {text}", "another" if asked else "none"
+    similar = difflib.get_close_matches(query, CODES, n=1, cutoff=0.75) if len(query) >= SHORTEST_MISSPELT else []
+    advice = f" (did you mean {CODES[similar[0]]}, {NAMES[CODES[similar[0]]]}?)" if similar else ""
+    name, found = option or f"--language {text}", "another" if query else "none"
     raise OptionError(
-        f"{name}: expected a language that some package knows, found {other}{advice}; for others there are --conllu, "
-        "and `llrnn lexicon` with --unimorph or --apertium; known, by code or English name, are "
+        f"{name}: expected a language with a package, found {found}{advice}; for other languages give --conllu, or use "
+        "`llrnn lexicon` with --unimorph or --apertium; codes and English names of those with a package: "
         + ", ".join(f"{code} {name}" for code, name in NAMES.items())
     )

@@ -1,9 +1,11 @@
 """Analyses of Russian and Ukrainian words by pymorphy3, from the dictionaries that are packages of their own.
 
-Its grammemes, which are those of OpenCorpora, are told in the names of Universal Dependencies. The dictionaries are
-of Russian (OpenCorpora) and of Ukrainian (LanguageTool's, converted). UD's Ukrainian and Russian treebanks were
-followed; where a dictionary says less than they do, so do the features. Which grammemes are left out is told, too: a
-test looks whether each of the dictionaries' has its place in this file.
+Its grammemes (those of OpenCorpora) are mapped to Universal Dependencies. The dictionaries are Russian (OpenCorpora)
+and
+Ukrainian (LanguageTool's, converted). The mapping follows UD's Ukrainian and Russian treebanks. If a dictionary is less
+specific than they are, the features are, too. LEFT_OUT lists the other grammemes. A test checks that each grammeme of
+the
+dictionaries has its place in this file.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ PART_OF_SPEECH = by_tag("""
     VerbForm  INFN=Inf PRTF=Part PRTS=Part GRND=Conv
 """)
 
-# ms-f are both: Russian сирота; rv_… is the case that a Ukrainian preposition governs
+# ms-f is both genders: Russian сирота; rv_… is the case that a Ukrainian preposition governs
 FEATURES = by_tag("""
     Abbr      Abbr=Yes
     Animacy   anim=Anim inan=Inan
@@ -46,9 +48,9 @@ FEATURES = by_tag("""
 """)
 
 NAMES = frozenset(("Name", "Surn", "Patr", "Geox", "Orgn"))
-# word class that a grammeme says more exactly than the first one
+# grammemes that determine the word class more exactly than the first one
 INSTEAD = {"Apro": "POS:DET", "Anum": "POS:ADJ", "coord": "POS:CCONJ", "subord": "POS:SCONJ"}
-# of spelling, style and valency, of no use to syntax, or nothing that Universal Dependencies has
+# spelling, style, valency and others that syntax does not need or that Universal Dependencies lacks
 LEFT_OUT = frozenset(
     "Adjx Af-p Anph Arch Coun Dist Erro Fimp Fixd GNdr Hypo Infr Inmx Litr Pltm Prdx Prnt Qual Sgtm Slng Subx V-be "
     "V-bi V-ej V-en V-ey V-ie V-oy V-sh Vpre alt excl incl intr real tran v-u".split()
@@ -56,18 +58,18 @@ LEFT_OUT = frozenset(
 
 
 def grammemes_features(grammemes: Iterable[str]) -> tuple[str, ...]:
-    """Feature names of one analysis: (NOUN, inan, plur, nomn) -> POS:NOUN, Animacy:Inan, Number:Plur, Case:Nom.
+    """Return the features of one analysis: (NOUN, inan, plur, nomn) -> POS:NOUN, Animacy:Inan, Number:Plur, Case:Nom.
 
-    A grammeme that has no place in the tables is left out, too.
+    A grammeme outside of the tables is ignored, too.
     """
-    told = list(grammemes)
-    names = [name for grammeme in told for name in PART_OF_SPEECH.get(grammeme) or FEATURES.get(grammeme, ())]
-    better = [INSTEAD[grammeme] for grammeme in told if grammeme in INSTEAD]
-    if "NOUN" in told and not NAMES.isdisjoint(told):
-        better = ["POS:PROPN"]
-    if better:
-        names = [*better, *(name for name in names if not name.startswith("POS:"))]
-    if "Anum" in told:
+    all_grammemes = list(grammemes)
+    names = [name for grammeme in all_grammemes for name in PART_OF_SPEECH.get(grammeme) or FEATURES.get(grammeme, ())]
+    word_class = [INSTEAD[grammeme] for grammeme in all_grammemes if grammeme in INSTEAD]
+    if "NOUN" in all_grammemes and not NAMES.isdisjoint(all_grammemes):
+        word_class = ["POS:PROPN"]
+    if word_class:
+        names = [*word_class, *(name for name in names if not name.startswith("POS:"))]
+    if "Anum" in all_grammemes:
         names.append("NumType:Ord")
     finite = with_finite(tuple(dict.fromkeys(names)))
     is_indicative = "VerbForm:Fin" in finite and any(name.startswith("Tense:") for name in finite)
@@ -77,7 +79,7 @@ def grammemes_features(grammemes: Iterable[str]) -> tuple[str, ...]:
 
 @register_source
 class Pymorphy(FeatureSource):
-    """All analyses of the words that a dictionary has; what pymorphy3 predicts of other words is not taken."""
+    """All analyses of the words in a dictionary, without pymorphy3's predictions for other words."""
 
     name = "pymorphy3"
     gives = "analyses"

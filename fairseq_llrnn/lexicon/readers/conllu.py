@@ -1,10 +1,11 @@
 """CoNLL-U treebanks, streamed sentence by sentence, through the `conllu` library.
 
-Words are the syntactic ones (rows with a whole-number ID): features are theirs. Multi-word surface rows (`8-9 des`) say
-how some of them are written together: `surface_words`. Empty nodes (`8.1`) are left out. What is counted are rows.
+Words are the syntactic ones (rows with a whole-number ID), since they have the features. Multi-word surface rows
+(`8-9 des`) give the form of words that are written together: `surface_words`. Empty nodes (`8.1`) are left out. Counts
+are numbers of rows.
 
-CoNLL-U Plus names its columns in a comment, `# global.columns = ID FORM UPOS LEMMA`, which holds for the rows behind
-it: its columns are read by these names, columns that it lacks are empty, and others are not read.
+CoNLL-U Plus names its columns in a comment, `# global.columns = ID FORM UPOS LEMMA`, for the rows after it. Its columns
+are read by these names. Missing columns are empty, and additional ones are ignored.
 """
 
 import re
@@ -31,7 +32,7 @@ EMPTY_NODES = "for empty nodes"
 
 
 class Token(NamedTuple):
-    """A syntactic word of a treebank; `_` has become None where nothing is annotated."""
+    """A syntactic word of a treebank. `_` is None if nothing is annotated."""
 
     form: str
     lemma: str
@@ -57,13 +58,13 @@ class Span(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """The syntactic words of a sentence, and which are written together, in the order of the rows."""
+    """The syntactic words of a sentence, and the spans that are written together, in the order of the rows."""
 
     words: list[Token]
     spans: list[Span]
 
 
-# IDs, heads and FEATS repeat all the time; with them remembered a treebank takes a third less time to read.
+# IDs, heads and FEATS repeat often; caching them makes reading a third faster
 @lru_cache(maxsize=4096)
 def _parse_id(text: str) -> int | tuple[int, str, int] | None:
     try:
@@ -83,7 +84,7 @@ def _parse_head(text: str) -> int | None:
 
 
 def iter_conllu_words(path: Path | str, lowercase: bool, language: str | None = None) -> Iterator[list[Token]]:
-    """The syntactic words of each sentence, all of them; other arguments and errors as of `iter_conllu_sentences`."""
+    """Yield the syntactic words of each sentence. Arguments and errors as in `iter_conllu_sentences`."""
     count = ReadCount(path)
     for sentence in iter_conllu_sentences(count, lowercase, language):
         count.left_out[SURFACE_ROWS] += len(sentence.spans)
@@ -92,14 +93,14 @@ def iter_conllu_words(path: Path | str, lowercase: bool, language: str | None = 
 
 
 def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | None = None) -> Iterator[Sentence]:
-    """Sentence by sentence.
+    """Yield the sentences of a treebank.
 
     Args:
-        count: of the treebank; whoever uses words and spans counts them as read. lowercase: lower-case forms, by the
-            rules of `language` (casing.py).
+        count: of the treebank. The caller counts words and spans as read.
+        lowercase: lower-case forms, by the rules of `language` (casing.py).
 
     Raises:
-        DataError: with file and line, rows that are not CoNLL-U; a file without any sentence.
+        DataError: with file and line, rows that are not CoNLL-U, or a file without any sentence.
     """
     path = count.file
     sentence, spans = list[Token](), list[Span]()
@@ -111,7 +112,7 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
                 sentences += 1
                 yield Sentence(_checked_heads(sentence, path), spans)
             elif spans:
-                _refuse(spans[0], path)
+                _raise_misplaced(spans[0], path)
             sentence, spans = [], []
         elif line.startswith("#"):
             if plus := PLUS.fullmatch(line):
@@ -122,7 +123,7 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
                 count.left_out[EMPTY_NODES] += 1
                 continue
             row = row._replace(form=lower(row.form, language)) if lowercase else row
-            if is_blank(row.form):  # as a soft hyphen by itself, which real texts have
+            if is_blank(row.form):  # such as a single soft hyphen, which occurs in real texts
                 blank.append(number)
             if isinstance(row, Token):
                 sentence.append(row)
@@ -141,27 +142,27 @@ def _is_row(line: str) -> bool:
 
 
 def surface_words(sentence: Sentence, path: Path | str) -> list[str]:
-    """The words as they are written, `des` and not `de les`.
+    """Return the words as written, `des` and not `de les`.
 
     Raises:
-        DataError: a row of several words that does not stand right before the first of them.
+        DataError: a row of several words that is not right before the first of them.
     """
-    written, spans, done = list[str](), iter(sentence.spans), 0
+    surface, spans, done = list[str](), iter(sentence.spans), 0
     span = next(spans, None)
     for number, word in enumerate(sentence.words, start=1):
         if span is not None and span.line < word.line:
             if not (number == span.first > done and span.last <= len(sentence.words)):
-                _refuse(span, path)
-            written.append(span.form)
+                _raise_misplaced(span, path)
+            surface.append(span.form)
             done, span = span.last, next(spans, None)
         if number > done:
-            written.append(word.form)
+            surface.append(word.form)
     if span is not None:
-        _refuse(span, path)
-    return written
+        _raise_misplaced(span, path)
+    return surface
 
 
-def _refuse(span: Span, path: Path | str) -> NoReturn:
+def _raise_misplaced(span: Span, path: Path | str) -> NoReturn:
     raise DataError(
         f"{place(path, span.line)}: expected the row of the words {span.first}-{span.last} right before the first of "
         f"them, within the sentence, and apart from others, found {shown(span.form)} elsewhere; correct the IDs, or "
@@ -170,17 +171,17 @@ def _refuse(span: Span, path: Path | str) -> NoReturn:
 
 
 def in_one_word(form: str) -> str:
-    """A form that holds blanks (10 000) as texts must have it, where blanks part words: 10_000."""
+    """Return a form with blanks (10 000) as one word for texts: 10_000."""
     return form if form.isalnum() else "_".join(form.split())
 
 
-def _columns(names: Sequence[str], where: str) -> tuple[str, ...]:
-    """The names of CoNLL-U Plus. Raises DataError for such as no row can be read by."""
+def _columns(names: Sequence[str], location: str) -> tuple[str, ...]:
+    """Return the column names of CoNLL-U Plus. Raises DataError if ID or FORM is missing or a name is repeated."""
     columns = tuple(name.upper() for name in names)
     if not {"ID", "FORM"} <= set(columns) or len(set(columns)) < len(columns):
         raise DataError(
-            f"{where}: expected columns with different names, ID and FORM among them, found {shown(' '.join(names))}; "
-            "correct the comment, or remove it from a treebank in CoNLL-U"
+            f"{location}: expected columns with different names, ID and FORM among them, found "
+            f"{shown(' '.join(names))}; correct the comment, or remove it from a treebank in CoNLL-U"
         )
     return columns
 
@@ -188,14 +189,14 @@ def _columns(names: Sequence[str], where: str) -> tuple[str, ...]:
 def _parse_row(
     line: str, columns: Sequence[str], number: int, path: Path | str, expected_id: int
 ) -> Token | Span | None:
-    """None for an empty node."""
+    """Return the token or span of a row, or None for an empty node."""
     expected = f"{len(columns)} columns separated by tabs"
     cells = cells_of(line, path, number, {len(columns)}, expected, "is it a treebank in CoNLL-U?")
     if columns is not COLUMNS:
-        by_name = dict(zip(columns, cells, strict=True))
-        cells = [by_name.get(name, "_") for name in COLUMNS]
+        cell_of = dict(zip(columns, cells, strict=True))
+        cells = [cell_of.get(name, "_") for name in COLUMNS]
     form, lemma, upos, deprel = cells[1], cells[2], cells[3], cells[7]
-    try:  # the library's own FEATS parser takes `Fem` for a key without value, and drops what follows a second `=`
+    try:  # the library's own FEATS parser accepts `Fem` without value, and drops text after a second `=`
         token_id, feats, head = _parse_id(cells[0]), feats_features(cells[5]), _parse_head(cells[6])
     except ValueError as error:
         raise DataError(f"{place(path, number)}: {error}") from error
@@ -232,13 +233,13 @@ def _checked_heads(sentence: list[Token], path: Path | str) -> list[Token]:
 
 
 def conllu_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
-    """Each syntactic word of a treebank. Raises DataError as `iter_conllu_sentences` does."""
+    """Yield each syntactic word of a treebank. Raises DataError as `iter_conllu_sentences` does."""
     count, spelling = ReadCount(path, "rows", request.spelling.form), request.spelling
-    wanted, found = request.held_out.sentences, request.held_out.found[f"--conllu {path}"]
+    held_out, found = request.held_out.sentences, request.held_out.found[f"--conllu {path}"]
     for sentence in iter_conllu_sentences(count, spelling.lowercase, spelling.rules):
         count.left_out[SURFACE_ROWS] += len(sentence.spans)
-        if wanted:
-            found |= wanted.intersection(_texts(sentence, path))
+        if held_out:
+            found |= held_out.intersection(_texts(sentence, path))
         for token in sentence.words:
             count.read += 1
             lemma = "" if token.lemma in ("", "_") else spelling.cased(token.lemma)
@@ -246,7 +247,7 @@ def conllu_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
 
 
 def _texts(sentence: Sentence, path: str) -> Iterator[str]:
-    """The sentence as `llrnn text` writes it, in syntactic words, and in surface words where they are in order."""
+    """Yield the sentence as `llrnn text` writes it: in syntactic words, and in surface words if they are in order."""
     yield " ".join(in_one_word(token.form) for token in sentence.words)
     if sentence.spans:
         with suppress(DataError):
@@ -254,10 +255,10 @@ def _texts(sentence: Sentence, path: str) -> Iterator[str]:
 
 
 def treebank(folder: Path, split: str) -> Path:
-    """The one file of `folder` that holds `split`, plain or packed, also under UD's long names (fr_gsd-ud-dev.conllu).
+    """Return the one file of `folder` with `split`, plain or packed, also under UD's long names (fr_gsd-ud-dev.conllu).
 
     Raises:
-        DataError: none, or several.
+        DataError: there is none, or there are several.
     """
     endings = (".conllu", ".conllu.gz", ".conllu.bz2", ".conllu.xz")
     files = [path for ending in endings for path in sorted(folder.glob(f"*{split}{ending}"))]

@@ -1,11 +1,12 @@
-"""The affix rules of a dictionary of hunspell, FILE.aff (hunspell.py): which forms a word with flags has.
+"""The affix rules of a dictionary of hunspell, FILE.aff (hunspell.py), and the forms of a word with flags.
 
-Two suffixes and one prefix at most stand around a word; with COMPLEXPREFIXES two prefixes and one suffix. Then words
-and rules are read from right to left, and prefixes are suffixes. Two halves of a circumfix (CIRCUMFIX) need each other.
-An affix that needs another (NEEDAFFIX) is completed by a second suffix, or by a prefix around it.
+A word has at most two suffixes and one prefix. With COMPLEXPREFIXES it has two prefixes and one suffix: words and rules
+are then read from right to left, and prefixes are treated as suffixes. Two halves of a circumfix (CIRCUMFIX) need each
+other. An affix that needs another (NEEDAFFIX) is completed by a second suffix, or by a prefix around it.
 
-Files are untrusted: a file has at most MOST_RULES rules, a word at most MOST_FORMS forms, found by at most MOST_TRIES
-rules; nothing is executed, and conditions are compared letter by letter.
+Files are untrusted. A file has at most MOST_RULES rules, and a word at most MOST_FORMS forms, found by at most
+MOST_TRIES
+rules. Nothing is executed, and conditions are compared letter by letter.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from typing import TypeVar
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import decoded, in_form, numbered, opened, place, shown
 
-MOST_FORMS = 2_000  # of a word, the first ones; only languages such as Hungarian have more
+MOST_FORMS = 2_000  # of a word; only languages such as Hungarian have more
 MOST_TRIES = 100_000
 MOST_RULES = 200_000
-# of SET
+# values of SET
 ENCODING = re.compile(r"(?i)(utf-?8|(us-)?ascii|iso-?8859-\d{1,2}|koi8-[ru]|(microsoft-)?cp-?125\d|tis620(-2533)?)")
 FLAG_KINDS = ("short", "long", "num", "utf-8")
-# Lines that name a flag, and what the flag means.
+# directives with a flag, and the meaning of the flag
 SPECIAL = {
     "NEEDAFFIX": "bare", "PSEUDOROOT": "bare", "ONLYINCOMPOUND": "in compounds", "FORBIDDENWORD": "forbidden",
     "WARN": "warn", "CIRCUMFIX": "circumfix",
@@ -37,7 +38,7 @@ SPECIAL = {
 }  # fmt: skip
 CONVERSIONS = ("ICONV", "OCONV")
 TABLES = ("AF", "AM", *CONVERSIONS)
-# No form of a word depends on these; the first ones name flags. COMPOUNDRULE tells which words form compounds.
+# directives without effect on forms; those of WITH_FLAGS name flags, and COMPOUNDRULE defines compounds
 WITH_FLAGS = (
     "KEEPCASE", "NOSUGGEST", "NONGRAMSUGGEST", "SUBSTANDARD", "LEMMA_PRESENT", "COMPOUNDPERMITFLAG",
     "COMPOUNDFORBIDFLAG", "COMPOUNDROOT", "COMPOUNDRULE", "CHECKCOMPOUNDPATTERN", "FORCEUCASE", "SYLLABLENUM",
@@ -48,20 +49,20 @@ HARMLESS = (
     "COMPOUNDMIN", "COMPOUNDWORDMAX", "COMPOUNDSYLLABLE", "COMPOUNDMORESUFFIXES", "CHECKCOMPOUNDDUP",
     "CHECKCOMPOUNDREP", "CHECKCOMPOUNDCASE", "CHECKCOMPOUNDTRIPLE", "SIMPLIFIEDTRIPLE",
 )  # fmt: skip
-# Directives -> how many cells of their lines matter.
+# directives -> number of cells that are read
 DIRECTIVES = {
     **dict.fromkeys((*SPECIAL, *WITH_FLAGS, "SET", "FLAG", "IGNORE", "AF"), 2),
     **dict.fromkeys((*HARMLESS, "FULLSTRIP", "COMPLEXPREFIXES", "FORBIDWARN"), 1),
     "SFX": 5, "PFX": 5, "ICONV": 3, "OCONV": 3, "AM": 1_000,
 }  # fmt: skip
 DIRECTIVE = re.compile(r"[A-Z][A-Z_]+")
-CELL = re.compile(r"[^ \t]+")  # hunspell takes no other blank for one, such as U+00A0
+CELL = re.compile(r"[^ \t]+")  # hunspell treats no other character as a blank, not even U+00A0
 UNDECODED = re.compile("[\udc80-\udcff]")
 RULE_FLAG = re.compile(r"\(([^)]*)\)|([^*?])")  # of COMPOUNDRULE: `(aa)*b?`
-VARIATION_SELECTORS = "\ufe0e\ufe0f"  # behind a sign, that it be shown as text or as a picture
+VARIATION_SELECTORS = "\ufe0e\ufe0f"  # after a sign, to show it as text or as a picture
 SAME = "take .dic and .aff of the same dictionary"
 Alias = TypeVar("Alias")
-NUMBER = re.compile(r"\s*0*([1-9]\d{0,8}|0)(?!\d)", re.ASCII)  # what stands behind it does not count
+NUMBER = re.compile(r"\s*0*([1-9]\d{0,8}|0)(?!\d)", re.ASCII)  # text after it is ignored
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +73,12 @@ class Rule:
     crosses: bool
     strip: str
     add: str
-    condition: tuple[tuple[bool, str], ...]  # letters in order: whether it is none of these, and which
+    condition: tuple[tuple[bool, str], ...]  # for each letter: whether the set is negated, and the set
     flags: frozenset[str]
     shortest: int  # length of the shortest word that it applies to
 
     def of(self, word: str, is_suffix: bool) -> str | None:
-        """Return the form; None if the rule does not apply."""
+        """Return the form, or None if the rule does not apply."""
         fits = word.endswith(self.strip) if is_suffix else word.startswith(self.strip)
         if not fits or len(word) < self.shortest:
             return None
@@ -91,10 +92,10 @@ class Rule:
 
 
 class Conversion:
-    """Replace parts of words, the longest first: `ICONV ’ '`; `_` is the edge of the word."""
+    """Replaces parts of words, the longest first: `ICONV ’ '`. `_` is the edge of the word."""
 
     def __init__(self) -> None:
-        self.texts: dict[str, dict[int, str]] = {}  # by where they stand: 1 at the beginning, 2 at the end, 3 both
+        self.texts: dict[str, dict[int, str]] = {}  # by place: 1 at the beginning, 2 at the end, 3 both
 
     def add(self, part: str, text: str) -> None:
         edges = part.startswith("_") + 2 * (part.endswith("_") and len(part) > 1)
@@ -119,7 +120,7 @@ class Conversion:
 class _Table:
     """Lines that a header announces: rules of a flag, aliases or conversions."""
 
-    where: str
+    location: str
     expected: int
     crosses: bool = False
     lines: int = 0
@@ -132,48 +133,50 @@ class Affixes:
     encoding: str = "latin-1"
     form: str | None = None  # the Unicode form that both files are read in
     flag_kind: str = "short"
-    has_byte_flags: bool = False  # flags are bytes of no character, in a file of UTF-8
-    full_strip: bool = False  # FULLSTRIP: a rule may take the whole word away
+    has_byte_flags: bool = False  # flags are single bytes, in a file of UTF-8
+    full_strip: bool = False  # FULLSTRIP: a rule may remove the whole word
     is_reversed: bool = False  # COMPLEXPREFIXES
     ignored: dict[int, None] = field(default_factory=dict)  # IGNORE
     conversions: dict[str, Conversion] = field(default_factory=lambda: {name: Conversion() for name in CONVERSIONS})
     suffixes: dict[str, list[Rule]] = field(default_factory=dict)
     prefixes: dict[str, list[Rule]] = field(default_factory=dict)
-    tables: dict[str, _Table] = field(default_factory=dict)  # by kind and flag, of the last header that was read
+    tables: dict[str, _Table] = field(default_factory=dict)  # by kind and flag, of the last header
     aliases: list[frozenset[str]] = field(default_factory=list)  # AF
     morphology: list[str] = field(default_factory=list)  # AM
     special: dict[str, set[str]] = field(default_factory=dict)  # values of SPECIAL -> flags
     lines: Counter[str] = field(default_factory=Counter)  # by directive
-    named: str = ""  # flags in lines that no form depends on
+    named: str = ""  # flags in lines without effect on forms
     rules: int = 0
-    cut: list[str] = field(default_factory=list)  # words that have more forms than were found
+    cut: list[str] = field(default_factory=list)  # words with more forms than MOST_FORMS
     words: Counter[frozenset[str]] = field(default_factory=Counter)  # by their flags
     _memo: dict[tuple[frozenset[str], bool], tuple[Rule, ...]] = field(default_factory=dict)
     _prefixes: dict[tuple[frozenset[str], bool | None, bool, bool], tuple[Rule, ...]] = field(default_factory=dict)
     _strips: dict[frozenset[str], frozenset[int]] = field(default_factory=dict)
 
-    def has(self, flags: frozenset[str], what: str) -> bool:
-        return not flags.isdisjoint(self.special.get(what, ()))
+    def has(self, flags: frozenset[str], role: str) -> bool:
+        return not flags.isdisjoint(self.special.get(role, ()))
 
     def inner(self, word: str) -> str:
-        """Return a word or affix as rules are applied to it: without IGNORE's characters, reversed if rules are."""
+        """Return a word or affix in the form that rules apply to: without IGNORE's characters, reversed if rules
+        are.
+        """
         word = word.translate(self.ignored) if self.ignored else word
         return word[::-1] if self.is_reversed else word
 
     def read(self, word: str) -> str:
-        """Return a word of a text as the dictionary has it."""
+        """Return a word of a text in the dictionary's spelling."""
         return self.inner(self.conversions["ICONV"].of(word))
 
     def outer(self, form: str) -> str:
-        """Return a form as texts spell it: as OCONV spells it, unless ICONV has no way back from there."""
+        """Return a form in the spelling of texts: converted by OCONV, unless ICONV cannot convert it back."""
         plain = form[::-1] if self.is_reversed else form
         converted = self.conversions["OCONV"].of(plain)
         return converted if converted == plain or self.read(converted) == form else plain
 
     def forms(self, word: str, flags: frozenset[str]) -> list[str]:
-        """Return all forms of a word, itself first if it is one.
+        """Return all forms of a word, beginning with the word itself if it is one.
 
-        A word with more than MOST_FORMS forms gets the first of them, and stands in `cut`.
+        A word with more than MOST_FORMS forms gets the first of them, and is added to `cut`.
         """
         forms: dict[str, None] = {}
         for tries, form in enumerate(() if self.has(flags, "in compounds") else self._tried(word, flags)):
@@ -187,10 +190,10 @@ class Affixes:
     def _tried(self, word: str, flags: frozenset[str]) -> Iterator[str | None]:
         """Yield a form, or None, for each rule that is tried: the word, its suffixes, then its prefixes.
 
-        A prefix is the outer affix: its condition is of the word with its suffixes, which it may name itself.
+        A prefix is the outer affix: its condition applies to the word with its suffixes, which may name it.
         """
         yield None if self.has(flags, "bare") else word
-        stems = [(word, self._before(flags, False, True, crosses=False))]  # with the prefixes that may stand before it
+        stems = [(word, self._before(flags, False, True, crosses=False))]  # with their possible prefixes
         firsts = []
         for prefix in (None, *(rule for rule in self._rules(flags, False) if rule.crosses and rule.flags)):
             for rule in self._rules(prefix.flags if prefix else flags, True):
@@ -200,7 +203,7 @@ class Affixes:
                 is_half, is_bare = self.has(rule.flags, "circumfix"), self.has(rule.flags, "bare")
                 yield None if prefix or is_half or is_bare else form
                 around = self._before(flags | rule.flags, is_half, is_bare) if rule.crosses else ()
-                stems.append((form, _only(prefix, around)))
+                stems.append((form, _choose_prefixes(prefix, around)))
                 firsts.append((form, rule, is_half, prefix))
         for first, rule_of_first, is_half, prefix in firsts:
             for rule in self._rules(rule_of_first.flags, True):
@@ -209,7 +212,7 @@ class Affixes:
                 if form is not None and rule.crosses:
                     named = (flags | rule_of_first.flags) - rule.flags
                     around = self._before(named, is_half, False) if rule_of_first.crosses else ()
-                    stems.append((form, _only(prefix, around)))
+                    stems.append((form, _choose_prefixes(prefix, around)))
                     if not prefix and not is_half:
                         stems.append((form, self._before(rule.flags, None, False)))
         for stem, prefixes in stems:
@@ -221,8 +224,9 @@ class Affixes:
         """Return the prefixes of flags that complete a word with suffixes.
 
         Args:
-            is_half: whether the first suffix is half of a circumfix; None: a prefix may be half of one, or not.
-            is_bare: whether the first suffix needs a further affix. crosses: whether the prefix must be able to cross.
+            is_half: whether the first suffix is half of a circumfix (None: a prefix may be half of one, or not).
+            is_bare: whether the first suffix needs a further affix.
+            crosses: whether the prefix must be able to combine with suffixes.
         """
         key = (flags, is_half, is_bare, crosses)
         if key not in self._prefixes:
@@ -236,52 +240,52 @@ class Affixes:
         return self._prefixes[key]
 
     def strips(self, flags: frozenset[str]) -> frozenset[int]:
-        """Return how many letters the suffixes of a word with such flags can take away, the second ones too; 0 always.
+        """Return the numbers of letters that the suffixes of a word with these flags may remove, also second ones;
+        always with 0.
 
-        More than there can be, rather than fewer: a second suffix may take what the first has added, or not.
+        The result may include more numbers than possible: a second suffix may remove letters of the first, or not.
         """
         lengths = self._strips.get(flags)
         if lengths is None:
-            brought = {flag for rule in self._rules(flags, False) for flag in rule.flags}
-            first = self._rules(flags | brought, True)
-            of_first = {(len(rule.strip), len(rule.add)) for rule in first}
-            named = frozenset(flag for more in {rule.flags for rule in first} for flag in more)
-            second = max((len(rule.strip) for rule in self._rules(named, True)), default=0)
-            most = max((strip + max(0, second - add) for strip, add in of_first), default=0)
-            lengths = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in of_first})
+            prefix_flags = {flag for rule in self._rules(flags, False) for flag in rule.flags}
+            first = self._rules(flags | prefix_flags, True)
+            first_lengths = {(len(rule.strip), len(rule.add)) for rule in first}
+            suffix_flags = frozenset(flag for flags_of_rule in {rule.flags for rule in first} for flag in flags_of_rule)
+            second = max((len(rule.strip) for rule in self._rules(suffix_flags, True)), default=0)
+            most = max((strip + max(0, second - add) for strip, add in first_lengths), default=0)
+            lengths = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in first_lengths})
             self._strips[flags] = lengths
         return lengths
 
     def notes(self) -> list[str]:
-        """Return what to warn of when all words were read."""
+        """Return warnings after all words were read."""
         notes = []
         if self.cut:
             notes.append(
-                f"{len(self.cut):,} words have too many forms ({_some(self.cut, 3)}): those behind {MOST_FORMS:,} are "
-                "left out"
+                f"{len(self.cut):,} words have many forms ({_quote(self.cut, 3)}): the first {MOST_FORMS:,} are read"
             )
         if compounds := sum(count for flags, count in self.words.items() if self.has(flags, "compounds")):
             names = [name for name in (*SPECIAL, "COMPOUNDRULE") if name in self.lines and name.startswith("COMPOUND")]
             notes.append(f"{compounds:,} words also form compounds ({', '.join(names)}), which are not listed")
         if unknown := [name for name, lines in self.lines.items() if lines and name not in DIRECTIVES]:
             lines = sum(self.lines[name] for name in unknown)
-            notes.append(f"{lines:,} lines of FILE.aff have no directive of hunspell ({_some(unknown)}) and no effect")
-        every = [rule for rules in (self.suffixes, self.prefixes) for some in rules.values() for rule in some]
+            notes.append(f"{lines:,} lines of FILE.aff have no directive of hunspell ({_quote(unknown)}) and no effect")
+        all_rules = [rule for rules in (self.suffixes, self.prefixes) for group in rules.values() for rule in group]
         defined = {*self.suffixes, *self.prefixes, *VARIATION_SELECTORS}.union(*self.special.values())
 
         def undefined(flags: frozenset[str]) -> list[str]:
             return [flag for flag in flags - defined if flag not in self.named]
 
-        if lost := {flag for flags in (*self.words, *(rule.flags for rule in every)) for flag in undefined(flags)}:
+        if gaps := {flag for flags in (*self.words, *(rule.flags for rule in all_rules)) for flag in undefined(flags)}:
             words = sum(count for flags, count in self.words.items() if undefined(flags))
-            rules = sum(bool(undefined(rule.flags)) for rule in every)
+            rules = sum(bool(undefined(rule.flags)) for rule in all_rules)
             notes.append(
-                f"{words:,} words and {rules:,} affix rules have flags that no line defines ({_some(sorted(lost))})"
+                f"{words:,} words and {rules:,} affix rules have flags that no line defines ({_quote(sorted(gaps))})"
             )
         return notes
 
     def _rules(self, flags: frozenset[str], are_suffixes: bool) -> tuple[Rule, ...]:
-        """Return those that flags name, without those that only compounds have."""
+        """Return the rules of flags, without those that only apply in compounds."""
         if (flags, are_suffixes) not in self._memo:
             rules = self.suffixes if are_suffixes else self.prefixes
             named = (rule for flag in sorted(flags) for rule in rules.get(flag, ()))
@@ -289,27 +293,27 @@ class Affixes:
         return self._memo[flags, are_suffixes]
 
 
-def _only(prefix: Rule | None, around: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return the prefixes around a stem: if one of them brought its suffix, that one."""
+def _choose_prefixes(prefix: Rule | None, around: tuple[Rule, ...]) -> tuple[Rule, ...]:
+    """Return the prefixes around a stem: only `prefix` if it brought the stem's suffix."""
     return around if prefix is None else (prefix,) if prefix in around else ()
 
 
-def _some(names: Sequence[str], most: int = 5) -> str:
+def _quote(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(map(shown, names[:most])) + (", …" if len(names) > most else "")
 
 
 def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     """Read FILE.aff in a Unicode form. Raises DataError, with line."""
     affixes = Affixes()
-    for number, line in iter_encoded(path, "latin-1", used=_used):  # names of directives are ASCII
+    for number, line in iter_encoded(path, "latin-1", used=_relevant_text):  # names of directives are ASCII
         cells = CELL.findall(line)
-        where = place(path, number)
+        location = place(path, number)
         if cells[:1] == ["SET"] and len(cells) > 1:
-            affixes.encoding = _encoding(cells[1], where)
+            affixes.encoding = _encoding(cells[1], location)
         elif cells[:1] == ["FLAG"]:
             affixes.flag_kind = cells[1].lower() if len(cells) > 1 else ""
             if affixes.flag_kind not in FLAG_KINDS:
-                raise DataError(f"{where}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line")
+                raise DataError(f"{location}: expected FLAG long, num or UTF-8, found {shown(line)}; correct the line")
         elif cells[:1] in (["SFX"], ["PFX"], ["AF"]) and not line.isascii():  # AF flags; SFX flag strip add/flags
             named = "".join(cells[1:2] + [cell.partition("/")[2] for cell in cells[3:4]])
             affixes.has_byte_flags |= bool(UNDECODED.search(named.encode("latin-1").decode("utf-8", "surrogateescape")))
@@ -318,26 +322,26 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
         affixes.encoding = "utf-8"
     affixes.has_byte_flags &= affixes.flag_kind in ("short", "long") and affixes.encoding == "utf-8"
     affixes.full_strip, affixes.is_reversed = "FULLSTRIP" in affixes.lines, "COMPLEXPREFIXES" in affixes.lines
-    # conversions are of characters as they stand, such as a syllable of Korean and the letters that rules are of
+    # conversions depend on the Unicode form, such as between a syllable of Korean and its letters
     affixes.form = None if affixes.lines.keys() & set(CONVERSIONS) else form
-    plain = Affixes(flag_kind=affixes.flag_kind, has_byte_flags=affixes.has_byte_flags)  # reads flags that are no alias
-    kind, flag, table = "", [""], None  # of the table that is read
-    for number, line in iter_encoded(path, affixes.encoding, affixes.form, _used, affixes.has_byte_flags):
+    plain = Affixes(flag_kind=affixes.flag_kind, has_byte_flags=affixes.has_byte_flags)  # for flags that are no alias
+    kind, flag, table = "", [""], None  # of the current table
+    for number, line in iter_encoded(path, affixes.encoding, affixes.form, _relevant_text, affixes.has_byte_flags):
         name, *cells = CELL.findall(line) or [""]
-        where = place(path, number)
+        location = place(path, number)
         if name in SPECIAL:
-            affixes.special.setdefault(SPECIAL[name], set()).add(_flag("".join(cells), affixes, where))
+            affixes.special.setdefault(SPECIAL[name], set()).add(_flag("".join(cells), affixes, location))
         elif name == "IGNORE":
             affixes.ignored = dict.fromkeys(map(ord, "".join(cells)))
         elif name in TABLES and cells:
-            _add_line(name, cells, affixes, plain, where)
+            _add_line(name, cells, affixes, plain, location)
         elif name in ("SFX", "PFX"):
             kind, flag = name, cells[:1]
-            table = _add_rule([name, *cells], affixes, where)
+            table = _add_rule([name, *cells], affixes, location)
         elif name not in DIRECTIVES and cells[:1] == flag and table and table.lines < table.expected:
-            # hunspell reads no name but that of a table's header: Debian's mn_MN has `SFT F0 …` in one of `SFX F0`
+            # hunspell reads only the name in a table's header: Debian's mn_MN has `SFT F0 …` in a table of `SFX F0`
             affixes.lines[name] -= 1
-            _add_rule([kind, *cells], affixes, where)
+            _add_rule([kind, *cells], affixes, location)
         elif name == "COMPOUNDRULE":
             rule = "".join(cells[:1])
             flags = [] if rule.isdecimal() else [either or flag for either, flag in RULE_FLAG.findall(rule)]
@@ -347,7 +351,7 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     for name, table in affixes.tables.items():
         if table.lines != table.expected:
             raise DataError(
-                f"{table.where}: expected {table.expected:,} lines `{name} …` below, as it says, found "
+                f"{table.location}: expected {table.expected:,} lines `{name} …` below this header, found "
                 f"{table.lines:,}; correct the number, or copy the file again"
             )
     if "FORBIDWARN" in affixes.lines:
@@ -355,8 +359,8 @@ def read_affixes(path: Path | str, form: str | None = None) -> Affixes:
     return affixes
 
 
-def _used(line: str) -> str:
-    """Return the cells of FILE.aff's line that matter here; others, such as comments, may be in another encoding."""
+def _relevant_text(line: str) -> str:
+    """Return the relevant cells of a line of FILE.aff. Others, such as comments, may be in another encoding."""
     cells = CELL.findall(line)
     if not cells or not DIRECTIVE.fullmatch(cells[0]):
         return ""
@@ -367,58 +371,59 @@ def _used(line: str) -> str:
     return " ".join(cells[: 4 if is_header else DIRECTIVES[name]])
 
 
-def _add_line(name: str, cells: list[str], affixes: Affixes, plain: Affixes, where: str) -> None:
+def _add_line(name: str, cells: list[str], affixes: Affixes, plain: Affixes, location: str) -> None:
     """Add a line of TABLES: the header, an alias, or a conversion."""
     if name not in affixes.tables:
-        affixes.tables[name] = _Table(where, _number(cells[0], f"{name} number", [name, *cells], where))
+        affixes.tables[name] = _Table(location, _number(cells[0], f"{name} number", [name, *cells], location))
         return
     affixes.tables[name].lines += 1
     if name == "AF":
-        affixes.aliases.append(_flags(cells[0], plain, where))
+        affixes.aliases.append(_flags(cells[0], plain, location))
     elif name == "AM":
         affixes.morphology.append(" ".join(cells))
     elif len(cells) == 2 and cells[0].strip("_"):
         affixes.conversions[name].add(*cells)
     else:
         raise DataError(
-            f"{where}: expected `{name} characters characters`, found {shown(' '.join([name, *cells]))}; correct the "
-            "line"
+            f"{location}: expected `{name} characters characters`, found {shown(' '.join([name, *cells]))}; correct "
+            "the line"
         )
 
 
-def _number(text: str, shape: str, cells: list[str], where: str) -> int:
+def _number(text: str, shape: str, cells: list[str], location: str) -> int:
     if not (text.isdecimal() and len(text) < 10):
-        raise DataError(f"{where}: expected `{shape}`, found {shown(' '.join(cells))}; correct the line")
+        raise DataError(f"{location}: expected `{shape}`, found {shown(' '.join(cells))}; correct the line")
     return int(text)
 
 
-def _add_rule(cells: list[str], affixes: Affixes, where: str) -> _Table:
-    """Add a rule, or a header of rules; return their table."""
+def _add_rule(cells: list[str], affixes: Affixes, location: str) -> _Table:
+    """Add a rule, or a header of rules, and return their table."""
     if len(cells) < 4:
         raise DataError(
-            f"{where}: expected `{cells[0]} flag Y|N number` or `{cells[0]} flag strip add condition`, found "
+            f"{location}: expected `{cells[0]} flag Y|N number` or `{cells[0]} flag strip add condition`, found "
             f"{shown(' '.join(cells))}; correct the line"
         )
     kind, named, strip, add = cells[:4]
-    flag = _flag(named, affixes, where)
+    flag = _flag(named, affixes, location)
     name = f"{kind} {flag}"
     table = affixes.tables.get(name)
     if table is None or (table.lines == table.expected and strip in ("Y", "N") and add.isdecimal()):
-        # a flag may have several tables, which add up, each with a header of its own
+        # a flag may have several tables, each with a header
         if strip not in ("Y", "N") or not add.isdecimal():
             raise DataError(
-                f"{where}: expected the header of rule {shown(flag)}, `{kind} {flag} Y|N number`, found "
+                f"{location}: expected the header of rule {shown(flag)}, `{kind} {flag} Y|N number`, found "
                 f"{shown(' '.join(cells))}; add it before the rule's lines"
             )
-        affixes.tables[name] = _Table(where, _number(add, f"{kind} {flag} Y|N number", cells, where), strip == "Y")
+        expected = _number(add, f"{kind} {flag} Y|N number", cells, location)
+        affixes.tables[name] = _Table(location, expected, strip == "Y")
         return affixes.tables[name]
     table.lines += 1
     affixes.rules += 1
     if affixes.rules > MOST_RULES:
-        raise DataError(f"{where}: expected at most {MOST_RULES:,} rules, found more; take a smaller dictionary")
-    text, flags = split_flags(add, affixes, where, word=False)
+        raise DataError(f"{location}: expected at most {MOST_RULES:,} rules, found more; take a smaller dictionary")
+    text, flags = split_flags(add, affixes, location, word=False)
     text, strip = affixes.inner("" if text == "0" else text), "" if strip == "0" else strip
-    condition = _condition(cells[4] if len(cells) > 4 else ".", where)
+    condition = _condition(cells[4] if len(cells) > 4 else ".", location)
     if affixes.is_reversed:
         strip, condition = strip[::-1], condition[::-1]
     shortest = max(len(condition), len(strip) + (not affixes.full_strip))
@@ -428,23 +433,23 @@ def _add_rule(cells: list[str], affixes: Affixes, where: str) -> _Table:
     return table
 
 
-def _condition(text: str, where: str) -> tuple[tuple[bool, str], ...]:
-    """`[^ij]a` as what each letter is or is not; `.` is any."""
+def _condition(text: str, location: str) -> tuple[tuple[bool, str], ...]:
+    """Return `[^ij]a` as a pair for each letter: whether the set is negated, and the set. `.` is any letter."""
     characters = []
-    rest = "" if text == "." else text
-    while rest:
-        if rest[0] == "[":
-            letters, bracket, rest = rest[1:].partition("]")
+    tail = "" if text == "." else text
+    while tail:
+        if tail[0] == "[":
+            letters, bracket, tail = tail[1:].partition("]")
             if not bracket:
-                raise DataError(f"{where}: expected ] behind [ in the condition, found {shown(text)}; correct the line")
+                raise DataError(f"{location}: expected ] after [ in the condition, found {shown(text)}; correct it")
             characters.append((letters.startswith("^"), letters.removeprefix("^")))
         else:
-            characters.append((True, "") if rest[0] == "." else (False, rest[0]))
-            rest = rest[1:]
+            characters.append((True, "") if tail[0] == "." else (False, tail[0]))
+            tail = tail[1:]
     return tuple(characters)
 
 
-def _encoding(name: str, where: str) -> str:
+def _encoding(name: str, location: str) -> str:
     plain = name.lower().removeprefix("microsoft-").removesuffix("-2533").replace("iso8859", "iso-8859")
     try:
         if ENCODING.fullmatch(name):
@@ -452,8 +457,8 @@ def _encoding(name: str, where: str) -> str:
     except LookupError:
         pass
     raise DataError(
-        f"{where}: expected a character set such as UTF-8 or ISO8859-2, found {shown(name)}, which is none of those "
-        "that are read; convert both files to UTF-8, and say SET UTF-8"
+        f"{location}: expected a character set such as UTF-8 or ISO8859-2, found {shown(name)}, which is not "
+        "supported; convert both files to UTF-8, and write SET UTF-8"
     )
 
 
@@ -464,67 +469,67 @@ def iter_encoded(
     used: Callable[[str], str] = str,
     has_byte_flags: bool = False,
 ) -> Iterator[tuple[int, str]]:
-    """Yield numbers and lines, in a Unicode form; of each line, what `used` returns.
+    """Yield numbers and lines in a Unicode form. `used` selects the relevant text of a line.
 
     Raises:
-        DataError: that is not in the encoding, or the file cannot be read (`files.text_lines.decoded`).
+        DataError: that text is not in the encoding, or the file cannot be read (`files.text_lines.decoded`).
     """
     with opened(path) as (source, _):
         for number, line in numbered(source, path, "latin-1"):
             raw = line.encode("latin-1")
             text = used(raw.decode(encoding, "surrogateescape"))
             if not has_byte_flags and UNDECODED.search(text):
-                decoded(raw, path, number, encoding, f"SET of FILE.aff says so; {SAME}")
+                decoded(raw, path, number, encoding, f"as declared by SET in FILE.aff; {SAME}")
             yield number, in_form(text, form)
 
 
-def named_by(text: str, aliases: Sequence[Alias], what: str, where: str) -> Alias:
-    """What a number stands for. Raises DataError: there is none of that number."""
+def named_by(text: str, aliases: Sequence[Alias], kind: str, location: str) -> Alias:
+    """Return the alias of a number. Raises DataError if there is none."""
     number = NUMBER.match(text)
     if number is None or not 0 < int(number[1]) <= len(aliases):
-        raise DataError(f"{where}: expected a number of the {len(aliases):,} {what}, found {shown(text)}; {SAME}")
+        raise DataError(f"{location}: expected a number of the {len(aliases):,} {kind}, found {shown(text)}; {SAME}")
     return aliases[int(number[1]) - 1]
 
 
-def split_flags(text: str, affixes: Affixes, where: str, word: bool = True) -> tuple[str, frozenset[str]]:
-    """A word or affix and its flags: `word/AB`; `\\/` is a slash of it, and so is one that begins a word."""
-    at = next((i for i in range(word, len(text)) if text[i] == "/" and text[i - 1 : i] != "\\"), len(text))
-    if affixes.has_byte_flags and UNDECODED.search(text[:at]):
-        raise DataError(f"{where}: expected {affixes.encoding} before /, found other bytes; convert the line")
-    return text[:at].replace("\\/", "/"), _flags(text[at + 1 :], affixes, where)
+def split_flags(text: str, affixes: Affixes, location: str, word: bool = True) -> tuple[str, frozenset[str]]:
+    r"""Return a word or affix and its flags: `word/AB`. `\/` is a slash of the word, and so is one that begins it."""
+    end = next((i for i in range(word, len(text)) if text[i] == "/" and text[i - 1 : i] != "\\"), len(text))
+    if affixes.has_byte_flags and UNDECODED.search(text[:end]):
+        raise DataError(f"{location}: expected {affixes.encoding} before /, found other bytes; convert the line")
+    return text[:end].replace("\\/", "/"), _flags(text[end + 1 :], affixes, location)
 
 
-def _flag(text: str, affixes: Affixes, where: str) -> str:
-    """Return the flag that a line is about."""
-    kind, text = affixes.flag_kind, _as_flags(text, affixes)
+def _flag(text: str, affixes: Affixes, location: str) -> str:
+    """Return the flag of a line."""
+    kind, text = affixes.flag_kind, _decode_flags(text, affixes)
     flag = text if kind == "long" else text.rstrip(VARIATION_SELECTORS)
     number = NUMBER.fullmatch(text)
     if kind == "num" and number:
         return number[1]
     if kind == "num" or len(flag) != (2 if kind == "long" else 1):
         expected = {"num": "a number", "long": "two characters"}.get(kind, "one character")
-        why = f"as FLAG {kind} says" if kind != "short" else "as no line FLAG says otherwise"
+        why = f"by FLAG {kind}" if kind != "short" else "the default without a line FLAG"
         raise DataError(
-            f"{where}: expected a flag of {expected}, {why}, found {shown(text)}; correct it, or write the line FLAG "
-            "long (two characters) or FLAG num (numbers) at the head of FILE.aff"
+            f"{location}: expected a flag of {expected}, {why}, found {shown(text)}; correct it, or write the line "
+            "FLAG long (two characters) or FLAG num (numbers) at the head of FILE.aff"
         )
     return flag
 
 
-def _as_flags(text: str, affixes: Affixes) -> str:
+def _decode_flags(text: str, affixes: Affixes) -> str:
     return text.encode("utf-8", "surrogateescape").decode("latin-1") if affixes.has_byte_flags else text
 
 
-def _flags(text: str, affixes: Affixes, where: str) -> frozenset[str]:
+def _flags(text: str, affixes: Affixes, location: str) -> frozenset[str]:
     if affixes.aliases and text.strip():
-        return named_by(text, affixes.aliases, "sets of flags (AF)", where)
-    text = _as_flags(text, affixes)
+        return named_by(text, affixes.aliases, "sets of flags (AF)", location)
+    text = _decode_flags(text, affixes)
     if affixes.flag_kind == "num":
         cells = [cell for cell in text.split(",") if cell.strip()]
         numbers = [number[1] for cell in cells if (number := NUMBER.match(cell))]
         if len(numbers) != len(cells):
             raise DataError(
-                f"{where}: expected numbers of flags with commas between, as FLAG num says, found {shown(text)}; "
+                f"{location}: expected numbers of flags with commas between, by FLAG num, found {shown(text)}; "
                 "correct the line"
             )
         return frozenset(numbers)

@@ -1,4 +1,4 @@
-"""Lexicons as tab-separated rows: tables, and rows of form, lemma, UPOS, FEATS and maybe a count."""
+"""Lexicons in tab-separated rows: tables, and rows of form, lemma, UPOS, FEATS and optionally a count."""
 
 import re
 import sys
@@ -21,11 +21,11 @@ _COUNT = re.compile(r"\d{1,17}", re.ASCII)
 REPEATED = "repeated (same form, lemma, UPOS and FEATS)"
 FURTHER = "rows with a further analysis (same form, lemma and UPOS, other FEATS): the form has all features"
 SURFACE_ROWS = "for words written together"
-# what the first columns are called in the first row of a table
+# names of the first columns in a header
 FORM, LEMMA = ("form", "word", "token", "wordform"), ("lemma",)
 MANY_UPOS = "different parts of speech, more than a tag set has; are the columns form, lemma, UPOS, FEATS?"
 
-LARGEST_TAG_SET = 100  # UD has 17; and fewer than a tenth of the rows
+LARGEST_TAG_SET = 100  # UD has 17; larger sets are allowed up to a tenth of the rows
 
 
 class TsvRow(NamedTuple):
@@ -35,34 +35,35 @@ class TsvRow(NamedTuple):
     lemma: str
     upos: str
     feats: tuple[str, ...]  # feature names, such as Gender:Fem
-    often: int  # the number behind FEATS, where there is one; else 0
+    often: int  # the number after FEATS, or 0
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Of the word class and of FEATS."""
+        """The feature names of UPOS and FEATS."""
         return (*(() if self.upos in ("_", "") else (pos_feature(self.upos),)), *self.feats)
 
 
 def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = None) -> Iterator[TsvRow]:
-    """The rows of a lexicon in order.
+    """Yield the rows of a lexicon in order.
 
     A first row that begins with `form` and `lemma` is a header. Rows `form _ _ _` (surface forms of several words) are
-    left out, too. Whoever uses the others counts them as read, or leaves them out.
+    left out, too. The caller counts the others as read, or as left out.
 
-    Raises DataError, with file and line, for rows of another shape, and for a file without rows.
+    Raises:
+        DataError: with file and line, malformed rows, or a file without rows.
     """
     path, rows = count.file, 0
     for number, cells in count.rows(FOUR_OR_MORE, EXPECTED, ADVICE, header=(FORM, LEMMA), alike=True, lines=lines):
-        where = place(path, number)
+        location = place(path, number)
         form, lemma, upos, feats = cells[: len(COLUMNS)]
-        check_not_blank(form, where, "column 1 (form)")
+        check_not_blank(form, location, "column 1 (form)")
         if lemma == upos == feats == "_":
             count.left_out[SURFACE_ROWS] += 1
             continue
         try:
             names = feats_features(feats or "_")
         except ValueError as error:
-            raise DataError(f"{where}: {error}") from error
+            raise DataError(f"{location}: {error}") from error
         rows += 1
         counted = _COUNT.fullmatch(cells[len(COLUMNS)]) if len(cells) > len(COLUMNS) else None
         yield TsvRow(form, lemma, as_upos(upos), names, int(counted[0]) if counted else 0)
@@ -71,9 +72,9 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
 
 
 def lexicon_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
-    """Each analysis of a lexicon, or row of a table (table.py), whose words are spelled as they are.
+    """Yield each analysis of a lexicon, or each row of a table (table.py) in its own spelling.
 
-    Raises DataError as iter_tsv_rows and table.iter_rows do.
+    Raises DataError as `iter_tsv_rows` and `table.iter_rows` do.
     """
     count, spelling = ReadCount(path, "rows", request.spelling.form), request.spelling
     lines = count.lines()
@@ -88,18 +89,17 @@ def lexicon_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
         count.left_out[AS_HEADER] += 1
         yield from iter_rows(count, lines)
         return
-    # (form, lemma, UPOS) as written -> the FEATS met so far. Two entries that only lower-casing brings
-    # together are neither a repetition nor a contradiction.
+    # (form, lemma, UPOS) as written -> the FEATS so far; entries that differ only in case are no repetition
     entries: dict[tuple[str, str, str], set[tuple[str, ...]]] = {}
     for row in iter_tsv_rows(count, chain([] if first is None else [first], lines)):
-        met = entries.setdefault((row.form, row.lemma, row.upos), set())
-        if row.feats in met:
+        seen_feats = entries.setdefault((row.form, row.lemma, row.upos), set())
+        if row.feats in seen_feats:
             count.left_out[REPEATED] += 1
             continue
         count.read += 1
-        if met:
+        if seen_feats:
             request.notes[FURTHER] += 1
-        met.add(row.feats)
+        seen_feats.add(row.feats)
         lemma = "" if row.lemma in ("", "_") else spelling.cased(row.lemma)
         yield Row(spelling.cased(row.form), lemma, as_features(row.features), "lexicon"), row.often
     tags = {upos for _, _, upos in entries}

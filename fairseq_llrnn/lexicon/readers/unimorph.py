@@ -1,12 +1,12 @@
 """Lexicons of UniMorph: rows of lemma, form and tags (`ház<TAB>házat<TAB>N;ACC;SG`), of any language.
 
-UniMorph's tags are told in the names of Universal Dependencies. The schema is Sylak-Glassman 2016, *The Composition
-and Use of the Universal Morphological Feature Schema*; how far it agrees with Universal Dependencies is told by
-McCarthy et al. 2018, *Marrying Universal Dependencies and Universal Morphology*. The tags that are read are those
-whose meaning both have. UniMorph's plain essive (ESS) is a place, which others call locative; its formal (FRML) is
-the essive of Finnish and Hungarian; local cases of two tags (IN+ABL) have one name.
+UniMorph's tags are mapped to Universal Dependencies. The schema is Sylak-Glassman 2016, *The Composition and Use of the
+Universal Morphological Feature Schema*. McCarthy et al. 2018, *Marrying Universal Dependencies and Universal
+Morphology*, compare the two. Only tags with the same meaning in both are mapped. UniMorph's plain essive (ESS) is a
+place, which others call locative. Its formal (FRML) is the essive of Finnish and Hungarian. Local cases of two tags
+(IN+ABL) have one name.
 
-A fourth column, which says how newer files cut the form, is not read. Blank lines part the paradigms of older ones.
+A fourth column, which segments the form in newer files, is ignored. Blank lines separate the paradigms of older ones.
 """
 
 import re
@@ -27,7 +27,7 @@ LAYERS = {
     "ARGNO": "nom",
 }  # fmt: skip
 
-# CONJ does not say which of the two
+# CONJ may be either of the two
 PART_OF_SPEECH = by_tag("""
     POS       N=NOUN PROPN=PROPN ADJ=ADJ PRO=PRON DET=DET ART=DET CLF=NOUN V=VERB V.PTCP=VERB V.MSDR=VERB V.CVB=VERB
     POS       AUX=AUX ADV=ADV ADP=ADP COMP=SCONJ CONJ=CCONJ,SCONJ NUM=NUM PART=PART INTJ=INTJ
@@ -69,17 +69,17 @@ FEATURES: dict[str, tuple[str, ...]] = {
 }
 
 GROUP = "UniMorph"
-TAG = re.compile(r"(?:[^;()]|\([^()]*\)|[()])+")  # a semicolon within NOM(1;SG), of UniMorph 4, ends no tag
+TAG = re.compile(r"(?:[^;()]|\([^()]*\)|[()])+")  # a semicolon within NOM(1;SG) of UniMorph 4 ends no tag
 ALTERNATIVES = re.compile(r"[+/]")
 
 
 # A file repeats some hundred bundles of tags many thousand times.
 @lru_cache(maxsize=16384)
 def tags_features(tags: str) -> tuple[str, ...]:
-    """`N;ACC;PL` -> (`POS:NOUN`, `Case:Acc`, `Number:Plur`).
+    """Return feature names: `N;ACC;PL` -> (`POS:NOUN`, `Case:Acc`, `Number:Plur`).
 
-    `{ACC/NOM}` and `ACC+NOM` say both. A verb with a mood, a tense or a person is finite unless its form is told. What
-    has no name here stays as `UniMorph:TAG`.
+    `{ACC/NOM}` and `ACC+NOM` give both. A verb with a mood, a tense or a person and without a form is finite. An
+    unknown tag becomes `UniMorph:TAG`.
     """
     names = tuple(dict.fromkeys(name for tag in TAG.findall(tags) for name in _one_tag(tag.strip())))
     return with_finite(names)
@@ -102,14 +102,14 @@ def _is_bundle(cell: str) -> bool:
 
 
 class _FeatureNames:
-    """What the column of features may be called: anything that is no tag and no name of another column."""
+    """Possible names of the features column: anything but a tag or the name of another column."""
 
     def __contains__(self, word: object) -> bool:
         return not _ud_features(str(word)) and word not in NAMES[0] and word not in NAMES[1]
 
 
 COLUMNS = ("lemma", "form", "features")
-# what they are called in the first row of a table
+# their names in a header
 NAMES: tuple[Container[str], ...] = (
     ("lemma", "lemmas", "lexeme", "base", "citation"),
     ("form", "forms", "word", "words", "wordform", "wordforms", "inflected", "inflection"),
@@ -118,50 +118,51 @@ NAMES: tuple[Container[str], ...] = (
 THREE_OR_MORE = range(len(COLUMNS), sys.maxsize)
 EXPECTED = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"
 OF_LEXICONS = ("NOUN", "VERB", "PRON", "CCONJ", "SCONJ", "SYM")  # parts of speech that are no tags of UniMorph
-MISSING = ("-", "–", "—")  # where a paradigm has no form
+MISSING = ("-", "–", "—")  # marks of a missing form
 
 WITHOUT_FORM = "without a form"
 MOST_SHOWN = 5
 
 
 def unimorph_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
-    """Each row, phrases as well. Raises DataError, with file and line, for one of another shape; a file without any."""
-    count, rest = ReadCount(path, "rows", request.spelling.form), dict[str, None]()
+    """Yield each row, also phrases. Raises DataError, with file and line, for a malformed row or a file without
+    rows.
+    """
+    count, unknown = ReadCount(path, "rows", request.spelling.form), dict[str, None]()
     lemmas, forms = set[str](), set[str]()
     for lemma, form, tags in _cells(count):
         count.read += 1
         lemmas.add(lemma)
         forms.add(form)
         names = tags_features(tags)
-        rest.update(dict.fromkeys(name for name in names if name.startswith(f"{GROUP}:")))
+        unknown.update(dict.fromkeys(name for name in names if name.startswith(f"{GROUP}:")))
         lemma = "" if lemma in ("", "_") else request.spelling.cased(lemma)
         yield Row(request.spelling.cased(form), lemma, as_features(names), "unimorph"), 0
     if len(lemmas) > len(forms):
         request.notes[f"lemmas in {path}, more than it has forms: are the columns {', '.join(COLUMNS)}?"] += len(lemmas)
-    if rest:
-        kept = ", ".join(list(rest)[:MOST_SHOWN]) + (", …" if len(rest) > MOST_SHOWN else "")
-        request.notes[f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({kept})"] += len(
-            rest
-        )
+    if unknown:
+        examples = ", ".join(list(unknown)[:MOST_SHOWN]) + (", …" if len(unknown) > MOST_SHOWN else "")
+        note = f"kinds of UniMorph tags that Universal Dependencies lacks, kept as they are ({examples})"
+        request.notes[note] += len(unknown)
 
 
 def _cells(count: ReadCount) -> Iterator[tuple[str, str, str]]:
-    """Lemma, form and tags of each row, in order, as written; rows of a missing form are left out."""
+    """Yield lemma, form and tags of each row, in order, as written. Rows of a missing form are left out."""
     path = count.file
     for number, cells in count.rows(THREE_OR_MORE, EXPECTED, header=NAMES):
-        where, (lemma, form, tags) = place(path, number), cells[: len(COLUMNS)]
+        location, (lemma, form, tags) = place(path, number), cells[: len(COLUMNS)]
         for column, cell in ((2, form), (3, tags)):
-            check_not_blank(cell, where, f"column {column} ({COLUMNS[column - 1]})")
+            check_not_blank(cell, location, f"column {column} ({COLUMNS[column - 1]})")
         if tags in OF_LEXICONS:
             raise DataError(
-                f"{where}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "
+                f"{location}: expected UniMorph features such as N;NOM;SG in column 3, found the part of "
                 f"speech {tags}; a file of form, lemma, UPOS and FEATS is a lexicon: give it as one "
                 "(--lexicon)"
             )
         for column, cell in enumerate((lemma, form), 1):
             if _is_bundle(cell) and not any(map(_ud_features, TAG.findall(tags))):
                 raise DataError(
-                    f"{where}: expected the columns {', '.join(COLUMNS)}, found features in column {column}: "
+                    f"{location}: expected the columns {', '.join(COLUMNS)}, found features in column {column}: "
                     f"{shown(cell)}; reorder the columns"
                 )
         if form not in MISSING or tags.upper().startswith("PUNCT"):

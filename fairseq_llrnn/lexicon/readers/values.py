@@ -1,4 +1,4 @@
-"""Numbers of words, as a user gives them in tab-separated rows: values of features, and weights.
+"""Numbers of words in tab-separated rows: values of features, and weights.
 
 `values_rows` reads real-valued features: word, feature, value (`paris<TAB>Population:Log<TAB>6.3`). `read_weights`
 reads the weights of a background: word, weight (`euro<TAB>3.5`).
@@ -16,28 +16,29 @@ from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, form_hint
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
 
-# what columns are called in the first row of a table
+# names of the columns in a header
 WORD = ("word", "words", "form", "token", "symbol")
 FEATURE = ("feature", "features", "name")
 VALUE = ("value", "values", "weight", "weights", "count", "counts", "frequency", "freq", "probability", "prob", "score")
 
 
 def values_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
-    """A row for each value; blank lines are skipped.
+    """Yield a row for each value. Blank lines are skipped.
 
-    Raises DataError, with file and line, for a row of another shape, a value that is no finite number, a word and
-    feature given twice, and a file without rows.
+    Raises:
+        DataError: with file and line, a malformed row, a value that is no finite number, a word and feature given
+            twice, or a file without rows.
     """
     count, checked = ReadCount(path, "rows", request.spelling.form), Lexicon()
     seen: dict[tuple[str, str], int] = {}
     expected = "word, feature and value with tabs between"
     for number, (word, feature, text) in count.rows({3}, expected, header=(WORD, FEATURE, VALUE)):
-        where = place(path, number)
-        check_not_blank(word, where, "the word")
+        location = place(path, number)
+        check_not_blank(word, location, "the word")
         word = request.spelling.cased(word)
         if (word, feature) in seen:
             raise DataError(
-                f"{where}: {feature!r} of word {word!r} was already given in line {seen[word, feature]}; "
+                f"{location}: {feature!r} of word {word!r} was already given in line {seen[word, feature]}; "
                 "remove one of them"
             )
         seen[word, feature] = number
@@ -46,10 +47,10 @@ def values_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
             checked.add(word, value)
         except ValueError:
             raise DataError(
-                f"{where}: expected a number as value of {feature!r}, found {text!r}; fix the row"
+                f"{location}: expected a number as value of {feature!r}, found {text!r}; fix the row"
             ) from None
         except DataError as error:
-            raise DataError(f"{where}: {error}") from None
+            raise DataError(f"{location}: {error}") from None
         count.read += 1
         yield Row(word, source="values", values=as_features(value)), 0
     if not seen:
@@ -57,37 +58,38 @@ def values_rows(path: str, request: ReadRequest) -> Iterator[tuple[Row, int]]:
 
 
 def read_weights(path: Path, index: Mapping[str, int], size: int) -> np.ndarray:
-    """Weights (size,), the largest of them one; words that are not in the file get zero, blank lines are skipped.
+    """Return weights (size,), the largest of them one. Words outside of the file get zero. Blank lines are skipped.
 
     Args:
-        index: where the weight of every word goes that may have one.
+        index: the position of each word that may have a weight.
 
     Raises:
-        DataError: a row that is not a known word and a non-negative finite number, a word given twice, no mass at all.
+        DataError: a row that is not a known word and a non-negative finite number, a word given twice, or no positive
+            weight.
     """
     weights, count = np.zeros(size), ReadCount(path)
     seen: dict[str, int] = {}
     for number, (word, text) in count.rows({2}, "`word<TAB>weight`", header=(WORD, VALUE)):
-        where = place(path, number)
+        location = place(path, number)
         if word not in index:
             hint = form_hint(word, index)
-            raise DataError(f"{where}: word {word!r} is not in the dictionary{hint}; remove the row or add the word")
+            raise DataError(f"{location}: word {word!r} is not in the dictionary{hint}; remove the row or add the word")
         if word in seen:
-            raise DataError(f"{where}: word {word!r} was already given in line {seen[word]}; remove one of them")
+            raise DataError(f"{location}: word {word!r} was already given in line {seen[word]}; remove one of them")
         seen[word] = number
         try:
             weight = float(text)
         except ValueError:
-            raise DataError(f"{where}: expected a number as weight of {word!r}, found {text!r}; fix the row") from None
+            raise DataError(f"{location}: expected a number as weight of {word!r}, found {text!r}; fix it") from None
         if not math.isfinite(weight) or weight < 0:
-            raise DataError(f"{where}: expected a finite weight ≥ 0 for {word!r}, found {text}; fix the row")
+            raise DataError(f"{location}: expected a finite weight ≥ 0 for {word!r}, found {text}; fix the row")
         if weight and not is_weight(weight):
             raise DataError(
-                f"{where}: expected 0, or a weight between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}, for {word!r}, "
+                f"{location}: expected 0, or a weight between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}, for {word!r}, "
                 f"found {text}; fix the row"
             )
         weights[index[word]] = weight
         count.read += 1
     if weights.max(initial=0.0) == 0:
         raise DataError(f"{path}: expected at least one positive weight, found none; give weights of dictionary words")
-    return weights / weights.max()  # so that the sum of large ones is finite
+    return weights / weights.max()  # keeps sums finite

@@ -2,8 +2,8 @@
 
 Sizes: V words, n sentences, N pairs of a state and a token.
 
-`first_impossible` finds sentences to which an automaton gives probability zero: training on one would have an
-infinite loss.
+`first_impossible` finds sentences to which an automaton gives probability zero. Training on them would give an infinite
+loss.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ POSSIBLE = -1
 
 
 def step(automaton: Automaton, log_weights: np.ndarray, states: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    """The states (N,) after `tokens` (N,); −1 where the background gives a token no weight.
+    """Return the states (N,) after `tokens` (N,), or −1 if the background gives a token no weight.
 
     Args:
-        log_weights: log b₀, (V,), where failing ends in ROOT.
+        log_weights: log b₀, (V,), used if failing ends in ROOT.
     """
     arcs, end, _ = automaton.look_up(states, tokens)
     after = np.full(len(states), -1, dtype=np.int64)
@@ -58,30 +58,30 @@ def step(automaton: Automaton, log_weights: np.ndarray, states: np.ndarray, toke
 
 
 def first_impossible(automaton: Automaton, log_weights: np.ndarray, sentences: Sentences) -> np.ndarray:
-    """Where each sentence meets its first word without weight: (n,) places from 0, that of </s> being its length.
+    """Return the position of each sentence's first word without weight: (n,). </s> has the position of the length.
 
-    POSSIBLE for a sentence that has some probability.
+    A sentence with a positive probability gets POSSIBLE.
     """
     places = np.full(len(sentences), POSSIBLE, dtype=np.int64)
     if (automaton.chain_end == ROOT).all() and np.isfinite(log_weights[np.append(sentences.tokens, END)]).all():
         return places
-    begins = sentences.lengths.cumsum() - sentences.lengths
-    going, states = np.arange(len(sentences)), np.full(len(sentences), automaton.starts[0])
+    starts = sentences.lengths.cumsum() - sentences.lengths
+    active, states = np.arange(len(sentences)), np.full(len(sentences), automaton.starts[0])
     padded = np.append(sentences.tokens, END)
     for position in range(int(sentences.lengths.max(initial=0)) + 1):
-        ends = sentences.lengths[going] == position
-        tokens = np.where(ends, END, padded[np.minimum(begins[going] + position, len(sentences.tokens))])
+        ends = sentences.lengths[active] == position
+        tokens = np.where(ends, END, padded[np.minimum(starts[active] + position, len(sentences.tokens))])
         after = step(automaton, log_weights, states, tokens)
-        places[going[after < 0]] = position
-        on = (after >= 0) & ~ends
-        going, states = going[on], after[on]
+        places[active[after < 0]] = position
+        is_active = (after >= 0) & ~ends
+        active, states = active[is_active], after[is_active]
     return places
 
 
 ORIGINS = ("ngram", "automaton")
-ON_ZERO = defaults.ON_ZERO  # what becomes of training sentences to which it gives probability zero
+ON_ZERO = defaults.ON_ZERO  # treatments of training sentences of probability zero
 ZERO_TEXTS = {"error": "an error", "skip": "left out of training", "floor": "given a little weight"}
-FLOOR = defaults.AUTOMATON_FLOOR  # of b₀, what on_zero=floor gives to words that an automaton forbids
+FLOOR = defaults.AUTOMATON_FLOOR  # factor of b₀ for forbidden words with on_zero=floor
 INTEGERS = ("starts", "offsets", "tokens", "nexts", "fail", "root_next")
 NUMBERS = ("log_weights", "back_off")
 
@@ -92,11 +92,11 @@ class AutomatonPart(Part):
     """An automaton over a root b₀."""
 
     automaton: Automaton
-    made_from: str  # one of MADE_FROM
-    weight: float = 1.0  # as `weight` of ngram(N, …)
+    made_from: str  # one of ORIGINS
+    weight: float = 1.0  # the `weight` of ngram(N, …)
     temperature: float = 1.0
     on_zero: str = "error"
-    root: np.ndarray | None = None  # (V,) float64, its own log b₀; None: that of the prior
+    root: np.ndarray | None = None  # (V,) float64, its own log b₀; None: the prior's
 
     is_base = True
 
@@ -109,12 +109,12 @@ class AutomatonPart(Part):
 
     @property
     def folds(self) -> int:
-        """How many folds training is cross-fitted in."""
+        """The number of folds in cross-fitted training."""
         return len(self.automaton.starts) - 1
 
     @property
     def forbids(self) -> bool:
-        """Whether some state forbids what it has no arc for, as grammars do."""
+        """Whether some state forbids words for which it has no arc, as grammars do."""
         return bool((self.automaton.fail == NOTHING).any())
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -132,7 +132,7 @@ class AutomatonPart(Part):
 
     @property
     def identity(self) -> str:
-        return ""  # the arrays say it all
+        return ""  # the arrays determine it
 
     @classmethod
     def read(cls, saved: SavedPart) -> AutomatonPart:
@@ -151,12 +151,12 @@ class AutomatonPart(Part):
         part = cls(automaton, origin, weight, temperature, on_zero, root)
         automaton.check(part.root_of(saved.prior.log_weights))
         dead = (automaton.fail == NOTHING) & (np.diff(automaton.offsets) == 0)
-        if dead.any():  # who reads an automaton trims it; here, all weights of a position would be zero
+        if dead.any():  # no automaton of `read_automaton` has such a state: it trims
             raise ValueError(f"the automaton allows no word in state {int(dead.argmax())}")
         return part
 
     def root_of(self, log_weights: np.ndarray) -> np.ndarray:
-        """log b₀ of the automaton in a prior with these log_weights: (V,)."""
+        """Return log b₀ of the automaton in a prior with these log_weights: (V,)."""
         return log_weights if self.root is None else self.root
 
     def background(self, below: Background, context: BuildContext) -> Background:
@@ -180,23 +180,23 @@ class AutomatonPart(Part):
         return lines
 
     def word(self, prior: PriorView, index: int) -> Facts:
-        """How often it is read, and what it weighs at the beginning of a sentence."""
+        """Return the number of arcs that read a word, and its log weight at the beginning of a sentence."""
         arcs = int((self.automaton.tokens[: self.counts()["automaton arcs"]] == index).sum())
         start, root = self.automaton.starts[:1], self.root_of(prior.log_weights)
-        (begins,) = self.automaton.log_weights_at(start, np.array([index]), root)
-        return {self.made_from: [f"arcs that read it: {arcs:,}", f"log weight at the beginning: {begins:.3g}"]}
+        (log_weight,) = self.automaton.log_weights_at(start, np.array([index]), root)
+        return {self.made_from: [f"arcs that read it: {arcs:,}", f"log weight at the beginning: {log_weight:.3g}"]}
 
     def counts(self) -> dict[str, int]:
-        """Of the model of use, not of each fold."""
+        """Return the sizes of the final model, without those of the folds."""
         block = self.automaton.num_states // len(self.automaton.starts)
         sizes = {"automaton states": block, "automaton arcs": int(self.automaton.offsets[block])}
         return sizes | ({"cross-fitted folds": self.folds} if self.folds else {})
 
 
 def floored(automaton: Automaton, log_weights: np.ndarray) -> Automaton:
-    """The automaton that gives words which it forbids FLOOR · b₀ instead; after such a word, all is as b₀ has it.
+    """Return the automaton with weight FLOOR · b₀ for words that it forbids. After such a word, b₀ applies.
 
-    The state after it is a new one, the last; sentences that the automaton allows have the same weights as before.
+    The state after such a word is a new, last one. Sentences that the automaton allows keep their weights.
 
     Args:
         log_weights: log b₀, (V,).
@@ -204,7 +204,7 @@ def floored(automaton: Automaton, log_weights: np.ndarray) -> Automaton:
     free = automaton.num_states
     nothing = automaton.fail == NOTHING
     root_next = automaton.root_next.copy()
-    if (automaton.chain_end == NOTHING).all():  # else the root has states of its own to go on in
+    if (automaton.chain_end == NOTHING).all():  # else the root already has successor states
         root_next = np.where(np.isfinite(log_weights), free, -1).astype(np.int64)
         root_next[END] = automaton.starts[0] if np.isfinite(log_weights[END]) else -1
     return replace(
@@ -221,32 +221,30 @@ def floored(automaton: Automaton, log_weights: np.ndarray) -> Automaton:
 
 @dataclass(frozen=True)
 class NgramOptions(Settings):
-    """Of `ngram(N, …)` and `ngram(FILE, …)`."""
+    """Options of `ngram(N, …)` and `ngram(FILE, …)`."""
 
-    text: Annotated[
-        Paths, Doc("text of ngram(N), over the unigram of count_text (default: count_text, which makes both)")
-    ] = ()
+    text: Annotated[Paths, Doc("text of ngram(N); the unigram is still that of count_text (default: count_text)")] = ()
     weight: Annotated[
         float, Ge(0), Le(1),
-        Doc("how much of its own say each history keeps beside the next shorter one; 0 is the unigram alone"),
+        Doc("factor of each history's own probabilities; the next shorter history has the rest; 0: the unigram"),
     ] = 1.0  # fmt: skip
     temperature: Annotated[
         float,
         *TEMPERATURE,
-        Doc("flattens what it says beside the unigram, which is all that is left where it is large"),
+        Doc("flattens the n-grams relative to the unigram, which remains if the temperature is large"),
     ] = 1.0
     folds: Annotated[
         int, Ge(0), Le(LARGEST_FOLDS),
         Doc(
-            "of ngram(N): training sees each sentence with n-grams that were estimated without its fold, one of so "
-            "many (2 at least); 0 where the network is trained on another text"
+            "of ngram(N): number of folds (2 at least) for cross-fitting: training reads each sentence with n-grams "
+            "that were estimated without its fold; 0 if the network is trained on another text"
         ),
     ] = DEFAULT_FOLDS  # fmt: skip
     prune: Annotated[
         tuple[Annotated[int, Ge(0)], ...],
         Doc(
-            "of ngram(N): n-grams of one word, two words, … that come no more often are left out; [0, 1, 3]: pairs "
-            "that come once, longer ones that come up to three times"
+            "of ngram(N): largest counts of n-grams of one word, two words, … that are left out; [0, 1, 3] leaves out "
+            "pairs that occur once, and longer n-grams that occur up to three times"
         ),
     ] = ()
 
@@ -256,30 +254,30 @@ class NgramOptions(Settings):
         if self.prune and (self.prune[0] != 0 or any(b < a for a, b in zip(self.prune, self.prune[1:], strict=False))):
             raise ValueError(
                 "counts in `prune` that never fall, the first one 0 for single words, e.g. [0, 0, 1], which leaves out "
-                "n-grams of three words and more that come once"
+                "n-grams of three words and more that occur once"
             )
 
 
 @dataclass(frozen=True)
 class AutomatonOptions(Settings):
-    """Of `automaton(FILE, …)`."""
+    """Options of `automaton(FILE, …)`."""
 
     on_zero: Annotated[
         Literal["error", "skip", "floor"],
         Doc(
-            "what to do with training sentences to which it gives probability zero: an error, looked for in "
-            f"count_text and again when training starts; skip them; or floor, which gives what it forbids {FLOOR:g} of "
-            "b₀ (see `over`), so that nothing is impossible"
+            "treatment of training sentences with probability zero: error (raised for count_text, and again when "
+            f"training starts), skip (leave them out), or floor (forbidden words get {FLOOR:g} times b₀, see `over`: "
+            "nothing is impossible)"
         ),
     ] = "error"
     unknown_symbols: Annotated[
-        Literal["error", "drop"], Doc("symbols that the dictionary lacks: an error, or drop what has them")
+        Literal["error", "drop"], Doc("symbols outside the dictionary: an error, or drop the paths with them")
     ] = "error"
     temperature: Annotated[float, *TEMPERATURE, Doc("flattens it: b to the power of 1/T")] = 1.0
 
 
 def _is_arpa(source: str) -> bool:
-    return not source.isdecimal() and a_file(source)  # a number: the order of n-grams that are estimated here
+    return not source.isdecimal() and a_file(source)  # a number is the order of n-grams to estimate
 
 
 def _check_ngrams(source: str, options: NgramOptions, texts: Sequence[str]) -> None:
@@ -287,15 +285,14 @@ def _check_ngrams(source: str, options: NgramOptions, texts: Sequence[str]) -> N
         check_order(int(source))
         if not (as_paths(options.text) or texts):
             raise OptionError(
-                f"--background ngram:{source}: expected --count-text with the text that the {source}-grams are "
-                "estimated from, found none; add it, or give an ARPA file as ngram:FILE"
+                f"--background ngram:{source} needs --count-text, the text that the {source}-grams are estimated from; "
+                "add it, or give an ARPA file as ngram:FILE"
             )
         return
     for name in ("text", "folds", "prune"):
         if getattr(options, name) != getattr(NgramOptions, name):
             raise OptionError(
-                f"--background ngram:{source}: {name} is of ngram(N), n-grams that are estimated here, found a "
-                f"file of n-grams; leave {name} out"
+                f"--background ngram:{source}: {name} is an option of ngram(N), not of a file of n-grams; leave it out"
             )
 
 
@@ -303,7 +300,7 @@ def _check_ngrams(source: str, options: NgramOptions, texts: Sequence[str]) -> N
     "ngram", AutomatonPart, "ngram:model.arpa or ngram:3", is_file=_is_arpa, options=NgramOptions, check=_check_ngrams
 )
 def read_ngrams(source: str, prior: PriorView, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
-    """N-grams of an ARPA file, or of order `source` estimated from text."""
+    """Read the n-grams of an ARPA file, or estimate those of order `source` from text."""
     options: NgramOptions = inputs.options
     texts, weight, temperature = as_paths(options.text), options.weight, options.temperature
     if not source.isdecimal():
@@ -316,8 +313,8 @@ def read_ngrams(source: str, prior: PriorView, inputs: Inputs) -> tuple[Automato
         )
         if texts:
             unknown = int((sentences.tokens == inputs.words.symbols.index(UNK)).sum())
-            what = f"the text of ngram(…, text={' '.join(texts)})"
-            automaton.notes.update(unknown_remark(what, unknown, len(sentences.tokens)))
+            text_name = f"the text of ngram(…, text={' '.join(texts)})"
+            automaton.notes.update(unknown_remark(text_name, unknown, len(sentences.tokens)))
     return AutomatonPart(automaton.automaton, "ngram", weight, temperature, root=automaton.log_weights), automaton.notes
 
 
@@ -325,18 +322,18 @@ def read_ngrams(source: str, prior: PriorView, inputs: Inputs) -> tuple[Automato
     "automaton", AutomatonPart, "automaton:grammar.txt", is_file=a_file, options=AutomatonOptions, is_constraint=True
 )
 def read_grammar(source: str, prior: PriorView, inputs: Inputs) -> tuple[AutomatonPart, Counter[str]]:
-    """A grammar, regular expression or weighted automaton from a file."""
+    """Read a grammar, regular expression or weighted automaton from a file."""
     options: AutomatonOptions = inputs.options
     log_weights = prior.log_weights / options.temperature
     lacking = [prior.symbols[i] for i in np.flatnonzero(inputs.words.predictable & ~np.isfinite(log_weights))]
     if options.on_zero == "floor" and lacking:
         raise OptionError(
-            f"--background automaton({source}, on_zero=floor): expected a background below it that gives every word "
-            f"some weight, of which floor is a part, found one that gives {lacking[0]!r} none (words without weight: "
-            f"{len(lacking):,}); give them some, or say --set over=unigram"
+            f"--background automaton({source}, on_zero=floor): it needs a background below with weight for every "
+            f"word, found {lacking[0]!r} without weight (words without weight: {len(lacking):,}); give them some, or "
+            "add --set over=unigram"
         )
-    read = read_automaton(source, inputs.words, options.unknown_symbols, log_weights)
-    automaton, notes = read.automaton.tempered(options.temperature), Counter(read.notes)
+    result = read_automaton(source, inputs.words, options.unknown_symbols, log_weights)
+    automaton, notes = result.automaton.tempered(options.temperature), Counter(result.notes)
     if inputs.texts:
         notes.update(_without_probability(automaton, log_weights, inputs))
     if options.on_zero == "floor":
@@ -346,41 +343,45 @@ def read_grammar(source: str, prior: PriorView, inputs: Inputs) -> tuple[Automat
 
 
 def _without_probability(automaton: Automaton, log_weights: np.ndarray, inputs: Inputs) -> Counter[str]:
-    """Sentences of the texts without probability, counted; the first of them is an error where they are one."""
+    """Count sentences of the texts without probability. Raises DataError about the first one if on_zero is "error"."""
     impossible, on_zero = 0, inputs.options.on_zero
     for path in inputs.texts:
         sentences = read_sentences([path], inputs.words, inputs.workers)
         places = first_impossible(automaton, log_weights, sentences)
-        bad = np.flatnonzero(places != POSSIBLE)
-        if len(bad) and on_zero == "error":
-            raise DataError(_what_is_wrong(path, int(bad[0]), int(places[bad[0]]), len(bad)))
-        impossible += len(bad)
-    what = {"skip": "that training leaves out", "floor": "that have a small one by on_zero=floor"}
-    note = f"sentences of --count-text to which the background gives probability zero, {what.get(on_zero)}"
+        rows = np.flatnonzero(places != POSSIBLE)
+        if len(rows) and on_zero == "error":
+            raise DataError(_zero_probability_message(path, int(rows[0]), int(places[rows[0]]), len(rows)))
+        impossible += len(rows)
+    treatments = {"skip": "that training leaves out", "floor": "that have a small one by on_zero=floor"}
+    note = f"sentences of --count-text to which the background gives probability zero, {treatments.get(on_zero)}"
     return Counter({note: impossible} if impossible else {})
 
 
 def _unigram_below(prior: PriorView, words: WordList, sentences: Sentences) -> np.ndarray:
-    """log b₀ of the prior as a distribution, for n-grams of other sentences: (V,). Raises OptionError for a gap."""
-    seen = np.flatnonzero(np.bincount(sentences.tokens, minlength=len(words)))
-    lost = seen[words.predictable[seen] & ~np.isfinite(prior.log_weights[seen])]
-    if len(lost):
+    """Return log b₀ of the prior as a distribution, for n-grams of other sentences: (V,).
+
+    Raises:
+        OptionError: b₀ forbids a word of the sentences.
+    """
+    used_words = np.flatnonzero(np.bincount(sentences.tokens, minlength=len(words)))
+    gaps = used_words[words.predictable[used_words] & ~np.isfinite(prior.log_weights[used_words])]
+    if len(gaps):
         raise OptionError(
             f"--background ngram(…, text=FILE): expected words that the unigram below allows, found "
-            f"{prior.symbols[lost[0]]!r} ({len(lost):,} such words in all); choose a smoothing that leaves some weight "
+            f"{prior.symbols[gaps[0]]!r} ({len(gaps):,} such words in all); choose a smoothing that leaves some weight "
             "to unseen words (`over` of the recipe), or add the text to --count-text"
         )
     return prior.log_weights - np.logaddexp.reduce(prior.log_weights)
 
 
-def _what_is_wrong(path: str, sentence: int, where: int, many: int) -> str:
+def _zero_probability_message(path: str, sentence: int, position: int, total: int) -> str:
     """The message about the `where`-th word (or the end) of a sentence, counted from 0."""
     number, line = next((n, line) for i, (n, line) in enumerate(iter_lines(path)) if i == sentence)
     tokens = [*line.split(), "</s>"]
-    before = " ".join(tokens[max(0, where - 4) : where]) or "the start"
+    before = " ".join(tokens[max(0, position - 4) : position]) or "the start"
     return (
-        f"{place(Path(path), number)}: the background gives {tokens[where]!r} probability zero after {before!r} (token "
-        f"{where + 1}; {many:,} such sentences in all); fix the grammar or the text, or say on_zero=skip, as in "
-        "automaton(FILE, on_zero=skip) (training leaves such sentences out), or on_zero=floor (what it forbids gets a "
-        "little weight)"
+        f"{place(Path(path), number)}: the background gives {tokens[position]!r} probability zero after {before!r} "
+        f"(token {position + 1}; {total:,} such sentences in all); fix the grammar or the text, or set on_zero=skip, "
+        "as in automaton(FILE, on_zero=skip) (training leaves such sentences out), or on_zero=floor (forbidden words "
+        "get a little weight)"
     )

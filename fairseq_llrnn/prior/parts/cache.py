@@ -1,4 +1,4 @@
-"""A cache: words that came a moment ago come again (backgrounds/cache.py), over b₀."""
+"""A cache: recent words are more probable (backgrounds/cache.py), over b₀."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background
 from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.settings import Settings
 
-WEIGHT = defaults.CACHE_WEIGHT  # nearly all of it is what came before: a mixture says how much that counts
+WEIGHT = defaults.CACHE_WEIGHT  # near one: a mixture gives the cache its weight
 DECAY = defaults.CACHE_DECAY
-LEARNED_DECAY = defaults.LEARNED_CACHE_DECAY  # where a learned decay begins
+LEARNED_DECAY = defaults.LEARNED_CACHE_DECAY  # initial value of a learned decay
 EXAMPLE = "cache:500"
 
 if TYPE_CHECKING:
@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 @register_part("cache")
 @dataclass(frozen=True)
 class CachePart(Part):
-    """The last `size` words, whose share is `weight`, each `decay` times as much as the next; the rest is b₀'s."""
+    """The last `size` words with the total share `weight`, each weighing `decay` times as much as its successor; b₀ the
+    rest.
+    """
 
     size: int
     weight: float = WEIGHT
     decay: float = DECAY
-    learned: bool = False  # weight and decay are parameters of the model, which begin there
+    learned: bool = False  # weight and decay are parameters of the model; these are their initial values
 
     is_base = True
 
@@ -67,27 +69,27 @@ class CachePart(Part):
 
 @dataclass(frozen=True)
 class CacheOptions(Settings):
-    """Of `cache(N, …)`."""
+    """Options of `cache(N, …)`."""
 
-    weight: Annotated[float, Gt(0), Lt(1), Doc("share of the last N words, where b₀ has the rest")] = WEIGHT
+    weight: Annotated[float, Gt(0), Lt(1), Doc("share of the last N words; b₀ has the rest")] = WEIGHT
     decay: Annotated[
         Annotated[float, Gt(0), Le(1)] | None,
         Doc(
-            f"what a word counts beside the one that came after it (default: {DECAY:g}; where it is learned, it is "
-            f"below 1 and begins at {LEARNED_DECAY})"
+            f"weight of a word relative to the next one (default: {DECAY:g}; if it is learned, it is below 1 and its "
+            f"initial value is {LEARNED_DECAY})"
         ),
     ] = None
-    learned: Annotated[bool, Doc("weight and decay are parameters of the model, which begin there")] = False
+    learned: Annotated[bool, Doc("weight and decay are parameters, with these initial values")] = False
 
 
 def _is_number(source: str) -> bool:
     if not (source.isdecimal() and int(source) > 0):
-        raise ValueError(f"expected a number of words behind the name; say e.g. {EXAMPLE}")
+        raise ValueError(f"expected a number of words after the name, found none; write e.g. {EXAMPLE}")
     return False
 
 
 def _part(source: str, options: CacheOptions, texts: Sequence[str] = ()) -> CachePart:
-    """Raises OptionError for numbers out of range."""
+    """Return the part of an expression. Raises OptionError for numbers out of range."""
     decay = options.decay if options.decay is not None else LEARNED_DECAY if options.learned else DECAY
     part = CachePart(int(source), options.weight, decay, options.learned)
     try:

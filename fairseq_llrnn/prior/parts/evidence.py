@@ -1,9 +1,9 @@
-"""Evidence: which strings of a source sentence its translation may write (evidence/rules.py).
+"""Evidence: the strings of a source sentence that its translation may contain (evidence/rules.py).
 
-Over pieces (the prior's setting `pieces`, of both sides) the part also has the words of the source's training text:
-a dictionary of pieces does not say which words are unknown. Where a system asks for strings (`EvidenceRules.asked`), it
-has those of the target's, and how often each occurs. `discount` gives less background to target words that need
-evidence.
+Over pieces (the prior's setting `pieces`, of both sides) the part also stores the words of the source's training text,
+since a dictionary of pieces does not show which words are unknown. If a system requests strings
+(`EvidenceRules.asked`), the part stores the target's words with their counts. `discount` reduces the background of
+target words that need evidence.
 
 Sizes: D different words of a training text, V target words.
 """
@@ -48,24 +48,24 @@ if TYPE_CHECKING:
     from fairseq_llrnn.output.class_source import ClassSource, Head
 
 
-SOURCE_VOCABULARY, TARGET_WORDS, TARGET_COUNTS = "known_words", "target_words", "target_counts"  # arrays
+SOURCE_VOCABULARY, TARGET_WORDS, TARGET_COUNTS = "known_words", "target_words", "target_counts"  # names of arrays
 
 
 @register_part("evidence")
 @dataclass(frozen=True)
 class EvidencePart(Part):
-    """The rules; the features of slots are among those of φ."""
+    """The rules of evidence. φ contains the features of slots."""
 
     rules: EvidenceRules
-    source_vocabulary: frozenset[str] | None = None  # its words, where it is in pieces; else those of its dictionary
-    target_words: Mapping[str, int] | None = None  # D and their counts, where strings are asked for over pieces
+    source_vocabulary: frozenset[str] | None = None  # of a source in pieces; None: the words of its dictionary
+    target_words: Mapping[str, int] | None = None  # D and their counts, if strings are requested over pieces
 
     needs_source = has_source_strings = True
     class_name = "slot_rows"
     subject = "evidence was"
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Words as UTF-8, one a line."""
+        """Return words as UTF-8, one per line."""
         arrays = {} if self.source_vocabulary is None else {SOURCE_VOCABULARY: _lines(sorted(self.source_vocabulary))}
         if self.target_words is not None:
             words = dict(sorted(self.target_words.items()))
@@ -89,8 +89,8 @@ class EvidencePart(Part):
         check_translations(rules, prior)
         unsupported_of(prior)
         pieces = pieces_of(prior) is not None
-        asked = pieces and bool(rules.asked)
-        if (SOURCE_VOCABULARY in saved.arrays, TARGET_WORDS in saved.arrays) != (pieces, asked):
+        has_target_words = pieces and bool(rules.asked)
+        if (SOURCE_VOCABULARY in saved.arrays, TARGET_WORDS in saved.arrays) != (pieces, has_target_words):
             raise ValueError("the evidence and the prior differ in whether their words are in pieces")
         if not pieces:
             return cls(rules)
@@ -99,14 +99,14 @@ class EvidencePart(Part):
             return cls(rules, vocabulary)
         words, counts = _read_lines(saved.array(TARGET_WORDS, np.uint8)), saved.array(TARGET_COUNTS, np.int64)
         if len(words) != len(counts) or (counts < 0).any():
-            raise ValueError("the words that evidence asks for and their counts do not go together")
+            raise ValueError("the evidence's target words and their counts do not match")
         return cls(rules, vocabulary, dict(zip(words, counts.tolist(), strict=True)))
 
     def find(self, word: str, symbols: Collection[str]) -> Evidence | None:
-        """What a source word is evidence of; symbols: the source dictionary.
+        """Return the evidence of a source word, or None. `symbols` is the source dictionary.
 
         Raises:
-            OptionError: a pattern takes far too long.
+            OptionError: a pattern takes too long.
         """
         return self.rules.find(word, symbols if self.source_vocabulary is None else self.source_vocabulary)
 
@@ -119,10 +119,10 @@ class EvidencePart(Part):
         return self.source_vocabulary, self.target_words
 
     def source_words(self, symbols: Sequence[str]) -> dict[str, int]:
-        """How many of the source words are evidence, by the kinds that were chosen.
+        """Count the source words that are evidence, by kind.
 
         Raises:
-            OptionError: a pattern takes far too long.
+            OptionError: a pattern takes too long.
         """
         vocabulary = frozenset(symbols) if self.source_vocabulary is None else self.source_vocabulary
         matches = (self.rules.find(word, vocabulary) for word in vocabulary if not PADDING_ENTRY.fullmatch(word))
@@ -134,14 +134,15 @@ class EvidencePart(Part):
         return self.rules.kinds
 
     def offers(self, prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
-        """The one table of this prior's session.
+        """Return the one table of this prior's session.
 
         Args:
-            max_slots: strings that a sentence may offer, for whoever asks first; None: as it was made, or MAX_SLOTS.
-            once: likewise, whether each is said as often as its source has it; None: as it was made, or not.
+            max_slots: most strings of a sentence, at the first call (None: as in the existing table, or MAX_SLOTS).
+            once: whether a string is offered as often as the source contains it, at the first call; None: as in the
+                existing table, or False.
 
         Raises:
-            ValueError: a table that was made for other answers.
+            ValueError: the table exists with other settings.
         """
         rules, session, shapes = self.rules, prior.session, bool(prior.settings.get("shapes"))
         limit = MAX_SLOTS if max_slots is None else max_slots
@@ -177,7 +178,7 @@ class EvidencePart(Part):
         return [kinds_text(self.source_words(prior.source_symbols)), f"weight {self.rules.weight:g}"]
 
     def background(self, below: Background, context: BuildContext) -> Background:
-        """Slots beside whatever there is; without a source nothing offers any."""
+        """Add slots to the background below. Without a source there are none."""
         if not context.has_source:
             return below
         from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots, Unsupported
@@ -188,8 +189,8 @@ class EvidencePart(Part):
         factors, unsupported = unsupported_of(prior), None
         if factors:
             named = () if prior.expression is None else atoms(prior.expression)
-            of_words = np.array([factors.get(str(form), 1.0) for form in forms_of_words(prior)])
-            unsupported = Unsupported(of_words, of_root=not any(atom.text == UNSUPPORTED for atom in named))
+            word_factors = np.array([factors.get(str(form), 1.0) for form in forms_of_words(prior)])
+            unsupported = Unsupported(word_factors, of_root=not any(atom.text == UNSUPPORTED for atom in named))
         table = evidence_table(prior)
         return EvidenceBackground(below, table, prior.index(UNK), source_unk, translations, unsupported)
 
@@ -208,47 +209,49 @@ def _read_lines(array: np.ndarray) -> list[str]:
     return [word for word in array.tobytes().decode().split("\n") if word]
 
 
-UNSUPPORTED = "unsupported"  # words that weigh less without evidence: the setting, and the background in an expression
+UNSUPPORTED = "unsupported"  # words that weigh less without evidence: name of the setting and of a background
 
 
 def unsupported_of(prior: PriorView) -> dict[str, float]:
-    """What the weights of target words without evidence were multiplied by, by kind. Raises ValueError."""
+    """Return the factor of target words without evidence, by kind. Raises ValueError for unsound settings."""
     entries = [str(entry).partition("=") for entry in prior.settings.get(UNSUPPORTED, ())]
     factors = {kind: float(factor) for kind, _, factor in entries}
     if not all(kind in FORMED and 0.0 <= factor <= 1.0 for kind, factor in factors.items()):
-        raise ValueError(f"words of a kind weigh {prior.settings[UNSUPPORTED]} without evidence, which is none")
+        raise ValueError(f"the weights of words without evidence are invalid: {prior.settings[UNSUPPORTED]}")
     return factors
 
 
 def forms_of_words(prior: PriorView) -> list[str | None]:
-    """The kind of each target word by its form: (V,); None for most words and for special symbols."""
+    """Return the kind of each target word by its form: (V,), or None for most words and for special symbols."""
     convention = pieces_of(prior)
     spelt = prior.symbols if convention is None else [*map(convention.bare, prior.symbols)]
     vocabulary = frozenset(spelt)
     special = [symbol in SPECIALS or PADDING_ENTRY.fullmatch(symbol) for symbol in prior.symbols]
-    return [None if none else form_of(word, vocabulary) for word, none in zip(spelt, special, strict=True)]
+    return [None if is_special else form_of(word, vocabulary) for word, is_special in zip(spelt, special, strict=True)]
 
 
 def check_translations(rules: EvidenceRules, prior: PriorView) -> None:
-    """Raise ValueError where evidence offers translations that the prior, whose parts come before it, does not have."""
+    """Raise ValueError if evidence offers translations and the prior has none of whole words."""
     if "translations" in rules.kinds and (prior.translations is None or pieces_of(prior) is not None):
         raise ValueError("the evidence offers translations, and the prior has none of whole words")
 
 
 def pieces_of(prior: PriorView) -> Convention | None:
-    """How the prior's words are written in pieces; None where words are words."""
+    """Return how the prior's words are written in pieces, or None for whole words."""
     return CONVENTIONS.get(str(prior.settings.get("pieces")))
 
 
 def kinds_text(source_words: Mapping[str, int]) -> str:
-    """`terms (of a file), numbers 120, names 33, copies (unknown words)`."""
-    uncounted = {kind: f"{kind} ({asked.origin})" for kind, asked in ASKED.items()}
+    """Return kinds and counts as text: `terms (of a file), numbers 120, names 33, copies (unknown words)`."""
+    uncounted = {kind: f"{kind} ({request.origin})" for kind, request in ASKED.items()}
     uncounted |= {"copies": "copies (unknown words)", "translations": "translations (rare words)"}
     return ", ".join(uncounted.get(kind, f"{kind} {count:,}") for kind, count in source_words.items())
 
 
 def evidence_table(prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
-    """What source tokens offer, as `EvidencePart.offers`. Raises ValueError for a prior without evidence, too."""
+    """Return the strings that source tokens offer, as `EvidencePart.offers`. Raises ValueError also without
+    evidence.
+    """
     table = prior.offers(max_slots, once)
     if table is None:
         raise ValueError("the prior has no evidence")
@@ -258,17 +261,18 @@ def evidence_table(prior: PriorView, max_slots: int | None = None, once: bool | 
 # ---- how it is built -----------------------------------------------------------------------------------------------
 
 
-SENTENCES = 10_000  # that are cut into words at once
+SENTENCES = 10_000  # split into words at once
 
 
-def source_symbols(options: Recipe, path: Path | None, asked_by: str) -> tuple[str, ...]:
-    """The source dictionary's words: those given, of the parallel text, or of the only other dictionary beside `path`.
+def source_symbols(options: Recipe, path: Path | None, option: str) -> tuple[str, ...]:
+    """Return the words of the source dictionary: given, of the parallel text, or of the only other dictionary next to
+    `path`.
 
     Args:
-        asked_by: the option that needs them.
+        option: the option that needs them.
 
     Raises:
-        OptionError: none or several; one that is not the parallel text's.
+        OptionError: there is none, there are several, or it is not the parallel text's.
     """
     dictionary, translations = options.source_dictionary, options.translations
     if dictionary is not None:
@@ -286,38 +290,35 @@ def source_symbols(options: Recipe, path: Path | None, asked_by: str) -> tuple[s
     if len(others) != 1:
         names = ", ".join(sorted(other.name for other in others)) or "none"
         raise OptionError(
-            f"{asked_by}: expected one other dict.*.txt beside --dict {path}, the source's, found {names}; give it as "
+            f"{option}: expected one other dict.*.txt next to --dict {path}, the source's, found {names}; give it as "
             "source_dictionary"
         )
     return load_dictionary(others[0]).symbols
 
 
 def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | None:
-    """None where no evidence is asked for. Raises OptionError for kinds without what they need."""
-    asked = options.evidence
-    if asked is None:
+    """Return the rules, or None without evidence. Raises OptionError for kinds whose inputs are missing."""
+    evidence = options.evidence
+    if evidence is None:
         return None
-    if "mapped" in asked.kinds and asked.mapping is None:
-        raise OptionError("--evidence mapped: expected evidence.mapping with what is mapped, found none; add it")
-    if "patterns" in asked.kinds and patterns is None:
-        raise OptionError("--evidence patterns: expected patterns with your expressions, found none; add it")
-    if "translations" in asked.kinds and options.translations is None:
-        raise OptionError(
-            "--evidence translations: expected --lexical-translation beside it, which says what words translate into, "
-            "found none; add it"
-        )
+    if "mapped" in evidence.kinds and evidence.mapping is None:
+        raise OptionError("--evidence mapped needs evidence.mapping; add it")
+    if "patterns" in evidence.kinds and patterns is None:
+        raise OptionError("--evidence patterns needs patterns, a file of regular expressions; add it")
+    if "translations" in evidence.kinds and options.translations is None:
+        raise OptionError("--evidence translations needs --lexical-translation; add it")
     if options.pieces is not None:
-        _check_of_pieces(options, asked.kinds)
-    mapping = asked.mapping or {}
+        _check_of_pieces(options, evidence.kinds)
+    mapping = evidence.mapping or {}
     if isinstance(mapping, (str, Path)):
         mapping = read_evidence_map(str(mapping), options.words.normalize)
     table = {word: tuple(words) for word, words in mapping.items()}
-    kinds = tuple(kind for kind in features() if kind in asked.kinds or (kind == "mapped" and table))
-    return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, asked.weight)
+    kinds = tuple(kind for kind in features() if kind in evidence.kinds or (kind == "mapped" and table))
+    return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, evidence.weight)
 
 
 def _check_of_pieces(options: Recipe, kinds: Sequence[str]) -> None:
-    """Raise OptionError for kinds without a text that says which words there are."""
+    """Raise OptionError for kinds over pieces without a text that contains the words."""
     for kinds_of_text, option, side, is_there in (
         (BY_KNOWN_WORDS, "--lexical-translation", "source", options.translations is not None),
         (ASKED, "--count-text", "target", bool(as_paths(options.text))),
@@ -325,8 +326,8 @@ def _check_of_pieces(options: Recipe, kinds: Sequence[str]) -> None:
         kind = next((kind for kind in features() if kind in kinds and kind in kinds_of_text), None)
         if kind is not None and not is_there:
             raise OptionError(
-                f"--evidence {kind}: expected {option} beside it and --pieces {options.pieces}, since only the "
-                f"{side}'s training text says which words there are, found none; add it"
+                f"--evidence {kind} with --pieces {options.pieces} needs {option}, since only the {side}'s training "
+                "text contains whole words; add it"
             )
 
 
@@ -337,15 +338,16 @@ def add_evidence(
     source_vocabulary: frozenset[str] | None = None,
     target_words: Mapping[str, int] | None = None,
 ) -> Prior:
-    """The prior with evidence.
+    """Return the prior with evidence.
 
     Args:
-        source_symbols: the source dictionary; the same one as that of its lexical translations.
-        source_vocabulary: words of the source, where dictionaries hold pieces.
-        target_words: with counts, where some are asked for.
+        source_symbols: the source dictionary, the same as that of its lexical translations.
+        source_vocabulary: words of the source, if dictionaries contain pieces.
+        target_words: with counts, if strings are requested.
 
     Raises:
-        ValueError: it offers translations, and the prior has none; pieces without the words that they need.
+        ValueError: evidence offers translations and the prior has none, or pieces come without the words that they
+            need.
     """
     check_translations(rules, prior)
     if pieces_of(prior) is not None and (source_vocabulary is None or (rules.asked and target_words is None)):
@@ -356,7 +358,7 @@ def add_evidence(
 def source_vocabulary_of(
     options: Recipe, rules: EvidenceRules, source_symbols: tuple[str, ...]
 ) -> frozenset[str] | None:
-    """The words of a source in pieces that are not unknown, those of its training text; None where words are words.
+    """Return the known words of a source in pieces, those of its training text, or None for whole words.
 
     Raises:
         DataError: the source is not in pieces of the convention.
@@ -370,15 +372,15 @@ def source_vocabulary_of(
         return frozenset()
     spans, text = WordSpans(OpenWords(source_symbols), convention), options.translations.parallel.bitext.source
     tokens_of_words: set[tuple[int, ...]] = set()
-    for start in range(0, len(text), SENTENCES):  # by blocks: a large text would need 100 bytes a word
+    for start in range(0, len(text), SENTENCES):  # a large text at once would need 100 bytes a word
         block = text.tokens[text.offsets[start] : text.offsets[min(start + SENTENCES, len(text))]]
         tokens = block.tolist()
         tokens_of_words.update(tuple(tokens[begin:end]) for begin, end in spans.spans(block))
-    return frozenset(word for word in (spans.word(np.array(one)) for one in tokens_of_words) if word is not None)
+    return frozenset(word for word in (spans.word(np.array(span)) for span in tokens_of_words) if word is not None)
 
 
 def spelled_words(options: Recipe, rules: EvidenceRules, text: PieceText | None) -> Mapping[str, int] | None:
-    """The words of a target in pieces, and how often its training text has each; None where nobody needs them.
+    """Return the words of a target in pieces with their counts in its training text, or None if they are not needed.
 
     Args:
         text: the target's training text, if it was read.
@@ -392,14 +394,15 @@ def spelled_words(options: Recipe, rules: EvidenceRules, text: PieceText | None)
 
 
 def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tuple[Prior, Counter[str]]:
-    """The prior with less background for words of some kinds of FORMED, and how many words those are.
+    """Return the prior with less background for words of some kinds of FORMED, and the numbers of such words.
 
-    Static weights are multiplied and then scaled so that all words together weigh what they weighed before: those of
-    <unk> and </s> stay (Dymetman & Xiao 2016, §4, condition-based priming). Any other background is multiplied by
-    static factors, 1 for most words.
+    Static weights are multiplied, and then scaled so that the total of all words is unchanged: <unk> and </s> keep
+    their weights (Dymetman & Xiao 2016, §4, condition-based priming). Any other background is multiplied by static
+    factors, 1 for most words.
 
     Args:
-        words: the prior's dictionary. factors: 0 … 1 by kind.
+        words: the prior's dictionary.
+        factors: 0 … 1 by kind.
 
     Raises:
         OptionError: no word is left.
@@ -411,16 +414,15 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
         if kind is not None and kind in factors and ordinary[i]:
             factor_of[i] = factors[kind]
             notes[_note(kind, factors[kind])] += 1
-    written = [f"{kind}={factor:g}" for kind, factor in factors.items()]
+    settings = [f"{kind}={factor:g}" for kind, factor in factors.items()]
     before = np.exp(prior.log_weights[ordinary])
     after = before * factor_of[ordinary]
     if not after.sum() > 0:
         raise OptionError(
-            f"evidence.unsupported {' '.join(written)}: expected some word that remains possible without evidence, "
-            "found "
-            "none; leave a kind out"
+            f"evidence.unsupported {' '.join(settings)}: expected some word that remains possible without evidence, "
+            "found none; leave a kind out"
         )
-    prior = replace(prior, settings={**prior.settings, UNSUPPORTED: written})
+    prior = replace(prior, settings={**prior.settings, UNSUPPORTED: settings})
     background = background_of(prior)
     if background is not None:
         with np.errstate(divide="ignore"):
@@ -434,5 +436,5 @@ def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tup
 
 
 def _note(kind: str, factor: float) -> str:
-    how = "impossible without evidence" if factor == 0 else f"weighed {factor:g} times as much without evidence"
-    return f"target words are {kind}, {how}"
+    effect = "impossible without evidence" if factor == 0 else f"weighed {factor:g} times as much without evidence"
+    return f"target words are {kind}, {effect}"

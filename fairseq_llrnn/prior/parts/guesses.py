@@ -1,4 +1,4 @@
-"""Whose analyses are guessed, and how often guesses are right (lexicon/guessing.py): for people, no background."""
+"""Guessed analyses and the accuracy of guesses (lexicon/guessing.py). For people only: it makes no background."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GuessesPart(Part):
 
     words: np.ndarray  # (n,) int64, rising
     groups: tuple[str, ...]  # of the features that are guessed
-    accuracy: dict[str, float]  # of known words, guessed as if they were new: WHOLE, and by group of features
+    accuracy: dict[str, float]  # of guesses for known words: WHOLE, and by group of features
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"words": self.words}
@@ -41,12 +41,12 @@ class GuessesPart(Part):
             raise ValueError("guesses: expected the names of feature groups")
         shares = accuracy.values() if isinstance(accuracy, dict) else [None]
         if not all(isinstance(share, float) and 0.0 <= share <= 1.0 for share in shares):
-            raise ValueError("guesses: expected how many are right, by group, from 0.0 to 1.0")
+            raise ValueError("guesses: expected the accuracy of each group, from 0.0 to 1.0")
         return cls(words, tuple(groups), accuracy)
 
     @property
     def identity(self) -> str:
-        return ""  # the features say all that a model depends on
+        return ""  # a model depends only on the features
 
     def guessed(self, word: int, features: Iterable[str]) -> list[str]:
         place = int(np.searchsorted(self.words, word))

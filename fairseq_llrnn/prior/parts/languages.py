@@ -1,8 +1,8 @@
-"""What packages know of a prior's language (lexicon/languages): who was asked, and under which licences.
+"""The packages with data of a prior's language (lexicon/languages), and their licences.
 
 Sizes: V words of the dictionary.
 
-The part is for people, and no background. `with_codes` says whose frequencies `language` means in an expression.
+The part is for people and makes no background. `with_codes` adds the language's code to `language` in an expression.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.lexicon.languages.findings import Finding, findings_of, frequency_finding, frequency_source
+from fairseq_llrnn.lexicon.languages.base import Finding
+from fairseq_llrnn.lexicon.languages.findings import findings_of, frequency_finding, frequency_source
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
@@ -27,7 +28,7 @@ TYPES = {"known": int, "words": int, "share": float}  # of a finding's fields; a
 @register_part("languages")
 @dataclass(frozen=True)
 class LanguagesPart(Part):
-    """The packages that were asked, one finding each."""
+    """The packages that were used, one finding each."""
 
     findings: tuple[Finding, ...]
 
@@ -38,12 +39,12 @@ class LanguagesPart(Part):
     def read(cls, saved: SavedPart) -> LanguagesPart:
         sources = saved.description["sources"]
         if not isinstance(sources, list) or not all(map(_is_finding, sources)):
-            raise ValueError("languages: expected what was found in each package, with its licence")
+            raise ValueError("languages: expected a list of packages with their findings and licences")
         return cls(tuple(Finding(**source) for source in sources))
 
     @property
     def identity(self) -> str:
-        return ""  # features and weights say all that a model depends on
+        return ""  # a model depends only on features and weights
 
     def lines(self, prior: PriorView) -> list[str]:
         lines: list[str] = []
@@ -65,42 +66,41 @@ def _is_finding(source: object) -> bool:
 
 
 def with_codes(background: Expression, code: str | None) -> Expression:
-    """The expression whose atoms `language` say of which language: language:uk.
+    """Return the expression with a code in every atom `language`: language:uk.
 
     Args:
-        code: of --language.
+        code: the code of --language.
 
     Raises:
-        OptionError: no language is told, or it is unknown; nobody knows its frequencies; a package is not installed.
+        OptionError: the language is missing or unknown, no package has its frequencies, or the package is not
+            installed.
     """
 
-    def told(atom: Atom) -> Atom:
+    def with_code(atom: Atom) -> Atom:
         kind, colon, named = atom.text.partition(":")
         if kind != LANGUAGE:
             return atom
-        told_code = language_code(named, f"--background {atom.text}") if colon else code
-        if told_code is None:
-            raise OptionError(
-                "--background language: expected --language CODE beside it, found none; add it, or say language:CODE"
-            )
-        frequency_source(told_code, f"--background {LANGUAGE}:{told_code}")
-        return replace(atom, text=f"{LANGUAGE}:{told_code}")
+        atom_code = language_code(named, f"--background {atom.text}") if colon else code
+        if atom_code is None:
+            raise OptionError("--background language needs --language CODE; add it, or write language:CODE")
+        frequency_source(atom_code, f"--background {LANGUAGE}:{atom_code}")
+        return replace(atom, text=f"{LANGUAGE}:{atom_code}")
 
-    return with_atoms(background, told)
+    return with_atoms(background, with_code)
 
 
 def part_of(table: Table, background: Expression, words: WordList, counts: np.ndarray) -> LanguagesPart | None:
-    """Which packages the prior was made from, with their licences; None where there are none.
+    """Return the packages that the prior was made from, with their licences, or None if there are none.
 
     Args:
         counts: (V,).
     """
     ordinary = np.flatnonzero(~words.specials)
     symbols, ordinary_counts = [words.symbols[i] for i in ordinary], counts[ordinary]
-    used = [] if table.packages is None else list(table.packages.findings)
-    used = [finding for finding in used if finding.gives != "frequencies" and finding.known]
-    used += findings_of(table, symbols, ordinary_counts, [(finding.source, finding.language) for finding in used])
+    findings = [] if table.packages is None else list(table.packages.findings)
+    findings = [finding for finding in findings if finding.gives != "frequencies" and finding.known]
+    findings += findings_of(table, symbols, ordinary_counts, [(found.source, found.language) for found in findings])
     texts = dict.fromkeys(atom.text for atom in atoms(background))
-    weighed = [text.partition(":")[2] for text in texts if text.startswith(f"{LANGUAGE}:")]
-    used += [frequency_finding(symbols, ordinary_counts, code) for code in weighed]
-    return LanguagesPart(tuple(used)) if used else None
+    codes = [text.partition(":")[2] for text in texts if text.startswith(f"{LANGUAGE}:")]
+    findings += [frequency_finding(symbols, ordinary_counts, code) for code in codes]
+    return LanguagesPart(tuple(findings)) if findings else None

@@ -1,11 +1,11 @@
-"""Lexical translations: the background of a sentence by the words of its source (backgrounds/lexical.py).
+"""Lexical translations: a background of a sentence from the words of its source (backgrounds/lexical.py).
 
-Next to a static background, translations are mixed with it as backgrounds/lexical.py does. Next to any other,
+A static background is mixed with translations by backgrounds/lexical.py. Any other one becomes
 
     … plus translations     with their weight λ, which is fixed or learned
-    … times translations    where a grammar says what is possible: both must allow a word
+    … times translations    with a grammar: both must allow a word
 
-unless the background's expression names `translations` itself.
+unless the background's expression contains `translations`.
 
 Sizes: U source words, V target words.
 """
@@ -46,14 +46,14 @@ if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.base import Background
 
 
-# The arrays of a table, in the order of LexicalTable.
+# the arrays of a table, in the order of LexicalTable
 TABLE = {"offsets": np.int64, "targets": np.int64, "probabilities": np.float32, "links": np.float32}
-# Those of the lemmas of source words: their heads, and a table.
+# the arrays of source lemmas: their heads, and a table
 LEMMAS = {"source_head_of": np.int64, **{f"source_lemma_{name}": dtype for name, dtype in TABLE.items()}}
-# The arrays of the forms of lemmas, in the order of LemmaForms.
+# the arrays of the forms of lemmas, in the order of LemmaForms
 FORMS = {"head_of": np.int64, "form_offsets": np.int64, "forms": np.int64, "form_counts": np.float32}
 LARGEST_POWER = 1.0
-SHOWN = 8  # source words that translate into a word
+SHOWN = 8  # source words for each word in `llrnn show`
 
 
 TRANSLATIONS = "translations"  # the name in an expression; --lexical-translation makes the part
@@ -62,15 +62,15 @@ TRANSLATIONS = "translations"  # the name in an expression; --lexical-translatio
 @register_part("lexical")
 @dataclass(frozen=True)
 class LexicalPart(Part):
-    """Translations of the prior's source words, and the weight λ of what they say."""
+    """Translations of the prior's source words, and their weight λ."""
 
-    table: LexicalTable  # of words; of lemmas, where there are `forms`
-    weight: float  # λ, or where it starts
+    table: LexicalTable  # of words, or of lemmas if there are `forms`
+    weight: float  # λ, or its initial value
     learned: bool
     aligner: str
     forms: LemmaForms | None = None
-    form_power: float = 0.0  # γ: how much the counts of a lemma's forms count for their shares
-    source_lemmas: SourceLemmas | None = None  # what rare forms of the source fall back on
+    form_power: float = 0.0  # γ: forms share their lemma's probability by their counts to this power
+    source_lemmas: SourceLemmas | None = None  # back-off of rare source forms
 
     is_base = True
     needs_source = True
@@ -81,8 +81,8 @@ class LexicalPart(Part):
         if self.forms is not None:
             arrays |= zip(FORMS, _arrays_of(self.forms), strict=True)
         if self.source_lemmas is not None:
-            of_lemmas = self.source_lemmas.head_of, *_arrays_of(self.source_lemmas.table)
-            arrays |= zip(LEMMAS, of_lemmas, strict=True)
+            lemma_arrays = self.source_lemmas.head_of, *_arrays_of(self.source_lemmas.table)
+            arrays |= zip(LEMMAS, lemma_arrays, strict=True)
         return arrays
 
     def description(self) -> dict[str, Any]:
@@ -95,9 +95,9 @@ class LexicalPart(Part):
 
     @property
     def identity(self) -> str:
-        of_forms = "" if self.forms is None else f" {self.form_power!r}"
-        of_lemmas = "" if self.source_lemmas is None else f" back-off {self.source_lemmas.pseudo_links!r}"
-        return f"{self.weight!r} {self.learned}{of_forms}{of_lemmas}"
+        form_settings = "" if self.forms is None else f" {self.form_power!r}"
+        lemma_settings = "" if self.source_lemmas is None else f" back-off {self.source_lemmas.pseudo_links!r}"
+        return f"{self.weight!r} {self.learned}{form_settings}{lemma_settings}"
 
     @property
     def translations(self) -> LexicalPart:
@@ -117,7 +117,7 @@ class LexicalPart(Part):
 
     @cached_property
     def unit_table(self) -> LexicalTable:
-        """t(word | s), or t(lemma | s) where there are `forms`; what the lemma of s says is in it."""
+        """t(word | s), or t(lemma | s) if there are `forms`, including the back-off to source lemmas."""
         return self.table if self.source_lemmas is None else self.source_lemmas.mixed(self.table)
 
     @cached_property
@@ -139,8 +139,8 @@ class LexicalPart(Part):
             forms = LemmaForms(*(saved.array(name, dtype) for name, dtype in FORMS.items()))
         if "source_pseudo_links" in saved.description:
             [pseudo_links] = saved.values("the lemmas of source words are", source_pseudo_links=float)
-            head_of, *of_lemmas = (saved.array(name, dtype) for name, dtype in LEMMAS.items())
-            lemmas = SourceLemmas(head_of, LexicalTable(*of_lemmas), pseudo_links)
+            head_of, *lemma_arrays = (saved.array(name, dtype) for name, dtype in LEMMAS.items())
+            lemmas = SourceLemmas(head_of, LexicalTable(*lemma_arrays), pseudo_links)
         part = cls(table, weight, learned, aligner, forms, power, lemmas)
         part.check(is_word(saved.prior.source_symbols), is_word(saved.prior.symbols) & saved.prior.allowed)
         return part
@@ -149,22 +149,22 @@ class LexicalPart(Part):
         """Raise ValueError unless all is sound.
 
         Args:
-            sources: (U,) bool, the source tokens that may have translations. possible: (V,) bool, the target words that
-                may be one.
+            sources: (U,) bool, the source tokens that may have translations.
+            possible: (V,) bool, the target words that may be one.
         """
         self.table.check(possible)
         self.table.check_links(sources)
         if self.source_lemmas is not None:
             self.source_lemmas.check(sources, possible)
         if not (0.0 <= self.weight < 1.0 and (self.weight > 0.0 or not self.learned)):
-            raise ValueError(f"the lexical translations have the weight {self.weight}, which is none")
+            raise ValueError(f"the lexical translations have the invalid weight {self.weight}")
         if self.forms is not None:
             self.forms.check(possible)
             for table in (self.table, *([] if self.source_lemmas is None else [self.source_lemmas.table])):
                 if not (self.forms.head_of[table.targets] == table.targets).all():
-                    raise ValueError("the lexical translations hold a lemma of which there are no forms")
+                    raise ValueError("the lexical translations contain a lemma without forms")
             if not 0.0 <= self.form_power <= LARGEST_POWER:
-                raise ValueError(f"the forms of lemmas have the power {self.form_power}, which is none")
+                raise ValueError(f"the forms of lemmas have the invalid power {self.form_power}")
 
     def background(self, below: Background, context: BuildContext) -> Background:
         import torch
@@ -197,7 +197,7 @@ class LexicalPart(Part):
         weight = f"learned, starting at {self.weight:g}" if self.learned else f"{self.weight:g}"
         lines = [f"translations of source words, aligned by {self.aligner}", f"weight {weight}"]
         if self.source_lemmas is not None:
-            lines.append(f"rare source words as their lemmas, of {self.source_lemmas.pseudo_links:g} links more")
+            lines.append(f"rare source words back off to lemmas, weighed as {self.source_lemmas.pseudo_links:g} links")
         return lines + ([] if self.forms is None else [f"of lemmas; counts of forms to the power {self.form_power:g}"])
 
     def source_option(self, dictionary: str) -> str:
@@ -218,34 +218,32 @@ SOURCE_OPTION = "translations.source_lexicon"
 
 
 def check_beside(options: TranslationOptions | None, background: Expression) -> None:
-    """Raise OptionError for translations that a background names and nobody gives, or whose weight changes nothing."""
+    """Raise OptionError if a background names `translations` that are missing, or if their options have no effect."""
     is_named = any(atom.text == TRANSLATIONS for atom in atoms(background))
     if is_named and options is None:
-        raise OptionError(
-            "--background: it names `translations`, expected --lexical-translation beside it, found none; add it"
-        )
-    if options is not None and is_named and _mixes(background):
-        for name, says in (("weight", "0.7 … plus 0.3 translations"), ("learned", "… with weights learned")):
+        raise OptionError("--background: `translations` needs --lexical-translation; add it")
+    if options is not None and is_named and _is_mixture(background):
+        for name, example in (("weight", "0.7 … plus 0.3 translations"), ("learned", "… with weights learned")):
             if (value := getattr(options, name)) != getattr(TranslationOptions, name):
                 raise OptionError(
-                    f"translations.{name} {value:g}: expected none beside --background {background}, which weighs the "
-                    f"translations itself; leave it out, and write the weight there, as in `{says}`"
+                    f"translations.{name} {value:g} has no effect, since --background {background} weighs the "
+                    f"translations; leave it out, and write the weight there, as in `{example}`"
                 )
     is_alone = isinstance(background, Atom) and (
         is_static(background.text) or not any(named.part.is_base for _, named in named_in(background))
     )
-    if options is not None and options.weight == 0 and not (is_named or is_alone) and _mixes(background):
+    if options is not None and options.weight == 0 and not (is_named or is_alone) and _is_mixture(background):
         raise OptionError(
-            f"translations.weight 0: expected a weight above 0 beside --background {background}, of which translations "
-            "are a part; leave --lexical-translation out"
+            "translations.weight 0: expected a weight above 0, since translations are added to --background "
+            f"{background}; leave --lexical-translation out"
         )
 
 
 def lemmas_of(options: Recipe, words: WordList, table: Table) -> list[Sequence[str]] | None:
-    """The lemmas of every word (V,), guessed where no source has a word; None where translations are between words.
+    """Return the lemmas of every word (V,), guessed for words in no source, or None if translations are between words.
 
     Raises:
-        OptionError: nothing lists lemmas.
+        OptionError: no source contains lemmas.
     """
     if not options.between_lemmas:
         return None
@@ -255,39 +253,42 @@ def lemmas_of(options: Recipe, words: WordList, table: Table) -> list[Sequence[s
 
 
 def source_lemmas_of(options: Recipe, notes: Counter[str]) -> list[Sequence[str]] | None:
-    """The lemmas of every source word (U,), guessed where no table has it; None where nobody asks for them.
+    """Return the lemmas of every source word (U,), guessed for words in no table, or None without tables.
 
     Args:
-        notes: takes in what a user should know.
+        notes: gets notes for the user.
 
     Raises:
-        OptionError: tables without lemmas. DataError: as the reader does.
+        OptionError: tables without lemmas.
+        DataError: as the reader does.
     """
     if options.translations is None or not options.translations.source_lexicon:
         return None
     symbols, paths = options.translations.parallel.source_symbols, as_paths(options.translations.source_lexicon)
-    asked, spelled = is_word(symbols), is_lower(symbols)  # keep_case is of the target
-    lexicon = LexiconOptions(lexicon=paths, guess="off", keep_case=not spelled, normalize=options.words.normalize)
-    text = TextWords(dict.fromkeys((symbol for symbol, word in zip(symbols, asked, strict=True) if word), 1))
+    are_words = is_word(symbols)
+    keep_case = not is_lower(symbols)  # the recipe's keep_case applies to the target
+    lexicon = LexiconOptions(lexicon=paths, guess="off", keep_case=keep_case, normalize=options.words.normalize)
+    text = TextWords(dict.fromkeys((symbol for symbol, word in zip(symbols, are_words, strict=True) if word), 1))
     table = gather(lexicon, text)
     lemmas = Lemmas.of_table(table).check(SOURCE_OPTION, paths, "give tables of `llrnn lexicon`")
     notes.update(table.notes)
-    return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, asked, strict=True)]
+    return [lemmas.of(symbol) if word else () for symbol, word in zip(symbols, are_words, strict=True)]
 
 
-ALONE = 0.99  # λ of translations that a mixture weighs: nearly all of them is what the source says
+ALONE = 0.99  # λ of translations within a mixture, which has a weight for them
 
 
 def add_translations(
     prior: Prior, options: TranslationOptions, workers: int | None = None,
     lemmas: Sequence[Sequence[str]] | None = None, source_lemmas: Sequence[Sequence[str]] | None = None,
 ) -> tuple[Prior, Counter[str]]:  # fmt: skip
-    """The prior with lexical translations, and what a user should know about them.
+    """Return the prior with lexical translations, and notes for the user with counts.
 
     Args:
-        options: the target side of their text is in the words of the prior. workers: threads that align it.
-        lemmas: of every word, where these are what is aligned. source_lemmas: of every source word, where rare ones
-            fall back on these.
+        options: the target side of their text is in the words of the prior.
+        workers: threads that align it.
+        lemmas: lemmas of every word, if these are aligned.
+        source_lemmas: lemmas of every source word, if rare ones back off to them.
 
     Raises:
         DataError: as the alignment does.
@@ -305,50 +306,52 @@ def add_translations(
         workers=workers,
     )  # fmt: skip
     table, notes = align(bitext)
-    of_source = None
+    source_back_off = None
     if source_lemmas is not None:
-        of_source = SourceLemmas.estimate(bitext, source_lemmas, sources, lambda changed: align(changed)[0])
-    # numbers from Python may be whole
+        source_back_off = SourceLemmas.estimate(bitext, source_lemmas, sources, lambda changed: align(changed)[0])
+    # numbers from Python may be integers
     weight, power = float(options.weight), float(options.form_power)
-    part = LexicalPart(table, weight, options.learned, aligner, forms, power, of_source)
+    part = LexicalPart(table, weight, options.learned, aligner, forms, power, source_back_off)
     before = background_of(prior)
     if before is None:
         translated = prior.with_part(part, text.source_symbols)
     else:
-        part = replace(part, weight=ALONE, learned=False) if _mixes(before) else part
+        part = replace(part, weight=ALONE, learned=False) if _is_mixture(before) else part
         translated = prior.with_part(part, text.source_symbols)
         name = next(name for name, other in translated.by_name.items() if other is part)
         atom = Atom(TRANSLATIONS, name)
-        translated = replace(translated, expression=_combined(before, atom, options))
+        translated = replace(translated, expression=_combine(before, atom, options))
     return replace(translated, settings={**prior.settings, "lexical_top": options.top}), notes
 
 
 def background_of(prior: Prior) -> Expression | None:
-    """How the background is written; None where it is static, or static with translations."""
+    """Return the expression of the background, or None if it is static, or static with translations."""
     if prior.expression is not None:
         return prior.expression
     names = list(prior.bases)
     if not names or prior.translations is not None:
         return None
-    written = str(prior.settings["background"])
+    text = str(prior.settings["background"])
     try:
-        atom = parse(written)
+        atom = parse(text)
     except OptionError:  # a path with blanks
-        atom = Atom(written)
-    return replace(atom, part=names[0]) if isinstance(atom, Atom) else Atom(written, names[0])
+        atom = Atom(text)
+    return replace(atom, part=names[0]) if isinstance(atom, Atom) else Atom(text, names[0])
 
 
-def _mixes(before: Expression) -> bool:
-    """Whether it is a mixture that weighs the translations: no constraint says what is possible."""
+def _is_mixture(before: Expression) -> bool:
+    """Return whether the background is a mixture with a weight for translations: no constraint defines the possible
+    words.
+    """
     if any(atom.text == TRANSLATIONS for atom in atoms(before)):
         return Atom(TRANSLATIONS) not in required(before)
     return not any(named.is_constraint for each in required(before) for _, named in named_in(each))
 
 
-def _combined(before: Expression, translations: Atom, options: TranslationOptions) -> Expression:
+def _combine(before: Expression, translations: Atom, options: TranslationOptions) -> Expression:
     if any(atom.text == TRANSLATIONS for atom in atoms(before)):
         return with_atoms(before, lambda atom: translations if atom.text == TRANSLATIONS else atom)
-    if not _mixes(before):
+    if not _is_mixture(before):
         return Times((before, translations))
     weighting = "learned" if options.learned else "fixed"
     return Plus((before, translations), (1.0 - options.weight, options.weight), weighting)

@@ -1,4 +1,4 @@
-"""A frozen language model: its next-word probabilities are the background (backgrounds/language_model.py)."""
+"""A frozen language model whose next-word probabilities are the background (backgrounds/language_model.py)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ModelPart(Part):
     """The files of a model, for the words that b₀ allows."""
 
     files: ModelFiles
-    load: LoadModel | None = field(default=None, compare=False, repr=False)  # who can build it
+    load: LoadModel | None = field(default=None, compare=False, repr=False)  # builds the model
 
     is_base = True
     needs_fairseq = True
@@ -53,7 +53,7 @@ class ModelPart(Part):
         return ["a frozen language model", f"weight {self.files.weight:g}", f"temperature {self.files.temperature:g}"]
 
     def background(self, below: Background, context: BuildContext) -> Background:
-        """Raises PriorError if no loader of models was given."""
+        """Return the model as a background. Raises PriorError if no loader of models was given."""
         from fairseq_llrnn.backgrounds.language_model import ModelBackground
 
         if self.load is None:
@@ -71,31 +71,29 @@ class ModelPart(Part):
 
 @dataclass(frozen=True)
 class ModelOptions(Settings):
-    """Of `model(FILE, …)`."""
+    """Options of `model(FILE, …)`."""
 
     weight: Annotated[
         float, Gt(0), Le(1),
         Doc(
-            "how much of the background is the model's; the rest is b₀'s, so that words which the model hardly "
-            "believes in stay possible"
+            "share of the model in the background; b₀ has the rest, so that words with a tiny probability in the "
+            "model stay possible"
         ),
     ] = 1.0  # fmt: skip
     temperature: Annotated[float, *TEMPERATURE, Doc("flattens it: b to the power of 1/T")] = 1.0
-    data: Annotated[FolderPath | None, Doc("its data folder (default: the one that it was trained with)")] = None
-    prior: Annotated[FolderPath | None, Doc("its prior, if it is one of ours (default: that of its training)")] = None
+    data: Annotated[FolderPath | None, Doc("its data folder (default: that of its training)")] = None
+    prior: Annotated[FolderPath | None, Doc("its prior, if it has one (default: that of its training)")] = None
 
 
 def _is_checkpoint(source: str) -> bool:
     if is_pipe(source):
-        raise ValueError("expected a checkpoint behind the name, found a pipe, which cannot be read here; give a file")
+        raise ValueError("expected a checkpoint after the name, found a pipe; give a file")
     if not os.path.isfile(source):
-        raise ValueError(
-            "expected a checkpoint behind the name, found none there; give the .pt file that training wrote"
-        )
+        raise ValueError("expected a checkpoint after the name, found none; give the .pt file that training wrote")
     return True
 
 
 @register_background("model", ModelPart, "model:checkpoint_best.pt", is_file=_is_checkpoint, options=ModelOptions)
 def read_model(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
-    assert inputs.open_model is not None  # or it would be refused
+    assert inputs.open_model is not None  # checked by check_background
     return inputs.open_model(source, prior, inputs.options)

@@ -1,12 +1,12 @@
 """The open vocabulary: classes of words outside the dictionary, each a distribution over strings.
 
-It makes no background: <unk> has one, which its classes share (open_vocabulary/open_strings.py).
+It makes no background: the classes share that of <unk> (open_vocabulary/open_strings.py).
 
-Sizes: V words, O open classes, n rare words, F output features. A rare word that occurs c times is read as unknown in a
-share d/c of its tokens, with d = n₁ / (n₁ + 2 n₂) from how many words occur once and twice (absolute discounting; Ney,
-Essen & Kneser 1994). So as many tokens are unknown in training as will be in a new text, and they are of the classes
-that are productive. The background loses the same share of every word to <unk>, and π_o is a class's part of these
-tokens.
+Sizes: V words, O open classes, n rare words, F output features. A rare word with count c is read as unknown in a
+share d/c of its tokens. d = n₁ / (n₁ + 2 n₂), from the numbers of words that occur once and twice (absolute
+discounting;
+Ney, Essen & Kneser 1994). So training has as many unknown tokens as a new text, and they belong to productive classes.
+The background moves the same share of every word's weight to <unk>. π_o is the part of class o in these tokens.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 @register_part("open_vocabulary")
 @dataclass(frozen=True)
 class OpenVocabularyPart(Part):
-    """The classes; their features are among those of φ."""
+    """The open classes. φ contains their features."""
 
     vocabulary: OpenVocabulary
 
@@ -83,22 +83,21 @@ class OpenVocabularyPart(Part):
         return {"open classes": len(self.vocabulary.names)}
 
 
-def open_words(told: Any = None, beside: int | None = None) -> ClassSourceOf:
-    """Makes the open classes of a head: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
+def open_words(speller: Any = None, input_size: int | None = None) -> ClassSourceOf:
+    """Return a factory of a head's open classes: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
 
     Args:
-        told: to what spells words beside n-grams (open_vocabulary/open_strings.py), where the prior has that; None:
-            nothing.
-        beside: the width of what it spells from, where that is not the hidden states (`batch`'s `spelling`).
+        speller: sizes of a speller to combine with n-grams (open_vocabulary/open_strings.py), if the prior has one.
+        input_size: the width of the speller's inputs if they are not the hidden states (`batch`'s `spelling`).
 
     Raises:
-        OptionError: (when the head is made) one of them, and a prior that n-grams spell alone.
+        OptionError: (when the head is made) an argument is given, and the prior has only n-grams.
     """
 
     def make(head: Head) -> ClassSource:
         from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 
-        return OpenWords.of(head, head.prior.open_words, told, beside)
+        return OpenWords.of(head, head.prior.open_words, speller, input_size)
 
     return make
 
@@ -106,9 +105,9 @@ def open_words(told: Any = None, beside: int | None = None) -> ClassSourceOf:
 # ---- how it is built -----------------------------------------------------------------------------------------------
 
 
-FLOOR = defaults.OPEN_FLOOR  # words that occur at most so often are rare
-OPEN = "Open"  # the group of features that name a class
-LEAST_PART = 0.05  # of a class's words that have a feature, for the class to have it
+FLOOR = defaults.OPEN_FLOOR  # largest count of a rare word
+OPEN = "Open"  # the feature group with a feature for each class
+LEAST_PART = 0.05  # least mean of a feature over a class's words, for the class to have it
 
 
 def add_open_vocabulary(
@@ -120,19 +119,22 @@ def add_open_vocabulary(
     least_types: int = LEAST_TYPES,
     kind: str = KIND,
 ) -> Prior:
-    """The prior with open classes.
+    """Return the prior with open classes.
 
     Args:
-        words: its dictionary. counts: how often each word of the text occurs, in the dictionary or not. A `<unk>` that
-            the text itself has (Penn Treebank, WikiText) is no word.
-        lexicon: features of words outside the dictionary. floor: words at most so frequent are rare.
-        least_types: rare words that make a class of their own. kind: of open_vocabulary/vocabulary.py.
+        words: its dictionary.
+        counts: the count of each word of the text, also of words outside the dictionary. A `<unk>` in the text (Penn
+            Treebank, WikiText) is no word.
+        lexicon: features of words outside the dictionary.
+        floor: the largest count of a rare word.
+        least_types: the number of rare words that form a class of their own.
+        kind: of open_vocabulary/vocabulary.py.
 
     Raises:
         DataError: the text has no rare word.
     """
     counts = {word: count for word, count in counts.items() if word not in SPECIALS}
-    index = {s: i for i, (s, is_one) in enumerate(zip(words.symbols, is_word(words.symbols), strict=True)) if is_one}
+    index = {words.symbols[i]: i for i in np.flatnonzero(is_word(words.symbols)).tolist()}
     rare = sorted(w for w, c in counts.items() if c > 0 and is_text(w) and (c <= floor or w not in index))
     if not rare:
         raise DataError(
@@ -142,15 +144,15 @@ def add_open_vocabulary(
     shares = _shares(counts, rare, index)
     rows = [_features(word, prior, index.get(word), lexicon) for word in rare]
     classes = open_classes(rare, rows, least_types)
-    many = len(classes.names)
+    num_classes = len(classes.names)
     tokens = np.array([counts[word] for word in rare]) * shares
     class_weights = (
-        np.bincount(classes.class_of, weights=tokens, minlength=many) + 1.0 / many
+        np.bincount(classes.class_of, weights=tokens, minlength=num_classes) + 1.0 / num_classes
     )  # a class may have no word yet
     output = prior.output.features.with_names((NOT_TOP, *(f"{OPEN}:{name}" for name in classes.names)))
     features = _class_rows(rows, classes.class_of, classes.names, output)
     strings = StringDistributions(
-        CharacterNGrams.train(rare, classes.class_of, many),
+        CharacterNGrams.train(rare, classes.class_of, num_classes),
         GeometricNumbers.train([word for word, o in zip(rare, classes.class_of, strict=True) if classes.numbers[o]]),
         np.where(classes.numbers, GEOMETRIC_SHARE, 0.0),
     )
@@ -168,47 +170,47 @@ def add_open_vocabulary(
         kind,
         None if kind == KIND else RareWords.of(rare, classes.class_of, strings, list(index)),
     )
-    same = prior.input is prior.output
+    is_shared = prior.input is prior.output
     signatures = replace(prior.output, features=output)
 
     def moved(log_weights: np.ndarray) -> np.ndarray:
-        return _to_unknown(log_weights, word_shares, words.symbols.index(UNK))
+        return _move_to_unknown(log_weights, word_shares, words.symbols.index(UNK))
 
-    used = {**prior.settings, "open_floor": floor}
+    settings = {**prior.settings, "open_floor": floor}
     prior = replace(
         prior,
         output=signatures,
-        input=signatures if same else prior.input,
+        input=signatures if is_shared else prior.input,
         log_weights=moved(prior.log_weights),
-        settings=used,
+        settings=settings,
         parts=tuple(part.reweighed(moved) for part in prior.parts),
     )
     return prior.with_part(OpenVocabularyPart(vocabulary))
 
 
 def _shares(counts: Mapping[str, int], rare: list[str], index: Mapping[str, int]) -> np.ndarray:
-    """The share of each rare word's tokens that are read as unknown; all of them where the dictionary lacks it."""
-    often = Counter(counts.values())
-    discount = often[1] / (often[1] + 2.0 * often[2]) if often[1] else 0.5
+    """Return the share of each rare word's tokens that is read as unknown: 1 for a word outside the dictionary."""
+    types_by_count = Counter(counts.values())
+    discount = types_by_count[1] / (types_by_count[1] + 2.0 * types_by_count[2]) if types_by_count[1] else 0.5
     discount = min(discount, LARGEST_DISCOUNT)
     return np.array([discount / counts[word] if word in index else 1.0 for word in rare])
 
 
 def _features(word: str, prior: PriorView, place: int | None, lexicon: Lexicon) -> dict[str, float]:
-    """What is known of a word, its identity left out, in the features of φ."""
+    """Return the features of a word in φ, without its indicator."""
     if place is not None:
         row = prior.output.features_of(place)
         return {name: value for name, value in row.items() if feature_group(name) not in (TOP_FORM, NOT_TOP)}
     index = prior.output.features.index
-    told = {name: value for name, value in lexicon.features(word).items() if name in index and value != 0.0}
-    seen = unknown_word_features(word, index, bool(prior.settings.get("shapes")))
-    return {name: value for name, value in {**seen, **told}.items() if name != NOT_TOP}
+    lexicon_features = {name: value for name, value in lexicon.features(word).items() if name in index and value != 0.0}
+    surface_features = unknown_word_features(word, index, bool(prior.settings.get("shapes")))
+    return {name: value for name, value in {**surface_features, **lexicon_features}.items() if name != NOT_TOP}
 
 
 def _class_rows(
     rows: list[dict[str, float]], class_of: np.ndarray, names: tuple[str, ...], output: FeatureTable
 ) -> FeatureTable:
-    """The mean features of each class's rare words: what an unknown word of it is like. And what it is: unknown."""
+    """Return the mean features of each class's rare words, and the features of an unknown word."""
     sums: list[Counter[str]] = [Counter() for _ in names]
     for row, o in zip(rows, class_of, strict=True):
         for name, value in row.items():
@@ -221,8 +223,8 @@ def _class_rows(
     return FeatureTable.from_rows(means, output.names)
 
 
-def _to_unknown(log_weights: np.ndarray, word_shares: np.ndarray, unk: int) -> np.ndarray:
-    """log b(x) with the share of each word's weight at <unk> that its tokens are unknown: (V,) -> (V,)."""
+def _move_to_unknown(log_weights: np.ndarray, word_shares: np.ndarray, unk: int) -> np.ndarray:
+    """Return log b(x) after moving the share `word_shares` of each word's weight to <unk>: (V,) -> (V,)."""
     weights = np.exp(log_weights)
     lost = float((weights * word_shares).sum())
     weights = weights * (1.0 - word_shares)

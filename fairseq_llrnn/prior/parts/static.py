@@ -1,13 +1,13 @@
-"""Static weights: one per word, the same everywhere; beside others in a product or a mixture.
+"""Static weights: one per word, the same in every context. Also as terms of a product or a mixture.
 
-Those of b₀: `unigram`, `uniform`, `language:CODE`, and tables of weights.
+b₀ is one of them: `unigram`, `uniform`, `language:CODE`, or a table of weights.
 
-The unigram of a language says how frequent words are in the texts of others (lexicon/languages). It knows words that
-the counted text lacks. What is no word (punctuation, the end of a sentence, `<unk>`) keeps the weight that the counted
-unigram gives it, because lists of words lack it; the words share the rest:
+The unigram of a language uses word frequencies from a package (lexicon/languages), also for words that the counted text
+lacks. Tokens that are no words (punctuation, the end of a sentence, `<unk>`) keep their weights in the counted unigram,
+because frequency lists lack them. The words share the rest:
 
     b(x) = U(x)                                       x without a letter or digit, or special
-    b(x) = (1 − Σ U(such x)) · f(x) / Σ f(words)      f: frequency; of a word that the list lacks, the rarest one's
+    b(x) = (1 − Σ U(such x)) · f(x) / Σ f(words)      f: frequency. A word outside the list has that of the rarest one
 
 Sizes: V words of the dictionary.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @register_part("static")
 @dataclass(frozen=True)
 class StaticPart(Part):
-    """Weights of V words that are not those of b₀."""
+    """Weights of V words that differ from b₀."""
 
     log_weights: np.ndarray  # (V,) float64, nats; −inf forbids
 
@@ -53,7 +53,7 @@ class StaticPart(Part):
 
     @classmethod
     def of(cls, probabilities: np.ndarray) -> StaticPart:
-        """Those of probabilities (V,)."""
+        """Return the part of probabilities (V,)."""
         with np.errstate(divide="ignore"):
             return cls(np.log(probabilities))
 
@@ -85,44 +85,44 @@ class StaticPart(Part):
 
 ORDERS = {"bi": 2, "tri": 3, "four": 4, "five": 5}
 ORDER = re.compile(r"([1-5]|bi|tri|four|five)[-_ ]?grams?|(?:n[-_]?grams?|kn)[-_=]?([1-5])", re.IGNORECASE)
-TABLE = ""  # the name of a background that is a path alone
-LANGUAGE = "language"  # the kind of background: `language` or `language:CODE`
+TABLE = ""  # the kind of a path without a name
+LANGUAGE = "language"  # the kind of `language` and `language:CODE`
 STATIC = "unigram", "uniform", "language:CODE"
 
 
 @dataclass(frozen=True)
 class UnigramOptions(Settings):
-    """Of `unigram(…)`, and of `language(CODE, …)`, where the unigram has the punctuation."""
+    """Options of `unigram(…)`, and of `language(CODE, …)`, which takes the weights of punctuation from the unigram."""
 
     smoothing: Annotated[
-        Literal["absolute", "additive", "good-turing", "none"], Doc("what words get that the text lacks")
+        Literal["absolute", "additive", "good-turing", "none"], Doc("smoothing for words that the text lacks")
     ] = "absolute"
     pseudo_count: Annotated[
         Annotated[float, Ge(LEAST_WEIGHT), Le(LARGEST_WEIGHT)] | None,
-        Doc("what additive smoothing adds to every count (default: 1)"),
+        Doc("count that additive smoothing adds to every word (default: 1)"),
     ] = None
 
     def __post_init__(self) -> None:
         if self.pseudo_count is not None and self.smoothing != "additive":
-            raise ValueError("smoothing=additive, since no other smoothing adds something")
+            raise ValueError("smoothing=additive, the only smoothing that adds a count")
 
     @property
     def added(self) -> float:
-        """What additive smoothing adds."""
+        """The number that additive smoothing adds."""
         return 1.0 if self.pseudo_count is None else self.pseudo_count
 
 
 def check_static(background: str, option: str) -> None:
-    """Raise OptionError for what is neither a name of a background nor a path; DataError for a file nobody can read."""
+    """Raise OptionError for text that is neither a background's name nor a path, DataError for an unreadable file."""
     if os.path.exists(background):
         check_there(option, background)
         return
     named = named_backgrounds().items()
-    others = {name: one for name, one in named if not (one.part is StaticPart or one.read is None)}
-    near = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
+    others = {name: entry for name, entry in named if not (entry.part is StaticPart or entry.read is None)}
+    guesses = difflib.get_close_matches(background.partition(":")[0], [*STATIC, *others], n=1)
     order = ORDER.fullmatch(background)
-    near = near if order is None else [f"ngram({ORDERS.get((order[1] or '').lower(), order[1] or order[2])})"]
-    fix = f"did you mean {near[0]}?" if near else "check the spelling"
+    guesses = guesses if order is None else [f"ngram({ORDERS.get((order[1] or '').lower(), order[1] or order[2])})"]
+    fix = f"did you mean {guesses[0]}?" if guesses else "check the spelling"
     if ":" in background:
         fix += " If another package has this background, install it"
     raise OptionError(
@@ -133,7 +133,7 @@ def check_static(background: str, option: str) -> None:
 
 def _nothing(source: str) -> bool:
     if source:
-        raise ValueError(f"expected nothing behind the name, found {source}; leave it out")
+        raise ValueError(f"expected nothing after the name, found {source}; leave it out")
     return False
 
 
@@ -168,13 +168,14 @@ def read_table(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPar
 
 
 def language_weights(words: WordList, unigram: np.ndarray, allowed: np.ndarray, code: str) -> np.ndarray:
-    """Probabilities (V,), float64, summing to one over the allowed words.
+    """Return probabilities (V,), float64, summing to one over the allowed words.
 
     Args:
-        unigram: (V,) probabilities U, of the counted text. allowed: (V,) bool.
+        unigram: (V,) probabilities U, of the counted text.
+        allowed: (V,) bool.
 
     Raises:
-        OptionError: nobody knows the frequencies of this language, or the package is not installed.
+        OptionError: no package has the frequencies of this language, or the package is not installed.
     """
     source = frequency_source(code, f"--background {LANGUAGE}:{code}")
     spelt = np.array([any(map(str.isalnum, word)) for word in words.symbols]) & allowed & ~words.specials

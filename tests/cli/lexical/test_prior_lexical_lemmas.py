@@ -82,7 +82,7 @@ def test_source_words_that_the_bitext_lacks_are_known_by_their_lemma(
     assert prior.symbols[max(rows[1], key=rows[1].__getitem__)] == "maison"
     assert "maison" in llrnn("show", data / "prior", "--source", "houses").out
     shown = llrnn("show", data / "prior").out
-    assert "rare source words as their lemmas, of 5 links more" in shown and "translations of source lemmas" in shown
+    assert "source words back off to lemmas, weighed as 5 links" in shown and "translations of source lemmas" in shown
     assert prior.fingerprint != plain.fingerprint
     assert Prior.load(data / "prior").fingerprint == prior.fingerprint
     assert any(row.startswith("translations.source_lexicon english.tsv ") for row in prior.settings["sources"])

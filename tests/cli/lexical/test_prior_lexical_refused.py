@@ -98,7 +98,7 @@ def test_an_index_or_data_cut_short(prior: Run, data: Path) -> None:
     assert "expected the index of a memory-mapped dataset" in prior().error
     index.write_bytes(whole)
     binary.write_bytes(tokens[:-3])
-    assert f"{binary}: expected " in prior().error and "as its index has, found a shorter file; run" in prior().error
+    assert f"{binary}: expected " in prior().error and "as in its index, found a shorter file; run" in prior().error
 
 
 def test_words_outside_the_dictionary(prior: Run, data: Path) -> None:

@@ -84,6 +84,6 @@ def test_nothing_behind_the_colon_and_no_field(llrnn: Callable[..., tuple[int, s
     (tmp_path / "dict.txt").write_text("le 3\nchat 2\n", encoding="utf-8")
     start = ("prior", "--dict", tmp_path / "dict.txt", "--top-words", 1, "--out", tmp_path / "prior", "--background")
     code, _, said = llrnn(*start, "mrf:")
-    assert (code, "expected something behind the name, found nothing; say e.g. mrf:field" in said) == (2, True)
+    assert (code, "expected a value after the name, found none; write e.g. mrf:field" in said) == (2, True)
     code, _, said = llrnn(*start, f"mrf:{tmp_path}/nowhere")
     assert (code, "expected a field (a folder with field.json), found none" in said) == (2, True)

@@ -28,7 +28,7 @@ HERE = __file__
         (["--out", "absent/o"], "--out absent/o: expected a place in a folder, but there is no such folder; make it"),
         (["--out", "/dev"], "--out /dev: expected a file to write or replace, found a folder or device; give another"),
         (["--out", ""], "--out : expected a file to write or replace, found an empty name; give a file"),
-        (["--out", "o\ud800"], r"--out o\ud800: expected the name of a file, found characters that no name has;"),
+        (["--out", "o\ud800"], r"--out o\ud800: expected the name of a file, found invalid characters;"),
         (["--reverse-data", "d"], "--reverse-data d: belongs to --reverse-path, which is missing; give both or none"),
         (["--lm-prior", "d"], "--lm-prior d: belongs to --lm-path, which is missing; give both or none"),
         (["--nbest-out", "/dev/null"], "--nbest-out /dev/null: expected a file to write or replace, found a folder or"),

@@ -50,8 +50,8 @@ def test_terms_over_pieces_need_the_training_text() -> None:
             Recipe(pieces="bpe", evidence=EvidenceOptions(("terms",)), source_dictionary=symbols),
         )
     assert str(raised.value) == (
-        "--evidence terms: expected --count-text beside it and --pieces bpe, since only the target's training text "
-        "says which words there are, found none; add it"
+        "--evidence terms with --pieces bpe needs --count-text, since only the target's training text contains whole "
+        "words; add it"
     )
 
 
@@ -98,7 +98,7 @@ def test_counts_that_do_not_fit_are_refused(prior: Prior, tmp_path: Path, monkey
                 lambda part, change=change: whole(part) | {TARGET_COUNTS: change(whole(part)[TARGET_COUNTS])},
             )  # fmt: skip
             prior.save(tmp_path / name)
-        with pytest.raises(PriorError, match="the words that evidence asks for and their counts do not go together"):
+        with pytest.raises(PriorError, match="the evidence's target words and their counts do not match"):
             Prior.load(tmp_path / name)
 
 
