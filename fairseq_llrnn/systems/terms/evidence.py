@@ -1,4 +1,4 @@
-"""The kind of evidence that a prior with terms has: `llrnn prior --evidence terms`."""
+"""Register the evidence kind `terms` (`llrnn prior --evidence terms`)."""
 
 from fairseq_llrnn.evidence.rules import StringKind, register_kind
 
