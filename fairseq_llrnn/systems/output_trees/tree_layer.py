@@ -1,8 +1,8 @@
-"""What a tree over the signatures adds to the output layer: its tables, and rows of its internal nodes.
+"""Lookup tables of a tree over the signatures, and rows of its internal nodes.
 
-Sizes: S signatures, the leaves; I internal nodes; D levels; M most children of a node; H hidden width. Nodes are
-numbered as in tree.py: internal ones first, then the leaves. Source: Jernite 2018, §2.3 and chapter 3; there, a
-child of a node has a row of its own. Here the row of a leaf is that of its signature, and so composed of features.
+Sizes: S signatures (the leaves), I internal nodes, D levels, M maximal number of children, H hidden width. Nodes are
+numbered as in tree.py: internal ones first, then the leaves. Source: Jernite 2018, §2.3 and chapter 3. There each child
+of a node has its own row. Here a leaf has the row of its signature, which is composed of features.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Kept:
-    """Masses of nodes, and what they were summed of."""
+    """Masses of nodes, cached with the tensor they were computed from."""
 
     log_mass: Tensor  # (1, S)
     version: int
     class_weights: Tensor  # (1, I + S)
 
     def of(self, log_mass: Tensor) -> bool:
-        """Whether they are those of this tensor, (1, S): the same memory, not written since."""
+        """Return whether they belong to this tensor, (1, S): the same memory, not modified since."""
         kept = self.log_mass
-        same = kept is log_mass or (  # most often it is the tensor itself, and nothing more is asked
+        same = kept is log_mass or (  # the usual case first
             kept.data_ptr() == log_mass.data_ptr()
             and kept.dtype == log_mass.dtype
             and kept.stride(1) == log_mass.stride(1)
@@ -50,28 +50,28 @@ class TreeLayer(Normaliser):
 
     Args:
         tree: over S signatures.
-        log_mass: (S,) of the background without context: the weights of the means of composed rows.
-        rows: "free", parameters that begin as zeros, one row for each internal node; or "composed", the mean of the
-            rows of all leaves below, weighted by the background without context.
+        log_mass: (S,) of the background without context, the weights for composed rows.
+        rows: "free": one parameter row per internal node, initialised with zeros. "composed": the mean of the rows of
+            all leaves below, weighted by the background without context.
 
-    With `sparse_gradients` = True and free rows, the gradient of the features' weights is a sparse tensor: a step then
-    costs what its targets touch, however many features there are, if the optimiser takes such.
+    With `sparse_gradients` = True and free rows, the feature weights have sparse gradients. If the optimiser supports
+    them, the cost of a step depends on its targets and not on the number of features.
     """
 
     name, option = "tree", "--output-tree"
     rows_are_features = False
 
-    parent: Tensor  # (I + S,) −1 for the root; the only table that a checkpoint needs
-    child: Tensor  # (I + S − 1,) siblings side by side
+    parent: Tensor  # (I + S,) −1 for the root; the only table in checkpoints
+    child: Tensor  # (I + S − 1,) siblings are contiguous
     place: Tensor  # (I + S,) of a node among its siblings
-    filled: Tensor  # (C,) those of `child` that are leaves or have some below
-    begin: Tensor  # (I + 1,) where the children of a node begin in `filled`
-    column: Tensor  # (I + S,) of a node among its siblings there
+    filled: Tensor  # (C,) nodes of `child` that are leaves or have leaves below
+    begin: Tensor  # (I + 1,) index in `filled` of a node's first child
+    column: Tensor  # (I + S,) of a node among its siblings in `filled`
     widths: Tensor  # (I,)
-    chosen: Tensor  # (S, D) children chosen on the way to each leaf, −1 behind it
-    row_of: Tensor | None  # (I,) where a node's row is, in a learned tree whose nodes change their numbers
+    chosen: Tensor  # (S, D) children chosen on the way to each leaf, padded with −1
+    row_of: Tensor | None  # (I,) index of a node's row, in a learned tree whose nodes change their numbers
     log_mass: Tensor  # (S,)
-    mean_first: Tensor  # where rows are composed: the leaves below each internal node, and their weights
+    mean_first: Tensor  # for composed rows: the leaves below each internal node, and their weights
     mean_leaves: Tensor
     mean_weights: Tensor
 
@@ -83,7 +83,7 @@ class TreeLayer(Normaliser):
         self.register_buffer("parent", torch.from_numpy(tree.parent.copy()))
         self.register_buffer("log_mass", log_mass.detach().clone(), persistent=False)
         self.register_buffer("row_of", None)
-        self.begun: Tensor | None = None  # rows of nodes that came with the last change
+        self.begun: Tensor | None = None  # rows of nodes added by the last change
         self.leaves, self.internal = tree.leaves, tree.internal
         self._set_tables(tree)
         if rows == "free":
@@ -91,7 +91,9 @@ class TreeLayer(Normaliser):
             self.node_bias = nn.Parameter(torch.zeros(tree.internal))
 
     def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
-        """Rows of the leaves that targets need are composed when they are asked for, in training; else all, once."""
+        """In training, compose the rows of leaves that targets need, when they are needed. Otherwise compose all rows
+        once.
+        """
         from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput  # which is made of this class
         from fairseq_llrnn.systems.output_trees.tree_normalisation import TreeNormalisation
 
@@ -99,28 +101,28 @@ class TreeLayer(Normaliser):
         return TreeNormalisation(tree_output, self.observe if self.training and self.counts and self.counting else None)
 
     def observe(self, visited: Iterable[VisitProbabilities]) -> None:
-        """Count what the layer says of the nodes on the paths of targets."""
+        """Count the probabilities of nodes on the paths of targets, in learned trees only."""
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Take the tree of a checkpoint where this is a place for one; refuse another one."""
+        """Take the tree of a checkpoint if this one is a placeholder. Raise OptionError for a different tree."""
         from fairseq_llrnn.systems.output_trees.output_tree import tree_in_checkpoint
 
         tree = tree_in_checkpoint(state_dict.get(f"{prefix}tree.parent"), self.tree, self.counts)
         if tree is not None and tree.internal != self.internal:
             self._become(tree)
-        if not self.counts:  # what training has counted is of no use to others
+        if not self.counts:  # only learned trees use the statistics of training
             for name in [name for name in state_dict if name.startswith(f"{prefix}tree.learner.")]:
                 del state_dict[name]
 
     def explained(self, batch: Batch, tokens: Tensor) -> dict[str, Any]:
-        """Also the choices that lead to each token; scores are log p(σ | K) less the masses."""
+        """Return scores, log p(σ | K) minus the masses, and the choices that lead to each token."""
         from fairseq_llrnn.systems.output_trees.tree_normalisation import explained_choices
 
         scores, paths = explained_choices(batch, tokens)
         return {"scores": scores, "paths": paths}
 
     def _become(self, tree: Tree) -> None:
-        """Another tree, of another number of nodes, whose rows begin anew."""
+        """Take a tree with another number of nodes, and initialise its rows."""
         self.leaves, self.internal = tree.leaves, tree.internal
         self.parent = torch.from_numpy(tree.parent.copy()).to(self.parent.device)
         self._set_tables(tree)
@@ -129,11 +131,10 @@ class TreeLayer(Normaliser):
             self.node_bias = nn.Parameter(self.node_bias.new_zeros(tree.internal))
 
     def move(self, tree: Tree, origin: np.ndarray | None = None) -> None:
-        """Put another tree with as many nodes in the place of this one.
+        """Replace the tree by one with as many nodes.
 
         Args:
-            origin: (I,) the number that each node had; NONE: it is new, and its row begins anew. None: nodes are as
-                before.
+            origin: (I,) the old number of each node (NONE: it is new, and its row is reset). None: no node has changed.
         """
         if (tree.leaves, tree.internal) != (self.leaves, self.internal):
             raise ValueError(
@@ -147,7 +148,7 @@ class TreeLayer(Normaliser):
 
     @torch.no_grad()
     def _keep_rows(self, origin: Tensor, row_of: Tensor) -> None:
-        """Rows stay where they are, with what an optimiser knows of them, and nodes take theirs along."""
+        """Map nodes to their old rows, so that rows and their optimiser state need not be moved."""
         kept = origin != NONE
         left = torch.ones_like(kept).index_fill(0, row_of[origin[kept]], False).nonzero().squeeze(1)
         self.row_of = row_of[origin.clamp_min(0)].masked_scatter(~kept, left)
@@ -158,10 +159,10 @@ class TreeLayer(Normaliser):
         self.tree = tree
         self.kept: Kept | None = None
         self.levels, self.arity = tree.levels, tree.arity
-        # the internal nodes that are 0, 1, … choices below the root; the last ones may be empty
+        # the internal nodes of each depth; the last ones may be empty
         inner = [nodes[nodes < tree.internal] for nodes in tree.by_depth]
         self.spans = [(int(nodes[0]), int(nodes[-1]) + 1) for nodes in inner if len(nodes)]
-        # an empty node is never chosen, so that its score need not be computed
+        # an empty node is never chosen and needs no score
         filled = tree.child[tree.below[tree.child] > 0]
         many = np.bincount(tree.parent[filled], minlength=tree.internal)
         begin = np.concatenate([[0], np.cumsum(many)])
@@ -171,7 +172,7 @@ class TreeLayer(Normaliser):
         tables |= {"filled": filled, "begin": begin, "column": column}
         for name, table in tables.items():
             self._set(name, torch.from_numpy(table.copy()))
-        # nodes are filled up to the most children of those with up to twice as many (tree_visits.py)
+        # nodes are padded to the largest number of children within the same power of two (tree_visits.py)
         children = torch.from_numpy(many)
         power = children.clamp_min(1).double().log2().ceil().long()
         most = torch.zeros(64, dtype=torch.int64).scatter_reduce(0, power, children, "amax")
@@ -184,7 +185,7 @@ class TreeLayer(Normaliser):
         self.register_buffer(name, table.to(self.parent.device), persistent=False)
 
     def _set_means(self, tree: Tree) -> None:
-        """For each internal node its leaves, and the share of each in the background's mass of the node."""
+        """Set the leaves of each internal node, and their shares in the node's background mass."""
         span, order = torch.from_numpy(tree.span[: tree.internal]), torch.from_numpy(tree.order.copy())
         sizes = span[:, 1] - span[:, 0]
         first = functional.pad(sizes.cumsum(0), (1, 0))
@@ -198,15 +199,15 @@ class TreeLayer(Normaliser):
         self._set("mean_weights", weights.float())
 
     def internal_rows(self, composed: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
-        """Rows (I, H') and biases (I,) of the internal nodes as children; the root's do not count.
+        """Return rows (I, H') and biases (I,) of the internal nodes as children; the root's are unused.
 
         Args:
-            composed: rows (S, H') and biases (S,) of all signatures, which composed rows need. Columns that free rows
-                lack are 0 in them.
+            composed: rows (S, H') and biases (S,) of all signatures, required for composed rows. Free rows are padded
+                with zeros to H'.
         """
         if self.rows == "composed":
             if composed is None:
-                raise ValueError("composed: rows of all signatures are needed where those of nodes are their means")
+                raise ValueError("composed: composed rows of nodes need the rows of all signatures")
             rows, bias = composed
             return self._mean(rows), self._mean(bias.unsqueeze(1)).squeeze(1)
         rows, bias = self.node_rows, self.node_bias
@@ -225,7 +226,7 @@ class TreeLayer(Normaliser):
         )
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TreeLayer:
-        """Follow the model to its device, but keep the digits of log masses: means are made of them again."""
+        """Move to the model's device, but keep the precision of log masses, from which means are recomputed."""
         exact = self.log_mass
         super()._apply(fn, recurse)
         self.log_mass = exact.to(self.log_mass.device)
@@ -237,7 +238,7 @@ class TreeLayer(Normaliser):
             self._check_order(saved)
         if saved is None and self.row_of is not None:
             state_dict[prefix + "row_of"] = torch.arange(self.internal)
-        elif saved is not None and self.row_of is None:  # a tree that does not change has its rows in order
+        elif saved is not None and self.row_of is None:  # a fixed tree has its rows in order
             del state_dict[prefix + "row_of"]
             for name in [prefix + name for name in ("node_rows", "node_bias") if prefix + name in state_dict]:
                 state_dict[name] = state_dict[name][saved]
@@ -249,6 +250,6 @@ class TreeLayer(Normaliser):
         whole = isinstance(saved, Tensor) and saved.dtype == torch.int64 and saved.shape == (self.internal,)
         if not isinstance(saved, Tensor) or not whole or not saved.sort()[0].cpu().equal(torch.arange(self.internal)):
             raise DataError(
-                f"the checkpoint: expected the order of the rows of {self.internal:,} nodes of its tree, each once, "
-                "found others; use a checkpoint that fairseq saved"
+                f"the checkpoint: expected a permutation of the rows of the {self.internal:,} nodes of its tree, found "
+                "other values; use a checkpoint saved by fairseq"
             )

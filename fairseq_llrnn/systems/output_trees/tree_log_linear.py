@@ -5,10 +5,10 @@ Sizes: N positions, S signatures, I internal nodes, J slots, H hidden width, D l
     p(σ | K)  =  Π p(child | node, K) over the path of σ
     p(child | node, K)  ∝  B_K(child) exp(h · row_child + bias_child)
 
-B_K(child) is the mass of all leaves below, so that a tree whose rows are zeros is the background: then every factor is
-B_K(child)/B_K(node). What the background forbids has no probability. The row of a leaf is that of its signature
-(LogLinearOutput.composed), that of an internal node its own (tree_layer.py). Slots are more children of the root.
-Source: Jernite 2018, equations 2.6 (two levels) and 3.9; the background inside is ours.
+B_K(child) is the mass of all leaves below the child. A tree whose rows are zeros is therefore the background: every
+factor is B_K(child)/B_K(node). Classes that the background forbids have no probability. A leaf has the row of its
+signature (LogLinearOutput.composed), an internal node its own (tree_layer.py). Slots are further children of the root.
+Source: Jernite 2018, equations 2.6 (two levels) and 3.9; the background is our addition.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ from fairseq_llrnn.systems.output_trees.tree_visits import Paths, paths_of
 
 
 class TreeOutput:
-    """An output layer and a tree, for one batch or one search. Made where its parameters are to be seen used.
+    """An output layer and a tree, for one batch or one search. Create it inside the forward pass that uses its
+    parameters.
 
     Args:
-        composed: rows (S, H') and biases (S,) of all signatures, to use again and again; by default, those that the
-            targets need are composed when they are.
+        composed: rows (S, H') and biases (S,) of all signatures, for repeated use. By default only the rows that
+            targets need are composed.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class TreeOutput:
         slots: SlotScores | None = None,
         temperature: float | Tensor = 1.0,
     ) -> Tensor:
-        """log p of some classes (N, K) at each position, without a gradient: (N, K)."""
+        """Return log p of classes (N, K) at each position, without a gradient: (N, K)."""
         many, each = classes.shape
         which = torch.arange(many, device=classes.device).repeat_interleave(each)
         tempered, hidden, slots = self._tempered(hidden, slots, temperature)
@@ -75,12 +76,13 @@ class TreeOutput:
         slots: SlotScores | None = None,
         visited: list[VisitProbabilities] | None = None,
     ) -> Tensor:
-        """log p of one class at each position: (N, H), (N,) -> (N,), at least float32; from S on slots.
+        """Return log p of one class at each position: (N, H), (N,) -> (N,), at least float32. Classes from S on are
+        slots.
 
-        What it costs grows with the children of the nodes on the paths.
+        The cost grows with the number of children of the nodes on the paths.
 
         Args:
-            visited: a list that gets what a learned tree counts.
+            visited: a list to which the statistics of a learned tree are appended.
         """
         log_mass = ClassWeights.of(log_mass, len(hidden))
         if slots is None and visited is None and self._single(hidden, log_mass):
@@ -112,11 +114,11 @@ class TreeOutput:
         )
         if visited is not None and kept:
             visited.extend(visit_probabilities(layer, paths, kept[0], classes, is_leaf))
-        # those of the root come first
+        # visits of the root come first
         return self._log_prob(paths, score, partition, slot, slots, log_mass)
 
     def _single(self, hidden: Tensor, log_mass: ClassWeights) -> bool:
-        """Whether positions are so few that each is computed by itself: without a gradient, with rows that are kept."""
+        """Return whether few positions can be computed one by one: without a gradient, with composed rows."""
         return (
             hidden.size(0) < FEW
             and hidden.is_cpu
@@ -144,7 +146,8 @@ class TreeOutput:
         slots: SlotScores | None,
         log_mass: ClassWeights,
     ) -> Tensor:
-        """log p from those of visits and their log Z, (P,): (N,); −inf, without a gradient, for what is forbidden."""
+        """Return log p, (N,), from the visits' log p and log Z, (P,): −inf, without a gradient, for forbidden classes.
+        """
         many = len(slot)
         at_root = score[:many]
         if slots is not None:
@@ -161,7 +164,9 @@ class TreeOutput:
         return total.index_add(0, below, each)
 
     def _children(self, children: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, ChildRows]:
-        """Rows (C', H) of children (C',) with those of internal nodes to be filled in, all biases, and where."""
+        """Return rows (C', H) of children (C',), all biases, and the places of internal nodes, whose rows are still
+        missing.
+        """
         is_leaf = children >= self.layer.internal
         classes = torch.where(is_leaf, children - self.layer.internal, -1)
         places = ((children >= 0) & ~is_leaf).nonzero().squeeze(1)
@@ -179,21 +184,21 @@ class TreeOutput:
 
     @cached_property
     def all_rows(self) -> tuple[Tensor, Tensor]:
-        """Rows and biases of all nodes, (I + S, H') and (I + S,)."""
+        """Return rows and biases of all nodes, (I + S, H') and (I + S,)."""
         rows, bias = self.output.composed() if self.composed is None else self.composed
         return torch.cat([self.node_rows.to(rows.dtype), rows]), torch.cat([self.node_bias.to(bias.dtype), bias])
 
     def _tempered(
         self, hidden: Tensor, slots: SlotScores | None, temperature: float | Tensor
     ) -> tuple[TreeOutput, Tensor, SlotScores | None]:
-        """A layer, hidden states and slots whose scores are divided by a number, or one for each position, (N, 1)."""
+        """Return a layer, hidden states and slots whose scores are divided by the temperature, a number or (N, 1)."""
         if isinstance(temperature, float) and temperature == 1.0:
             return self, hidden, slots
         rows, bias = self.output.composed() if self.composed is None else self.composed
         tempered = copy(self)
         tempered.__dict__.pop("all_rows", None)
         tempered.visits_of_one = None
-        # biases are divided as well: they become a column of the rows
+        # biases are divided too, as a column of the rows
         tempered.composed = torch.cat([rows, bias.unsqueeze(1).to(rows.dtype)], dim=1), torch.zeros_like(bias)
         bias_column = self.node_bias.unsqueeze(1).to(self.node_rows.dtype)
         tempered.node_rows = torch.cat([self.node_rows, bias_column], dim=1)
@@ -211,10 +216,12 @@ class TreeOutput:
         slots: SlotScores | None = None,
         temperature: float | Tensor = 1.0,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """The k classes whose best words are best: log p of these words, log p of the classes, classes, (N, k) each.
+        """Return the k classes with the best words: log p of these words, log p of the classes, and classes, (N, k)
+        each.
 
         Args:
-            log_mass, slots, temperature: as in `class_log_probs`. best_share: Background.best_share, (G, S + J).
+            log_mass, slots, temperature: as in `class_log_probs`.
+            best_share: from Background.best_share, (G, S + J).
         """
         log_mass = ClassWeights.of(log_mass, len(hidden))
         tempered, hidden, slots = self._tempered(hidden, slots, temperature)
@@ -231,11 +238,11 @@ class TreeOutput:
         slots: SlotScores | None = None,
         temperature: float | Tensor = 1.0,
     ) -> Tensor:
-        """log p of all classes: (N, H) -> (N, S + J), at least float32.
+        """Return log p of all classes: (N, H) -> (N, S + J), at least float32.
 
         Args:
-            log_mass, slots: as in `class_log_prob`. temperature: divides all scores but
-                the masses; a number or (N, 1).
+            log_mass, slots: as in `class_log_prob`.
+            temperature: divides all scores except the masses; a number or (N, 1).
         """
         log_mass = ClassWeights.of(log_mass, len(hidden))
         tempered, hidden, slots = self._tempered(hidden, slots, temperature)
@@ -251,10 +258,13 @@ class TreeOutput:
         log_mass: Tensor | ClassWeights,
         slots: SlotScores | None = None,
     ) -> Tensor:
-        """What label smoothing adds to log p(target), in units of its ε: (N, H), (N,) -> (N,). It looks at all classes.
+        """Return the effect of label smoothing on log p(target) per unit of ε: (N, H), (N,) -> (N,). Computes all
+        classes.
 
-        As ExactRows.smoothing_gain: E_q[s] − s(target), s(σ) = log p(σ | K) − log B_K(σ), with q as given.
-        log_q: broadcasts to (N, S + J).
+        As ExactRows.smoothing_gain: E_q[s] − s(target), with s(σ) = log p(σ | K) − log B_K(σ).
+
+        Args:
+            log_q: log q, broadcastable to (N, S + J).
         """
         log_mass = ClassWeights(ClassWeights.of(log_mass, len(hidden)).dense(), len(hidden))
         log_probs = self.class_log_probs(hidden, log_mass, slots)
@@ -267,5 +277,5 @@ class TreeOutput:
 
 
 def _beside(slots: SlotScores, log_mass: ClassWeights) -> Tensor:
-    """Scores and masses of slots, (N, J), to be summed with those of nodes, which lack the constant of a row."""
+    """Return scores plus masses of slots, (N, J), without the row constant that the masses of nodes also lack."""
     return log_mass.without_constant(slots.scores + slots.log_mass.to(slots.scores.dtype))

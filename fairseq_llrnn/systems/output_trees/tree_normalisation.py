@@ -1,12 +1,11 @@
-"""The tree as a normaliser: what the head asks (output/normalisers.py), in terms of TreeOutput.
+"""The tree as the normaliser of a head (output/normalisers.py), computed by TreeOutput.
 
-Sizes: T positions of one sentence, S signatures, I internal nodes, J context classes, H hidden width, K classes asked
-about.
+Sizes: T positions of one sentence, S signatures, I internal nodes, J context classes, H hidden width, K classes.
 
-Context classes are children of the root. One that stands in the place of a signature is the last of them: that leaf
-has no mass in the tree (TreeLayer), and the log-probability is put where that of the signature belongs.
+Context classes are children of the root. If one replaces a signature, it is the last of them. The signature's leaf then
+has no mass in the tree, and the class's log-probability is put in the signature's place.
 
-For an explanation, `explained_choices` are the choices on the way to a word in the tree.
+`explained_choices` returns the choices along the path to a word, for explanations.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class TreeNormalisation:
     """Rows of a batch or a search."""
 
     output: TreeOutput
-    observe: Callable[[list[VisitProbabilities]], None] | None = None  # in training, what counts what the layer says
+    observe: Callable[[list[VisitProbabilities]], None] | None = None  # collects statistics in training
 
     def log_prob(
         self,
@@ -73,7 +72,7 @@ class TreeNormalisation:
 
 
 class TreeDistribution(Distribution):
-    """p(σ | K), as far as it is asked for."""
+    """p(σ | K), computed for the requested classes only."""
 
     def __init__(
         self,
@@ -83,12 +82,12 @@ class TreeDistribution(Distribution):
         class_weights: ClassWeights,
         temperature: float | Tensor,
     ) -> None:
-        """As of Normalised.distribution."""
+        """Arguments as for Normalised.distribution."""
         self.output, self.hidden = output, hidden
         self.leaves, self.temperature, self.slots = output.layer.leaves, temperature, slots
         self.class_weights = _without(class_weights.select_classes(slice(self.leaves)), slots)
         self.replaced = None if slots is None else slots.replaced
-        self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # the place of what is replaced
+        self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # replaces a signature
 
     @cached_property
     def log_probs(self) -> Tensor:
@@ -104,7 +103,7 @@ class TreeDistribution(Distribution):
         return self.output.log_probs_of(self.hidden, classes, self.class_weights, self.slots, self.temperature)
 
     def child_of_root(self, classes: Tensor) -> Tensor:
-        """Classes as TreeOutput knows them: one that is replaced is the last child of the root."""
+        """Return classes as numbered by TreeOutput: a replaced signature is the last child of the root."""
         return classes if self.replaced is None else classes.masked_fill(classes == self.replaced, self.last)
 
     @torch.no_grad()
@@ -120,7 +119,7 @@ class TreeDistribution(Distribution):
 
 
 def _without(class_weights: ClassWeights, slots: SlotScores | None) -> ClassWeights:
-    """The masses of signatures, none of them that of one in whose place a slot stands."""
+    """Return the masses of signatures without that of the signature replaced by a slot."""
     if slots is None or slots.replaced is None:
         return class_weights
     place, entries = torch.tensor([slots.replaced], device=class_weights.shared.device), class_weights.entries
@@ -132,27 +131,27 @@ def _without(class_weights: ClassWeights, slots: SlotScores | None) -> ClassWeig
     return ClassWeights(shared, class_weights.num_rows, left)
 
 
-CHOICE = "Tree"  # what a word's score has from a node on its way, in the list of its features: Tree:1, Tree:2, …
+CHOICE = "Tree"  # prefix of the scores of nodes among a word's features: Tree:1, Tree:2, …
 
 
 @dataclass(frozen=True)
 class Choice:
     """A choice among the children of a node: log_prob = log_background + score + normaliser."""
 
-    child: int  # the number of the child, from 0
-    children: int  # how many there are
+    child: int  # number of the child, from 0
+    children: int  # number of children
     log_background: float  # log B(child)/B(node)
     score: float  # the child's row · h
     log_prob: float
 
     @property
     def normaliser(self) -> float:
-        """−log Z of the node; 0 where the child is forbidden."""
+        """Return −log Z of the node, 0 if the child is forbidden."""
         return 0.0 if self.log_background == NEGATIVE_INFINITY else self.log_prob - self.log_background - self.score
 
 
 def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassPath]]:
-    """Of a batch of one sentence: log p(σ | K) less the masses, (T, S + J), and the choices that lead to each token."""
+    """Return log p(σ | K) minus the masses, (T, S + J), and the choices that lead to each token, for one sentence."""
     dense = ClassWeights(batch.class_weights.dense(), batch.class_weights.num_rows)
     distribution = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
     assert isinstance(distribution, TreeDistribution)
@@ -165,7 +164,7 @@ def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassP
 
 
 def path_of(choices: tuple[Choice, ...]) -> ClassPath:
-    """What an explanation says of the choices that lead to a class."""
+    """Return the part of an explanation for the choices that lead to a class."""
     terms = tuple((f"{CHOICE}:{level}", one.score) for level, one in enumerate(choices[:-1], 1))
     facts = [
         {
@@ -188,10 +187,12 @@ def path_of(choices: tuple[Choice, ...]) -> ClassPath:
 def choices_of(
     output: TreeOutput, hidden: Tensor, classes: Tensor, log_mass: Tensor, slots: SlotScores | None
 ) -> list[tuple[Choice, ...]]:
-    """The choices that lead to each class, from the root on.
+    """Return the choices that lead to each class, from the root on.
 
     Args:
-        hidden: (T, H). classes: (T,), from S on slots. log_mass: of the signatures, (1, S) or (T, S).
+        hidden: (T, H).
+        classes: (T,), from S on slots.
+        log_mass: of the signatures, (1, S) or (T, S).
     """
     tree, scores = output.layer.tree, row_scores(hidden, *output.all_rows)  # shape: (T, I + S)
     class_weights = node_masses(output.layer, log_mass).expand(len(hidden), -1).to(scores.dtype)
@@ -210,7 +211,7 @@ def choices_of(
             else:
                 place = int(tree.place[tree.chosen[target, level]])
             background, log_prob = (each.log_softmax(0)[place].item() for each in (mass, score + mass))
-            if mass[place].isneginf():  # as all of its siblings may be
+            if mass[place].isneginf():  # perhaps with all siblings
                 background = log_prob = NEGATIVE_INFINITY
             values = background, score[place].item(), log_prob
             steps.append(Choice(place, len(score), *values))

@@ -1,10 +1,10 @@
-"""The most probable classes of a tree, exactly, by branch and bound (Jernite 2018, §3.2).
+"""Find the most probable classes of a tree, exactly, by branch and bound (Jernite 2018, §3.2).
 
 Sizes: N hypotheses, S signatures, I internal nodes, J slots, P visits, W nodes that a hypothesis visits in a round.
 
-log p of a node bounds those of all classes below, and the share of a word in its class is at most 1. So a node whose
-log p is not above that of the k-th best word found so far need not be visited. In each round a hypothesis visits its
-most probable nodes that are not yet visited; all visits of a round are computed at once.
+log p of a node bounds the log p of all classes below, and the share of a word in its class is at most 1. So a node need
+not be visited if its log p is not above that of the k-th best word found so far. In each round a hypothesis visits its
+most probable unvisited nodes. All visits of a round are computed together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fairseq_llrnn.systems.output_trees.tree_visits import Visits, grouped
 
 
 class MassesAt:
-    """log B of any node in any of N rows, `constant` left out."""
+    """log B of any node in any of N rows, without `constant`."""
 
     def __init__(self, layer: TreeLayer, log_mass: ClassWeights, num_rows: int) -> None:
         self.class_weights = kept_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
@@ -45,7 +45,7 @@ class MassesAt:
         self.keys, self.sparse_row_mask = keys, entries.sparse_row_mask
 
     def at(self, rows: Tensor, nodes: Tensor) -> Tensor:
-        """rows and nodes broadcast to each other."""
+        """Return log B. rows and nodes broadcast to each other."""
         class_weights = self.class_weights[
             rows // self.each if len(self.class_weights) > 1 else torch.zeros_like(rows), nodes
         ]
@@ -65,14 +65,14 @@ class MassesAt:
 
 @dataclass
 class _Best:
-    """The k best of each hypothesis so far, the best first."""
+    """The k best classes of each hypothesis so far, best first."""
 
     values: Tensor  # (N, k) of their best words
     log_probs: Tensor  # (N, k)
     classes: Tensor  # (N, k)
 
     def merge(self, values: Tensor, log_probs: Tensor, classes: Tensor) -> None:
-        """With others, (N, ·)."""
+        """Merge with others, (N, ·)."""
         k = self.values.size(1)
         self.values, where = torch.cat([self.values, values], dim=1).topk(k, dim=1)
         self.log_probs = torch.cat([self.log_probs, log_probs], dim=1).gather(1, where)
@@ -88,18 +88,20 @@ def best_classes(
     k: int,
     of_slots: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The k classes whose best words are best: log p of these words, log p of the classes, classes, (N, k) each.
+    """Return the k classes with the best words: log p of these words, log p of the classes, and classes, (N, k) each.
 
     Args:
-        rows: of all nodes, (I + S, H) and (I + S,). hidden: (N, H). best_share: of `Background.best_share`, (G, S + J).
-        of_slots: scores and masses of the slots, (N, J), as `class_weights` has them.
+        rows: of all nodes, (I + S, H) and (I + S,).
+        hidden: (N, H).
+        best_share: from `Background.best_share`, (G, S + J).
+        of_slots: scores plus masses of the slots, (N, J), in the convention of `class_weights`.
     """
     many, slots = len(hidden), 0 if of_slots is None else of_slots.size(1)
     k = min(k, layer.leaves + slots)
     bias = rows[1]
     nothing = bias.new_full((many, k), NEGATIVE_INFINITY)
     best = _Best(nothing, nothing, torch.zeros_like(nothing, dtype=torch.int64))
-    waiting = bias.new_full((many, layer.internal), NEGATIVE_INFINITY)  # log p of nodes that are not yet visited
+    waiting = bias.new_full((many, layer.internal), NEGATIVE_INFINITY)  # log p of unvisited nodes
     waiting[:, 0] = 0.0
     share = broadcast_groups(best_share.to(bias.dtype), many)
     wide = min(k, layer.internal)
@@ -148,7 +150,7 @@ def best_classes(
 
 
 def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, share: Tensor, static: int) -> None:
-    """The slots of hypotheses (n,) that visit the root, with log Σ there (n,)."""
+    """Merge the slots of hypotheses (n,) that visit the root, where their log Σ is `sums`, (n,)."""
     log_probs = torch.full_like(of_slots, NEGATIVE_INFINITY)
     normalised = (of_slots[rows] - sums.unsqueeze(1)).to(of_slots.dtype)
     log_probs[rows] = torch.where(of_slots[rows].isneginf(), NEGATIVE_INFINITY, normalised)
@@ -159,7 +161,7 @@ def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, shar
 def _scores(
     layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, class_weights: MassesAt, visits: Visits
 ) -> Tensor:
-    """Of all children of the visited nodes, masses included: (cells,)."""
+    """Return the scores of all children of the visited nodes, masses included: (cells,)."""
     children = visits.children.clamp_min(0)
     bias = rows[1][children].masked_fill(visits.children < 0, NEGATIVE_INFINITY)
     buffer = fill(hidden, states_of(hidden, visits), rows[0][children].to(hidden.dtype), bias, visits)

@@ -235,7 +235,7 @@ def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--tree-arity", "3"], "--tree-arity 3: expected --output-tree beside it, found none; give it, or leave"),
+        (["--tree-arity", "3"], "--tree-arity 3: needs --output-tree; add it, or leave"),
         (["--output-tree", __file__, "--tree-arity", "3"],
          f"--tree-arity 3: expected --output-tree with a kind of tree, found the file {re.escape(__file__)}; leave"),
         ([*TREE, "--tree-reassign", "2"], "--tree-reassign 2: expected --output-tree learned, found huffman"),

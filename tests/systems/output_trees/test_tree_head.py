@@ -225,11 +225,11 @@ def test_half_precision_keeps_the_digits_of_masses() -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda parent: parent.double(), "the checkpoint: expected whole numbers as the parents of its tree"),
+        (lambda parent: parent.double(), "the checkpoint: expected integers as the parents of its tree"),
         (lambda parent: parent[:-1], "the checkpoint: tree: "),
         (lambda parent: parent.roll(1), "the checkpoint: tree: parent of node 0: expected -1, for the root"),
         (lambda parent: parent.clone().fill_(10**9), "the checkpoint: tree: "),
-        (lambda parent: "parents", "the checkpoint: expected whole numbers as the parents of its tree"),
+        (lambda parent: "parents", "the checkpoint: expected integers as the parents of its tree"),
     ],
 )
 def test_a_tree_of_damaged_weights_is_named(damage: Any, message: str) -> None:
