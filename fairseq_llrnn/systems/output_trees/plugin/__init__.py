@@ -67,7 +67,7 @@ class TreeConfig(FairseqDataclass):
     tree_sparse_gradients: bool = field(
         default=False,
         metadata={
-            "help": "sparse gradients of feature weights, so that the cost of an update depends on its words, not on the "
+            "help": "sparse gradients of feature weights: the cost of an update depends on its words and not on the "
             "number of signatures; needs --optimizer llrnn_adagrad or llrnn_adam"
         },
     )

@@ -1,4 +1,4 @@
-"""What `llrnn rescore` says: notes on what was odd, and the table at the end."""
+"""The output of `llrnn rescore`: notes on irregular lists and scores, and the final table."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def note_list(job: "Job") -> None:
-    """What was odd in a list."""
+    """Print notes on a list."""
     from fairseq_llrnn.systems.reranking.nbest import WITHOUT_HYPOTHESES
 
     for what, count in job.lists.notes.items():
@@ -27,7 +27,7 @@ def note_list(job: "Job") -> None:
 
 
 def note_scores(job: "Job", scores: "ScoreFile") -> None:
-    """What the models could not score."""
+    """Print notes on hypotheses that the models could not score."""
     from fairseq_llrnn.plugin.scoring.sentences import UNREAD, UNSCORED
     from fairseq_llrnn.systems.reranking.rescoring import PENALTY
 
@@ -51,7 +51,7 @@ def report(
     changed: int,
     priors: Mapping[str, str],
 ) -> str:
-    """The table. `priors`: signatures by model."""
+    """Return the table. `priors`: signatures by model."""
     from fairseq_llrnn.plugin.scoring.sentences import UNKNOWN, WORDS
 
     lines = [f"{'score':<10} {'weight':>8}  unknown words"]

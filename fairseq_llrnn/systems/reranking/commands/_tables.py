@@ -1,4 +1,4 @@
-"""The tables of `llrnn report`: the terminal and the page show the same ones."""
+"""The tables of `llrnn report`, for the terminal and the page."""
 
 import textwrap
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 NOTHING = "–"  # a share of nothing
 NAME_WIDTH, LABEL_WIDTH = 16, 32
-WRONG_PAIRS = 8  # that are shown of each system
-# of tallies: the title, what their labels are, and what is counted
+WRONG_PAIRS = 8  # shown per system
+# of tallies: title, header of the labels, and explanation
 FREQUENCY = (
     "Words by training frequency", "seen in training",
-    "Share of the reference's words, punctuation included, that the output has, wherever it has them in the sentence; "
-    "one that the reference has twice must be there twice.",
+    "Share of the reference's words, punctuation included, that the output has anywhere in the sentence. A word that "
+    "the reference has twice must occur twice.",
 )  # fmt: skip
 FACTS = (
     "Gold facts", "kind", "Share of the words of each kind that the output has. Seen, unseen: in the training text."
@@ -29,7 +29,7 @@ FACTS = (
 
 @dataclass(frozen=True)
 class Table:
-    """The first column of `rows` are labels. `bars` are shares (rows × systems) that a plot shows."""
+    """A table whose first column has labels. `bars` are shares (rows × systems) for a plot."""
 
     title: str
     notes: list[str]
@@ -39,7 +39,7 @@ class Table:
 
 
 def tables(evaluation: "Evaluation", rule: str) -> list[Table]:
-    """All that was measured; `rule` is the expression that evidence matches."""
+    """Return all measures as tables. `rule` is the regular expression of evidence."""
     shown = [_scores(evaluation.metrics, evaluation.systems)]
     if evaluation.frequency is not None:
         shown.append(_tallied(evaluation.frequency, evaluation.systems, *FREQUENCY))
@@ -52,7 +52,7 @@ def tables(evaluation: "Evaluation", rule: str) -> list[Table]:
 
 
 def wrong_pairs(evaluation: "Evaluation") -> list[tuple[str, str]]:
-    """For the reference and each system, its most frequent pairs that do not agree."""
+    """Return the most frequent pairs that disagree, for the reference and each system."""
     if evaluation.agreement is None or evaluation.reference_agreement is None:
         return []
     names, counted = ["reference", *evaluation.systems], [evaluation.reference_agreement, *evaluation.agreement]
@@ -65,7 +65,7 @@ def _most_often(one: "Agreement") -> str:
 
 
 def as_text(table: Table) -> str:
-    """For a terminal: the first column flush left, the others flush right."""
+    """Return a table for a terminal: first column flush left, others flush right."""
     rows = [
         [cut(printable(cell), NAME_WIDTH if i else LABEL_WIDTH) for i, cell in enumerate(row)]
         for row in (table.head, *table.rows)
@@ -92,7 +92,7 @@ def _scores(metrics: Sequence["MetricScores"], systems: list[str]) -> Table:
         ]
     notes = [f"{metric.name}: {metric.signature}" for metric in metrics]
     if len(systems) > 1:
-        notes.append(f"p: paired bootstrap against {systems[0]}; none where the scores are equal")
+        notes.append(f"p: paired bootstrap against {systems[0]}, empty if the scores are equal")
     return Table("Scores", notes, ["", *systems], rows)
 
 
@@ -122,8 +122,8 @@ def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
     return Table(
         "Agreement in gender and number",
         [
-            "Neighbours (determiner or adjective and noun, determiner and adjective, noun and adjective) that, by the "
-            "lexicon, have no gender or no number in common. Some are false alarms: compare with the reference's rate."
+            "Neighbours (determiner or adjective and noun, determiner and adjective, noun and adjective) without a "
+            "common gender or number in the lexicon. Some are false alarms: compare with the reference's rate."
         ],
         ["", "reference", *systems],
         [
@@ -131,13 +131,13 @@ def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
             ["wrong pairs", *(f"{one.wrong:,}" for one in counted)],
             ["… in gender", *(f"{one.gender:,}" for one in counted)],
             ["… in number", *(f"{one.number:,}" for one in counted)],
-            ["pairs looked at", *(f"{one.pairs:,}" for one in counted)],
+            ["pairs compared", *(f"{one.pairs:,}" for one in counted)],
             ["words", *(f"{one.words:,}" for one in counted)],
         ],
     )
 
 
 def size(evaluation: "Evaluation") -> str:
-    """The size of the test."""
+    """Return the size of the test."""
     words = plural(evaluation.reference_words, "word")
     return f"{plural(evaluation.sentences, 'sentence')}, {words} in the reference, without punctuation"

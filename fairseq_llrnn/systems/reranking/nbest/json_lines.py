@@ -1,10 +1,10 @@
-"""n-best lists as JSON lines: one object a line, one line a sentence.
+"""N-best lists as JSON lines: one object and sentence per line.
 
     {"id": 12, "source": "two men", "hypotheses": [{"text": "deux hommes", "score": -0.5, "features": {"lm": -3.2}}]}
 
 id: the sentence's number, from 0. source: optional. hypotheses: may be empty. score: the system's total, higher is
-better; optional, but then for all. features: numbers by name; optional, the same names for all. Whatever else an
-object holds is kept.
+better, for all hypotheses or none. features: optional numbers by name, with the same names for all. Other keys are
+kept.
 """
 
 import json
@@ -32,8 +32,8 @@ def belongs(line: str) -> bool:
 
 
 def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
-    """See NBestFormat.read."""
-    first: list[str] | None = None  # what hypotheses have: "score", names of features
+    """Read the format, as specified in NBestFormat.read."""
+    first: list[str] | None = None  # contents of the first hypothesis: "score", names of features
     for number, line in lines:
         where = place(path, number)
         record = _object(line, where)
@@ -51,8 +51,8 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
             first = has if first is None else first
             if has != first:
                 raise DataError(
-                    f"{where}: expected hypotheses with {_listed(first)}, as the first one has, found one with "
-                    f"{_listed(has)}; every hypothesis must have the same"
+                    f"{where}: expected hypotheses with {_listed(first)}, like the first one, found one with "
+                    f"{_listed(has)}; give the same ones to every hypothesis"
                 )
             nbest.hypotheses.append(hypothesis)
         count.read += 1
@@ -63,7 +63,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
         if "\\u" in line:
-            json.dumps(record, ensure_ascii=False).encode()  # halves of characters, which no file can hold
+            json.dumps(record, ensure_ascii=False).encode()  # raises for lone surrogates
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: expected a JSON object, found {shown(line)} ({error}); fix the line") from None
     if not isinstance(record, dict):
@@ -72,7 +72,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
 
 
 def _hypothesis(one: Any, where: str) -> tuple[Hypothesis, list[str]]:
-    """The hypothesis, and what it has."""
+    """Return the hypothesis and the list of its contents."""
     text = one.get("text") if isinstance(one, dict) else None
     if not isinstance(text, str) or "\n" in text or "\r" in text:
         raise DataError(f'{where}: expected hypotheses {{"text": "a line of text", …}}, found {_shown(one)}; fix it')
@@ -97,7 +97,7 @@ def _listed(has: list[str]) -> str:
 
 
 def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
-    """See NBestFormat.write."""
+    """Write the format, as specified in NBestFormat.write."""
     record = cast(dict[str, Any], json.loads(nbest.raw[0]))
     record["hypotheses"] = []
     for hypothesis, added, total in ranked:
