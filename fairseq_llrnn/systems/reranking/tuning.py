@@ -149,5 +149,8 @@ def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
             "and the kind of list used in tuning"
         )
     if not all(abs(weight) <= LARGEST_SCORE for weight in weights.values()):
-        raise DataError(f"{path}: expected finite weights, found {weights}; tune again (the limit is {LARGEST_SCORE:g})")
+        raise DataError(
+            f"{path}: expected finite weights, found {weights}; tune again (the limit is "
+            f"{LARGEST_SCORE:g})"
+        )
     return np.array([weights[name] for name in names])

@@ -204,7 +204,7 @@ def test_a_tree_without_a_limit_of_depth_changes_and_its_nodes_keep_their_rows(r
     if rows == "free":
         state = head.state_dict()
         state["tree.row_of"] = torch.zeros_like(state["tree.row_of"])
-        with pytest.raises(DataError, match="the checkpoint: expected a permutation of the rows of the .* nodes of its tree"):
+        with pytest.raises(DataError, match="the checkpoint: expected a permutation of the rows of the .* nodes"):
             learned.load_state_dict(state)
 
 

@@ -127,7 +127,7 @@ def test_all_figures(llrnn: Llrnn, files: dict[str, Path]) -> None:
         ["wrong pairs", "0", "1", "0"],
         ["… in gender", "0", "1", "0"],
         ["… in number", "0", "0", "0"],
-        ["pairs looked at", "3", "3", "3"],
+        ["pairs compared", "3", "3", "3"],
     ]:  # fmt: skip
         assert row in rows
     page = Reading(files["out"].read_text(encoding="utf-8"))

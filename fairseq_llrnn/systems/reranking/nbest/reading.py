@@ -151,8 +151,8 @@ def _detect(name: str, file: Path) -> NBestFormat:
 def _repeated(name: str, sentence: int, line: int, earlier: int | None) -> DataError:
     before = "just before" if earlier is None else f"from line {earlier} on"
     return DataError(
-        f"{place(name, line)}: sentence {sentence} is repeated (it was there {before}); expected each number once, with all "
-        "its hypotheses (does the file have the outputs of several runs?)"
+        f"{place(name, line)}: sentence {sentence} is repeated (it was there {before}); expected each number once, "
+        "with all its hypotheses (does the file have the outputs of several runs?)"
     )
 
 
