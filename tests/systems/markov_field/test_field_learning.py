@@ -249,5 +249,5 @@ def test_a_form_that_is_none(arguments: tuple[str, int, int], message: str) -> N
 
 
 def test_explicit_potentials_have_no_features() -> None:
-    with pytest.raises(OptionError, match="--form explicit: found --prior beside it"):
+    with pytest.raises(OptionError, match="--form explicit: not possible with --prior"):
         form_of("explicit", features=torch.eye(4).to_sparse())
