@@ -1,4 +1,4 @@
-"""Registers the speller of priors with `--open-vocabulary neural`."""
+"""Register the speller of priors with `--open-vocabulary neural`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @register_speller(KIND)
 def neural_speller(head: Any, table: OpenTable, told: Any, beside: int | None) -> Speller:
-    """The network. told: SpellerSizes."""
+    """Return the network. told: SpellerSizes, or None for the default."""
     from fairseq_llrnn.systems.speller.network import NeuralSpeller
     from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
