@@ -107,7 +107,8 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         if not task.prior.has_labels:
             raise OptionError(
                 f"--prior {task.prior.folder}: expected a prior of labels, found one of the words of a text (with "
-                f"shares of </s> and <unk>); build it with `llrnn prior --labels --dict {os.path.join(folder, files[1])}`"
+                f"shares of </s> and <unk>); build it with `llrnn prior --labels --dict "
+                f"{os.path.join(folder, files[1])}`"
             )
         task.read_source_prior(cfg.source_prior)
         task.extend(NAME, kwargs.get("from_checkpoint", False))
