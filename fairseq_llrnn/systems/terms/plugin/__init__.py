@@ -12,8 +12,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, Extension, TaskExtension
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.evidence import MAY, MUST
 
-MUST, MAY = "must", "may"
 TERM_FORMS, SOURCE_LEXICON = "--term-forms", "--source-lexicon"
 
 

@@ -18,10 +18,10 @@ from fairseq_llrnn.lexicon.merge_sources import WordForms, read_word_forms
 from fairseq_llrnn.plugin.models.extensions import TaskExtension
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.evidence import MUST
 from fairseq_llrnn.systems.terms.form_analyses import CERTAIN, forms_of_features
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.phrases import phrase_forms, source_words, target_shares, word_features
-from fairseq_llrnn.systems.terms.plugin import MUST
 from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks, RunTerms, TermMarks
 from fairseq_llrnn.systems.terms.tbx_file import is_xml, read_tbx
 from fairseq_llrnn.systems.terms.terms import Terms
