@@ -1,7 +1,8 @@
 """Output trees: predict a word by a sequence of choices in a tree over the signatures (README.md, `--output-tree`).
 
     output_tree.py         the tree of a head, from options, a file or a checkpoint, fixed or learned
-    tree_layer.py          lookup tables of a tree, and rows of its internal nodes
+    tree_layer.py          the tree of an output layer, and the tree in a checkpoint
+    tree_tables.py         lookup tables of a tree, and rows of its internal nodes
     tree_log_linear.py     the log-linear output over a tree
     tree_normalisation.py  the tree as the normaliser of a head
     tree_masses.py         masses of nodes

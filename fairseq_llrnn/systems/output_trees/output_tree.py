@@ -23,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
+from fairseq_llrnn.errors import OptionError, check_least, check_unused_options
 from fairseq_llrnn.output.class_source import Head, check_row_sources
 from fairseq_llrnn.systems.output_trees import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED, REASSIGN
 from fairseq_llrnn.systems.output_trees.builders import (
@@ -161,37 +161,6 @@ def class_fingerprint(symbols: Sequence[str], class_of: np.ndarray) -> str:
 def flat_tree(leaves: int) -> Tree:
     """Return a tree of one node, which a checkpoint's tree will replace."""
     return Tree.from_parents(np.concatenate([[NONE], np.zeros(leaves, dtype=np.int64)]), leaves)
-
-
-def tree_in_checkpoint(saved: object, head_tree: Tree, learned: bool) -> Tree | None:
-    """Return the checked tree of a checkpoint's weights, or None if it has none.
-
-    Args:
-        saved: the parents, (I + S,), or None.
-        head_tree: the tree of the head.
-        learned: whether training changes the tree.
-
-    Raises:
-        OptionError: the trees differ.
-        DataError: `saved` is not a tree.
-    """
-    if saved is None:
-        return None
-    if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
-        raise DataError("the checkpoint: expected integers as the parents of its tree, found other values")
-    try:
-        tree = Tree.from_parents(saved.cpu().numpy(), head_tree.leaves)
-    except DataError as error:
-        raise DataError(f"the checkpoint: {error}") from None
-    same_size = tree.internal == head_tree.internal
-    is_same = same_size and (learned or np.array_equal(tree.parent, head_tree.parent))
-    if (learned or head_tree.internal > 1) and not is_same:
-        raise OptionError(
-            f"--output-tree: expected the tree with which the checkpoint was trained, of {tree.internal:,} nodes above "
-            f"{tree.leaves:,} leaves, found another one, of {head_tree.internal:,}; give the same kind and sizes, or "
-            "start a new training in another --save-dir"
-        )
-    return tree
 
 
 class LearnedTreeLayer(TreeLayer):

@@ -7,7 +7,7 @@ Sizes: N positions, S signatures, I internal nodes, J slots, H hidden width, D l
 
 B_K(child) is the mass of all leaves below the child. A tree whose rows are zeros is therefore the background: every
 factor is B_K(child)/B_K(node). Classes that the background forbids have no probability. A leaf has the row of its
-signature (LogLinearOutput.composed), an internal node its own (tree_layer.py). Slots are further children of the root.
+signature (LogLinearOutput.composed), an internal node its own (tree_tables.py). Slots are further children of the root.
 Source: Jernite 2018, equations 2.6 (two levels) and 3.9; the background is our addition.
 """
 
@@ -24,11 +24,11 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.normalisers import LogLinearOutput, SlotScores
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import FEW, SingleVisits, all_log_probs, entries_of, kept_masses
 from fairseq_llrnn.systems.output_trees.tree_scores import ChildRows, VisitScores, additions_of, visit_probabilities
 from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities as VisitProbabilities
 from fairseq_llrnn.systems.output_trees.tree_search import MassesAt, best_classes
+from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
 from fairseq_llrnn.systems.output_trees.tree_visits import Paths, paths_of
 
 
@@ -42,7 +42,7 @@ class TreeOutput:
     """
 
     def __init__(
-        self, output: LogLinearOutput, layer: TreeLayer, composed: tuple[Tensor, Tensor] | None = None
+        self, output: LogLinearOutput, layer: TreeTables, composed: tuple[Tensor, Tensor] | None = None
     ) -> None:
         if composed is None and layer.rows == "composed":
             composed = output.composed()

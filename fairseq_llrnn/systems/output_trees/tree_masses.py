@@ -35,13 +35,13 @@ from fairseq_llrnn.backgrounds.class_weights import (
     class_log_sums,
     log_sum,
 )
-from fairseq_llrnn.systems.output_trees.tree_layer import Kept, TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_tables import Kept, TreeTables
 
 LEAST_LEFT = 1e-6  # least remaining share of a mass for a difference, which leaves ten digits in float64
 CELLS = 1 << 22  # rows × signatures summed in one chunk
 
 
-def node_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
+def node_masses(layer: TreeTables, log_mass: Tensor) -> Tensor:
     """Return log B of all nodes: (G, S) -> (G, I + S), differentiable."""
     # a single row, shared by all positions, is summed in float64
     leaves = log_mass.double() if len(log_mass) == 1 else log_mass
@@ -59,7 +59,7 @@ def node_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
     return torch.cat([*reversed(levels), leaves], dim=1).to(log_mass.dtype)
 
 
-def kept_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
+def kept_masses(layer: TreeTables, log_mass: Tensor) -> Tensor:
     """Return `node_masses`, cached for a single row without a gradient, such as a background without context."""
     if len(log_mass) > 1 or log_mass.requires_grad or log_mass.is_inference():
         return node_masses(layer, log_mass)
@@ -87,7 +87,7 @@ def entries_of(class_weights: ClassWeights) -> SparseUpdates:
     return entries
 
 
-def dense_masses(layer: TreeLayer, class_weights: ClassWeights, rows: Tensor) -> Tensor:
+def dense_masses(layer: TreeTables, class_weights: ClassWeights, rows: Tensor) -> Tensor:
     """Return log B of all nodes in some rows, (M,), summed directly: (M, I + S), without `constant`."""
     some = class_weights.select(rows)
     return node_masses(layer, some.apply_sparse_updates_(broadcast_groups(some.shared, len(rows)).clone()).double())
@@ -103,7 +103,7 @@ class Changed:
 
 
 def changed_masses(
-    layer: TreeLayer,
+    layer: TreeTables,
     class_weights: ClassWeights,
     entries: SparseUpdates,
     base: Tensor,
@@ -146,7 +146,7 @@ def changed_masses(
 
 
 def all_log_probs(
-    layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, log_mass: Tensor, of_slots: Tensor | None
+    layer: TreeTables, rows: tuple[Tensor, Tensor], hidden: Tensor, log_mass: Tensor, of_slots: Tensor | None
 ) -> Tensor:
     """Return log p of all classes: (N, H) -> (N, S + J), differentiable, with float64 sums.
 
@@ -171,7 +171,7 @@ def all_log_probs(
     return torch.cat([leaves, _difference(of_slots, root)], dim=1).to(bias.dtype)
 
 
-def _along_paths(layer: TreeLayer, each: Tensor) -> Tensor:
+def _along_paths(layer: TreeTables, each: Tensor) -> Tensor:
     """Sum values of children, (N, I + S − 1) in the order of `child`, over the paths of the leaves: (N, S)."""
     total, levels = each.new_zeros(len(each), 1), []
     for begin, end in layer.spans:
@@ -199,7 +199,7 @@ LARGEST_SCORE, SMALLEST_SUM = 60.0, 1e-25
 class SingleVisits:
     """All rows in sibling order, followed by biases plus masses, so that a node's children are a slice."""
 
-    def __init__(self, layer: TreeLayer, rows: tuple[Tensor, Tensor], log_mass: Tensor, class_weights: Tensor) -> None:
+    def __init__(self, layer: TreeTables, rows: tuple[Tensor, Tensor], log_mass: Tensor, class_weights: Tensor) -> None:
         """
         Args:
             rows: of all nodes, (I + S, H) and (I + S,).

@@ -14,7 +14,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -23,12 +22,10 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, Distribution, SlotScores, best_words_of
+from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
 from fairseq_llrnn.systems.output_trees.tree_masses import node_masses
 from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.output.records import Batch
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ from torch.autograd.function import once_differentiable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, SparseUpdates
 from fairseq_llrnn.functional import outside_autocast
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import Changed, changed_masses
+from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
 from fairseq_llrnn.systems.output_trees.tree_visits import Group, Paths, Visits
 
 
@@ -43,7 +43,7 @@ class ChildRows:
 
 
 def additions_of(
-    layer: TreeLayer, paths: Paths, class_weights: ClassWeights, entries: SparseUpdates, base: Tensor
+    layer: TreeTables, paths: Paths, class_weights: ClassWeights, entries: SparseUpdates, base: Tensor
 ) -> Additions:
     """Return the changes of visited nodes' children by entries. base: log masses without entries, (I + S,)."""
     which, nodes, cells = [], [], []
@@ -268,7 +268,7 @@ class VisitProbabilities:
 
 
 def visit_probabilities(
-    layer: TreeLayer, paths: Paths, probabilities: Tensor, classes: Tensor, is_leaf: Tensor | None
+    layer: TreeTables, paths: Paths, probabilities: Tensor, classes: Tensor, is_leaf: Tensor | None
 ) -> list[VisitProbabilities]:
     """Return the statistics of all visits except those of slots, in groups.
 

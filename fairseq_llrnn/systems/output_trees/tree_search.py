@@ -16,16 +16,16 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import changed_masses, entries_of, kept_masses
 from fairseq_llrnn.systems.output_trees.tree_scores import cells_of, fill, states_of
+from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
 from fairseq_llrnn.systems.output_trees.tree_visits import Visits, grouped
 
 
 class MassesAt:
     """log B of any node in any of N rows, without `constant`."""
 
-    def __init__(self, layer: TreeLayer, log_mass: ClassWeights, num_rows: int) -> None:
+    def __init__(self, layer: TreeTables, log_mass: ClassWeights, num_rows: int) -> None:
         self.class_weights = kept_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
         self.each = max(1, num_rows // len(self.class_weights))
         self.keys: Tensor | None = None
@@ -33,7 +33,7 @@ class MassesAt:
         if log_mass.entries is not None:
             self._change(layer, log_mass)
 
-    def _change(self, layer: TreeLayer, class_weights: ClassWeights) -> None:
+    def _change(self, layer: TreeTables, class_weights: ClassWeights) -> None:
         entries = entries_of(class_weights)
         on_path = layer.chosen[entries.classes]  # shape: (E, D)
         which, level = (on_path >= 0).nonzero(as_tuple=True)
@@ -80,7 +80,7 @@ class _Best:
 
 
 def best_classes(
-    layer: TreeLayer,
+    layer: TreeTables,
     rows: tuple[Tensor, Tensor],
     hidden: Tensor,
     class_weights: MassesAt,
@@ -159,7 +159,7 @@ def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, shar
 
 
 def _scores(
-    layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, class_weights: MassesAt, visits: Visits
+    layer: TreeTables, rows: tuple[Tensor, Tensor], hidden: Tensor, class_weights: MassesAt, visits: Visits
 ) -> Tensor:
     """Return the scores of all children of the visited nodes, masses included: (cells,)."""
     children = visits.children.clamp_min(0)

@@ -7,9 +7,9 @@ of a node has its own row. Here a leaf has the row of its signature, which is co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,13 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.output.normalisers import LogLinearOutput, Normalised, Normaliser
+from fairseq_llrnn.output.normalisers import Normaliser
 from fairseq_llrnn.systems.output_trees import ROWS
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.output.records import Batch
-    from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class Kept:
         return same and self.version == log_mass._version
 
 
-class TreeLayer(Normaliser):
+class TreeTables(Normaliser):
     """The tree of an output layer, and the rows and biases of its internal nodes.
 
     Args:
@@ -89,37 +85,6 @@ class TreeLayer(Normaliser):
         if rows == "free":
             self.node_rows = nn.Parameter(torch.zeros(tree.internal, hidden_size))
             self.node_bias = nn.Parameter(torch.zeros(tree.internal))
-
-    def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
-        """In training, compose the rows of leaves that targets need, when they are needed. Otherwise compose all rows
-        once.
-        """
-        from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput  # which is made of this class
-        from fairseq_llrnn.systems.output_trees.tree_normalisation import TreeNormalisation
-
-        tree_output = TreeOutput(output, self, None if self.training else output.composed())
-        return TreeNormalisation(tree_output, self.observe if self.training and self.counts and self.counting else None)
-
-    def observe(self, visited: Iterable[VisitProbabilities]) -> None:
-        """Count the probabilities of nodes on the paths of targets, in learned trees only."""
-
-    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Take the tree of a checkpoint if this one is a placeholder. Raise OptionError for a different tree."""
-        from fairseq_llrnn.systems.output_trees.output_tree import tree_in_checkpoint
-
-        tree = tree_in_checkpoint(state_dict.get(f"{prefix}tree.parent"), self.tree, self.counts)
-        if tree is not None and tree.internal != self.internal:
-            self._become(tree)
-        if not self.counts:  # only learned trees use the statistics of training
-            for name in [name for name in state_dict if name.startswith(f"{prefix}tree.learner.")]:
-                del state_dict[name]
-
-    def explained(self, batch: Batch, tokens: Tensor) -> dict[str, Any]:
-        """Return scores, log p(σ | K) minus the masses, and the choices that lead to each token."""
-        from fairseq_llrnn.systems.output_trees.tree_normalisation import explained_choices
-
-        scores, paths = explained_choices(batch, tokens)
-        return {"scores": scores, "paths": paths}
 
     def _become(self, tree: Tree) -> None:
         """Take a tree with another number of nodes, and initialise its rows."""
@@ -225,7 +190,7 @@ class TreeLayer(Normaliser):
             self.mean_leaves, rows, self.mean_first, mode="sum", per_sample_weights=weights, include_last_offset=True
         )
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TreeLayer:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TreeTables:
         """Move to the model's device, but keep the precision of log masses, from which means are recomputed."""
         exact = self.log_mass
         super()._apply(fn, recurse)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
 
 # numbers of visits to which nodes are padded; from the last one on, there is no padding
 SIZES = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
@@ -64,7 +64,7 @@ class Visits:
     whole: int
 
 
-def grouped(layer: TreeLayer, rows: Tensor, nodes: Tensor, whole: int = 0) -> Visits:
+def grouped(layer: TreeTables, rows: Tensor, nodes: Tensor, whole: int = 0) -> Visits:
     """Return the visits of rows (P,) at nodes (P,), which must have children.
 
     Args:
@@ -127,7 +127,7 @@ def _sizes(key: Tensor, many: Tensor, base: int) -> list[tuple[int, int, int]]:
     return [(k // base, k % base, u) for k, u in torch.stack([key, many], dim=1).tolist()]
 
 
-def _children(layer: TreeLayer, nodes: Tensor, plan: list[tuple[int, int, int]]) -> Tensor:
+def _children(layer: TreeTables, nodes: Tensor, plan: list[tuple[int, int, int]]) -> Tensor:
     """Return the children of nodes that have leaves, group by group, padded with −1: (C',)."""
     parts, begin, end = [], 0, 0
     for i, (width, _, u) in enumerate(plan):
@@ -153,7 +153,7 @@ class Paths:
     path: Tensor  # (P,)
 
 
-def paths_of(layer: TreeLayer, classes: Tensor, is_leaf: Tensor | None = None) -> Paths:
+def paths_of(layer: TreeTables, classes: Tensor, is_leaf: Tensor | None = None) -> Paths:
     """Return the paths to classes (K,), one for each row of hidden states.
 
     Args:
