@@ -135,8 +135,8 @@ class _Maxima(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         maps, maxima, word = ctx.saved_tensors
         highest = maps == maxima[word]
-        many = torch.zeros_like(maxima).index_add_(0, word, highest.to(maxima.dtype))
-        return (grad / many)[word].masked_fill_(~highest, 0.0), None, None
+        num_ties = torch.zeros_like(maxima).index_add_(0, word, highest.to(maxima.dtype))
+        return (grad / num_ties)[word].masked_fill_(~highest, 0.0), None, None
 
 
 class Filters(nn.Module):
@@ -228,8 +228,8 @@ class Spellings:
         for row, _ in special:
             strings[row] = "?"  # replaced by the symbol below
         table, lengths = self.rows_of(strings)
-        for row, which in special:
-            table[row, 1] = self.unknown + 1 + which
+        for row, symbol in special:
+            table[row, 1] = self.unknown + 1 + symbol
         return table, lengths
 
     def rows_of(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -46,10 +46,10 @@ def run(args: argparse.Namespace) -> int:
     if any([kind.kind for kind in kinds] == [FEATURES] for _, _, kinds in shown):
         note("this model reads words by their features; words with the same features have the same vector")
     if args.json:
-        result = {"path": args.path, "words": [as_json(*one) for one in shown]}
+        result = {"path": args.path, "words": [as_json(*arguments) for arguments in shown]}
         print(json.dumps(result, ensure_ascii=False))
     else:
-        print("\n\n".join(_text(*one) for one in shown))
+        print("\n\n".join(_text(*arguments) for arguments in shown))
     return 0
 
 

@@ -139,8 +139,9 @@ def next_examples(paragraph: Sequence[Sequence[str]], every: int, rng: random.Ra
 
 
 def conjunction_examples(paragraph: Sequence[Sequence[str]], conjunctions: Conjunctions) -> Iterator[Example]:
-    """Yield CONJUNCTION examples. A conjunction of the first sentence is removed, too. Pairs with an empty sentence are
-    skipped.
+    """Yield CONJUNCTION examples.
+
+    A conjunction of the first sentence is removed, too. Pairs with an empty sentence are skipped.
     """
     parted = [conjunctions.split(sentence) for sentence in paragraph]
     for (_, first), (relation, second) in zip(parted, parted[1:], strict=False):

@@ -86,10 +86,10 @@ def build_encoder(
     """
     if kind == CBOW:
         return SumOfWords(embedding, size, dropout)
-    both = kind == BIGRU
-    hidden = size // 2 if both else size
+    is_bidirectional = kind == BIGRU
+    hidden = size // 2 if is_bidirectional else size
     network = RecurrentEncoder(
-        0, pad, embed_size, hidden, 1, "gru", bidirectional=both, dropout_in=dropout, embedding=embedding
+        0, pad, embed_size, hidden, 1, "gru", bidirectional=is_bidirectional, dropout_in=dropout, embedding=embedding
     )
     return MaximumOfStates(network)
 

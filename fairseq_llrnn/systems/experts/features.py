@@ -93,8 +93,8 @@ class ExpertFeatures(ClassSource):
     def rows_at(self, place: Place) -> RowPair:
         """Return [E, 0, v − everywhere] and the bias of each exception: (B, T, J, H') and (B, T, J)."""
         shape, numbers, contexts = place.states.shape[:2], place.contexts, self._contexts(place)
-        here = place.layer.context_rows(place.states.flatten(0, 1))
-        classes = here.pick(here.table.original).view(*shape, -1)  # shape: (B, T, J)
+        context_rows = place.layer.context_rows(place.states.flatten(0, 1))
+        classes = context_rows.pick(context_rows.table.original).view(*shape, -1)  # shape: (B, T, J)
         rows, bias = place.rows.classes.composed  # type: ignore[attr-defined]
         static = len(rows)
         inside = classes.clamp_max(static - 1)
@@ -106,9 +106,9 @@ class ExpertFeatures(ClassSource):
             )
             sentence = torch.arange(shape[0], device=rows.device).view(-1, 1, 1)
             time = torch.arange(long, device=rows.device).view(1, -1, 1)  # broadcasts for long = 1
-            which, is_below = (classes - static).clamp_min(0), classes >= static
-            of_class = torch.where(is_below.unsqueeze(3), below[sentence, time, which], of_class)
-            of_bias = torch.where(is_below, below_bias[sentence, time, which], of_bias)
+            below_class, is_below = (classes - static).clamp_min(0), classes >= static
+            of_class = torch.where(is_below.unsqueeze(3), below[sentence, time, below_class], of_class)
+            of_bias = torch.where(is_below, below_bias[sentence, time, below_class], of_bias)
         width, experts = self.weight.size(1), len(self.panel.experts)
         of_features, columns = of_class[..., :width], of_class[..., width : of_class.size(-1) - experts]
         values, is_exception = contexts.exception_values(numbers)  # shape: (B, T, J, E)
@@ -129,7 +129,7 @@ class ExpertFeatures(ClassSource):
         """Return scores including the experts' constant parts, which explanations list."""
         width, hidden = self.weight.size(1), batch.hidden[0]
         layers = each_layer(batch.background)
-        layer, contexts = next((one, one.source) for one in layers if isinstance(one.source, Contexts))
+        layer, contexts = next((bound, bound.source) for bound in layers if isinstance(bound.source, Contexts))
         of_classes = {**arguments.get("terms", {}), Contexts: expert_terms(layer, contexts, hidden)}
         return {"scores": arguments["scores"] + hidden[:, width : width + 1], "terms": of_classes}
 

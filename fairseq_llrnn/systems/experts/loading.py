@@ -76,11 +76,11 @@ def open_experts(experts: Sequence[Expert], prior: Prior, source_word_of: Callab
         DataError: an expert cannot be opened.
     """
     target, pad, eos = prior.session.target, prior.index(PAD), prior.index(EOS)
-    many = prior.open_words is not None  # <unk> stands for many words
+    has_open_words = prior.open_words is not None  # <unk> stands for many words
     offers = prior.has_source_strings and source_word_of is not None
 
     def token_of(word: str) -> int | None:
-        if word == UNK and many:
+        if word == UNK and has_open_words:
             return None
         return target.index(word) if offers else target.word_index.get(word)
 

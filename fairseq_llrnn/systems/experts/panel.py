@@ -236,37 +236,36 @@ class Contexts(ContextClassSource):
     # ---- answers ----------------------------------------------------------------------------------------------------
 
     def words(self, contexts: Tensor) -> Tensor:
-        some, each = np.unique(contexts.cpu().numpy(), return_inverse=True)
-        table = np.full((len(some), self.width), NO_WORD, dtype=np.int64)
-        for row, context in zip(table, some, strict=True):
+        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
+        table = np.full((len(distinct), self.width), NO_WORD, dtype=np.int64)
+        for row, context in zip(table, distinct, strict=True):
             row[: len(self.exceptional[context])] = self.exceptional[context]
-        return _spread(table, each, contexts)
+        return _spread(table, row_of, contexts)
 
     def exception_values(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the values of the exceptional words in each context, and whether the word is an exception of that
-        expert.
+        """Return the values of exceptional words in each context, and whether they are exceptions of the expert.
 
         (…,) -> (…, J, E) float64 and (…, J, E) bool
         """
-        some, each = np.unique(contexts.cpu().numpy(), return_inverse=True)
-        table = np.full((len(some), self.width, len(self.panel.experts)), np.nan)
-        for row, context in zip(table, some, strict=True):
+        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
+        table = np.full((len(distinct), self.width, len(self.panel.experts)), np.nan)
+        for row, context in zip(table, distinct, strict=True):
             for j, values in enumerate(self.values[context]):
                 row[j] = [np.nan if value is None else value for value in values]
         is_exception = ~np.isnan(table)
-        return _spread(np.where(is_exception, table, 0.0), each, contexts), _spread(is_exception, each, contexts)
+        return _spread(np.where(is_exception, table, 0.0), row_of, contexts), _spread(is_exception, row_of, contexts)
 
     def group_coefficients(self, contexts: Tensor) -> Tensor:
         """Return the coefficients of columns: (…,) -> (…, E, G) float64."""
-        some, each = np.unique(contexts.cpu().numpy(), return_inverse=True)
-        table = np.zeros((len(some), len(self.panel.experts), len(self.panel.columns)))
-        for row, context in zip(table, some, strict=True):
+        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
+        table = np.zeros((len(distinct), len(self.panel.experts), len(self.panel.columns)))
+        for row, context in zip(table, distinct, strict=True):
             for e, by_column in enumerate(self.coefficients[context]):
                 row[e, list(by_column)] = list(by_column.values())
-        return _spread(table, each, contexts)
+        return _spread(table, row_of, contexts)
 
 
-def _spread(table: np.ndarray, each: np.ndarray, contexts: Tensor) -> Tensor:
+def _spread(table: np.ndarray, row_of: np.ndarray, contexts: Tensor) -> Tensor:
     """Return a row of the table for every context, on its device."""
-    result = torch.from_numpy(table[each.reshape(-1)]).to(contexts.device)
+    result = torch.from_numpy(table[row_of.reshape(-1)]).to(contexts.device)
     return result.view(*contexts.shape, *table.shape[1:])

@@ -16,7 +16,7 @@ HELP = "comma-separated experts{of}, the same as in training; checkpoints do not
 def files(names: str | None) -> dict[str, Path]:
     """Return the files of these experts, by number, file name and class."""
     listed = [name.strip().rpartition(":") for name in names.split(",")] if names else []
-    return {f"expert {i} ({Path(file).name}:{of})": Path(file) for i, (file, _, of) in enumerate(listed, start=1)}
+    return {f"expert {i} ({Path(file).name}:{cls})": Path(file) for i, (file, _, cls) in enumerate(listed, start=1)}
 
 
 def trained(weights: Mapping[str, Any], prefix: str = HEAD) -> int:

@@ -65,16 +65,14 @@ def next_log_probs(potentials: Potentials, rho: Tensor, before: Tensor) -> Tenso
 def log_probs_left_to_right(potentials: Potentials, rho: Tensor, window: Tensor) -> Tensor:
     """Return log q of the last token of each row given those before it: (N, K+1) -> (N,)."""
     parts = []
-    for some in batches(window, potentials.size):
-        log_q = next_log_probs(potentials, rho, some[:, :-1].flip(1))
-        parts.append(log_q.gather(1, some[:, -1:]).squeeze(1))
+    for batch in batches(window, potentials.size):
+        log_q = next_log_probs(potentials, rho, batch[:, :-1].flip(1))
+        parts.append(log_q.gather(1, batch[:, -1:]).squeeze(1))
     return torch.cat(parts) if parts else rho.new_zeros(0)
 
 
 class MarkovBackground(Background):
-    """A background whose state is the rows of a sentence's last K words, the last first, padded with separators: (N,
-    K).
-    """
+    """A background whose state is the rows of the last K words, the last first, padded with separators: (N, K)."""
 
     row_of: Tensor  # (V,) int64
     log_shares_of_rows: Tensor  # (V,) −inf forbids

@@ -115,15 +115,15 @@ def of_words(form: Form, moments: Moments) -> dict[str, Tensor]:
     seen = moments.unary.clamp(min=least)
     curvature = {"delta": (2.0 / (order + 1) * seen).expand(order, -1)}
     if form.name == EXPLICIT:
-        pairs = torch.stack([one.to_dense() for one in moments.pairs])
+        pairs = torch.stack([matrix.to_dense() for matrix in moments.pairs])
         edges = 0.5 * (order + 1) * (pairs + seen.unsqueeze(1) * seen)
         return curvature | {"unary": seen, "edges": edges}
     rows = seen
     if form.features is not None:  # shape: (F,)
         rows = torch.sparse.mm(form.features.square().t(), seen.unsqueeze(1)).squeeze(1).clamp(min=least)
     one_edge = (order + 1) * SQUARE * rows.unsqueeze(1)  # shape: (rows, 1)
-    many = {"urw": {"U": order, "W": order}, "uw": {"U": order, "W": 1}, "uvw": {"U": 1, "V": 2 * order, "W": 1}}
-    curvature |= {name: (edges * one_edge).expand(form.shapes()[name]) for name, edges in many[form.name].items()}
+    num_edges = {"urw": {"U": order, "W": order}, "uw": {"U": order, "W": 1}, "uvw": {"U": 1, "V": 2 * order, "W": 1}}
+    curvature |= {name: (edges * one_edge).expand(form.shapes()[name]) for name, edges in num_edges[form.name].items()}
     if form.name == "urw":
         curvature["R"] = torch.full(form.shapes()["R"], (order + 1) * SQUARE**2, dtype=torch.float64)
     return curvature | {"unary": rows}

@@ -74,7 +74,7 @@ class Learner:
         delta = torch.zeros(form.order, form.size, dtype=torch.float64)
         curvature = of_words(form, objective.moments)
         curvature |= {name: objective.penalty + curvature[name] for name in form.shapes() if name != "unary"}
-        start, scales = joined(parameters, form.shapes()), joined(curvature, form.shapes())
+        start, scales = join_values(parameters, form.shapes()), join_values(curvature, form.shapes())
         if plan.method == "both":
             start = torch.cat([start, delta.flatten()])
             scales = torch.cat([scales, curvature["delta"].flatten()])
@@ -109,22 +109,22 @@ class Learner:
             return True
         if self.valid is not None and len(steps) >= plan.patience and not any(p.best for p in steps[-plan.patience :]):
             return True
-        now = steps[-1].objective if steps else 0.0
-        return len(steps) > 10 and now - steps[-11].objective < plan.tolerance * abs(now)
+        objective = steps[-1].objective if steps else 0.0
+        return len(steps) > 10 and objective - steps[-11].objective < plan.tolerance * abs(objective)
 
     def _function(self, scaled: Tensor) -> tuple[float, Tensor]:
         """Return −L and its gradient, which L-BFGS minimises."""
         shapes, x = self.objective.form.shapes(), self.scales * scaled
         if self.plan.method == "both":
-            many = len(x) - self.delta.numel()
-            value = self.objective.at(parted(x[:many], shapes), x[many:].view_as(self.delta))
-            gradient = torch.cat([joined(value.gradient, shapes), value.delta_gradient.flatten()])
+            size = len(x) - self.delta.numel()
+            value = self.objective.at(split_values(x[:size], shapes), x[size:].view_as(self.delta))
+            gradient = torch.cat([join_values(value.gradient, shapes), value.delta_gradient.flatten()])
         else:
-            parameters = parted(x, shapes)
+            parameters = split_values(x, shapes)
             star = Star(self.objective.form.potentials(parameters), self.objective.memory)
             self.delta = tighten(star, self.delta, self.plan.dual_iterations).delta
             value = self.objective.at(parameters, self.delta)
-            gradient = joined(value.gradient, shapes)
+            gradient = join_values(value.gradient, shapes)
         self._last = (scaled, value)
         return -value.objective, -gradient * self.scales
 
@@ -150,9 +150,9 @@ class Learner:
 
     def result(self) -> tuple[dict[str, Tensor], Tensor]:
         """Return the best parameters, and their δ (K, R)."""
-        many = len(self.best) - self.delta.numel()
+        size = len(self.best) - self.delta.numel()
         shapes = self.objective.form.shapes()
-        return parted(self.best[:many], shapes), self.best[many:].view_as(self.delta).clone()
+        return split_values(self.best[:size], shapes), self.best[size:].view_as(self.delta).clone()
 
     # ---- as arrays --------------------------------------------------------------------------------------------------
 
@@ -171,11 +171,11 @@ class Learner:
     def is_state(objective: Objective, plan: Plan, state: Mapping[str, Tensor]) -> bool:
         """Return whether the arrays, perhaps of an untrusted file, are a state of such a training."""
         form = objective.form
-        many = sum(math.prod(shape) for shape in form.shapes().values())
+        size = sum(math.prod(shape) for shape in form.shapes().values())
         dual = form.order * form.size
-        searched = many + (dual if plan.method == "both" else 0)
+        searched = size + (dual if plan.method == "both" else 0)
         shapes = {
-            "delta": (form.order, form.size), "best": (many + dual,), "best_value": (1,), "history": (None, 6),
+            "delta": (form.order, form.size), "best": (size + dual,), "best_value": (1,), "history": (None, 6),
             "search_x": (searched,), "search_gradient": (searched,), "search_value": (1,),
             "search_steps": (None, 2, searched), "scales": (searched,),
         }  # fmt: skip
@@ -184,7 +184,7 @@ class Learner:
             array = arrays.get(name)
             if array is None or array.dim() != len(shape):
                 return False
-            fits = all(size in (None, actual) for size, actual in zip(shape, array.shape, strict=True))
+            fits = all(length in (None, actual) for length, actual in zip(shape, array.shape, strict=True))
             needed = array[:, [0, 1, 2, 3, 5]] if name == "history" and fits else array  # column 4 may be NaN
             fits = fits or (name == "search_steps" and not len(array))  # no step is stored yet
             if not fits or not bool(needed.isfinite().all()):
@@ -211,12 +211,12 @@ class Learner:
         return learner
 
 
-def joined(values: Mapping[str, Tensor], names: Mapping[str, Sequence[int]]) -> Tensor:
+def join_values(values: Mapping[str, Tensor], names: Mapping[str, Sequence[int]]) -> Tensor:
     """Concatenate all values in the order of the names: (P,)."""
     return torch.cat([values[name].flatten() for name in names])
 
 
-def parted(x: Tensor, shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
-    """Split a vector into values, the reverse of `joined`."""
+def split_values(x: Tensor, shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
+    """Split a vector into values, the reverse of `join_values`."""
     pieces = x.split([math.prod(shape) for shape in shapes.values()])
     return {name: piece.view(*shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}

@@ -157,9 +157,7 @@ class MarkovField:
 
 
 def _first_separators(lengths: np.ndarray, order: int) -> np.ndarray:
-    """Return whether each token of the layout ends a sentence, (N,) bool. The cycle's first token ends the last
-    sentence.
-    """
+    """Return whether a token of the layout ends a sentence, (N,) bool. The first token ends the last sentence."""
     lengths = lengths[lengths > 0]
     first = np.zeros(int(lengths.sum()) + order * len(lengths), dtype=bool)
     first[(lengths + order).cumsum() - lengths - order] = True
@@ -183,12 +181,12 @@ def _read(saved: SavedField) -> MarkovField:
     if min(row_of[words.index[name]] for name in ("</s>", "<unk>")) < 0:
         raise ValueError("no </s> or no <unk>")
     features = None
-    many = saved.description["features"]
-    if many is not None:
+    num_features = saved.description["features"]
+    if num_features is not None:
         places = saved.array("feature_places", np.int64, 2, None)
         values = saved.numbers("feature_values", places.shape[1])
-        is_size = type(many) is int and 0 <= many < 1 << 31
-        shape = (len(offset), many if is_size else 0)
+        is_size = type(num_features) is int and 0 <= num_features < 1 << 31
+        shape = (len(offset), num_features if is_size else 0)
         if not is_size or (places < 0).any() or (places >= np.array(shape)[:, None]).any():
             raise ValueError("features that point outside their table")
         features = torch.sparse_coo_tensor(torch.from_numpy(places.copy()), values, shape, check_invariants=True)

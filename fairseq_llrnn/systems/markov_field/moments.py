@@ -68,27 +68,27 @@ def count_moments(
     unary = np.zeros(size)
     by_distance: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in range(order)]
     ends = lengths.cumsum()
-    first, many = 0, 0
+    first, total = 0, 0
     while first < len(lengths):
         begin = 0 if first == 0 else ends[first - 1]
         last = max(first + 1, int(np.searchsorted(ends, begin + block, side="right")))
         cycle = layout(tokens[begin : ends[last - 1]], lengths[first:last], separator, order)
         unary += np.bincount(cycle, minlength=size)
-        many += len(cycle)
+        total += len(cycle)
         for distance, pairs in enumerate(by_distance, 1):
             keys = cycle * size + np.roll(cycle, -distance)
             pairs.append(np.unique(keys, return_counts=True))
             if len(pairs) > 8:
                 pairs[:] = [_summed(pairs)]
         first = last
-    matrices = [_matrix(*_summed(pairs), size, many) for pairs in by_distance] if many else []
-    return Moments(many, len(tokens), int(full.sum()), torch.from_numpy(unary / max(1, many)), tuple(matrices))
+    matrices = [_matrix(*_summed(pairs), size, total) for pairs in by_distance] if total else []
+    return Moments(total, len(tokens), int(full.sum()), torch.from_numpy(unary / max(1, total)), tuple(matrices))
 
 
 def _summed(pairs: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Return distinct keys and their summed counts."""
-    keys, which = np.unique(np.concatenate([key for key, _ in pairs]), return_inverse=True)
-    return keys, np.bincount(which, weights=np.concatenate([count for _, count in pairs]))
+    keys, place = np.unique(np.concatenate([key for key, _ in pairs]), return_inverse=True)
+    return keys, np.bincount(place, weights=np.concatenate([count for _, count in pairs]))
 
 
 def _matrix(keys: np.ndarray, counts: np.ndarray, size: int, tokens: int) -> Tensor:

@@ -65,11 +65,11 @@ class MarkovFieldPart(Part):
         )
         if not sound:
             raise ValueError("the Markov random field's arrays do not fit together")
-        finite = all(bool(np.isfinite(one).all()) for one in (left, log_share, *([] if right is None else [right])))
+        finite = all(bool(np.isfinite(array).all()) for array in (left, log_share, *([] if right is None else [right])))
         if not finite or np.isnan(unary).any() or np.isposinf(unary).any():
             raise ValueError("the Markov random field has numbers that are not finite")
         largest = ((LARGEST_STORED_LOG, (unary, log_share)), (LARGEST_LOG, (left, left if right is None else right)))
-        if any(np.abs(one[np.isfinite(one)]).max(initial=0.0) > most for most, rows in largest for one in rows):
+        if any(np.abs(array[np.isfinite(array)]).max(initial=0.0) > most for most, rows in largest for array in rows):
             raise ValueError("the Markov random field has numbers that are too large")
         if np.isneginf(unary[row_of]).any() or log_share.max() > 1e-6:
             raise ValueError("the Markov random field forbids words, or gives them shares above 1")
@@ -115,5 +115,5 @@ def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[s
         words.row_of[ids], share, (potentials.unary + field.next_words).numpy(),
         torch.stack(potentials.left).float().numpy(), right, words.separator,
     )  # fmt: skip
-    notes = {"words that the field lacks: they share what it says of <unk>": int(lacking.sum()) - 1}
-    return part, {name: many for name, many in notes.items() if many}
+    notes = {"words that the field lacks: they share the weight of <unk>": int(lacking.sum()) - 1}
+    return part, {name: count for name, count in notes.items() if count}

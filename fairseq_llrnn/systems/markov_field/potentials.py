@@ -48,16 +48,16 @@ class Potentials:
         """Return K."""
         return len(self.left)
 
-    def rows(self, edge: int, which: Tensor | slice) -> Tensor:
+    def rows(self, edge: int, tokens: Tensor | slice) -> Tensor:
         """Return θˡ of some first tokens with all second ones, l = edge + 1: (n, R)."""
-        chosen = self.left[edge][which]
+        chosen = self.left[edge][tokens]
         return chosen if self.right is None else chosen @ self.right[edge].T
 
-    def columns(self, edge: int, which: Tensor | slice) -> Tensor:
+    def columns(self, edge: int, tokens: Tensor | slice) -> Tensor:
         """Return θˡ of all first tokens with some second ones, transposed: (n, R)."""
         if self.right is None:
-            return self.left[edge][:, which].T
-        return self.right[edge][which] @ self.left[edge].T
+            return self.left[edge][:, tokens].T
+        return self.right[edge][tokens] @ self.left[edge].T
 
 
 @dataclass(frozen=True)
@@ -89,12 +89,12 @@ class Form:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters, by name."""
         rows = self.size if self.features is None else self.features.shape[1]
-        one, each, unary = (rows, self.width), (self.order, rows, self.width), {"unary": (rows,)}
+        shared, edges, unary = (rows, self.width), (self.order, rows, self.width), {"unary": (rows,)}
         if self.name == EXPLICIT:
             return unary | {"edges": (self.order, self.size, self.size)}
         if self.name == "urw":
-            return unary | {"U": one, "R": (self.order, self.width, self.width), "W": one}
-        return unary | ({"U": one, "W": each} if self.name == "uw" else {"U": each, "V": one, "W": each})
+            return unary | {"U": shared, "R": (self.order, self.width, self.width), "W": shared}
+        return unary | ({"U": shared, "W": edges} if self.name == "uw" else {"U": edges, "V": shared, "W": edges})
 
     def initial(self, seed: int = 1, unary: Tensor | None = None) -> dict[str, Tensor]:
         """Return initial parameters: small random rows, or zero edges if explicit.
@@ -151,7 +151,7 @@ def _composed(features: Tensor, values: Tensor) -> Tensor:
         return torch.mv(features, values)
     if values.dim() == 2:
         return torch.sparse.mm(features, values)
-    return torch.stack([torch.sparse.mm(features, one) for one in values])
+    return torch.stack([torch.sparse.mm(features, matrix) for matrix in values])
 
 
 def memory_of_explicit(size: int, order: int, kept: int) -> int:

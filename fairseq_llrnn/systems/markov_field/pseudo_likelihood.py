@@ -44,9 +44,9 @@ def conditional_scores(potentials: Potentials, window: Tensor) -> Tensor:
 def log_conditionals(potentials: Potentials, window: Tensor) -> Tensor:
     """Return log p(token | neighbours) of the middle token of each row: (n, 2K+1) -> (n,)."""
     parts = []
-    for some in batches(window, potentials.size):
-        scores = conditional_scores(potentials, some)
-        middle = some[:, potentials.order].unsqueeze(1)
+    for batch in batches(window, potentials.size):
+        scores = conditional_scores(potentials, batch)
+        middle = batch[:, potentials.order].unsqueeze(1)
         parts.append(scores.gather(1, middle).squeeze(1) - scores.logsumexp(1))
     return torch.cat(parts) if parts else potentials.unary.new_zeros(0)
 
@@ -88,10 +88,10 @@ def learn_by_pseudo_likelihood(
     for epoch in range(1, epochs + 1):
         gained = 0.0
         for chosen in torch.randperm(len(window), generator=generator).split(BATCH):
-            some = window[chosen]
-            scores = conditional_scores(form.potentials(leaves), some)
-            loss = torch.nn.functional.cross_entropy(scores, some[:, order])
-            gained -= loss.item() * len(some)
+            batch = window[chosen]
+            scores = conditional_scores(form.potentials(leaves), batch)
+            loss = torch.nn.functional.cross_entropy(scores, batch[:, order])
+            gained -= loss.item() * len(batch)
             for name, value in leaves.items():
                 if penalty and name != "unary":
                     loss = loss + 0.5 * penalty * value.square().sum()
@@ -99,10 +99,12 @@ def learn_by_pseudo_likelihood(
             loss.backward()
             optimizer.step()
             schedule.step()
-        now = {name: value.detach().clone() for name, value in leaves.items()}
-        score = gained / len(window) if valid is None else float(log_conditionals(form.potentials(now), valid).mean())
+        fitted = {name: value.detach().clone() for name, value in leaves.items()}
+        score = (
+            gained / len(window) if valid is None else float(log_conditionals(form.potentials(fitted), valid).mean())
+        )
         if better := valid is None or score > best_value:
-            best_value, best = score, now
+            best_value, best = score, fitted
         seconds = time.monotonic() - begun
         mean = gained / len(window)
         watch(Progress(epoch, seconds, mean, mean, None if valid is None else score, better))

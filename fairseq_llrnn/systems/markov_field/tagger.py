@@ -129,13 +129,13 @@ class TagForm:
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the parameters, then of the dual variables."""
-        many, size = len(self.offsets), self.features.shape
+        num_offsets, size = len(self.offsets), self.features.shape
         return {
             "tags": (self.tags,),
             "pairs": (self.order, self.tags, self.tags),
-            "words": (many, self.tags, size[1]),
-            "gamma": (many, self.order + 1, self.tags),
-            "epsilon": (many, size[0]),
+            "words": (num_offsets, self.tags, size[1]),
+            "gamma": (num_offsets, self.order + 1, self.tags),
+            "epsilon": (num_offsets, size[0]),
         }
 
     @property
@@ -149,8 +149,8 @@ class TagForm:
 
     def word_scores(self, words: Tensor) -> Tensor:
         """Return u_m · φ of all signatures: (M, T, F) -> (M, T, S)."""
-        many, tags, _ = words.shape
-        return torch.sparse.mm(self.features, words.flatten(0, 1).T).T.view(many, tags, -1)
+        num_offsets, tags, _ = words.shape
+        return torch.sparse.mm(self.features, words.flatten(0, 1).T).T.view(num_offsets, tags, -1)
 
     def log_partitions(self, values: Mapping[str, Tensor]) -> Tensor:
         """Return Σ_m α_m log Z★_m / (K+1), an upper bound on A / N."""
@@ -178,20 +178,20 @@ class TagMoments:
     @classmethod
     def count(cls, form: TagForm, tags: np.ndarray, signatures: np.ndarray) -> TagMoments:
         """Count a layout: both (N,)."""
-        many, size = len(tags), form.tags
+        num_tokens, size = len(tags), form.tags
         shifted = [np.roll(tags, -distance) for distance in range(1, form.order + 1)]
         pairs = [np.bincount(tags * size + second, minlength=size * size) for second in shifted]
         words = []
         for offset in form.offsets:
             key = tags * len(form.log_masses) + np.roll(signatures, -offset)
             joint = np.bincount(key, minlength=size * len(form.log_masses)).reshape(size, -1)
-            words.append(torch.sparse.mm(form.features.t(), torch.from_numpy(joint.T / many)).T)
+            words.append(torch.sparse.mm(form.features.t(), torch.from_numpy(joint.T / num_tokens)).T)
         return cls(
-            many,
-            torch.from_numpy(np.bincount(tags, minlength=size) / many),
-            torch.from_numpy(np.stack(pairs).reshape(-1, size, size) / many),
+            num_tokens,
+            torch.from_numpy(np.bincount(tags, minlength=size) / num_tokens),
+            torch.from_numpy(np.stack(pairs).reshape(-1, size, size) / num_tokens),
             torch.stack(words),
-            torch.from_numpy(np.bincount(signatures, minlength=len(form.log_masses)) / many),
+            torch.from_numpy(np.bincount(signatures, minlength=len(form.log_masses)) / num_tokens),
         )
 
 

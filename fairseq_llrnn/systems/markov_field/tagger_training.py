@@ -24,7 +24,7 @@ from fairseq_llrnn.systems.markov_field.tagger import END, WordSignatures, rows_
 
 from .folder import AGAIN, TAGS, check_free, read_folder, write_folder
 from .lbfgs import LBFGS
-from .learning import Progress, joined, parted
+from .learning import Progress, join_values, split_values
 from .moments import layout
 from .tagger import SEPARATOR, TagForm, TagMoments, best_tags, bound
 
@@ -88,8 +88,8 @@ class Tagger:
         reach = max(abs(offset) for offset in self.offsets)
         padded = [END] * reach + list(sentence) + [END] * reach
         features = rows_of(padded, self._index, self._forms)
-        many, size, _ = self.words.shape
-        scores = torch.sparse.mm(features, self.words.flatten(0, 1).T).view(-1, many, size).numpy()
+        num_offsets, size, _ = self.words.shape
+        scores = torch.sparse.mm(features, self.words.flatten(0, 1).T).view(-1, num_offsets, size).numpy()
         begin, end = reach, reach + len(sentence)
         near = sum(scores[begin + offset : end + offset, m] for m, offset in enumerate(self.offsets))
         tags = best_tags(self.order, self.tag_scores.numpy(), self.pairs.numpy(), np.array(near))
@@ -108,9 +108,11 @@ class Tagger:
         order, offsets = saved.description.get("order"), saved.description.get("offsets")
         lists = [saved.description.get(name) for name in ("tags", "features")]
         sound = order in (1, 2, 3) and offsets in ([0], [-1, 0, 1])
-        if not sound or not all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in lists):
+        if not sound or not all(
+            isinstance(values, list) and all(isinstance(name, str) for name in values) for values in lists
+        ):
             raise DataError(f"{folder}: expected a tagger, found invalid content; {AGAIN}")
-        tags, names = (tuple(one or ()) for one in lists)
+        tags, names = (tuple(values or ()) for values in lists)
         size = len(tags)
         if size < 2 or len(set(tags)) < size or len(set(names)) < len(names):
             raise DataError(
@@ -180,10 +182,10 @@ def _climb(
     form: TagForm, moments: TagMoments, options: TaggerOptions, watch: Callable[[Progress], None]
 ) -> dict[str, Tensor]:
     shapes, begun = form.shapes(), time.monotonic()
-    scales = joined(of_tags(form, moments), shapes).add(options.penalty).rsqrt()
+    scales = join_values(of_tags(form, moments), shapes).add(options.penalty).rsqrt()
 
     def values_at(scaled: Tensor) -> dict[str, Tensor]:
-        return parted(scales * scaled, shapes)
+        return split_values(scales * scaled, shapes)
 
     def function(x: Tensor) -> tuple[float, Tensor]:
         leaf = x.detach().requires_grad_()
@@ -194,11 +196,11 @@ def _climb(
             (gradient,) = torch.autograd.grad(loss, leaf)
         return loss.item(), gradient
 
-    search, reached = LBFGS(function, torch.zeros_like(scales)), list[float]()
-    while len(reached) < options.iterations and search.step():
-        reached.append(-search.value)
+    search, objectives = LBFGS(function, torch.zeros_like(scales)), list[float]()
+    while len(objectives) < options.iterations and search.step():
+        objectives.append(-search.value)
         seconds = time.monotonic() - begun
-        watch(Progress(len(reached), seconds, reached[-1], reached[-1], None, True))
-        if len(reached) > 10 and reached[-1] - reached[-11] < TOLERANCE * abs(reached[-1]):
+        watch(Progress(len(objectives), seconds, objectives[-1], objectives[-1], None, True))
+        if len(objectives) > 10 and objectives[-1] - objectives[-11] < TOLERANCE * abs(objectives[-1]):
             break
     return values_at(search.x)

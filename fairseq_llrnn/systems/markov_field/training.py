@@ -123,8 +123,8 @@ def _by_bound(
     watch: Watch,
 ) -> MarkovField:
     moments, other = (
-        None if one is None else count_moments(one.rows, one.lengths, words.separator, form.order, form.size)
-        for one in (text, valid)
+        None if part is None else count_moments(part.rows, part.lengths, words.separator, form.order, form.size)
+        for part in (text, valid)
     )
     assert moments is not None
     objective = Objective(form, moments, options.penalty, options.memory)
@@ -166,8 +166,8 @@ def _by_pseudo_likelihood(
 ) -> MarkovField:
     """Train by epochs, without checkpoints."""
     window, other = (
-        None if one is None else windows(layout(one.rows, one.lengths, words.separator, form.order), form.order)
-        for one in (text, valid)
+        None if part is None else windows(layout(part.rows, part.lengths, words.separator, form.order), form.order)
+        for part in (text, valid)
     )
     assert window is not None
     seen = torch.bincount(window[:, form.order], minlength=form.size).double().clamp(min=1.0) / len(window)
@@ -199,9 +199,9 @@ def _unfinished(out: str, settings: dict[str, Any]) -> dict[str, torch.Tensor] |
 def _notes(text: FieldText, valid: FieldText | None) -> list[str]:
     """Return notes on the texts for the user."""
     notes = [f"{len(text.rows):,} words, {100 * text.unknown.mean():.1f} % of them unknown"]
-    for name, one in (("--text", text), ("--valid", valid)):
-        if one is not None and one.empty:
-            notes.append(f"{name}: {one.empty:,} lines without words, which are left out")
+    for name, part in (("--text", text), ("--valid", valid)):
+        if part is not None and part.empty:
+            notes.append(f"{name}: {part.empty:,} lines without words, which are left out")
     return notes
 
 

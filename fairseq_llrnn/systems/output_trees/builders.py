@@ -44,8 +44,8 @@ def matched(weights: np.ndarray, owner: np.ndarray, room: np.ndarray) -> np.ndar
     while len(asking):
         choice = left[asking].argmax(1)  # the first among ties
         taken[asking], best[asking] = choice, left[asking, choice]
-        asked = place[asking] + choice
-        counts += np.bincount(asked, minlength=len(counts))
+        proposed = place[asking] + choice
+        counts += np.bincount(proposed, minlength=len(counts))
         is_over = counts > flat_room
         if not is_over.any():
             break

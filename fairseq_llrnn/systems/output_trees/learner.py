@@ -166,15 +166,15 @@ class TreeLearner(nn.Module):
         classes, levels = self._classes(new_begin), self._levels(new_begin)
         nodes = tree.path[classes, levels]
         was = nodes if origin is None else origin[nodes]
-        there = np.flatnonzero((levels < np.diff(begin)[classes]) & (was != NONE))
-        there = there[old.path[classes[there], levels[there]] == was[there]]
-        rows = torch.from_numpy(begin[classes[there]] + levels[there]).to(sums.device)
-        into = torch.from_numpy(there).to(sums.device)
-        kept = sums[rows]
+        matching = np.flatnonzero((levels < np.diff(begin)[classes]) & (was != NONE))
+        matching = matching[old.path[classes[matching], levels[matching]] == was[matching]]
+        rows = torch.from_numpy(begin[classes[matching]] + levels[matching]).to(sums.device)
+        into = torch.from_numpy(matching).to(sums.device)
+        moved_sums = sums[rows]
         if column is not None:
-            places = torch.from_numpy(column[nodes[there]]).to(sums.device)
-            kept = kept.gather(1, places.clamp_min(0)).masked_fill(places == NONE, 0.0)
-        self.sums[into], self.counts[into] = kept, counts[rows]
+            places = torch.from_numpy(column[nodes[matching]]).to(sums.device)
+            moved_sums = moved_sums.gather(1, places.clamp_min(0)).masked_fill(places == NONE, 0.0)
+        self.sums[into], self.counts[into] = moved_sums, counts[rows]
 
     def _forget(self) -> None:
         self.sums.zero_()

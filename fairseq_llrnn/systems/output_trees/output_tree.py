@@ -182,9 +182,9 @@ class LearnedTreeLayer(TreeLayer):
 
     def observe(self, visited: Iterable[VisitProbabilities]) -> None:
         """Count the probabilities of nodes on the paths of targets, except for padding, which has no mass."""
-        for some in visited:
-            real = ~self.log_mass[some.labels].isneginf()
-            self.learner.observe(some.labels[real], some.nodes[real], some.probabilities[real])
+        for visits in visited:
+            real = ~self.log_mass[visits.labels].isneginf()
+            self.learner.observe(visits.labels[real], visits.nodes[real], visits.probabilities[real])
 
     def update_if_due(self, updates: int, updates_per_epoch: int) -> int | None:
         """Change the tree if a change is due after this number of updates, and return the number of moved signatures.

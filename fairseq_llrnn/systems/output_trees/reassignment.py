@@ -226,12 +226,12 @@ def rebuilt(tree: Tree, arity: int, sums: np.ndarray, counts: np.ndarray, begin:
         old = origins[-1]
         seen, visits, place = np.zeros((len(label), arity)), np.zeros(len(label)), np.full(len(label), NONE)
         if level < min(tree.levels, EVEN_BELOW):
-            here = np.flatnonzero(label < size)
-            before = tree.path[label[here], level]
-            here = here[(before == old[owner[here]]) & (before != NONE)]
-            rows = begin[label[here]] + level
-            seen[here], visits[here] = sums[rows], counts[rows]
-            place[here] = tree.place[tree.chosen[label[here], level]]
+            real_labels = np.flatnonzero(label < size)
+            before = tree.path[label[real_labels], level]
+            real_labels = real_labels[(before == old[owner[real_labels]]) & (before != NONE)]
+            rows = begin[label[real_labels]] + level
+            seen[real_labels], visits[real_labels] = sums[rows], counts[rows]
+            place[real_labels] = tree.place[tree.chosen[label[real_labels], level]]
         weights = preferences(seen, visits, place, owner, len(old), log_ratio_weights)
         weights[label >= size] -= 2  # hidden labels come last
         slot = take_groups(weights, owner, (np.bincount(owner, minlength=len(old)) - arity) // (arity - 1))
@@ -283,7 +283,7 @@ def take_groups(weights: np.ndarray, owner: np.ndarray, groups: np.ndarray) -> n
 
 def _children(tree: Tree, nodes: np.ndarray, places: np.ndarray) -> np.ndarray:
     """Return the internal nodes at the given places of nodes of the old tree (NONE if there is none)."""
-    there = np.flatnonzero((nodes != NONE) & (places < tree.children[nodes]))
+    existing = np.flatnonzero((nodes != NONE) & (places < tree.children[nodes]))
     children = np.full(len(nodes), NONE)
-    children[there] = tree.child[tree.first[nodes[there]] + places[there]]
+    children[existing] = tree.child[tree.first[nodes[existing]] + places[existing]]
     return np.where(children < tree.internal, children, NONE)

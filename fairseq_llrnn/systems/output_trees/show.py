@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_as_json(args.tree, tree, nodes, paths), ensure_ascii=False))
     else:
-        print(_text(args.tree, tree, nodes) if not paths else "\n\n".join(_path_text(*one) for one in paths))
+        print(_text(args.tree, tree, nodes) if not paths else "\n\n".join(_path_text(*item) for item in paths))
     return 0
 
 
@@ -128,6 +128,6 @@ def _path_text(word: str, path: Sequence[NodeWords]) -> str:
 
 
 def _line(node: NodeWords) -> str:
-    more = ["…"] if node.size > len(node.words) else []
-    words = ", ".join([*map(printable, node.words), *more])
+    ellipsis = ["…"] if node.size > len(node.words) else []
+    words = ", ".join([*map(printable, node.words), *ellipsis])
     return f"  {node.node:>8} {percent(node.share):>7} {node.size:>8,}  {words}"

@@ -182,8 +182,9 @@ class Tree:
 
 
 def numbered(parent: np.ndarray, leaves: int) -> tuple[Tree, np.ndarray]:
-    """Return the tree of parents whose internal nodes, except for the root, are in any order. Siblings keep their
-    order.
+    """Return the tree of parents whose internal nodes, except for the root, are in any order.
+
+    Siblings keep their order.
 
     Returns:
         the tree, and the given number of each of its internal nodes, (I,).

@@ -33,8 +33,9 @@ from fairseq_llrnn.systems.output_trees.tree_visits import Paths, paths_of
 
 
 class TreeOutput:
-    """An output layer and a tree, for one batch or one search. Create it inside the forward pass that uses its
-    parameters.
+    """An output layer and a tree, for one batch or one search.
+
+    Create it inside the forward pass that uses its parameters.
 
     Args:
         composed: rows (S, H') and biases (S,) of all signatures, for repeated use. By default only the rows that
@@ -60,13 +61,13 @@ class TreeOutput:
         temperature: float | Tensor = 1.0,
     ) -> Tensor:
         """Return log p of classes (N, K) at each position, without a gradient: (N, K)."""
-        many, each = classes.shape
-        which = torch.arange(many, device=classes.device).repeat_interleave(each)
+        num_rows, num_classes = classes.shape
+        row = torch.arange(num_rows, device=classes.device).repeat_interleave(num_classes)
         tempered, hidden, slots = self._tempered(hidden, slots, temperature)
         if slots is not None:
-            slots = SlotScores(slots.scores[which], slots.log_mass[which])
-        class_weights = ClassWeights.of(log_mass, many).repeated(each)
-        return tempered.class_log_prob(hidden[which], classes.flatten(), class_weights, slots).view_as(classes)
+            slots = SlotScores(slots.scores[row], slots.log_mass[row])
+        class_weights = ClassWeights.of(log_mass, num_rows).repeated(num_classes)
+        return tempered.class_log_prob(hidden[row], classes.flatten(), class_weights, slots).view_as(classes)
 
     def class_log_prob(
         self,
@@ -76,8 +77,7 @@ class TreeOutput:
         slots: SlotScores | None = None,
         visited: list[VisitProbabilities] | None = None,
     ) -> Tensor:
-        """Return log p of one class at each position: (N, H), (N,) -> (N,), at least float32. Classes from S on are
-        slots.
+        """Return log p of one class (or slot, from S on) at each position: (N, H), (N,) -> (N,), at least float32.
 
         The cost grows with the number of children of the nodes on the paths.
 
@@ -108,12 +108,12 @@ class TreeOutput:
             entries = entries_of(log_mass)
             added, additions = entries.added, additions_of(layer, paths, log_mass, entries, class_weights[0].detach())
         cells = paths.visits.start + layer.column[paths.next]
-        kept: list[Tensor] | None = None if visited is None else []
+        buffers: list[Tensor] | None = None if visited is None else []
         score, partition = VisitScores.apply(
-            hidden, rows, self.node_rows, bias, row_weights, added, paths.visits, internal, cells, additions, kept
+            hidden, rows, self.node_rows, bias, row_weights, added, paths.visits, internal, cells, additions, buffers
         )
-        if visited is not None and kept:
-            visited.extend(visit_probabilities(layer, paths, kept[0], classes, is_leaf))
+        if visited is not None and buffers:
+            visited.extend(visit_probabilities(layer, paths, buffers[0], classes, is_leaf))
         # visits of the root come first
         return self._log_prob(paths, score, partition, slot, slots, log_mass)
 
@@ -148,25 +148,23 @@ class TreeOutput:
     ) -> Tensor:
         """Return log p, (N,), from the visits' log p and log Z, (P,): −inf, without a gradient, for forbidden classes.
         """
-        many = len(slot)
-        at_root = score[:many]
+        total_rows = len(slot)
+        at_root = score[:total_rows]
         if slots is not None:
-            of_slots = _beside(slots, log_mass)
-            shares = log_shares(torch.cat([partition[:many].unsqueeze(1), of_slots], dim=1))  # shape: (N, 1 + J)
+            of_slots = _slot_totals(slots, log_mass)
+            shares = log_shares(torch.cat([partition[:total_rows].unsqueeze(1), of_slots], dim=1))  # shape: (N, 1 + J)
             of_slot = shares.gather(1, 1 + slot.clamp_min(0).unsqueeze(1)).squeeze(1)
             at_root = torch.where(slot >= 0, of_slot, at_root + shares[:, 0])
         forbidden = at_root.isneginf()
-        below = paths.path[many:]
-        none = score[many:].isneginf()
+        below = paths.path[total_rows:]
+        none = score[total_rows:].isneginf()
         forbidden = forbidden | torch.zeros_like(forbidden).index_fill(0, below[none], True)
-        each = torch.where(forbidden[below], 0.0, score[many:])
+        log_prob_below = torch.where(forbidden[below], 0.0, score[total_rows:])
         total = torch.where(forbidden, NEGATIVE_INFINITY, at_root)
-        return total.index_add(0, below, each)
+        return total.index_add(0, below, log_prob_below)
 
     def _children(self, children: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor, ChildRows]:
-        """Return rows (C', H) of children (C',), all biases, and the places of internal nodes, whose rows are still
-        missing.
-        """
+        """Return rows (C', H) of children (C',) without those of internal nodes, all biases, and the missing places."""
         is_leaf = children >= self.layer.internal
         classes = torch.where(is_leaf, children - self.layer.internal, -1)
         places = ((children >= 0) & ~is_leaf).nonzero().squeeze(1)
@@ -216,8 +214,7 @@ class TreeOutput:
         slots: SlotScores | None = None,
         temperature: float | Tensor = 1.0,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the k classes with the best words: log p of these words, log p of the classes, and classes, (N, k)
-        each.
+        """Return the k classes with the best words: log p of words, log p of classes, and classes, (N, k) each.
 
         Args:
             log_mass, slots, temperature: as in `class_log_probs`.
@@ -225,7 +222,7 @@ class TreeOutput:
         """
         log_mass = ClassWeights.of(log_mass, len(hidden))
         tempered, hidden, slots = self._tempered(hidden, slots, temperature)
-        of_slots = None if slots is None else _beside(slots, log_mass)
+        of_slots = None if slots is None else _slot_totals(slots, log_mass)
         class_weights = MassesAt(self.layer, log_mass, len(hidden))
         return best_classes(self.layer, tempered.all_rows, hidden, class_weights, best_share, k, of_slots)
 
@@ -258,10 +255,9 @@ class TreeOutput:
         log_mass: Tensor | ClassWeights,
         slots: SlotScores | None = None,
     ) -> Tensor:
-        """Return the effect of label smoothing on log p(target) per unit of ε: (N, H), (N,) -> (N,). Computes all
-        classes.
+        """Return the effect of label smoothing on log p(target) per unit of ε: (N, H), (N,) -> (N,).
 
-        As ExactRows.smoothing_gain: E_q[s] − s(target), with s(σ) = log p(σ | K) − log B_K(σ).
+        As ExactRows.smoothing_gain: E_q[s] − s(target), with s(σ) = log p(σ | K) − log B_K(σ). Computes all classes.
 
         Args:
             log_q: log q, broadcastable to (N, S + J).
@@ -276,6 +272,6 @@ class TreeOutput:
         return (q * gain).sum(-1) - gain.gather(-1, classes.unsqueeze(-1)).squeeze(-1)
 
 
-def _beside(slots: SlotScores, log_mass: ClassWeights) -> Tensor:
+def _slot_totals(slots: SlotScores, log_mass: ClassWeights) -> Tensor:
     """Return scores plus masses of slots, (N, J), without the row constant that the masses of nodes also lack."""
     return log_mass.without_constant(slots.scores + slots.log_mass.to(slots.scores.dtype))

@@ -81,16 +81,16 @@ def entries_of(class_weights: ClassWeights) -> SparseUpdates:
     num_classes = class_weights.shared.size(1)
     key = entries.rows * num_classes + entries.classes
     if not bool((key[1:] > key[:-1]).all()):
-        key, which = torch.unique(key, return_inverse=True)
-        added = entries.added.new_zeros(len(key)).index_add(0, which, entries.added)
+        key, place = torch.unique(key, return_inverse=True)
+        added = entries.added.new_zeros(len(key)).index_add(0, place, entries.added)
         entries = replace(entries, rows=key // num_classes, classes=key % num_classes, added=added)
     return entries
 
 
 def dense_masses(layer: TreeTables, class_weights: ClassWeights, rows: Tensor) -> Tensor:
     """Return log B of all nodes in some rows, (M,), summed directly: (M, I + S), without `constant`."""
-    some = class_weights.select(rows)
-    return node_masses(layer, some.apply_sparse_updates_(broadcast_groups(some.shared, len(rows)).clone()).double())
+    part = class_weights.select(rows)
+    return node_masses(layer, part.apply_sparse_updates_(broadcast_groups(part.shared, len(rows)).clone()).double())
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,15 @@ def changed_masses(
         pairs: entries (T,), nodes (T,), and an index below `places` for each (row, node), (T,). For each (row, node),
             all entries must be included.
     """
-    which, nodes, place = pairs
+    entry, nodes, place = pairs
     exact_base = base.double()
-    added = entries.added.detach().double()[which]
-    leaf = entries.classes[which] + layer.internal
+    added = entries.added.detach().double()[entry]
+    leaf = entries.classes[entry] + layer.internal
     before = exact_base[leaf] - exact_base[nodes]  # shape: (T,), log of the share of the leaf
     after, before = before + added, before.exp()
-    closed = torch.zeros_like(which, dtype=torch.bool)
+    closed = torch.zeros_like(entry, dtype=torch.bool)
     if entries.sparse_row_mask is not None:
-        closed = entries.sparse_row_mask[entries.rows[which]]
+        closed = entries.sparse_row_mask[entries.rows[entry]]
     change = after.exp() - before.masked_fill(closed, 0.0)
     total = change.new_zeros(places).index_add_(0, place, change)[place] + (~closed).double()
     log_ratio = total.clamp_min(0.0).log()
@@ -133,16 +133,16 @@ def changed_masses(
     log_ratio = torch.where(is_leaf, added, log_ratio)  # exact for the leaf itself
     unsafe = ((total < LEAST_LEFT) & ~closed | ~total.isfinite()) & ~is_leaf
     if bool(unsafe.any()):
-        rows, number = torch.unique(entries.rows[which[unsafe]], return_inverse=True)
+        rows, number = torch.unique(entries.rows[entry[unsafe]], return_inverse=True)
         exact = torch.empty_like(log_ratio[unsafe])
-        for some in torch.arange(len(rows), device=rows.device).split(max(1, CELLS // class_weights.shared.size(1))):
-            summed = dense_masses(layer, class_weights, rows[some])
-            mine = (number >= some[0]) & (number <= some[-1])
-            exact[mine] = summed[number[mine] - some[0], nodes[unsafe][mine]]
+        for chunk in torch.arange(len(rows), device=rows.device).split(max(1, CELLS // class_weights.shared.size(1))):
+            summed = dense_masses(layer, class_weights, rows[chunk])
+            mine = (number >= chunk[0]) & (number <= chunk[-1])
+            exact[mine] = summed[number[mine] - chunk[0], nodes[unsafe][mine]]
         log_ratio[unsafe] = exact - exact_base[nodes[unsafe]]
     nothing = log_ratio.isneginf()
     shares = (after - log_ratio.masked_fill(nothing, 0.0)).exp().masked_fill(nothing, 0.0)
-    return Changed(which, log_ratio, shares)
+    return Changed(entry, log_ratio, shares)
 
 
 def all_log_probs(
@@ -171,13 +171,13 @@ def all_log_probs(
     return torch.cat([leaves, _difference(of_slots, root)], dim=1).to(bias.dtype)
 
 
-def _along_paths(layer: TreeTables, each: Tensor) -> Tensor:
+def _along_paths(layer: TreeTables, values: Tensor) -> Tensor:
     """Sum values of children, (N, I + S − 1) in the order of `child`, over the paths of the leaves: (N, S)."""
-    total, levels = each.new_zeros(len(each), 1), []
+    total, levels = values.new_zeros(len(values), 1), []
     for begin, end in layer.spans:
         first, last = int(layer.tree.first[begin]), int(layer.tree.first[end])
         children = layer.child[first:last]
-        of_children = total[:, layer.parent[children] - begin] + each[:, first:last]
+        of_children = total[:, layer.parent[children] - begin] + values[:, first:last]
         is_leaf = children >= layer.internal
         levels.append(of_children[:, is_leaf])
         total = of_children[:, ~is_leaf]
@@ -242,10 +242,10 @@ class SingleVisits:
         if not scores.item(scores.argmax()) < LARGEST_SCORE:
             return careful(scores, places)
         total = 0.0
-        for level, each in enumerate(np.exp(scores).dot(self.ones).tolist()):
-            if each < SMALLEST_SUM:
+        for level, partition in enumerate(np.exp(scores).dot(self.ones).tolist()):
+            if partition < SMALLEST_SUM:
                 return careful(scores, places)
-            total += scores.item(level, places[level]) - math.log(each)
+            total += scores.item(level, places[level]) - math.log(partition)
         return total
 
 
@@ -253,4 +253,4 @@ def careful(scores: np.ndarray, places: list[int]) -> float:
     """Return log p of a path from scores of any size, (L, M); −inf also if all children of a node are impossible."""
     odds = torch.from_numpy(scores).log_softmax(1)
     of_levels = [odds[level, place].item() for level, place in enumerate(places[: len(scores)])]
-    return -math.inf if any(each != each for each in of_levels) else math.fsum(of_levels)
+    return -math.inf if any(log_prob != log_prob for log_prob in of_levels) else math.fsum(of_levels)

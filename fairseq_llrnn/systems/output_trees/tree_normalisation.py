@@ -45,7 +45,7 @@ class TreeNormalisation:
         is_counted: Tensor | None = None,
     ) -> Tensor:
         visited: list[VisitProbabilities] | None = None if self.observe is None else []
-        log_prob = self.output.class_log_prob(hidden, classes, _without(class_weights, slots), slots, visited)
+        log_prob = self.output.class_log_prob(hidden, classes, _unreplaced(class_weights, slots), slots, visited)
         if self.observe is not None and visited is not None:
             self.observe(visited)
         return log_prob + log_share.to(log_prob.dtype)
@@ -54,7 +54,7 @@ class TreeNormalisation:
         self, hidden: Tensor, classes: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
     ) -> Tensor:
         shape, leaves = classes.shape, self.output.layer.leaves
-        class_weights = _without(ClassWeights(log_mass.expand(*shape, -1).flatten(0, -2), classes.numel()), slots)
+        class_weights = _unreplaced(ClassWeights(log_mass.expand(*shape, -1).flatten(0, -2), classes.numel()), slots)
         if slots is not None:
             slots = SlotScores(slots.scores.flatten(0, -2), slots.log_mass.flatten(0, -2), slots.replaced)
         width = leaves if slots is None else leaves + slots.scores.size(1)
@@ -82,7 +82,7 @@ class TreeDistribution(Distribution):
         """Arguments as for Normalised.distribution."""
         self.output, self.hidden = output, hidden
         self.leaves, self.temperature, self.slots = output.layer.leaves, temperature, slots
-        self.class_weights = _without(class_weights.select_classes(slice(self.leaves)), slots)
+        self.class_weights = _unreplaced(class_weights.select_classes(slice(self.leaves)), slots)
         self.replaced = None if slots is None else slots.replaced
         self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # replaces a signature
 
@@ -115,7 +115,7 @@ class TreeDistribution(Distribution):
         return best_words_of(values, classes, best, background, state, k)
 
 
-def _without(class_weights: ClassWeights, slots: SlotScores | None) -> ClassWeights:
+def _unreplaced(class_weights: ClassWeights, slots: SlotScores | None) -> ClassWeights:
     """Return the masses of signatures without that of the signature replaced by a slot."""
     if slots is None or slots.replaced is None:
         return class_weights
@@ -162,21 +162,21 @@ def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassP
 
 def path_of(choices: tuple[Choice, ...]) -> ClassPath:
     """Return the part of an explanation for the choices that lead to a class."""
-    terms = tuple((f"{CHOICE}:{level}", one.score) for level, one in enumerate(choices[:-1], 1))
+    terms = tuple((f"{CHOICE}:{level}", step.score) for level, step in enumerate(choices[:-1], 1))
     facts = [
         {
-            "child": one.child + 1,
-            "children": one.children,
-            "background": math.exp(one.log_background),
-            "p": math.exp(one.log_prob),
+            "child": step.child + 1,
+            "children": step.children,
+            "background": math.exp(step.log_background),
+            "p": math.exp(step.log_prob),
         }
-        for one in choices
+        for step in choices
     ]
-    items = tuple((f"{one['child']} of {one['children']} ", one["background"], "→", one["p"]) for one in facts)
+    items = tuple((f"{step['child']} of {step['children']} ", step["background"], "→", step["p"]) for step in facts)
     return ClassPath(
-        sum(one.log_background for one in choices),
+        sum(step.log_background for step in choices),
         terms,
-        sum(one.normaliser for one in choices),
+        sum(step.normaliser for step in choices),
         Detail("choices", facts, "choices", items),
     )
 
@@ -207,7 +207,7 @@ def choices_of(
                 place = len(children) + target - tree.leaves
             else:
                 place = int(tree.place[tree.chosen[target, level]])
-            background, log_prob = (each.log_softmax(0)[place].item() for each in (mass, score + mass))
+            background, log_prob = (logits.log_softmax(0)[place].item() for logits in (mass, score + mass))
             if mass[place].isneginf():  # perhaps with all siblings
                 background = log_prob = NEGATIVE_INFINITY
             values = background, score[place].item(), log_prob

@@ -46,7 +46,7 @@ def additions_of(
     layer: TreeTables, paths: Paths, class_weights: ClassWeights, entries: SparseUpdates, base: Tensor
 ) -> Additions:
     """Return the changes of visited nodes' children by entries. base: log masses without entries, (I + S,)."""
-    which, nodes, cells = [], [], []
+    entry_parts, nodes, cells = [], [], []
     alive = torch.arange(len(entries.rows), device=base.device)
     for level in range(layer.levels):
         on_path = layer.chosen[entries.classes[alive], level]
@@ -54,11 +54,11 @@ def additions_of(
         # the two paths share the node of this level
         below = (on_path >= 0) & (visited >= 0) & (layer.parent[on_path] == layer.parent[visited])
         alive, child = alive[below], on_path[below]
-        which.append(alive)
+        entry_parts.append(alive)
         nodes.append(child)
         cells.append(paths.visits.start[paths.numbers[entries.rows[alive], level]] + layer.column[child])
     place = torch.cat(cells)
-    pairs = torch.cat(which), torch.cat(nodes), place
+    pairs = torch.cat(entry_parts), torch.cat(nodes), place
     changed = changed_masses(layer, class_weights, entries, base, pairs, paths.visits.cells)
     return Additions(place, changed, entries.sparse_row_mask)
 
@@ -92,9 +92,9 @@ def fill(hidden: Tensor, states: Tensor, rows: Tensor, bias: Tensor, visits: Vis
     """
     buffer = bias.new_empty(visits.cells)
     for group in visits.groups:
-        scores, (nodes, many) = cells_of(buffer, group), group.children.shape
-        span = slice(group.begin, group.begin + nodes * many)
-        group_bias, weight = bias[span].view(nodes, 1, many), rows[span].view(nodes, many, -1).transpose(1, 2)
+        scores, (nodes, width) = cells_of(buffer, group), group.children.shape
+        span = slice(group.begin, group.begin + nodes * width)
+        group_bias, weight = bias[span].view(nodes, 1, width), rows[span].view(nodes, width, -1).transpose(1, 2)
         group_states = of_group(group, visits, hidden, states)
         if hidden.dtype != bias.dtype:  # only products are in half precision
             scores.copy_(group_states @ weight).add_(group_bias)
@@ -108,8 +108,8 @@ def fill(hidden: Tensor, states: Tensor, rows: Tensor, bias: Tensor, visits: Vis
 def add_masses(buffer: Tensor, class_weights: Tensor, visits: Visits) -> None:
     """Add the log masses of rows of hidden states, (N, I + S), in place."""
     for group in visits.groups:
-        here = visits.rows[group.visits].unsqueeze(2)
-        cells_of(buffer, group).add_(class_weights[here, group.children.clamp_min(0).unsqueeze(1)])
+        rows = visits.rows[group.visits].unsqueeze(2)
+        cells_of(buffer, group).add_(class_weights[rows, group.children.clamp_min(0).unsqueeze(1)])
 
 
 def add(buffer: Tensor, additions: Additions, visits: Visits) -> None:
@@ -146,17 +146,17 @@ def gradient_of_masses(delta: Tensor, visits: Visits, shape: torch.Size) -> Tens
     """Return the gradient of the masses added by `add_masses`, (N, I + S)."""
     gradient = delta.new_zeros(shape)
     for group in visits.groups:
-        here = visits.rows[group.visits].unsqueeze(2) * shape[1]
-        cells = (here + group.children.clamp_min(0).unsqueeze(1)).flatten()
+        offsets = visits.rows[group.visits].unsqueeze(2) * shape[1]
+        cells = (offsets + group.children.clamp_min(0).unsqueeze(1)).flatten()
         gradient.view(-1).index_add_(0, cells, cells_of(delta, group).flatten())
     return gradient
 
 
 class VisitScores(torch.autograd.Function):
-    """Log p of the chosen child, and log Z, of each visit. One buffer holds scores, then probabilities for the
-    gradient.
+    """Log p of the chosen child, and log Z, of each visit.
 
-    log p is computed as in functional.py, without a difference of large numbers.
+    One buffer holds scores, then probabilities for the gradient. log p is computed as in functional.py, without a
+    difference of large numbers.
     """
 
     @staticmethod
@@ -224,16 +224,16 @@ class VisitScores(torch.autograd.Function):
         product = delta.to(hidden.dtype)
         with outside_autocast(hidden):
             for group in visits.groups:
-                change, (nodes, many) = cells_of(product, group), group.children.shape
-                span = slice(group.begin, group.begin + nodes * many)
+                change, (nodes, width) = cells_of(product, group), group.children.shape
+                span = slice(group.begin, group.begin + nodes * width)
                 if need_hidden:
                     out = of_group(group, visits, grad_hidden, of_states)
-                    torch.bmm(change, rows[span].view(nodes, many, -1), out=out)
+                    torch.bmm(change, rows[span].view(nodes, width, -1), out=out)
                 if grad_rows is not None:
                     group_states = of_group(group, visits, hidden, states)
-                    torch.bmm(change.transpose(1, 2), group_states, out=grad_rows[span].view(nodes, many, -1))
+                    torch.bmm(change.transpose(1, 2), group_states, out=grad_rows[span].view(nodes, width, -1))
                 if grad_bias is not None:
-                    torch.sum(cells_of(delta, group), 1, out=grad_bias[span].view(nodes, many))
+                    torch.sum(cells_of(delta, group), 1, out=grad_bias[span].view(nodes, width))
         if need_hidden:
             grad_hidden.index_add_(0, visits.rows[visits.slots[visits.whole :]], of_states)
         grad_nodes = None
@@ -285,8 +285,8 @@ def visit_probabilities(
         if is_leaf is not None:
             real &= is_leaf[path]
         nodes = group.nodes.repeat_interleave(group.visits.size(1))
-        each = cells_of(probabilities, group)
-        place = layer.place[group.children.clamp_min(0)].unsqueeze(1).expand_as(each)  # padding has p = 0
-        each = each.new_zeros(*each.shape[:2], layer.arity).scatter_add_(2, place, each)
-        groups.append(VisitProbabilities(classes[path][real], nodes[real], each.flatten(0, 1)[real]))
+        by_place = cells_of(probabilities, group)
+        place = layer.place[group.children.clamp_min(0)].unsqueeze(1).expand_as(by_place)  # padding has p = 0
+        by_place = by_place.new_zeros(*by_place.shape[:2], layer.arity).scatter_add_(2, place, by_place)
+        groups.append(VisitProbabilities(classes[path][real], nodes[real], by_place.flatten(0, 1)[real]))
     return groups

@@ -36,11 +36,11 @@ class MassesAt:
     def _change(self, layer: TreeTables, class_weights: ClassWeights) -> None:
         entries = entries_of(class_weights)
         on_path = layer.chosen[entries.classes]  # shape: (E, D)
-        which, level = (on_path >= 0).nonzero(as_tuple=True)
-        nodes = on_path[which, level]
-        keys, place = torch.unique(entries.rows[which] * self.class_weights.size(1) + nodes, return_inverse=True)
+        entry, level = (on_path >= 0).nonzero(as_tuple=True)
+        nodes = on_path[entry, level]
+        keys, place = torch.unique(entries.rows[entry] * self.class_weights.size(1) + nodes, return_inverse=True)
         base = self.class_weights[0]
-        changed = changed_masses(layer, class_weights, entries, base, (which, nodes, place), len(keys))
+        changed = changed_masses(layer, class_weights, entries, base, (entry, nodes, place), len(keys))
         self.ratios = base.new_zeros(len(keys)).index_put((place,), changed.log_ratio.to(base.dtype))
         self.keys, self.sparse_row_mask = keys, entries.sparse_row_mask
 
@@ -74,9 +74,9 @@ class _Best:
     def merge(self, values: Tensor, log_probs: Tensor, classes: Tensor) -> None:
         """Merge with others, (N, ·)."""
         k = self.values.size(1)
-        self.values, where = torch.cat([self.values, values], dim=1).topk(k, dim=1)
-        self.log_probs = torch.cat([self.log_probs, log_probs], dim=1).gather(1, where)
-        self.classes = torch.cat([self.classes, classes], dim=1).gather(1, where)
+        self.values, best_places = torch.cat([self.values, values], dim=1).topk(k, dim=1)
+        self.log_probs = torch.cat([self.log_probs, log_probs], dim=1).gather(1, best_places)
+        self.classes = torch.cat([self.classes, classes], dim=1).gather(1, best_places)
 
 
 def best_classes(
@@ -96,14 +96,14 @@ def best_classes(
         best_share: from `Background.best_share`, (G, S + J).
         of_slots: scores plus masses of the slots, (N, J), in the convention of `class_weights`.
     """
-    many, slots = len(hidden), 0 if of_slots is None else of_slots.size(1)
+    count, slots = len(hidden), 0 if of_slots is None else of_slots.size(1)
     k = min(k, layer.leaves + slots)
     bias = rows[1]
-    nothing = bias.new_full((many, k), NEGATIVE_INFINITY)
+    nothing = bias.new_full((count, k), NEGATIVE_INFINITY)
     best = _Best(nothing, nothing, torch.zeros_like(nothing, dtype=torch.int64))
-    waiting = bias.new_full((many, layer.internal), NEGATIVE_INFINITY)  # log p of unvisited nodes
+    waiting = bias.new_full((count, layer.internal), NEGATIVE_INFINITY)  # log p of unvisited nodes
     waiting[:, 0] = 0.0
-    share = broadcast_groups(best_share.to(bias.dtype), many)
+    share = broadcast_groups(best_share.to(bias.dtype), count)
     wide = min(k, layer.internal)
     while True:
         bound, nodes = waiting.topk(wide, dim=1)
@@ -118,35 +118,35 @@ def best_classes(
         log_probs, classes = best_values.clone(), torch.zeros_like(best_values, dtype=torch.int64)
         for group in visits.groups:
             of_group, scores = group.visits, cells_of(buffer, group)
-            here, children = visits.rows[of_group].unsqueeze(2), group.children.unsqueeze(1)
+            row_of, children = visits.rows[of_group].unsqueeze(2), group.children.unsqueeze(1)
             top = scores.double().logsumexp(2, keepdim=True)  # shape: (U, W, 1)
             if of_slots is not None and bool((group.nodes == 0).any()):
-                terms = torch.cat([top, of_slots[here.squeeze(2)]], dim=2).logsumexp(2, keepdim=True)
+                terms = torch.cat([top, of_slots[row_of.squeeze(2)]], dim=2).logsumexp(2, keepdim=True)
                 top = torch.where((group.nodes == 0).view(-1, 1, 1), terms, top)
             start = torch.cat([above, above.new_zeros(1)])[of_group].unsqueeze(2)
-            each = torch.where(scores.isneginf(), NEGATIVE_INFINITY, start + (scores - top).to(scores.dtype))
-            is_node = ((children >= 0) & (children < layer.internal)).expand_as(each)
+            log_p = torch.where(scores.isneginf(), NEGATIVE_INFINITY, start + (scores - top).to(scores.dtype))
+            is_node = ((children >= 0) & (children < layer.internal)).expand_as(log_p)
             real = (of_group < len(row)).unsqueeze(2)
             inner = is_node & real
-            waiting[here.expand_as(each)[inner], children.expand_as(each)[inner]] = each[inner]
+            waiting[row_of.expand_as(log_p)[inner], children.expand_as(log_p)[inner]] = log_p[inner]
             of_class = (children - layer.internal).clamp_min(0)
-            values = (each + share[here, of_class]).masked_fill(children < layer.internal, NEGATIVE_INFINITY)
-            values, where = values.topk(min(k, values.size(2)), dim=2)
+            values = (log_p + share[row_of, of_class]).masked_fill(children < layer.internal, NEGATIVE_INFINITY)
+            values, best_places = values.topk(min(k, values.size(2)), dim=2)
             flat, taken = of_group.flatten(), slice(0, values.size(2))
             best_values[flat, taken] = values.flatten(0, 1)
-            log_probs[flat, taken] = each.gather(2, where).flatten(0, 1)
-            classes[flat, taken] = of_class.expand_as(each).gather(2, where).flatten(0, 1)
+            log_probs[flat, taken] = log_p.gather(2, best_places).flatten(0, 1)
+            classes[flat, taken] = of_class.expand_as(log_p).gather(2, best_places).flatten(0, 1)
             if of_slots is not None and bool((group.nodes == 0).any()):
                 at_root = group.visits[group.nodes == 0].flatten()
                 at_root = at_root[at_root < len(row)]
                 sums = top.new_empty(above.shape).index_copy(0, of_group[real.squeeze(2)], top[real])
                 _merge_slots(best, of_slots, sums[at_root], row[at_root], share, layer.leaves)
         width = wide * k
-        padded = nothing.new_full((many, wide, k), NEGATIVE_INFINITY)
-        everywhere = padded.index_put((row, column), best_values[:-1]).view(many, width)
-        of_each = padded.index_put((row, column), log_probs[:-1]).view(many, width)
-        which = torch.zeros_like(padded, dtype=torch.int64).index_put((row, column), classes[:-1]).view(many, width)
-        best.merge(everywhere, of_each, which)
+        padded = nothing.new_full((count, wide, k), NEGATIVE_INFINITY)
+        everywhere = padded.index_put((row, column), best_values[:-1]).view(count, width)
+        of_each = padded.index_put((row, column), log_probs[:-1]).view(count, width)
+        numbers = torch.zeros_like(padded, dtype=torch.int64).index_put((row, column), classes[:-1]).view(count, width)
+        best.merge(everywhere, of_each, numbers)
 
 
 def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, share: Tensor, static: int) -> None:
@@ -166,6 +166,6 @@ def _scores(
     bias = rows[1][children].masked_fill(visits.children < 0, NEGATIVE_INFINITY)
     buffer = fill(hidden, states_of(hidden, visits), rows[0][children].to(hidden.dtype), bias, visits)
     for group in visits.groups:
-        here = visits.rows[group.visits].unsqueeze(2)
-        cells_of(buffer, group).add_(class_weights.at(here, group.children.clamp_min(0).unsqueeze(1)).to(buffer.dtype))
+        row = visits.rows[group.visits].unsqueeze(2)
+        cells_of(buffer, group).add_(class_weights.at(row, group.children.clamp_min(0).unsqueeze(1)).to(buffer.dtype))
     return buffer

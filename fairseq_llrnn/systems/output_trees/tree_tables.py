@@ -79,7 +79,7 @@ class TreeTables(Normaliser):
         self.register_buffer("parent", torch.from_numpy(tree.parent.copy()))
         self.register_buffer("log_mass", log_mass.detach().clone(), persistent=False)
         self.register_buffer("row_of", None)
-        self.begun: Tensor | None = None  # rows of nodes added by the last change
+        self.new_rows: Tensor | None = None  # rows of nodes added by the last change
         self.leaves, self.internal = tree.leaves, tree.internal
         self._set_tables(tree)
         if rows == "free":
@@ -118,7 +118,7 @@ class TreeTables(Normaliser):
         left = torch.ones_like(kept).index_fill(0, row_of[origin[kept]], False).nonzero().squeeze(1)
         self.row_of = row_of[origin.clamp_min(0)].masked_scatter(~kept, left)
         self.node_rows[left], self.node_bias[left] = 0.0, 0.0
-        self.begun = left
+        self.new_rows = left
 
     def _set_tables(self, tree: Tree) -> None:
         self.tree = tree
@@ -129,8 +129,8 @@ class TreeTables(Normaliser):
         self.spans = [(int(nodes[0]), int(nodes[-1]) + 1) for nodes in inner if len(nodes)]
         # an empty node is never chosen and needs no score
         filled = tree.child[tree.below[tree.child] > 0]
-        many = np.bincount(tree.parent[filled], minlength=tree.internal)
-        begin = np.concatenate([[0], np.cumsum(many)])
+        num_filled = np.bincount(tree.parent[filled], minlength=tree.internal)
+        begin = np.concatenate([[0], np.cumsum(num_filled)])
         column = np.zeros_like(tree.parent)
         column[filled] = np.arange(len(filled)) - begin[tree.parent[filled]]
         tables = {"child": tree.child, "place": tree.place, "chosen": tree.chosen}
@@ -138,7 +138,7 @@ class TreeTables(Normaliser):
         for name, table in tables.items():
             self._set(name, torch.from_numpy(table.copy()))
         # nodes are padded to the largest number of children within the same power of two (tree_visits.py)
-        children = torch.from_numpy(many)
+        children = torch.from_numpy(num_filled)
         power = children.clamp_min(1).double().log2().ceil().long()
         most = torch.zeros(64, dtype=torch.int64).scatter_reduce(0, power, children, "amax")
         self._set("widths", most[power])

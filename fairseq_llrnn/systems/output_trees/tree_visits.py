@@ -82,7 +82,7 @@ def grouped(layer: TreeTables, rows: Tensor, nodes: Tensor, whole: int = 0) -> V
     base = total + SIZES[-1]  # above any padded number
     key, by_size = (widths * base + filled).sort(stable=True)
     different, counts, place, filled = (x[by_size] for x in (different, counts, place, filled))
-    key, many = torch.unique_consecutive(key, return_counts=True)
+    key, num_nodes = torch.unique_consecutive(key, return_counts=True)
     # one row of scores for each padded place
     begin = filled.cumsum(0) - filled
     owner = torch.arange(len(filled), device=device).repeat_interleave(filled)
@@ -93,7 +93,7 @@ def grouped(layer: TreeTables, rows: Tensor, nodes: Tensor, whole: int = 0) -> V
     if whole:
         slots = torch.cat([torch.arange(whole, device=device), slots])
     # groups and blocks
-    plan = [(width or layer.root_width, size, u) for width, size, u in _sizes(key, many, base)]
+    plan = [(width or layer.root_width, size, u) for width, size, u in _sizes(key, num_nodes, base)]
     if whole:
         plan.insert(0, (layer.root_width, whole, 1))
         different = torch.cat([different.new_zeros(1), different])
@@ -122,9 +122,9 @@ def grouped(layer: TreeTables, rows: Tensor, nodes: Tensor, whole: int = 0) -> V
     return Visits(rows, slots, of_visit, start, groups, blocks, children, cell, whole)
 
 
-def _sizes(key: Tensor, many: Tensor, base: int) -> list[tuple[int, int, int]]:
+def _sizes(key: Tensor, num_nodes: Tensor, base: int) -> list[tuple[int, int, int]]:
     """Return width, padded number of visits, and number of nodes of each group."""
-    return [(k // base, k % base, u) for k, u in torch.stack([key, many], dim=1).tolist()]
+    return [(k // base, k % base, u) for k, u in torch.stack([key, num_nodes], dim=1).tolist()]
 
 
 def _children(layer: TreeTables, nodes: Tensor, plan: list[tuple[int, int, int]]) -> Tensor:

@@ -71,10 +71,10 @@ def words_of_nodes(tree: Tree, prior: Prior, most: int) -> list[NodeWords]:
     at_leaf = np.bincount(leaf_above, minlength=tree.internal)
     nodes_with_words = []
     for depth in range(tree.levels):
-        here = path[:, depth] != NONE
-        if not here.any():  # only words without mass are deeper
+        is_on_level = path[:, depth] != NONE
+        if not is_on_level.any():  # only words without mass are deeper
             break
-        nodes, words = path[here, depth], order[here]
+        nodes, words = path[is_on_level, depth], order[is_on_level]
         share = np.bincount(nodes, weights[words], tree.internal)
         size = np.bincount(nodes, minlength=tree.internal)
         first = rank_among_equal(nodes) < most
@@ -127,7 +127,7 @@ def drawn(nodes: Sequence[NodeWords]) -> list[tuple[NodeWords, float]]:
 def draw_tree(nodes: Sequence[NodeWords], path: Path) -> None:
     """Write a PNG with the root at the left, and lines to the drawn children. Raises OSError."""
     places = drawn(nodes)
-    at = {node.node: (float(node.depth), height) for node, height in places}
+    place_of = {node.node: (float(node.depth), height) for node, height in places}
     levels = 1 + max(node.depth for node, _ in places)
     rows = 1 - min(height for _, height in places)
     figure = new_figure(INCHES * levels, HEIGHT * rows + 0.6)
@@ -136,8 +136,8 @@ def draw_tree(nodes: Sequence[NodeWords], path: Path) -> None:
     axes.set_ylim(-rows, 1.0)
     axes.set_axis_off()
     for node, height in places:
-        if node.parent in at:
-            x, y = at[node.parent]
+        if node.parent in place_of:
+            x, y = place_of[node.parent]
             axes.plot([x + 0.62, node.depth - 0.02], [y, height], color="#b0b0b0", linewidth=0.8, zorder=1)
         axes.text(
             node.depth, height, _label(node), fontsize=7, va="center", zorder=2,

@@ -98,7 +98,7 @@ def restored(
             words.append(_translated(by_number.get(int(value)) if value != NULL else None, translations))
         else:
             words.append((token,))
-    return [word for one in words for word in one]
+    return [word for translation in words for word in translation]
 
 
 def _at(source: Sequence[str], j: int, distance: str) -> str | None:

@@ -91,17 +91,17 @@ def number_phrases(side: BitextSide, longest: int) -> tuple[np.ndarray, Phrases]
     left = np.repeat(side.offsets[1:], side.lengths) - np.arange(size)  # words from here to the sentence's end
     ids = np.full((longest, size), -1, dtype=np.int64)
     vocabulary = int(side.tokens.max()) + 1 if size else 1
-    begins, lengths, many = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
+    begins, lengths, num_phrases = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
     for length in range(1, longest + 1):
         start = np.flatnonzero(left >= length)
         shorter = ids[length - 2, start] if length > 1 else 0
         _, once, number = np.unique(
             shorter * vocabulary + side.tokens[start + length - 1], return_index=True, return_inverse=True
         )
-        ids[length - 1, start] = number + many
+        ids[length - 1, start] = number + num_phrases
         begins.append(start[once])
         lengths.append(np.full(len(once), length, dtype=np.int64))
-        many += len(once)
+        num_phrases += len(once)
     return ids, Phrases(np.concatenate(begins), np.concatenate(lengths))
 
 
@@ -111,18 +111,18 @@ def consistent_spans(bitext: Bitext, links: Links, longest: int) -> Spans:
     target = _Side.of(bitext.target, links.target, links.source, longest)
     spans = [np.zeros((4, 0), dtype=np.int64)]
     for length in range(1, longest + 1):
-        at = np.flatnonzero(source.left >= length)
-        low, high = source.low[length - 1, at], source.high[length - 1, at]  # the linked target span
+        start = np.flatnonzero(source.left >= length)
+        low, high = source.low[length - 1, start], source.high[length - 1, start]  # the linked target span
         fits = (low != NONE) & (high - low < longest)
-        at, low, high = at[fits], low[fits], high[fits]
+        start, low, high = start[fits], low[fits], high[fits]
         wide = high - low + 1
-        closed = (target.low[wide - 1, low] >= at) & (target.high[wide - 1, low] < at + length)
-        at, low, high, wide = at[closed], low[closed], high[closed], wide[closed]
+        closed = (target.low[wide - 1, low] >= start) & (target.high[wide - 1, low] < start + length)
+        start, low, high, wide = start[closed], low[closed], high[closed], wide[closed]
         for before in range(longest):  # unlinked words on both sides of the linked span
             for behind in range(longest - before):
                 free = (target.free_before[low] >= before) & (target.free_behind[high] >= behind)
                 ok = np.flatnonzero(free & (wide + before + behind <= longest))
-                parts = at[ok], np.full(len(ok), length), low[ok] - before, wide[ok] + before + behind
+                parts = start[ok], np.full(len(ok), length), low[ok] - before, wide[ok] + before + behind
                 spans.append(np.stack(parts))
     return Spans(*np.concatenate(spans, axis=1))
 
@@ -135,8 +135,8 @@ def links_inside(bitext: Bitext, links: Links, spans: Spans, longest: int) -> np
     sentence = np.repeat(np.arange(len(source)), source.lengths)  # of each source token
 
     def cell(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        of = sentence[i]
-        return corner[of] + (i - source.offsets[of]) * target.lengths[of] + j - target.offsets[of]
+        pair = sentence[i]
+        return corner[pair] + (i - source.offsets[pair]) * target.lengths[pair] + j - target.offsets[pair]
 
     grid = np.zeros(corner[-1], dtype=bool)
     grid[cell(links.source, links.target)] = True

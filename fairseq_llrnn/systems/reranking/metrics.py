@@ -107,7 +107,7 @@ def corpus_scores(texts: Texts, tokenize: str = TOKENIZERS[0]) -> list[MetricSco
         metric = CorpusMetric(name, tokenize)
         if others:
             compared = [metric.compare(first, other, texts.reference) for other in others]
-            scores = [compared[0].before, *(one.after for one in compared)]
+            scores = [compared[0].before, *(comparison.after for comparison in compared)]
             results.append(MetricScores(metric.name, compared[0].signature, scores, [None, *(c.p for c in compared)]))
         else:
             sums = sum(metric.statistics([h], r)[0] for h, r in zip(first, texts.reference, strict=True))

@@ -115,8 +115,8 @@ def _parsed(line: str, where: str) -> PhrasePair:
         )
     source, target = tuple(fields[0].split()), tuple(fields[1].split())
     if not source or not target:
-        which = "source" if not source else "target"
-        raise DataError(f"{where}: expected words on both sides, found an empty {which} in {shown(line)}; fix the line")
+        side = "source" if not source else "target"
+        raise DataError(f"{where}: expected words on both sides, found an empty {side} in {shown(line)}; fix the line")
     scores = _numbers(fields[2], where, "scores, probabilities of 0 or more")
     if not scores:
         raise DataError(f"{where}: expected scores in the third field, found none in {shown(line)}; fix the line")
@@ -168,11 +168,11 @@ def write_phrase_table(path: Path, pairs: Iterable[PhrasePair]) -> int:
 
 def write_phrase_pairs(file: TextIO, pairs: Iterable[PhrasePair]) -> int:
     """Write the lines of a table and return their number. Raises OSError."""
-    many = 0
+    number = 0
     for pair in pairs:
         file.write(pair.line() + "\n")
-        many += 1
-    return many
+        number += 1
+    return number
 
 
 UNCOVERED = -10.0  # nats, in every column

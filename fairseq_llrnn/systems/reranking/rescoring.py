@@ -56,7 +56,7 @@ class Model:
         return self.scorer.score(hypotheses, list(map(sentence_of, sources)))
 
 
-# ---- what is rescored ------------------------------------------------------------------------------------------------
+# ---- input -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -201,8 +201,7 @@ class Weighing:
 
     @classmethod
     def untuned(cls, has_totals: bool, models: Iterable[str], columns: Sequence[str] = ()) -> "Weighing":
-        """Return weights of 1 for the list's totals (if it has any) and the models' scores, and 0 for the number of
-        words.
+        """Return weights of 1 for the list's totals (if any) and the models' scores, and 0 for the number of words.
 
         Args:
             columns: of a phrase table, whose weights sum to 1.
@@ -232,8 +231,8 @@ class Weighing:
         ]
 
     def dev_set(self, job: Job, scores: ScoreFile, metric: CorpusMetric) -> DevSet:
-        """Return features and statistics of all hypotheses of a job with references. Sentences without one get an empty
-        one.
+        """Return features and statistics of the hypotheses of a job with references, or of an empty one if there is
+        none.
         """
         features, statistics = [], []
         bar = tqdm(job, f"comparing {job.lists.name}", job.sentences, unit=" sentences", leave=False, disable=None)

@@ -85,11 +85,11 @@ class ScoreFile:
     def _check(self, record: Any, inputs: Mapping[str, str]) -> None:
         if record[NAME] != VERSION:
             raise ValueError
-        then = record["inputs"]
-        others = sorted(name for name in {*then, *inputs} if then.get(name) != inputs.get(name))
-        if others:
+        recorded = record["inputs"]
+        differing = sorted(name for name in {*recorded, *inputs} if recorded.get(name) != inputs.get(name))
+        if differing:
             raise DataError(
-                f"{self.path}: holds the scores of an interrupted run with other inputs ({', '.join(others)}); give "
+                f"{self.path}: holds the scores of an interrupted run with other inputs ({', '.join(differing)}); give "
                 "the same inputs to resume, remove the file to start again, or give another --out"
             )
 

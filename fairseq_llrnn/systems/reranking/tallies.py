@@ -136,15 +136,15 @@ def by_rule(reference: Sentences, systems: Sequence[Sentences], rule: UserPatter
 
     def matching(sentence: Sequence[str]) -> list[str]:
         first = _first(sentence) if initial_capitals else None
-        kept = []
+        matching_words = []
         for word in sentence:
             if word is first:
                 first = None
                 if not matches(word.lower()):
                     continue
             if matches(word):
-                kept.append(word)
-        return kept
+                matching_words.append(word)
+        return matching_words
 
     wanted = [matching(sentence) for sentence in reference]
     matched = [[matching(sentence) for sentence in outputs] for outputs in systems]

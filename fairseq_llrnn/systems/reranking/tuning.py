@@ -103,7 +103,7 @@ def tune(dev: DevSet, metric: Callable[[np.ndarray], float], start: np.ndarray, 
 
         optimum = differential_evolution(
             lambda weights: -metric(dev.sums(weights / spread)),
-            [(-1.0 if both else 0.0, 1.0) for both in signed],
+            [(-1.0 if is_signed else 0.0, 1.0) for is_signed in signed],
             x0=first / (np.abs(first).max() or 1.0),
             popsize=POPULATION,
             maxiter=GENERATIONS,

@@ -142,8 +142,8 @@ class NeuralSpeller(Speller):
 
     def begin(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Return the LSTM's state before a string: hidden (m, H) -> (1, m, D), twice."""
-        both = self.start(hidden.to(self.start.weight.dtype)).tanh().unsqueeze(0)
-        first, second = both.chunk(2, dim=-1)
+        states = self.start(hidden.to(self.start.weight.dtype)).tanh().unsqueeze(0)
+        first, second = states.chunk(2, dim=-1)
         return first.contiguous(), second.contiguous()
 
     def step(
@@ -181,21 +181,19 @@ class NeuralSpeller(Speller):
         self, table: OpenTable, states: Tensor, classes: np.ndarray, random: np.random.Generator | None,
         strings: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
-        """Write strings as specified in Speller: sampled from the mixture, or the best candidates of network and
-        n-grams.
-        """
+        """Write strings sampled from the mixture, or the best candidates of network and n-grams (see Speller)."""
 
         assert self.spelled is not None
         if random is None:
             for start in range(0, len(classes), AT_ONCE):
-                here = slice(start, start + AT_ONCE)
-                best = self._best(table, self.spelled, states[here], classes[here])
-                strings[here] = [table.words.open(string) for string in best]
+                rows = slice(start, start + AT_ONCE)
+                best = self._best(table, self.spelled, states[rows], classes[rows])
+                strings[rows] = [table.words.open(string) for string in best]
             return np.zeros(len(classes), dtype=bool)
         gate = self.gate.detach().double().sigmoid().cpu().numpy()[classes]
         chosen = np.flatnonzero(random.random(len(classes)) < gate)
-        some = states[torch.from_numpy(chosen).to(states.device)]
-        drawn = draw_strings(self, self.spelled, some, classes[chosen], random)
+        chosen_states = states[torch.from_numpy(chosen).to(states.device)]
+        drawn = draw_strings(self, self.spelled, chosen_states, classes[chosen], random)
         strings[chosen] = [table.words.open(string) for string in drawn]
         left = np.ones(len(classes), dtype=bool)
         left[chosen] = False
@@ -209,17 +207,17 @@ class NeuralSpeller(Speller):
 
         by_network = best_strings(self, spelled, hidden, classes)
         proposed = [
-            [table.words.symbols[table.spelt(o)], *some]
-            for o, some in zip(classes.tolist(), by_network, strict=True)
+            [table.words.symbols[table.spelt(o)], *candidates]
+            for o, candidates in zip(classes.tolist(), by_network, strict=True)
         ]
-        place = np.arange(len(classes)).repeat([len(some) for some in proposed])
-        strings = [string for some in proposed for string in some]
+        place = np.arange(len(classes)).repeat([len(candidates) for candidates in proposed])
+        strings = [string for candidates in proposed for string in candidates]
         log_ngrams = torch.from_numpy(table.log_probs_of(strings)).to(hidden.device)
         states = hidden[torch.from_numpy(place).to(hidden.device)]
         log_probs = self.log_probs(states, spelled.of_strings(strings), log_ngrams)
         odds = log_probs.double().cpu().numpy()[np.arange(len(strings)), classes[place]]
-        for some, log_prob in zip(proposed, np.split(odds, np.flatnonzero(np.diff(place)) + 1), strict=True):
-            yield some[int(log_prob.argmax())]
+        for candidates, log_prob in zip(proposed, np.split(odds, np.flatnonzero(np.diff(place)) + 1), strict=True):
+            yield candidates[int(log_prob.argmax())]
 
 
 def _wide(values: Tensor) -> torch.dtype:
@@ -272,10 +270,10 @@ def draw_strings(
         if len(row_of) == 0:
             break
         chosen = draw_columns(np.exp(writers.next()), random)
-        on = np.flatnonzero(chosen != END)
-        symbols = np.where(chosen[on] == BEGIN, OTHER, chosen[on])
-        row_of = row_of[on]
-        writers.write(on, symbols, [chr(point) for point in spelled.alphabet.points(symbols, random).tolist()])
+        continuing = np.flatnonzero(chosen != END)
+        symbols = np.where(chosen[continuing] == BEGIN, OTHER, chosen[continuing])
+        row_of = row_of[continuing]
+        writers.write(continuing, symbols, [chr(point) for point in spelled.alphabet.points(symbols, random).tolist()])
         for row, text in zip(row_of.tolist(), writers.texts, strict=True):
             strings[row] = text
     return strings
@@ -302,9 +300,9 @@ def best_strings(
         cells = []
         starts = np.flatnonzero(np.diff(places, prepend=-1))
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(places)], strict=True):
-            here = places[start]
-            ended[here] = dict(sorted(ended[here].items(), key=lambda item: (-item[1], item[0]))[:BEAM])
-            least = min(ended[here].values()) if len(ended[here]) == BEAM else -np.inf
+            place = places[start]
+            ended[place] = dict(sorted(ended[place].items(), key=lambda item: (-item[1], item[0]))[:BEAM])
+            least = min(ended[place].values()) if len(ended[place]) == BEAM else -np.inf
             cells.append(start * odds.shape[1] + _largest(odds[start:end].reshape(-1), BEAM, least))
         rows, symbols = np.unravel_index(np.concatenate(cells), odds.shape)
         log_probs, places = odds[rows, symbols], places[rows]

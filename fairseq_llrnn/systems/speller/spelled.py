@@ -93,13 +93,13 @@ class SpelledStrings:
         self._make_room()
         new = [i for i in dict.fromkeys(ids.tolist()) if i not in self._strings]
         strings = [self.words.symbols[i] for i in new]
-        self._strings.update(zip(new, self._look(strings, [s in self.vocabulary_words for s in strings]), strict=True))
-        return self._together([self._strings[i] for i in ids.tolist()])
+        self._strings.update(zip(new, self._spell(strings, [s in self.vocabulary_words for s in strings]), strict=True))
+        return self._concatenate([self._strings[i] for i in ids.tolist()])
 
     def of_strings(self, strings: Sequence[str]) -> Spelled:
         """Return strings outside the dictionary, without giving them ids."""
         self._make_room()
-        return self._together(self._look(strings, [False] * len(strings)))
+        return self._concatenate(self._spell(strings, [False] * len(strings)))
 
     def model(self, fold: int) -> CharacterNGrams:
         """Return the n-grams without a fold of the rare words, or with all of them (WHOLE)."""
@@ -113,7 +113,7 @@ class SpelledStrings:
 
     # ---- one string, one context ------------------------------------------------------------------------------------
 
-    def _look(self, strings: Sequence[str], alias: Sequence[bool]) -> list[_String]:
+    def _spell(self, strings: Sequence[str], alias: Sequence[bool]) -> list[_String]:
         if not strings:
             return []
         rows = self.alphabet.rows(strings)
@@ -122,18 +122,20 @@ class SpelledStrings:
         places = [np.zeros(len(string) + 1, dtype=np.int64) for string in strings]
         folds = np.array([fold_of(s) if is_alias else WHOLE for s, is_alias in zip(strings, alias, strict=True)])
         for fold in np.unique(folds).tolist():
-            these, model = np.flatnonzero(folds == fold), self.model(fold)
-            tails = model.beginnings(len(these))
+            unfinished, model = np.flatnonzero(folds == fold), self.model(fold)
+            tails = model.beginnings(len(unfinished))
             depth = 0
-            while len(these):
+            while len(unfinished):
                 numbers = self._rows_of(tails, fold)
-                for i, place in zip(these.tolist(), numbers.tolist(), strict=True):
+                for i, place in zip(unfinished.tolist(), numbers.tolist(), strict=True):
                     places[i][depth] = place
                 depth += 1
-                longer = np.array([len(strings[i]) >= depth for i in these.tolist()])
-                these, tails = these[longer], tails[longer]
-                tails = model.tails_after(tails, np.array([symbols[i][depth] for i in these.tolist()], dtype=np.int64))
-        looked = []
+                longer = np.array([len(strings[i]) >= depth for i in unfinished.tolist()])
+                unfinished, tails = unfinished[longer], tails[longer]
+                tails = model.tails_after(
+                    tails, np.array([symbols[i][depth] for i in unfinished.tolist()], dtype=np.int64)
+                )
+        spelled_strings = []
         for string, of_string, place, is_alias in zip(strings, symbols, places, alias, strict=True):
             no_end = np.zeros(len(string) + 1, dtype=bool)
             no_end[: self._longest_word + 1] = [
@@ -142,8 +144,8 @@ class SpelledStrings:
             no_end[-1] &= not is_alias
             unknown = of_string == OTHER
             read, write = np.where(unknown, self.alphabet.size, of_string), np.where(unknown, BEGIN, of_string)
-            looked.append(_String(read[:-1], write[1:], place, no_end, int(unknown.sum())))
-        return looked
+            spelled_strings.append(_String(read[:-1], write[1:], place, no_end, int(unknown.sum())))
+        return spelled_strings
 
     def _rows_of(self, tails: np.ndarray, fold: int) -> np.ndarray:
         """Return the row indices of contexts (m, n), which are identified by their longest gram and its length."""
@@ -175,13 +177,13 @@ class SpelledStrings:
         if len(self._strings) > KEPT_STRINGS:  # perhaps with few contexts
             self._strings.clear()
 
-    def _reserve(self, many: int) -> None:
-        if many > len(self._rows):
-            grown = np.empty((max(many, 2 * len(self._rows)), self.alphabet.size), dtype=np.float32)
+    def _reserve(self, num_rows: int) -> None:
+        if num_rows > len(self._rows):
+            grown = np.empty((max(num_rows, 2 * len(self._rows)), self.alphabet.size), dtype=np.float32)
             grown[: len(self._rows)] = self._rows
             self._rows = grown
 
-    def _together(self, strings: Sequence[_String]) -> Spelled:
+    def _concatenate(self, strings: Sequence[_String]) -> Spelled:
         def joined(name: str) -> np.ndarray:
             return np.concatenate([getattr(string, name) for string in strings])
 

@@ -16,27 +16,27 @@ OPTIONS = ("terms", "term_forms", "source_lexicon")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    asked = parser.add_argument_group("with terms")
-    asked.add_argument(
+    group = parser.add_argument_group("with terms")
+    group.add_argument(
         "--terms", metavar="FILE",
         help="file of required terms, as in fairseq-interactive; append the terms of one source to it, separated by "
         "tabs",
     )  # fmt: skip
-    asked.add_argument(
+    group.add_argument(
         "--term-forms", metavar="FILES", help="tables with the forms of terms (default: those of training)"
     )
-    asked.add_argument(
+    group.add_argument(
         "--source-lexicon", metavar="FILES",
         help="tables with the lemmas of source words (default: those of training)",
     )  # fmt: skip
 
 
-def begin(args: argparse.Namespace) -> TermsAsked | None:
+def begin(args: argparse.Namespace) -> TermMatcher | None:
     """Return the term matcher, or None if no option of terms is given."""
-    return TermsAsked(args) if any(getattr(args, name) is not None for name in OPTIONS) else None
+    return TermMatcher(args) if any(getattr(args, name) is not None for name in OPTIONS) else None
 
 
-class TermsAsked:
+class TermMatcher:
     """Match terms in the sources that a model explains. args: options of the command."""
 
     def __init__(self, args: argparse.Namespace) -> None:
@@ -62,13 +62,13 @@ class TermsAsked:
             return
         task = loaded.task
         recorded: Any = task.cfg
-        asked = argparse.Namespace(
+        options_of_terms = argparse.Namespace(
             terms=args.terms, term_forms=args.term_forms or recorded.term_forms, term_strength=recorded.term_strength,
             source_lexicon=args.source_lexicon or recorded.source_lexicon, invented_terms=0.0,
             source_lang=recorded.source_lang, target_lang=recorded.target_lang,
         )  # fmt: skip
-        check_options(asked, task.prior)
-        task.src_dict.marker = open_terms(asked, task.prior, task.source_prior)
+        check_options(options_of_terms, task.prior)
+        task.src_dict.marker = open_terms(options_of_terms, task.prior, task.source_prior)
 
     def add(self, words: Sequence[str], explained: Sequence[Explanation]) -> None:
         """Do nothing: the explanation's slots name the terms."""

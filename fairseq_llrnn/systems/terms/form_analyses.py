@@ -47,15 +47,15 @@ def values_of(analysis: Iterable[str], groups: Sequence[str] = AGREEING) -> Valu
     return tuple(map(frozenset, values.values()))
 
 
-def unify(one: Values, other: Values) -> Values | None:
+def unify(first: Values, second: Values) -> Values | None:
     """Return the common values of two analyses, or None if they contradict each other."""
-    both = []
-    for a, b in zip(one, other, strict=True):
+    unified = []
+    for a, b in zip(first, second, strict=True):
         common = a & b if a and b else a | b
         if (a or b) and not common:
             return None
-        both.append(common)
-    return tuple(both)
+        unified.append(common)
+    return tuple(unified)
 
 
 def agreeing(
@@ -71,27 +71,27 @@ def agreeing(
         weights: of the forms (default 0).
     """
     weights = weights or [{} for _ in words]
-    reached: dict[Values, dict[tuple[str, ...], float]] = {ANY: {(): 0.0}}
+    prefixes: dict[Values, dict[tuple[str, ...], float]] = {ANY: {(): 0.0}}
     for forms, weight in zip(words, weights, strict=True):
         by_values = defaultdict(list)
-        for form, some in forms.items():
-            for values in set(some):
+        for form, all_values in forms.items():
+            for values in set(all_values):
                 by_values[values].append(form)
-        going: dict[Values, dict[tuple[str, ...], float]] = {}
-        for before, choices in reached.items():
+        extended: dict[Values, dict[tuple[str, ...], float]] = {}
+        for before, choices in prefixes.items():
             for values, its_forms in by_values.items():
-                both = unify(before, values)
-                if both is not None:
-                    more = {(*c, form): s + weight.get(form, 0.0) for c, s in choices.items() for form in its_forms}
-                    going.setdefault(both, {}).update(more)
-        reached = {values: dict(_best(choices)) for values, choices in going.items()}
-    counts = {choice: sum_ for choices in reached.values() for choice, sum_ in choices.items()}
+                unified = unify(before, values)
+                if unified is not None:
+                    longer = {(*c, form): s + weight.get(form, 0.0) for c, s in choices.items() for form in its_forms}
+                    extended.setdefault(unified, {}).update(longer)
+        prefixes = {values: dict(_best(choices)) for values, choices in extended.items()}
+    counts = {choice: sum_ for choices in prefixes.values() for choice, sum_ in choices.items()}
     return [choice for choice, _ in _best(counts)]
 
 
 def _best(choices: Mapping[tuple[str, ...], float]) -> list[tuple[tuple[str, ...], float]]:
     """Return the choices with the largest sums, in order, ties alphabetically."""
-    return nsmallest(MOST_CHOICES, choices.items(), key=lambda one: (-one[1], one[0]))
+    return nsmallest(MOST_CHOICES, choices.items(), key=lambda item: (-item[1], item[0]))
 
 
 NOUN, MODIFIER, VERB = "noun", "modifier", "verb"
@@ -125,9 +125,7 @@ class FormAnalyses:
     """Analyses of forms by lemma, form and role."""
 
     def __init__(self, forms: WordForms, features: Callable[[], Mapping[str, Features]] = dict) -> None:
-        """features: returns the features of the prior's words, called once when a phrase first needs them. Only groups
-        of RELEVANT are used.
-        """
+        """features: returns the features of the prior's words (groups of RELEVANT), called once at first need."""
         self.forms, self._features = forms, features
         self._memo: dict[tuple[str, str], list[Analysis]] = {}
 
@@ -147,22 +145,22 @@ class FormAnalyses:
 
     def roles(self, lemma: str) -> set[str]:
         """Return the roles of a lemma's forms, empty if no part of speech is known."""
-        every = [one for form in self.forms.strings(lemma) for one in self._analyses(lemma, form)]
-        counted = Counter(role for one in every if is_precise(one) for role in _roles(one))
+        all_analyses = [analysis for form in self.forms.strings(lemma) for analysis in self._analyses(lemma, form)]
+        counted = Counter(role for analysis in all_analyses if is_precise(analysis) for role in _roles(analysis))
         often = {role for role, count in counted.items() if count >= LEAST_SHARE_OF_ROLE * counted.total()}
-        return often or {role for one in every for role in _roles(one)}
+        return often or {role for analysis in all_analyses for role in _roles(analysis)}
 
     def of(self, lemma: str, form: str, role: str) -> set[Analysis]:
         """Return the analyses of a form in a role, empty if none is known."""
         all_analyses = self._analyses(lemma, form)
-        of_role = [one for one in all_analyses if role in (_roles(one) or (role,))]
-        analyses = {_bare(one) for one in of_role if is_precise(one) and _agrees(one)}
+        of_role = [analysis for analysis in all_analyses if role in (_roles(analysis) or (role,))]
+        analyses = {_bare(analysis) for analysis in of_role if is_precise(analysis) and _agrees(analysis)}
         if role != VERB and role in (self.roles(lemma) or (role,)):
             gender = self._gender(lemma) if role == NOUN else None
             lasting = self._lasting(form, all_analyses)
             ruled = self._ruled(role, gender, lemma, form, bool(analyses))
-            analyses |= {one for one in ruled if unify(values_of(one, LASTING), lasting) is not None}
-        return _most_specific({one for one in analyses or map(_bare, of_role) if _agrees(one)})
+            analyses |= {analysis for analysis in ruled if unify(values_of(analysis, LASTING), lasting) is not None}
+        return _most_specific({analysis for analysis in analyses or map(_bare, of_role) if _agrees(analysis)})
 
     def _analyses(self, lemma: str, form: str) -> list[Analysis]:
         """Return analyses with their parts of speech, from the source of forms or, if more precise, from the prior."""
@@ -172,49 +170,51 @@ class FormAnalyses:
         return self._memo[key]
 
     def _read(self, lemma: str, form: str) -> list[Analysis]:
-        analyses = [one for one in map(_relevant, self.forms.analyses(lemma, form)) if one]
-        if any(is_precise(one) and _agrees(one) for one in analyses):
+        analyses = [analysis for analysis in map(_relevant, self.forms.analyses(lemma, form)) if analysis]
+        if any(is_precise(analysis) and _agrees(analysis) for analysis in analyses):
             return analyses
         features = self.features.get(form, {})
         possible = _relevant(features)
         certain = frozenset([name for name in possible if features[name] >= CERTAIN])
         if is_precise(certain) and _agrees(certain) and _main(possible) <= _main(certain):
             return [certain]
-        return [one for one in (*analyses, possible) if one]
+        return [analysis for analysis in (*analyses, possible) if analysis]
 
     def _lasting(self, form: str, analyses: Iterable[Analysis]) -> Values:
         """Return the degree and polarity of a form, and of guessed values only the likely ones."""
         best: dict[str, float] = {}
-        features = {name: self.features.get(form, {}).get(name, 1.0) for one in analyses for name in one}
+        features = {name: self.features.get(form, {}).get(name, 1.0) for analysis in analyses for name in analysis}
         for name, value in features.items():
             best[_group(name)] = max(value, best.get(_group(name), 0.0))
         return values_of((name for name, value in features.items() if 2 * value > best[_group(name)]), LASTING)
 
     def _gender(self, lemma: str) -> Analysis:
         """Return the gender and animacy of a noun: those of its lemma, or of most of its forms."""
-        of_lemma = {name for one in self._analyses(lemma, lemma) for name in one if _group(name) in GENDERS}
+        of_lemma = {name for analysis in self._analyses(lemma, lemma) for name in analysis if _group(name) in GENDERS}
         if len(of_lemma) == len(set(map(_group, of_lemma))) > 0:
             return frozenset(of_lemma)
         counted = Counter(
-            frozenset(name for name in one if _group(name) in GENDERS)
+            frozenset(name for name in analysis if _group(name) in GENDERS)
             for form in self.forms.strings(lemma)
-            for one in self._analyses(lemma, form)
-            if is_precise(one) and NOUN in _roles(one)
+            for analysis in self._analyses(lemma, form)
+            if is_precise(analysis) and NOUN in _roles(analysis)
         )
-        return max(counted, key=lambda one: (counted[one], sorted(one)), default=frozenset())
+        return max(counted, key=lambda analysis: (counted[analysis], sorted(analysis)), default=frozenset())
 
     def _ruled(self, role: str, gender: Analysis | None, lemma: str, form: str, has_analyses: bool) -> set[Analysis]:
-        some = self._often((role, gender, *_change(lemma, form)), LEAST_SEEN, LEAST_SHARE)
+        ruled = self._frequent_analyses((role, gender, *_change(lemma, form)), LEAST_SEEN, LEAST_SHARE)
         for length in range(LONGEST_ENDING, 0, -1):
-            if not some and not has_analyses and len(form) > length:
-                some = self._often((role, gender, form[-length:]), LEAST_OF_ENDING, LEAST_SHARE_OF_ENDING)
-        return some
+            if not ruled and not has_analyses and len(form) > length:
+                ruled = self._frequent_analyses((role, gender, form[-length:]), LEAST_OF_ENDING, LEAST_SHARE_OF_ENDING)
+        return ruled
 
-    def _often(self, key: Hashable, least: int, share: float) -> set[Analysis]:
+    def _frequent_analyses(self, key: Hashable, least: int, share: float) -> set[Analysis]:
         total, counted = self._totals[key], self._rules.get(key, Counter())
         if total < least:
             return set()
-        return {one for one, count in counted.items() if one and count >= max(LEAST_COUNT, share * total)}
+        return {
+            analysis for analysis, count in counted.items() if analysis and count >= max(LEAST_COUNT, share * total)
+        }
 
     @cached_property
     def _totals(self) -> Counter[Hashable]:
@@ -227,12 +227,14 @@ class FormAnalyses:
         for lemma in self.forms:
             gender = self._gender(lemma)
             for form in self.forms.strings(lemma):
-                analyses = [one for one in self._analyses(lemma, form) if is_precise(one) and _agrees(one)]
+                analyses = [
+                    analysis for analysis in self._analyses(lemma, form) if is_precise(analysis) and _agrees(analysis)
+                ]
                 for role in (NOUN, MODIFIER):
-                    of_role = {_bare(one) for one in analyses if role in _roles(one)}
-                    of = gender if role == NOUN else None
-                    keys = [(role, of, form[-n:]) for n in range(1, LONGEST_ENDING + 1)]
-                    for key in (*keys, (role, of, *_change(lemma, form))) if of_role else ():
+                    of_role = {_bare(analysis) for analysis in analyses if role in _roles(analysis)}
+                    gender_of_role = gender if role == NOUN else None
+                    keys = [(role, gender_of_role, form[-n:]) for n in range(1, LONGEST_ENDING + 1)]
+                    for key in (*keys, (role, gender_of_role, *_change(lemma, form))) if of_role else ():
                         rules[key].update(of_role)
                         rules[key][_ALL] += 1
         return rules
@@ -276,9 +278,9 @@ def _bare(analysis: Analysis) -> Analysis:
     return frozenset(name for name in analysis if _group(name) in (*AGREEING, *LASTING))
 
 
-def _most_specific(some: set[Analysis]) -> set[Analysis]:
+def _most_specific(analyses: set[Analysis]) -> set[Analysis]:
     """Drop each analysis whose groups of MAIN are a proper subset of those of another one."""
-    return {one for one in some if not any(_main(one) < _main(more) for more in some)}
+    return {analysis for analysis in analyses if not any(_main(analysis) < _main(other) for other in analyses)}
 
 
 @cache

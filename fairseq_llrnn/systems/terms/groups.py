@@ -39,15 +39,15 @@ class TermGroups:
         """
         key = lemma, tuple(forms), must
         if key not in self._number_of:
-            kept = dict(list(forms.items())[:MOST_FORMS])
+            group_forms = dict(list(forms.items())[:MOST_FORMS])
             self._number_of[key] = self.table.groups.add(
                 Group(
                     lemma,
-                    tuple(map(self._token, kept)),
-                    tuple(self._row(form, more) for form, more in kept.items()),
-                    tuple(map(self._input_id, kept)),
+                    tuple(map(self._token, group_forms)),
+                    tuple(self._row(form, extra_features) for form, extra_features in group_forms.items()),
+                    tuple(map(self._input_id, group_forms)),
                     must,
-                    tuple(self._beside(list(kept), must)),
+                    tuple(self._spelling_tokens(list(group_forms), must)),
                 )
             )
         return self._number_of[key]
@@ -57,13 +57,13 @@ class TermGroups:
         target, written = self.table.target, self.table.token_string(form)
         return target.open(written) if self._in_pieces else target.index(written)
 
-    def _row(self, form: str, more: Mapping[str, float]) -> int:
+    def _row(self, form: str, extra_features: Mapping[str, float]) -> int:
         """Return the feature row of a form: `more` and the features of its words, or those of their spelling."""
         features: dict[str, float] = {FEATURE: 1.0}
         for word in form.split():
             target = self.table.target.word_index.get(self.table.token_string(word))
             features |= self.table.unknown_features(word) if target is None else self._features(target)
-        return self.table.row_with({**more, **features})
+        return self.table.row_with({**extra_features, **features})
 
     def _input_id(self, form: str) -> int:
         """Return the input id of a form: its word, or for a phrase its head, else its last word of the dictionary.
@@ -72,18 +72,18 @@ class TermGroups:
         one.
         """
         index = self.table.target.word_index
-        every = [None if self._in_pieces else index.get(word) for word in form.split()]
-        in_dictionary = {place: word for place, word in enumerate(every) if word is not None}
+        word_ids = [None if self._in_pieces else index.get(word) for word in form.split()]
+        in_dictionary = {place: word for place, word in enumerate(word_ids) if word is not None}
         if len(in_dictionary) < 2:
             return next(iter(in_dictionary.values()), index[UNK])
-        end = next((place for place, word in in_dictionary.items() if self._is_any(ADPOSITIONS, word)), len(every))
+        end = next((place for place, word in in_dictionary.items() if self._is_any(ADPOSITIONS, word)), len(word_ids))
         nouns = [place for place, word in in_dictionary.items() if self._is_any(NOUNS, word)]
         nouns = [place for place in nouns if place < end] or nouns
         modifiers = [place for place in nouns if self._is_any(MODIFIERS, in_dictionary[place])]
         head = head_of(nouns, modifiers, lambda place: has_case_or_gender(self._features(in_dictionary[place])))
         return in_dictionary[max(in_dictionary) if head is None else head]
 
-    def _beside(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
+    def _spelling_tokens(self, forms: Sequence[str], must: bool) -> list[tuple[int, int]]:
         """Return the tokens that spell forms without the form's own token, with their feature rows.
 
         With words these are the words that differ among the forms of a required phrase. Function words are excluded,

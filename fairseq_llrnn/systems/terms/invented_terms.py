@@ -57,27 +57,31 @@ def invented_phrases(
 
     @cache
     def kinds(word: str) -> frozenset[str]:
-        of = (one for lemma in phrases.analyses.lemmas_of.get(word, ()) for one in phrases.forms.analyses(lemma, word))
-        names = {name for one in of for name in one}
+        analyses = (
+            analysis
+            for lemma in phrases.analyses.lemmas_of.get(word, ())
+            for analysis in phrases.forms.analyses(lemma, word)
+        )
+        names = {name for analysis in analyses for name in analysis}
         if not any(name.startswith("POS:") for name in names):
             guessed = phrases.analyses.features.get(word, {})
             names = {name for name, value in guessed.items() if value >= LEAST_GUESS}
         return frozenset(name for name in names if name.startswith("POS:"))
 
     invented: dict[str, Forms] = {}
-    met: set[str] = set()
+    seen: set[str] = set()
     for words in sentences:
         content = [bool(kinds(word)) and kinds(word) <= CONTENT for word in words]
         for begin, end in runs(len(words)):
             run, string = words[begin:end], " ".join(words[begin:end])
-            if string in met or not all(content[begin:end]) or not any(kinds(word) & NOUNS for word in run):
+            if string in seen or not all(content[begin:end]) or not any(kinds(word) & NOUNS for word in run):
                 continue
-            met.add(string)
+            seen.add(string)
             if agree and not phrases.agree(run):
                 continue
             forms = phrases.of(run)
             if _change([form.split() for form in forms], agree):
-                met.update(forms)
+                seen.update(forms)
                 invented[string] = forms
                 if len(invented) == most:
                     return invented
@@ -87,13 +91,13 @@ def invented_phrases(
 def _names(phrases: PhraseForms) -> set[str]:
     """Return all features of all words."""
     forms = phrases.forms
-    listed = (one for lemma in forms for form in forms.of(lemma) for one in forms.analyses(lemma, form))
+    listed = (analysis for lemma in forms for form in forms.of(lemma) for analysis in forms.analyses(lemma, form))
     return set(chain.from_iterable(chain(phrases.analyses.features.values(), listed)))
 
 
-def runs(many: int) -> list[tuple[int, int]]:
+def runs(num_words: int) -> list[tuple[int, int]]:
     """Return the (begin, end) of all sequences of 2 to LONGEST words in a sentence of that many words."""
-    return [(begin, begin + size) for size in range(2, LONGEST + 1) for begin in range(many - size + 1)]
+    return [(begin, begin + size) for size in range(2, LONGEST + 1) for begin in range(num_words - size + 1)]
 
 
 def _change(forms: Sequence[Sequence[str]], agree: bool) -> bool:
@@ -144,8 +148,8 @@ class InventedGroups:
         return [self.table.target_words.word(target[begin:end]) or "" for begin, end in spans], spans
 
     def _add(self, lemma: str, forms: WordForms, shares: Mapping[str, float], groups: TermGroups) -> None:
-        single = (one for one in forms.of(lemma).items() if len(one[0].split()) == 1)
-        features_of = dict(sorted(single, key=lambda one: one[0] not in shares))  # frequent first: MOST_FORMS at most
+        single = (item for item in forms.of(lemma).items() if len(item[0].split()) == 1)
+        features_of = dict(sorted(single, key=lambda item: item[0] not in shares))  # frequent first: MOST_FORMS at most
         frequent_forms = [form for form in features_of if form in shares][:MOST_FORMS]
         frequent = math.fsum(shares[form] for form in frequent_forms) > MOST_FREQUENT
         if len(features_of) < 2 or not frequent_forms or not any(map(str.isalpha, lemma)) or frequent:
@@ -193,32 +197,32 @@ class InventedTerms:
             return source
         words, spans = self.groups.words(target)
         free = self._free(source)
-        changed, many = source.copy(), random.integers(1, MOST + 1)
+        changed, num_words = source.copy(), random.integers(1, MOST + 1)
         translations = [self._translations(int(token)) for token in source]
         covered: set[int] = set()  # numbers of words of the target
         for begin, end in self._candidates(words, random):
-            if not free or len(covered) >= many:
+            if not free or len(covered) >= num_words:
                 break
             # A term must occur once; its words may be forms of two lemmas, or part of another term.
             if not covered.isdisjoint(range(begin, end)) or not self._is_said_once(begin, end, words, target, spans):
                 continue
             covered.update(range(begin, end))
-            at = self._place(translations, free, [target[slice(*span)] for span in spans[begin:end]])
+            place = self._place(translations, free, [target[slice(*span)] for span in spans[begin:end]])
             marks = self.groups.marks[self.groups.group_of[" ".join(words[begin:end])]]
-            if not at or random.random() < WITHOUT_PLACE:
-                at = [free[int(random.integers(len(free)))]]
-                changed[at[0][0]] = marked(int(source[at[0][0]]), marks.anywhere)
+            if not place or random.random() < WITHOUT_PLACE:
+                place = [free[int(random.integers(len(free)))]]
+                changed[place[0][0]] = marked(int(source[place[0][0]]), marks.anywhere)
             else:
-                for token in range(at[0][0], at[-1][1]):
-                    changed[token] = marked(int(source[token]), marks.first if token == at[0][0] else marks.others)
-            free = [span for span in free if span not in at]
+                for token in range(place[0][0], place[-1][1]):
+                    changed[token] = marked(int(source[token]), marks.first if token == place[0][0] else marks.others)
+            free = [span for span in free if span not in place]
         return changed
 
     def _candidates(self, words: Sequence[str], random: np.random.Generator) -> list[tuple[int, int]]:
         """Return the spans of words and phrases with a group in random order, in half of the sentences phrases first.
         """
-        every = [*((i, i + 1) for i in range(len(words))), *runs(len(words))]
-        in_groups = [(begin, end) for begin, end in every if " ".join(words[begin:end]) in self.groups.group_of]
+        all_spans = [*((i, i + 1) for i in range(len(words))), *runs(len(words))]
+        in_groups = [(begin, end) for begin, end in all_spans if " ".join(words[begin:end]) in self.groups.group_of]
         in_order = [in_groups[i] for i in random.permutation(len(in_groups))]
         if random.random() < PHRASES_FIRST:
             in_order.sort(key=lambda run: run[1] - run[0] == 1)
@@ -248,28 +252,25 @@ class InventedTerms:
     def _place(
         self, translations: Sequence[Mapping[int, float]], free: Sequence[tuple[int, int]], words: Sequence[np.ndarray]
     ) -> list[tuple[int, int]]:
-        """Return the free source words that translate the words of a term best if they are adjacent, else the best of
-        them.
-        """
+        """Return the free source words that translate a term's words best if adjacent, else the best of them."""
         matches = [best for best in (self._best(translations, free, word) for word in words) if best is not None]
         places = sorted({place for _, place in matches})
-        if all(one[1] == other[0] for one, other in pairwise(places)):
+        if all(first[1] == second[0] for first, second in pairwise(places)):
             return places
         return [max(matches)[1]]
 
     def _best(
         self, translations: Sequence[Mapping[int, float]], free: Sequence[tuple[int, int]], word: np.ndarray
     ) -> tuple[float, tuple[int, int]] | None:
-        """Return (probability, span) of the free source word that translates a target word best, or None if none is
-        likely.
+        """Return (probability, span) of the free source word that translates a target word best, or None.
 
-        Each piece of the target word counts with its best piece of the source word; the probability is their mean.
+        Each piece of the target word counts with its best piece of the source word. The probability is their mean.
         """
         units = self.unit_of[word[word < len(self.unit_of)]].tolist()
         best = None
         for begin, end in free:
-            each = (max(row.get(unit, 0.0) for row in translations[begin:end]) for unit in units)
-            probability = math.fsum(each) / len(word)
+            best_of_piece = (max(row.get(unit, 0.0) for row in translations[begin:end]) for unit in units)
+            probability = math.fsum(best_of_piece) / len(word)
             if probability >= (LEAST_PROBABILITY if best is None else best[0]):
                 best = probability, (begin, end)
         return best

@@ -63,7 +63,7 @@ class Word:
     @cached_property
     def values(self) -> Mapping[str, list[Values]]:
         """Return the agreement values of the analyses of each form."""
-        return {form: [values_of(one) for one in some] for form, some in self.forms.items()}
+        return {form: [values_of(analysis) for analysis in analyses] for form, analyses in self.forms.items()}
 
 
 def head_of(nouns: Sequence[int], modifiers: Container[int], has_agreement: Callable[[int], bool]) -> int | None:
@@ -113,7 +113,8 @@ class PhraseForms:
 
     def agree(self, words: Sequence[str]) -> bool:
         """Return whether the inflecting words of a phrase agree in the given forms."""
-        choices = [{"": [values_of(one) for one in word.analyses_of_form]} for word in self._inflected(words).values()]
+        inflected = self._inflected(words).values()
+        choices = [{"": [values_of(analysis) for analysis in word.analyses_of_form]} for word in inflected]
         return bool(choices) and bool(agreeing(choices))
 
     def _combined(self, words: tuple[str, ...]) -> dict[str, dict[str, float]]:
@@ -121,18 +122,18 @@ class PhraseForms:
         if not inflected:
             return {}
         choices = [inflected[i].values if i in inflected else {word: [ANY]} for i, word in enumerate(words)]
-        weights = [{form: self._log_weight(form) for form in some} for some in choices]
+        weights = [{form: self._log_weight(form) for form in values} for values in choices]
         combined: dict[str, dict[str, float]] = {}
         for choice in [words, *agreeing(choices, weights)]:
-            some = (inflected[i].features.get(form, {}) for i, form in enumerate(choice) if i in inflected)
-            combined.setdefault(" ".join(choice), {name: 1.0 for features in some for name in features})
+            values = (inflected[i].features.get(form, {}) for i, form in enumerate(choice) if i in inflected)
+            combined.setdefault(" ".join(choice), {name: 1.0 for features in values for name in features})
         return combined
 
     def _inflected(self, words: Sequence[str]) -> dict[int, Word]:
         """Return the words that inflect, by place, empty if that cannot be decided."""
         end = next((i for i, word in enumerate(words) if self._is_adposition(word)), len(words))
         nouns = {i: noun for i in range(end) if (noun := self._word(words[i], NOUN)) is not None}
-        modifiers = {i: each for i in range(end) if (each := self._word(words[i], MODIFIER)) is not None}
+        modifiers = {i: modifier for i in range(end) if (modifier := self._word(words[i], MODIFIER)) is not None}
         if end and 0 not in nouns and 0 not in modifiers and (verb := self._verb(words[0])) is not None:
             return {0: verb}
         head = head_of(list(nouns), modifiers, lambda i: any(map(has_case_or_gender, chain(*nouns[i].forms.values()))))
@@ -173,35 +174,39 @@ class PhraseForms:
             of_lemma = self.analyses.of(lemma, word, role)
             if lemma != word and not of_lemma:
                 continue
-            every = {form: self.analyses.of(lemma, form, role) for form in self.forms.of(lemma)}
-            lasting = {form: some for form, all_ in every.items() if (some := self._lasting(of_lemma, all_))}
+            by_form = {form: self.analyses.of(lemma, form, role) for form in self.forms.of(lemma)}
+            lasting = {form: analyses for form, all_ in by_form.items() if (analyses := self._lasting(of_lemma, all_))}
             is_lemma |= lemma == word and len(lasting) > 1
-            for form, some in lasting.items():
-                forms.setdefault(form, set()).update(some)
+            for form, analyses in lasting.items():
+                forms.setdefault(form, set()).update(analyses)
                 features.setdefault(form, self.forms.of(lemma)[form])
             analyses_of_form |= of_lemma
             if is_lemma:
                 break  # a lemma is not read as a form of another lemma
-        if not any(one for some in forms.values() for one in some):
+        if not any(analysis for analyses in forms.values() for analysis in analyses):
             return None
         return Word(forms, features, analyses_of_form, is_lemma)
 
     def _verb(self, word: str) -> Word | None:
         lemmas = [word] if self.forms.of(word) else self.analyses.lemmas_of.get(word, [])
-        of = {form: features for lemma in lemmas for form, features in self.forms.of(lemma).items()}
-        if len(of) < 2 or not any(VERB in self.analyses.roles(lemma) for lemma in lemmas):
+        form_features = {form: features for lemma in lemmas for form, features in self.forms.of(lemma).items()}
+        if len(form_features) < 2 or not any(VERB in self.analyses.roles(lemma) for lemma in lemmas):
             return None
-        return Word({form: {frozenset()} for form in of}, of, set(), True)
+        return Word({form: {frozenset()} for form in form_features}, form_features, set(), True)
 
     @staticmethod
-    def _lasting(of_form: set[Analysis], some: set[Analysis]) -> set[Analysis]:
+    def _lasting(of_form: set[Analysis], analyses: set[Analysis]) -> set[Analysis]:
         """Return the analyses with the degree and polarity of the given form, if it has any."""
-        wanted = {values_of(one, LASTING) for one in of_form} or {values_of((), LASTING)}
-        return {one for one in some if any(unify(values_of(one, LASTING), want) is not None for want in wanted)}
+        wanted = {values_of(analysis, LASTING) for analysis in of_form} or {values_of((), LASTING)}
+        return {
+            analysis
+            for analysis in analyses
+            if any(unify(values_of(analysis, LASTING), want) is not None for want in wanted)
+        }
 
 
-def _agree(one: set[Analysis], other: set[Analysis]) -> bool:
-    return any(unify(values_of(a), values_of(b)) is not None for a in one for b in other)
+def _agree(first: set[Analysis], second: set[Analysis]) -> bool:
+    return any(unify(values_of(a), values_of(b)) is not None for a in first for b in second)
 
 
 MOSTLY = 0.5

@@ -105,9 +105,7 @@ class _Reading:
             self.lines.setdefault(note, line)
 
     def take_note(self, term: _Term, text: str) -> None:
-        """Apply a note of the kind `self.note` to a term. The last of several statuses counts, unless one forbids the
-        term.
-        """
+        """Apply a note of the kind `self.note` to a term. The last status counts, unless one forbids the term."""
         value = _plain(text)
         if self.note == PART_OF_SPEECH:
             term.upos = KINDS.get(value)
@@ -136,13 +134,13 @@ def is_xml(path: Path | str) -> bool:
 
 
 def _other_format(name: str, where: str) -> str:
-    what, row = OTHER_FORMATS[name]
-    return f"{where}: expected terms as TBX or TSV, found {what}; write a TSV with a row `source<TAB>target` of {row}"
+    found, row = OTHER_FORMATS[name]
+    return f"{where}: expected terms as TBX or TSV, found {found}; write a TSV with a row `source<TAB>target` of {row}"
 
 
 def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
     """Return the checked rows of a TBX file. Raises DataError as `iter_tbx`, and for invalid rows."""
-    count, others = ReadCount(path, "source terms"), list[str]()
+    count, other_translations = ReadCount(path, "source terms"), list[str]()
 
     def entries() -> Iterator[TermEntry]:
         for entry in iter_tbx(count, languages):
@@ -152,15 +150,15 @@ def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
     def repeated(first: TermEntry, entry: TermEntry) -> None:
         count.read -= 1
         count.left_out[REPEATED if first.target == entry.target else OTHERWISE] += 1
-        if first.target != entry.target and len(others) < MOST_NAMED:
-            others.append(" ".join(entry.source))
+        if first.target != entry.target and len(other_translations) < MOST_NAMED:
+            other_translations.append(" ".join(entry.source))
 
     terms = StoredTerms(entries(), repeated)
-    if others:
+    if other_translations:
         number = count.left_out[OTHERWISE]
-        some = ", ".join(others) + (", …" if number > len(others) else "")
+        named = ", ".join(other_translations) + (", …" if number > len(other_translations) else "")
         logger.warning(
-            f"{path}: {number:,} terms have another translation in an earlier entry, which is used ({some}); to "
+            f"{path}: {number:,} terms have another translation in an earlier entry, which is used ({named}); to "
             "choose another one, write these terms in a TSV"
         )
     count.done()
@@ -264,13 +262,15 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
         ) from None
     missing = [language for language in map(_primary, (source, target)) if language not in reading.languages]
     if missing:
-        there = ", ".join(sorted(reading.languages - {""})) or "none"
-        raise DataError(f"{path}: expected terms in the language {missing[0]}, found {there}; give another file")
+        available = ", ".join(sorted(reading.languages - {""})) or "none"
+        raise DataError(f"{path}: expected terms in the language {missing[0]}, found {available}; give another file")
     if reading.notes:
         most = reading.notes.most_common(MOST_NOTES)
-        notes = (f"{many:,} {note} (line {reading.lines[note]})" for note, many in most)
-        more = len(reading.notes) - MOST_NOTES
-        logger.warning(f"{path}: {'; '.join(notes)}" + (f"; and {more:,} other kinds of notes" if more > 0 else ""))
+        notes = (f"{count_of_note:,} {note} (line {reading.lines[note]})" for note, count_of_note in most)
+        rest_count = len(reading.notes) - MOST_NOTES
+        logger.warning(
+            f"{path}: {'; '.join(notes)}" + (f"; and {rest_count:,} other kinds of notes" if rest_count > 0 else "")
+        )
 
 
 def _undefined(path: Path | str, line: int, name: str) -> str:
@@ -302,12 +302,14 @@ def _primary(tag: str) -> str:
     return tag.partition("-")[0]
 
 
-def _distance(tag: str, asked: str) -> tuple[int, int]:
+def _distance(tag: str, requested: str) -> tuple[int, int]:
     """Return how far a language tag is from the requested one: 0 the same, 1 less specific, 2 another region.
 
     All regions of a language match a request without a region: any `pt-…` serves for `pt`.
     """
-    subtags, wanted = (frozenset(one.split("-")[1:]) for one in (tag, asked))  # without the language: pt-pt
+    subtags, wanted = (
+        frozenset(language.split("-")[1:]) for language in (tag, requested)
+    )  # without the language: pt-pt
     if wanted <= subtags:
         return 0, len(subtags - wanted)
     return (1, len(wanted - subtags)) if subtags < wanted else (2, -len(subtags & wanted))

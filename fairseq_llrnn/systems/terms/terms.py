@@ -109,9 +109,9 @@ class Terms:
         table.groups.required |= must
         for remark, targets in self._noted.items():
             if targets:
-                some = "; ".join(targets) + ("; …" if self._times[remark] > len(targets) else "")
-                many = f"{self._times[remark]:,} of {len(entries):,} targets"
-                logger.warning(as_one_line(f"terms: {many} ({some}): {remark}; {ADVICE[remark]}"))
+                named = "; ".join(targets) + ("; …" if self._times[remark] > len(targets) else "")
+                number = f"{self._times[remark]:,} of {len(entries):,} targets"
+                logger.warning(as_one_line(f"terms: {number} ({named}): {remark}; {ADVICE[remark]}"))
         self._noted, self._warned = {}, set()
 
     def _note(self, remark: str, target: str, where: str) -> None:
@@ -130,9 +130,7 @@ class Terms:
         return self._spelled(self._entries[row])
 
     def _read_group(self, row: int) -> int:
-        """Return the group of a row of the file. Cached apart from entries: building it takes much longer than reading
-        one.
-        """
+        """Return the group of a row of the file, cached because it takes much longer than reading an entry."""
         entry = self._entry_at(row)
         return self.groups.number(entry.target, self.forms_of(entry, is_noted=True), self.must)
 
@@ -194,7 +192,7 @@ class Terms:
         if len(forms) > MOST_FORMS:
             note(CUT, entry.target, entry.where)
         index = self.table.target.word_index  # words of the dictionary first, because a group is cut at MOST_FORMS
-        in_order = sorted(forms.items(), key=lambda one: self.table.token_string(one[0]) not in index)
+        in_order = sorted(forms.items(), key=lambda item: self.table.token_string(item[0]) not in index)
         return {entry.target: forms.get(entry.target, {}), **dict(in_order)}
 
     def _parts_of_speech(self, form: str, features: Mapping[str, float]) -> set[str]:
@@ -249,7 +247,7 @@ class Terms:
         matches = self._matches(keys, single.values())
         groups = self.table.groups.groups
         of_file = [groups[group].name for _, _, group in matches if group not in {g for _, g in single.values()}]
-        repeated = sum(self._asks_for(entry) for entry in of_sentence.values())
+        repeated = sum(self._is_in_file(entry) for entry in of_sentence.values())
         self.matched += len(of_file) + repeated
         for group in tuple(anywhere):  # drop cells that repeat a term of the file
             if groups[group].name in of_file:
@@ -267,8 +265,8 @@ class Terms:
         uses: dict[int, list[Use]] = {}
         for start, end, group in matches:
             first = spans[start][0]
-            for at in range(first, spans[end - 1][1]):
-                uses.setdefault(at, []).append(Use(group, at == first, True))
+            for place in range(first, spans[end - 1][1]):
+                uses.setdefault(place, []).append(Use(group, place == first, True))
         symbols = self.table.source.symbols
         ordinary = [begin for begin, _ in spans if symbols[read[begin]] not in ("<s>", "<pad>", "</s>")]
         if anywhere and not ordinary:
@@ -276,14 +274,16 @@ class Terms:
         for number, group in enumerate(anywhere):
             uses.setdefault(ordinary[number % len(ordinary)], []).append(Use(group, True, False))
         with_marks = list(tokens)
-        for at, some in uses.items():
-            with_marks[at] = self.table.groups.marked(with_marks[at], some)
+        for place, term_uses in uses.items():
+            with_marks[place] = self.table.groups.marked(with_marks[place], term_uses)
         return with_marks
 
-    def _asks_for(self, entry: TermEntry) -> bool:
+    def _is_in_file(self, entry: TermEntry) -> bool:
         """Return whether the file has the same source and target."""
         rows = {row for key in self._phrase_keys(entry.source[0]) for row in self._by_key.rows(key)}
-        return any((one.source, one.target) == (entry.source, entry.target) for one in map(self._entry_at, rows))
+        return any(
+            (stored.source, stored.target) == (entry.source, entry.target) for stored in map(self._entry_at, rows)
+        )
 
     def _entry(self, cell: str) -> TermEntry:
         source, arrow, target = cell.partition(ARROW.strip())
@@ -308,9 +308,7 @@ class Terms:
     def _matches(
         self, keys: Sequence[set[str]], single: Iterable[tuple[TermEntry, int]]
     ) -> list[tuple[int, int, int]]:
-        """Return the (start, end, group) of the sentence's terms. Terms of the sentence alone go before those of the
-        file.
-        """
+        """Return the (start, end, group) of terms. Terms of the sentence alone go before those of the file."""
         of_first: dict[str, list[tuple[TermEntry, int]]] = {}
         for entry, group in single:
             for key in self._phrase_keys(entry.source[0]):
@@ -319,7 +317,7 @@ class Terms:
         taken: set[int] = set()
         for entries, group_of in ((lambda key: of_first.get(key, ()), int), (self._of_run, self._group_at)):
             matches = self._all_matches(keys, entries)
-            for (start, end), number in sorted(matches.items(), key=lambda one: (one[0][0] - one[0][1], one[0][0])):
+            for (start, end), number in sorted(matches.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):
                 if taken.isdisjoint(range(start, end)):
                     taken.update(range(start, end))
                     kept.append((start, end, group_of(number)))
@@ -330,9 +328,9 @@ class Terms:
     ) -> dict[tuple[int, int], int]:
         """Return all matches of phrases, which may overlap: (start, end) -> the number paired with the entry."""
         matches: dict[tuple[int, int], int] = {}
-        for place, at in enumerate(keys):
+        for place, word_keys in enumerate(keys):
             fitting = []
-            for entry, number in (one for key in sorted(at) for one in entries(key)):
+            for entry, number in (one for key in sorted(word_keys) for one in entries(key)):
                 end = place + len(entry.source)
                 if (lemmas := self._lemmas_needed(entry, keys[place:end])) is not None:
                     fitting.append((lemmas, number, end))

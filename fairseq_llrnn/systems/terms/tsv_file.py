@@ -49,7 +49,7 @@ class TermEntry:
     upos: str | None = None
     forms: tuple[str, ...] = ()  # from the fourth column
     where: str = ""  # file and line
-    kind_place: str = "in the third column"  # where a part of speech belongs
+    kind_place: str = "in the third column"  # the place of a part of speech, for errors
 
 
 class StoredTerms(Sequence[TermEntry]):
@@ -73,9 +73,9 @@ class StoredTerms(Sequence[TermEntry]):
 
     def _later(self, sources: np.ndarray, repeated: Callable[[TermEntry, TermEntry], None]) -> list[int]:
         """Return the rows whose source phrase occurred before. sources: (N,) hashes."""
-        _, which, counts = np.unique(sources, return_inverse=True, return_counts=True)
+        _, source_number, counts = np.unique(sources, return_inverse=True, return_counts=True)
         later, first = [], dict[tuple[str, ...], TermEntry]()
-        for row in np.flatnonzero(counts[which] > 1).tolist():
+        for row in np.flatnonzero(counts[source_number] > 1).tolist():
             entry = self[row]
             if first.setdefault(entry.source, entry) is not entry:
                 repeated(first[entry.source], entry)
@@ -90,7 +90,7 @@ class StoredTerms(Sequence[TermEntry]):
 
     def __getitem__(self, row: int | slice) -> TermEntry | list[TermEntry]:
         if isinstance(row, slice):
-            return [self[one] for one in range(*row.indices(len(self)))]
+            return [self[row_number] for row_number in range(*row.indices(len(self)))]
         begin, end = self._places[self._rows[row] : self._rows[row] + 2].tolist()
         source, target, upos, forms, where, kind_place = json.loads(os.pread(self._file.fileno(), end - begin, begin))
         return TermEntry(tuple(source), target, upos, tuple(forms), where, kind_place)
@@ -221,7 +221,7 @@ def _entries(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
 
 def check_same_term(other: TermEntry, entry: TermEntry) -> None:
     """Raise DataError for two entries of the same phrase with different targets, which cannot both be required."""
-    kinds = {one.upos for one in (other, entry)} - {None}
+    kinds = {entry_of_pair.upos for entry_of_pair in (other, entry)} - {None}
     if (other.target, other.forms) != (entry.target, entry.forms) or len(kinds) > 1:
         raise DataError(
             f"{entry.where}: {' '.join(entry.source)!r} has the target {_described(entry)} here and "

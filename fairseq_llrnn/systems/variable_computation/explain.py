@@ -80,7 +80,7 @@ def begin(args: argparse.Namespace) -> Picture | None:
     if path is None:
         return None
     if Path(path).suffix.lower() != ".png":
-        raise OptionError(f"--computation {path}: expected the name of a PNG; let it end in .png")
+        raise OptionError(f"--computation {path}: expected a file name that ends in .png; fix the name")
     check_place(path, f"--computation {path}")
     need_matplotlib("--computation")
     return Picture(path, args.path)

@@ -126,8 +126,8 @@ class VariableCell(nn.Module):
         return torch.stack(hidden, 1), h.unsqueeze(0), Computation(share, width, self.multiplications(width))
 
     def multiplications(self, width: Tensor) -> Tensor:
-        """Return the possibly nonzero multiplications of each step: n×n matrices, scheduler, projection. width: n, (B,
-        T).
+        """Return the possibly nonzero multiplications of steps with width n, (B, T): n×n matrices, scheduler,
+        projection.
         """
         project = 0 if self.project is None else self.project.weight.numel()
         return 2 * self.gates * width**2 + 2 * self.hidden_size + project

@@ -190,7 +190,7 @@ def test_rows_of_new_nodes_are_zeros_in_both_precisions(
     assert not layer.node_rows[-1].any() and not layer.node_bias[-1]
     assert layer.node_rows[:-1].all() and layer.node_bias[:-1].all()
     trained_step(setting, optimizer, 1)
-    assert layer.begun is None, "once"
+    assert layer.new_rows is None, "once"
 
 
 def test_an_update_of_several_batches_counts_once_in_an_epoch(world: World) -> None:

@@ -164,7 +164,7 @@ def test_what_explain_refuses(shell: Shell, variable: Path, checkpoint: Path, tm
         assert "Traceback" not in done.err
         return done.err.strip().splitlines()[-1]
 
-    assert "--computation m.pdf: expected the name of a PNG" in refused(variable, "m.pdf")
+    assert "--computation m.pdf: expected a file name that ends in .png" in refused(variable, "m.pdf")
     assert "expected a model of --cell vcgru or vcrnn" in refused(checkpoint, tmp_path / "m.png")
     assert "m.png: expected a place in a folder, but there is no such" in refused(variable, tmp_path / "none" / "m.png")
     assert not (tmp_path / "m.png").exists()

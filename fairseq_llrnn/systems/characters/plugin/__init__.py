@@ -100,11 +100,11 @@ class Characters(Extension):
         options = _options(args, size, "source_characters")
         if options is None:
             return None
-        both = getattr(args, "input_characters", NONE) == CNN
+        has_character_input = getattr(args, "input_characters", NONE) == CNN
         from fairseq_llrnn.systems.characters.input import SourceCharacters
         from fairseq_llrnn.systems.characters.network import CharacterEmbedding
 
-        kind = SourceCharacters if both else CharacterEmbedding
+        kind = SourceCharacters if has_character_input else CharacterEmbedding
         return kind(task.source_words, options, task.source_dictionary.pad())
 
 

@@ -143,8 +143,8 @@ def _check(args: argparse.Namespace) -> None:
         present = "neither" if args.path is None else "both"
         raise OptionError(f"expected --path with a checkpoint, or --prepare with a file, found {present}; give one")
     if (args.prepare is None) != (args.out is None):
-        there, missing = ("--out", "--prepare") if args.prepare is None else ("--prepare", "--out")
-        raise OptionError(f"{there}: it needs {missing}; add it")
+        option, missing = ("--out", "--prepare") if args.prepare is None else ("--prepare", "--out")
+        raise OptionError(f"{option}: it needs {missing}; add it")
     if args.prepare is not None:
         idle = {"labels": args.labels, "json": args.json or None, "max_tokens": args.max_tokens}
         idle |= {part: value_of(args, "", part) for part in PARTS}

@@ -106,8 +106,8 @@ class LabelledTexts(FairseqDataset):
         if not samples:
             return {}
         tokens = data_utils.collate_tokens([sample["source"] for sample in samples], self.dictionary.pad())
-        many = [len(sample["labels"]) for sample in samples]
-        text_of = torch.repeat_interleave(torch.arange(len(samples)), torch.tensor(many))
+        num_labels = [len(sample["labels"]) for sample in samples]
+        text_of = torch.repeat_interleave(torch.arange(len(samples)), torch.tensor(num_labels))
         target = torch.from_numpy(np.concatenate([sample["labels"] for sample in samples])).unsqueeze(1)
         pairs = len(target)
         if not pairs:

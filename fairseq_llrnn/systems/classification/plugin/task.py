@@ -156,7 +156,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
                 f"text {bare[0] + 1} of the {split} data: expected at least one label, found an empty line "
                 f"({len(bare):,} such texts in all); remove these texts"
             )
-        self._say_what_lacks(split, labels, training)
+        self._warn_about_missing(split, labels, training)
         # texts with unseen labels only are useless in training, and wrong answers in evaluation
         kept = np.flatnonzero(labels.num_labels > 0) if training else np.arange(len(texts))
         if len(kept) == 0:
@@ -169,17 +169,17 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
             texts, np.asarray(texts.sizes), labels, self.source_dictionary, self.target_dictionary.eos(), kept, seed
         )
 
-    def _say_what_lacks(self, split: str, labels: Labels, training: bool) -> None:
+    def _warn_about_missing(self, split: str, labels: Labels, training: bool) -> None:
         """Warn once per split about labels missing in the dictionary."""
         unseen, lost = int(labels.unseen.sum()), int(((labels.num_labels == 0) & (labels.unseen > 0)).sum())
         if not unseen or split in self.counted:
             return
         self.counted.add(split)
         total = unseen + len(labels.ids)
-        what = "are left out" if training else "count as wrong answers, and nothing in the loss"
+        consequence = "are left out" if training else "count as wrong answers, and nothing in the loss"
         logger.warning(
             f"the {split} data: {unseen:,} of {total:,} labels are not in the dictionary of labels; {lost:,} of "
-            f"{len(labels):,} texts have no other: they {what}"
+            f"{len(labels):,} texts have no other: they {consequence}"
         )
 
     def max_positions(self) -> int:

@@ -50,8 +50,8 @@ class DiscourseCriterion(FairseqCriterion):
             log[f"examples_{name}"] = size if is_objective else 0
             log[f"correct_{name}"] = scores.argmax(1).eq(target).sum() if is_objective else 0
             if not model.training:
-                many = ANSWERS[name]
-                counts = torch.bincount(target, minlength=many).tolist() if is_objective else [0] * many
+                num_answers = ANSWERS[name]
+                counts = torch.bincount(target, minlength=num_answers).tolist() if is_objective else [0] * num_answers
                 log |= {f"answer_{name}_{i}": count for i, count in enumerate(counts)}
         return (loss.sum() if reduce else loss), size, log
 

@@ -79,8 +79,8 @@ class Encoder:
         pad = self.task.dictionary.pad()
         while order:
             longest = len(sentences[order[-1]])
-            many = max(1, self.max_tokens // longest)
-            batch, order = order[-many:], order[:-many]
+            batch_size = max(1, self.max_tokens // longest)
+            batch, order = order[-batch_size:], order[:-batch_size]
             tokens = torch.full((len(batch), longest), pad)
             for row, i in enumerate(batch):
                 tokens[row, : len(sentences[i])] = torch.tensor(sentences[i])

@@ -67,10 +67,10 @@ class DiscourseDataset(FairseqDataset):
         return int(self.begins[-1])
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        which = int(np.searchsorted(self.begins, index, side="right")) - 1
-        row = self.split.examples[self.objectives[which]][index - self.begins[which]]
+        objective = int(np.searchsorted(self.begins, index, side="right")) - 1
+        row = self.split.examples[self.objectives[objective]][index - self.begins[objective]]
         sentences = [self.split.sentence(number)[: self.max_words] for number in row[:-1]]
-        return {"id": index, "objective": self.objectives[which], "sentences": sentences, "answer": int(row[-1])}
+        return {"id": index, "objective": self.objectives[objective], "sentences": sentences, "answer": int(row[-1])}
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
         """Return a batch with src_tokens (B, sentences of an example, L), padded on the right, and the answers (B,)."""
@@ -116,16 +116,15 @@ class DiscourseDataset(FairseqDataset):
         max_sentences: int | None = None,
         required_batch_size_multiple: int = 1,
     ) -> list[np.ndarray]:
-        """Batch each objective separately, as fairseq does. --batch-size counts pairs; NEXT gets a quarter as many
-        examples.
+        """Batch each objective separately. --batch-size counts pairs, and NEXT gets a quarter as many examples.
 
         `required_batch_size_multiple` is ignored: fairseq would drop the remainder, a large share of the few
         CONJUNCTION examples.
         """
         batches: list[np.ndarray] = []
-        which = np.searchsorted(self.begins, indices, side="right") - 1
+        objective = np.searchsorted(self.begins, indices, side="right") - 1
         for i, name in enumerate(self.objectives):
-            of_objective = indices[which == i]
+            of_objective = indices[objective == i]
             room = max_sentences
             if room is not None and name == "next":
                 room = max(1, 2 * room // LONG_EXAMPLE)
@@ -213,10 +212,10 @@ class DiscourseTask(PluginTask):
         """Load a split. Raises DataError if it is missing, damaged, or lacks examples of an objective."""
         folder = Path(self.cfg.data)
         if not os.path.isfile(folder / f"{split}.npz"):
-            there = ", ".join(sorted(file.stem for file in folder.glob("*.npz")))
+            splits = ", ".join(sorted(file.stem for file in folder.glob("*.npz")))
             raise DataError(
-                f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset), found {there or 'none'}; "
-                f"choose one of them, or give `llrnn discourse` a text for it"
+                f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset), found "
+                f"{splits or 'none'}; choose one of them, or give `llrnn discourse` a text for it"
             )
         loaded = load_split(folder, split)
         for name in self.objectives:
@@ -225,7 +224,7 @@ class DiscourseTask(PluginTask):
                     f"{folder}: expected examples of {name.upper()} in {split}, found none; leave {name} out of "
                     f"--objectives, or make the folder from a text that has {_needed(name)}"
                 )
-        _say(split, loaded, self.objectives)
+        _log_chance(split, loaded, self.objectives)
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         drawn = {name: self._drawn(name, len(loaded.examples[name])) for name in self.objectives} if training else None
         data = DiscourseDataset(loaded, self.objectives, self.cfg.max_words, self.dictionary.pad(), drawn)
@@ -238,8 +237,8 @@ class DiscourseTask(PluginTask):
 
     def _drawn(self, objective: str, examples: int) -> int:
         """Return the number of examples in an epoch."""
-        many = min(examples, self.cfg.epoch_examples or examples)
-        return max(1, round(many * self.cfg.next_share)) if objective == "next" and len(self.objectives) > 1 else many
+        most = min(examples, self.cfg.epoch_examples or examples)
+        return max(1, round(most * self.cfg.next_share)) if objective == "next" and len(self.objectives) > 1 else most
 
     @property
     def source_dictionary(self) -> Dictionary:
@@ -258,7 +257,7 @@ def _needed(objective: str) -> str:
     }[objective]
 
 
-def _say(split: str, loaded: Split, objectives: list[str]) -> None:
+def _log_chance(split: str, loaded: Split, objectives: list[str]) -> None:
     """Log the number of examples, and the accuracy of the most frequent answer."""
     for name in objectives:
         answers = loaded.examples[name][:, -1]

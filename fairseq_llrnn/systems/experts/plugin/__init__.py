@@ -53,7 +53,9 @@ class Experts(Extension):
         return OpenedExperts(open_experts(load_experts(names), task.prior, word_of))
 
     def head_arguments(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
-        panels = [one.panel for one in getattr(task, "extensions", ()) if isinstance(one, OpenedExperts)]
+        panels = [
+            extension.panel for extension in getattr(task, "extensions", ()) if isinstance(extension, OpenedExperts)
+        ]
         if not panels:
             return {}
         from fairseq_llrnn.systems.experts.features import experts_of

@@ -95,7 +95,7 @@ class OutputTrees(Extension):
             from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import check_optimizer
 
             check_optimizer(optimizer, model)
-        if getattr(head.normaliser, "begun", None) is not None:
+        if getattr(head.normaliser, "new_rows", None) is not None:
             _begin_in_copy(optimizer, head.normaliser)
 
 
@@ -105,7 +105,7 @@ def _begin_in_copy(optimizer: Any, layer: Any) -> None:
     Args:
         optimizer: of fairseq; its copy is one tensor per weight, or a single tensor of all weights.
     """
-    rows, layer.begun = layer.begun, None
+    rows, layer.new_rows = layer.new_rows, None
     halves, copies = getattr(optimizer, "fp16_params", []), getattr(optimizer, "fp32_params", [])
     if isinstance(copies, dict):
         (flat,) = copies.values()

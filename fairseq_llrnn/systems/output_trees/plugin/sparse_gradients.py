@@ -77,20 +77,20 @@ def _mean(weight: Tensor, group: Any) -> Tensor:
     if weight.grad is not None:
         gradient = weight.grad.coalesce()
         # after its last batch, a process repeats another one's batch with gradients multiplied by 0
-        some = gradient.values().flatten(1).any(1)
-        rows, values = gradient.indices()[0, some], gradient.values()[some]
-    many = [int(each) for each in distributed_utils.all_gather(rows.new_tensor([len(rows)]), group)]
-    gathered = torch.cat(_gathered(rows, many, group)), torch.cat(_gathered(values, many, group))
+        is_nonzero = gradient.values().flatten(1).any(1)
+        rows, values = gradient.indices()[0, is_nonzero], gradient.values()[is_nonzero]
+    sizes = [int(size) for size in distributed_utils.all_gather(rows.new_tensor([len(rows)]), group)]
+    gathered = torch.cat(_gathered(rows, sizes, group)), torch.cat(_gathered(values, sizes, group))
     return torch.sparse_coo_tensor(
-        gathered[0].unsqueeze(0), gathered[1] / len(many), weight.shape, check_invariants=False
+        gathered[0].unsqueeze(0), gathered[1] / len(sizes), weight.shape, check_invariants=False
     ).coalesce()
 
 
-def _gathered(tensor: Tensor, many: Sequence[int], group: Any) -> list[Tensor]:
+def _gathered(tensor: Tensor, sizes: Sequence[int], group: Any) -> list[Tensor]:
     """Return the tensors (K, …) of all processes with these numbers of rows, padded to equal size for the transfer."""
-    filled = tensor.new_zeros((max(many), *tensor.shape[1:]))
+    filled = tensor.new_zeros((max(sizes), *tensor.shape[1:]))
     filled[: len(tensor)] = tensor
-    return [each[:k] for each, k in zip(distributed_utils.all_gather(filled, group), many, strict=True)]
+    return [rows[:k] for rows, k in zip(distributed_utils.all_gather(filled, group), sizes, strict=True)]
 
 
 OPTION = "--tree-sparse-gradients"
@@ -261,9 +261,9 @@ class LLRNNAdam(SparseOptimizer):
 
 
 def _betas(values: Any) -> tuple[float, float]:
-    both = list(values) if isinstance(values, Sequence) else []
-    if len(both) != 2 or not all(isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in both):
+    betas = list(values) if isinstance(values, Sequence) else []
+    if len(betas) != 2 or not all(isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in betas):
         raise OptionError(
             f"--adam-betas {values!r}: expected two numbers of at least 0 and below 1, e.g. '(0.9, 0.98)'"
         )
-    return float(both[0]), float(both[1])
+    return float(betas[0]), float(betas[1])

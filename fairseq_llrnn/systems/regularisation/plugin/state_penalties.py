@@ -30,7 +30,7 @@ def with_dropped_weights(probability: float, layer: nn.Module, x: Tensor, before
     }
     if not dropped:
         raise OptionError(
-            f"--weight-drop: expected a cell whose matrix from state to state is called weight_hh…, found none in "
+            f"--weight-drop: expected a cell with a state-to-state matrix named weight_hh…, found none in "
             f"{type(layer).__name__}; leave it out"
         )
     return functional_call(layer, dropped, (x, before))

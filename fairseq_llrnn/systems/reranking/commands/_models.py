@@ -22,8 +22,8 @@ PHRASE_TABLE = "--phrase-table"
 
 
 def add_models(group: "argparse._ArgumentGroup") -> None:
-    for prefix, what in MODELS.values():
-        group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {what}")
+    for prefix, kind in MODELS.values():
+        group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {kind}")
     for prefix, _ in MODELS.values():
         add_places(group, prefix, f" of --{prefix}path", translates=prefix != MODELS["lm"][0])
     group.add_argument(
@@ -112,5 +112,5 @@ def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[st
         files |= {f"{file.name} of {option}": file for file in models[name].scorer.dictionaries}
         for code in USER_CODE:
             of_code = code.files(value_of(args, prefix, code.OPTION))
-            files |= {f"{what} of {option}": file for what, file in of_code.items()}
+            files |= {f"{part} of {option}": file for part, file in of_code.items()}
     return files

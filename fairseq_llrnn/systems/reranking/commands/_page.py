@@ -59,7 +59,7 @@ def page(evaluation: "Evaluation", tables: Sequence[Table], files: Mapping[str, 
             *_wrong_pairs(evaluation),
             *_examples(evaluation),
             "<h2>Files</h2>\n<dl>",
-            *(f"<dt>{text(what)}</dt><dd>{text(path)}</dd>" for what, path in files.items()),
+            *(f"<dt>{text(kind)}</dt><dd>{text(path)}</dd>" for kind, path in files.items()),
             f'</dl>\n<p class="note">Made by llrnn report, version {text(__version__)}.</p>\n</body>\n</html>\n',
         ]
     )
@@ -70,11 +70,11 @@ def text(anything: str) -> str:
 
     Spaces of every kind, and the joiners that some scripts need, are kept.
     """
-    kept = (
+    visible = (
         c if c.isprintable() or c in "\u200c\u200d" or unicodedata.category(c) == "Zs" else ascii(c)[1:-1]
         for c in anything
     )
-    return html.escape("".join(kept))
+    return html.escape("".join(visible))
 
 
 def _section(table: Table, systems: Sequence[str]) -> str:
@@ -133,12 +133,12 @@ def _wrong_pairs(evaluation: "Evaluation") -> Iterator[str]:
 
 
 def _examples(evaluation: "Evaluation") -> Iterator[str]:
-    several = len(evaluation.systems) > 1
-    yield f"<section>\n<h2>{'Where the systems differ most' if several else 'Where the system is worst'}</h2>"
+    has_several = len(evaluation.systems) > 1
+    yield f"<section>\n<h2>{'Where the systems differ most' if has_several else 'Where the system is worst'}</h2>"
     if evaluation.examples:
         yield '<p class="note">By chrF of the sentence. <mark>Marked</mark>: not as in the reference.</p>'
     else:
-        yield f'<p class="note">{"They score alike in all." if several else "All are as in the reference."}</p>'
+        yield f'<p class="note">{"They score alike in all." if has_several else "All are as in the reference."}</p>'
     for example in evaluation.examples:
         yield from _example(example, evaluation.systems)
     yield "</section>"

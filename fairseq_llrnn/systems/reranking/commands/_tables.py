@@ -56,11 +56,11 @@ def wrong_pairs(evaluation: "Evaluation") -> list[tuple[str, str]]:
     if evaluation.agreement is None or evaluation.reference_agreement is None:
         return []
     names, counted = ["reference", *evaluation.systems], [evaluation.reference_agreement, *evaluation.agreement]
-    return [(name, _most_often(one)) for name, one in zip(names, counted, strict=True)]
+    return [(name, _most_often(counts)) for name, counts in zip(names, counted, strict=True)]
 
 
-def _most_often(one: "Agreement") -> str:
-    pairs = sorted(one.examples.items(), key=lambda item: (-item[1], item[0]))[:WRONG_PAIRS]
+def _most_often(counts: "Agreement") -> str:
+    pairs = sorted(counts.examples.items(), key=lambda item: (-item[1], item[0]))[:WRONG_PAIRS]
     return ", ".join(pair if count == 1 else f"{pair} (×{count:,})" for pair, count in pairs) or NOTHING
 
 
@@ -97,12 +97,12 @@ def _scores(metrics: Sequence["MetricScores"], systems: list[str]) -> Table:
 
 
 def _tallied(tallies: Sequence["Tally"], systems: list[str], title: str, label: str, meaning: str) -> Table:
-    rows = [[one.label, f"{one.total:,}", *(_share(n, one.total) for n in one.matches)] for one in tallies]
-    bars = [(one.label, [n / one.total for n in one.matches]) for one in tallies if one.total]
+    rows = [[tally.label, f"{tally.total:,}", *(_share(n, tally.total) for n in tally.matches)] for tally in tallies]
+    bars = [(tally.label, [n / tally.total for n in tally.matches]) for tally in tallies if tally.total]
     return Table(title, [meaning], [label, "words", *systems], rows, bars)
 
 
-def _evidence(one: "RuleTally", systems: list[str], rule: str) -> Table:
+def _evidence(tally: "RuleTally", systems: list[str], rule: str) -> Table:
     return Table(
         "Numbers and names",
         [
@@ -111,9 +111,13 @@ def _evidence(one: "RuleTally", systems: list[str], rule: str) -> Table:
         ],
         ["", "reference", *systems],
         [
-            ["words that match", f"{one.total:,}", *(f"{n:,}" for n in one.in_outputs)],
-            ["recall", "", *(_share(n, one.total) for n in one.right)],
-            ["precision", "", *(_share(n, in_output) for n, in_output in zip(one.right, one.in_outputs, strict=True))],
+            ["words that match", f"{tally.total:,}", *(f"{n:,}" for n in tally.in_outputs)],
+            ["recall", "", *(_share(n, tally.total) for n in tally.right)],
+            [
+                "precision",
+                "",
+                *(_share(n, in_output) for n, in_output in zip(tally.right, tally.in_outputs, strict=True)),
+            ],
         ],
     )
 
@@ -127,12 +131,12 @@ def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
         ],
         ["", "reference", *systems],
         [
-            ["wrong pairs per 1,000 words", *(f"{one.per_thousand:.2f}" for one in counted)],
-            ["wrong pairs", *(f"{one.wrong:,}" for one in counted)],
-            ["… in gender", *(f"{one.gender:,}" for one in counted)],
-            ["… in number", *(f"{one.number:,}" for one in counted)],
-            ["pairs compared", *(f"{one.pairs:,}" for one in counted)],
-            ["words", *(f"{one.words:,}" for one in counted)],
+            ["wrong pairs per 1,000 words", *(f"{counts.per_thousand:.2f}" for counts in counted)],
+            ["wrong pairs", *(f"{counts.wrong:,}" for counts in counted)],
+            ["… in gender", *(f"{counts.gender:,}" for counts in counted)],
+            ["… in number", *(f"{counts.number:,}" for counts in counted)],
+            ["pairs compared", *(f"{counts.pairs:,}" for counts in counted)],
+            ["words", *(f"{counts.words:,}" for counts in counted)],
         ],
     )
 

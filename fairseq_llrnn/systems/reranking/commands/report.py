@@ -32,18 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a system's translations, a sentence a line or the output of fairseq-generate; the first system is "
         "the baseline of the tests",
     )  # fmt: skip
-    also = parser.add_argument_group("further measures")
-    also.add_argument("--train", metavar="FILE", help="target text of the training, for words by training frequency")
-    also.add_argument(
+    extra = parser.add_argument_group("further measures")
+    extra.add_argument("--train", metavar="FILE", help="target text of the training, for words by training frequency")
+    extra.add_argument(
         "--lexicon", metavar="FILE",
         help="table of `llrnn lexicon`, or rows of form, lemma, UPOS, FEATS and optionally a count (TSV), for "
         "agreement of neighbours in gender and number",
     )  # fmt: skip
-    also.add_argument(
+    extra.add_argument(
         "--facts", metavar="FILE",
         help="JSON lines with the required words of each sentence, in the format of scripts/make_corpus.py --bilingual",
     )  # fmt: skip
-    also.add_argument(
+    extra.add_argument(
         "--evidence", metavar="REGEX", default=DEFAULT_RULE,
         help="pattern of whole words that count as numbers and names (default: a capital first letter, or a digit)",
     )  # fmt: skip
@@ -111,11 +111,11 @@ def _report_unknown(texts: "Texts") -> None:
 def _systems(values: list[str]) -> dict[str, str]:
     """Return the files by system name."""
     systems: dict[str, str] = {}
-    for one in values:
-        name, equals, path = one.partition("=")
+    for value in values:
+        name, equals, path = value.partition("=")
         if not (name.strip() and equals and path):
-            raise OptionError(f"--system {one}: expected NAME=FILE, such as softmax=softmax.out")
+            raise OptionError(f"--system {value}: expected NAME=FILE, such as softmax=softmax.out")
         if name in systems:
-            raise OptionError(f"--system {one}: the name {name} is used for {systems[name]}; give another name")
+            raise OptionError(f"--system {value}: the name {name} is used for {systems[name]}; give another name")
         systems[name] = path
     return systems

@@ -46,8 +46,8 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
         if not isinstance(hypotheses, list):
             raise DataError(f"{where}: expected a list as hypotheses, found {_shown(hypotheses)}; fix it")
         nbest = NBest(sentence, source, raw=[line], lines=[(number, line)])
-        for one in hypotheses:
-            hypothesis, has = _hypothesis(one, where)
+        for item in hypotheses:
+            hypothesis, has = _hypothesis(item, where)
             first = has if first is None else first
             if has != first:
                 raise DataError(
@@ -71,21 +71,21 @@ def _object(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _hypothesis(one: Any, where: str) -> tuple[Hypothesis, list[str]]:
+def _hypothesis(item: Any, where: str) -> tuple[Hypothesis, list[str]]:
     """Return the hypothesis and the list of its contents."""
-    text = one.get("text") if isinstance(one, dict) else None
+    text = item.get("text") if isinstance(item, dict) else None
     if not isinstance(text, str) or "\n" in text or "\r" in text:
-        raise DataError(f'{where}: expected hypotheses {{"text": "a line of text", …}}, found {_shown(one)}; fix it')
-    features = one.get("features", {})
+        raise DataError(f'{where}: expected hypotheses {{"text": "a line of text", …}}, found {_shown(item)}; fix it')
+    features = item.get("features", {})
     if not isinstance(features, dict):
         raise DataError(f"{where}: expected numbers by name as features, found {_shown(features)}; fix it")
     check_not_rescored(features, where)
-    score = one.get("score")
+    score = item.get("score")
     for name, value in [("score", score)] * (score is not None) + list(features.items()):
         number_of(json.dumps(value), where, name)
     has = ["score"] * (score is not None) + [f"feature {name!r}" for name in sorted(features)]
     text = text.strip()
-    return Hypothesis(text, text, None if score is None else float(score), (json.dumps(one, ensure_ascii=False),)), has
+    return Hypothesis(text, text, None if score is None else float(score), (json.dumps(item, ensure_ascii=False),)), has
 
 
 def _shown(value: Any) -> str:
@@ -101,8 +101,8 @@ def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
     record = cast(dict[str, Any], json.loads(nbest.raw[0]))
     record["hypotheses"] = []
     for hypothesis, added, total in ranked:
-        one = cast(dict[str, Any], json.loads(hypothesis.raw[0]))
+        item = cast(dict[str, Any], json.loads(hypothesis.raw[0]))
         ours = {f"{PREFIX}{name}": round(value, 6) for name, value in added.items()}
-        scores = {"score": round(total, 6), "features": {**one.get("features", {}), **ours}}
-        record["hypotheses"].append({**one, "text": hypothesis.text, **scores})
+        scores = {"score": round(total, 6), "features": {**item.get("features", {}), **ours}}
+        record["hypotheses"].append({**item, "text": hypothesis.text, **scores})
     yield json.dumps(record, ensure_ascii=False)

@@ -102,15 +102,16 @@ class BeforeTab:
 
 
 def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = ()) -> WordForms:
-    """Return the forms in the tables of `--term-forms`, or in the prior's features `Lemma:…`. Raises as
-    read_word_forms.
+    """Return the forms in the tables of `--term-forms`, or in the prior's features `Lemma:…`.
+
+    Raises as read_word_forms.
 
     Args:
         entries: whose words are looked up, in addition to the prior's.
     """
     if places is not None:
-        asked = [*target_shares(prior), *(word for entry in entries for word in entry.target.split())]
-        return _read_forms(places, list(dict.fromkeys(asked)))
+        words = [*target_shares(prior), *(word for entry in entries for word in entry.target.split())]
+        return _read_forms(places, list(dict.fromkeys(words)))
     features = word_features(prior, target_shares(prior))
     sure = {  # drops guesses, which have smaller values
         word: {name: value for name, value in row.items() if value >= CERTAIN or feature_group(name) == GROUP}
@@ -121,7 +122,7 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
 
 def _read_forms(places: str, words: Sequence[str]) -> WordForms:
     """Return the forms of the words of a text."""
-    named = [one.strip() for one in places.split(",") if one.strip()]
+    named = [name.strip() for name in places.split(",") if name.strip()]
     forms = read_word_forms(named, words)
     for remark, count in forms.notes.items():
         logger.warning(f"{count:,} {remark}")

@@ -38,11 +38,11 @@ class RunTerms:
     def __init__(self, read: Callable[[], Terms], file: str, rows: int) -> None:
         """rows: number of terms in the file (0: only single sentences may have terms)."""
         self.read, self._use = cache(read), Use(file, rows)
-        weakref.finalize(self, _say_what_matched, self._use)  # at the end of a process, too
+        weakref.finalize(self, _warn_without_matches, self._use)  # at the end of a process, too
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return a copy for a spawned worker (as on macOS), whose sentences already have their marks."""
-        return RunTerms, (_elsewhere, self._use.file, self._use.rows)
+        return RunTerms, (_fail_in_copy, self._use.file, self._use.rows)
 
     def read_for(self, lines: Sequence[str]) -> None:
         """Read the terms now if one of these lines needs them. Raises as the readers."""
@@ -59,11 +59,11 @@ class RunTerms:
         return with_marks
 
 
-def _elsewhere() -> Terms:
+def _fail_in_copy() -> Terms:
     raise RuntimeError("terms can be marked only in the process that read them, not in a spawned copy")
 
 
-def _say_what_matched(use: Use) -> None:
+def _warn_without_matches(use: Use) -> None:
     if use.rows and use.sentences and not use.matched:
         logger.warning(
             f"--terms {use.file}: none of the {use.rows:,} phrases occurs in the {use.sentences:,} sentences; write "

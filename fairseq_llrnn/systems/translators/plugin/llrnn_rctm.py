@@ -65,8 +65,7 @@ class ConvolutionalDecoder(RecurrentDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
-        """Return the states, and the loss term −log p(target length), in nats, at the last word, to train the length
-        model.
+        """Return the states, and the loss −log p(target length) at the last word, in nats, to train the length model.
         """
         states = super().hidden(previous, encoder_out, incremental_state)
         if incremental_state is not None or encoder_out is None or RATE not in encoder_out:

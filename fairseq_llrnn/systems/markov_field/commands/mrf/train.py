@@ -39,16 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     model.add_argument("--width", type=int, metavar="D", help="with --text: width of a row of U, V, W (default: 30)")
     model.add_argument(
-        "--words", type=int, metavar="V", help="with --text: number of most frequent words; others are <unk> "
-        "(default: 2000)"
+        "--words", type=int, metavar="V", help="with --text: most frequent words; others are <unk> (default: 2000)"
     )
     model.add_argument(
         "--prior", metavar="DIR",
         help="with --text: compose rows from the features of this prior, and use its words and background",
     )  # fmt: skip
     model.add_argument(
-        "--near", type=int, metavar="M", help="with --conllu: number of words with an edge to each tag, 1 or 3 "
-        "(default: 1)"
+        "--near", type=int, metavar="M", help="with --conllu: words with an edge to each tag, 1 or 3 (default: 1)"
     )
     model.add_argument(
         "--rare", type=int, metavar="N",
@@ -117,7 +115,7 @@ def _train_field(args: argparse.Namespace) -> int:
     values = {name: getattr(args, name) for name in (*OF_TEXT, "text", "order", "penalty", "iterations")}
     values["memory"] = None if args.memory is None else int(args.memory * 2**30)
     options = FieldOptions(**{name: value for name, value in values.items() if value is not None})
-    _, notes = train(options, args.out, say)
+    _, notes = train(options, args.out, print_progress)
     for text in notes:
         note(text)
     print(f"written to {args.out}")
@@ -129,12 +127,12 @@ def _train_tagger(args: argparse.Namespace) -> int:
 
     values = {name: getattr(args, name) for name in (*OF_TREEBANK, "conllu", "order", "penalty", "iterations")}
     options = TaggerOptions(**{name: value for name, value in values.items() if value is not None})
-    train_tagger(options, args.out, say)
+    train_tagger(options, args.out, print_progress)
     print(f"written to {args.out}")
     return 0
 
 
-def say(progress: "Progress") -> None:
+def print_progress(progress: "Progress") -> None:
     """Print a line to stderr after each step."""
     valid = "" if progress.valid is None else f", valid {progress.valid:.4f}{'*' if progress.best else ''}"
     print(

@@ -77,6 +77,6 @@ def _note(scorer: "Scorer") -> None:
     if scorer.notes[UNKNOWN]:
         number = plural(scorer.notes[WORDS], 'word')
         note(f"{scorer.notes[UNKNOWN]:,} of {number} unknown to the model, scored as <unk>")
-    for what in UNSCORED:
-        if scorer.notes[what]:
-            note(f"{plural(scorer.notes[what], 'phrase pair')} {what}; their score is 0")
+    for remark in UNSCORED:
+        if scorer.notes[remark]:
+            note(f"{plural(scorer.notes[remark], 'phrase pair')} {remark}; their score is 0")
