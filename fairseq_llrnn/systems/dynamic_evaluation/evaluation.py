@@ -28,8 +28,8 @@ def scored_groups(
 ) -> Iterator[list[LineScore]]:
     """Yield the groups with their scores before the step on them, the first one with the weights of the checkpoint.
 
-    With rate 0 (no steps), also yield lines that are too long, and scores that are not finite. Otherwise scores that
-    are not finite show that steps were too large, and end the iteration.
+    With rate 0 (no steps), also yield lines that are too long, and scores that are not finite. With other rates, such
+    scores show that steps were too large, and end the iteration.
     """
     updates.reset()
     for group in tqdm(groups, f"rate {rate:g}, decay {decay:g}", unit=" groups", leave=False, disable=None):

@@ -4,9 +4,9 @@
     rms   θ ← θ − η g / (√MS + ε)     + min(1, λ √MS / mean √MS) (θ₀ − θ)
 
 θ₀ are the weights after training. MS is the mean of squared gradients of groups of the training text, per weight. mean
-√MS is the mean over all weights, so that weights with large gradients in training decay faster.
+√MS is the mean over all weights, so weights with large gradients in training decay faster.
 
-Krause, Kahembwe, Murray & Renals 2018, "Dynamic Evaluation of Neural Sequence Models" (ICML), equations 6 to 9.
+Source: Krause, Kahembwe, Murray & Renals 2018, "Dynamic Evaluation of Neural Sequence Models" (ICML), equations 6 to 9.
 """
 
 from collections.abc import Iterable, Sequence

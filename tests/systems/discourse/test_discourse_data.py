@@ -136,7 +136,7 @@ def test_a_text_without_paragraphs(text: str, message: str, llrnn: Llrnn, tmp_pa
 def test_bad_options(texts: Texts, llrnn: Llrnn, tmp_path: Path) -> None:
     train = texts.file("train")
     for options, message in (
-        ((tmp_path / "data", train), "--train: all its 20 paragraphs are in other splits"),
+        ((tmp_path / "data", train), "--train: all its 60 paragraphs are in other splits"),
         ((tmp_path / "data", train, "--words", 0), "--words 0: expected a number of at least 1"),
         ((tmp_path / "data", train, "--next-every", 0), "--next-every 0: expected a number of at least 1"),
         ((tmp_path / "no" / "data", train), "expected a folder, or a new name in an existing folder"),
@@ -186,7 +186,7 @@ def test_numbers_out_of_range_are_refused(texts: Texts, tmp_path: Path) -> None:
     rows = good.examples["order"]
     refused("expected ids of words from 3 to", tokens=good.tokens * 0 + 1)
     refused("expected ids of words from 3 to", tokens=good.tokens * 0 + words)
-    refused("expected sentences of one word or more", ends=good.ends[::-1].copy())
+    refused("expected contiguous sentences of one word or more", ends=good.ends[::-1].copy())
     refused("expected numbers of sentences for 'order'", order=rows + np.int32(len(good.ends)))
     refused("expected answers for 'order' from 0 to 1", order=np.where([False, False, True], np.int32(2), rows))
     refused("expected an array 'next' of 2 dimensions", next=good.examples["next"].astype(np.float32))
