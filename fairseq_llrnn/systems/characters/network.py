@@ -28,7 +28,7 @@ context:
     read = CharacterEmbedding(prior.session.target, CharacterOptions())
     vectors = read(tokens)                                                   # (…,) -> (…, D)
 
-Without a gradient and outside training, vectors are cached until weights change (`KeptRows`). In search and evaluation,
+Without a gradient and outside training, vectors are cached until weights change (`RowCache`). In search and evaluation,
 words recur in following sentences, most words of a large dictionary never occur, and strings outside it have vectors,
 too. So the table grows on demand.
 """
@@ -250,7 +250,7 @@ def state_of(weights: Iterable[Tensor]) -> State:
     return tuple((weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in weights)
 
 
-class KeptRows:
+class RowCache:
     """Cached rows by id, for weights in one state."""
 
     def __init__(self, state: State) -> None:
@@ -259,7 +259,7 @@ class KeptRows:
         self._rows: Tensor | None = None  # (≥ R, D)
         self._many = 0  # R
 
-    def of(self, ids: Tensor, make: Callable[[Tensor], Tensor]) -> Tensor:
+    def rows(self, ids: Tensor, make: Callable[[Tensor], Tensor]) -> Tensor:
         """Return the rows of distinct ids, computing missing ones by `make`: (K,) -> (K, D)."""
         # tensors of inference mode could be extended only in that mode
         with torch.inference_mode(False), torch.no_grad():
@@ -310,7 +310,7 @@ class CharacterEmbedding(nn.Module):
         self.network = CharacterNetwork(self.spellings.num_symbols, options)
         self.embedding_dim = options.output_size  # D; torch's names, used by fairseq's encoders
         self.padding_idx = padding_idx
-        self._kept: KeptRows | None = None
+        self._cache: RowCache | None = None
 
     @property
     def words(self) -> OpenWords:
@@ -328,10 +328,10 @@ class CharacterEmbedding(nn.Module):
         if self.training or torch.is_grad_enabled():
             return self._read(*self.spellings.rows(ids.cpu().numpy()))
         state = state_of(self.parameters())
-        if self._kept is None or self._kept.state != state:
-            self._kept = KeptRows(state)
+        if self._cache is None or self._cache.state != state:
+            self._cache = RowCache(state)
         dtype = self.network.embedding.weight.dtype  # of cached rows, independent of autocast
-        return self._kept.of(ids, lambda missing: self._in_parts(missing).to(dtype))
+        return self._cache.rows(ids, lambda missing: self._in_parts(missing).to(dtype))
 
     def before_and_after(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
         """Return the filters' output and the vectors of any strings, known or unknown: (K, h), (K, D)."""
@@ -342,7 +342,7 @@ class CharacterEmbedding(nn.Module):
 
     def train(self, mode: bool = True) -> CharacterEmbedding:
         if mode:
-            self._kept = None
+            self._cache = None
         super().train(mode)
         return self
 
@@ -353,7 +353,7 @@ class CharacterEmbedding(nn.Module):
             for spare_whole_words in (True, False):
                 spellings = Spellings(self.spellings.words, spare_whole_words)
                 if spellings.num_symbols == len(weight):  # one alphabet contains the other, so sizes distinguish them
-                    self.spellings, self._kept = spellings, None
+                    self.spellings, self._cache = spellings, None
                     self.network.resize_alphabet(len(weight))
                     break
         super()._load_from_state_dict(state_dict, prefix, *rest)

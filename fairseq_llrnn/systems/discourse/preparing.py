@@ -124,11 +124,11 @@ def prepare(texts: Mapping[str, Sequence[Path | str]], settings: Settings, out: 
     words = OpenWords([*SPECIALS, *counts])
     splits: dict[str, Split] = {}
     of_splits: dict[str, Counts] = {}
-    others: set[bytes] = set()
+    seen: set[bytes] = set()
     for name in SPLITS:
         if texts.get(name):
             growing = _Growing(words)
-            paragraphs = _new_paragraphs(name, texts[name], settings, others, growing)
+            paragraphs = _new_paragraphs(name, texts[name], settings, seen, growing)
             rng, conjunctions = random.Random(f"{settings.seed} {name}"), Conjunctions(LANGUAGES[settings.language])
             for paragraph in paragraphs:
                 growing.add(paragraph, all_examples(paragraph, conjunctions, settings.next_every, rng))
@@ -154,13 +154,13 @@ def _count(paths: Sequence[Path | str], settings: Settings) -> dict[str, int]:
 
 
 def _new_paragraphs(
-    name: str, paths: Sequence[Path | str], settings: Settings, others: set[bytes], growing: _Growing
+    name: str, paths: Sequence[Path | str], settings: Settings, seen: set[bytes], growing: _Growing
 ) -> Iterator[Paragraph]:
     """Yield the paragraphs that no earlier split has. Raises DataError if there are none."""
     digests: set[bytes] = set()
     for paragraph in iter_paragraphs(paths, settings.lower):
         digest = hashlib.blake2b("\n".join(map(" ".join, paragraph)).lower().encode(), digest_size=8).digest()
-        if len(paragraph) > 1 and digest in others:
+        if len(paragraph) > 1 and digest in seen:
             growing.repeated += 1
             continue
         digests.add(digest)
@@ -169,7 +169,7 @@ def _new_paragraphs(
         raise DataError(
             f"--{name}: all its {growing.repeated:,} paragraphs are in other splits; give each text to one split"
         )
-    others |= digests
+    seen |= digests
 
 
 class _Growing:

@@ -76,12 +76,12 @@ class WordSignatures:
         words = [END, *sorted(word for word in counts if word != END)]
         rows = [word_features(word, counts.get(word, 0) >= rare) for word in words]
         types = Counter(name for row in rows for name in row)
-        kept = [
+        frequent = [
             {name: value for name, value in row.items() if name.startswith("Form:") or types[name] >= floor}
             | ({"Separator": 1.0} if "Separator" in row else {})
             for row in rows
         ]
-        signatures = group_equal_rows(FeatureTable.from_rows(kept))
+        signatures = group_equal_rows(FeatureTable.from_rows(frequent))
         weights = np.array([ends, *(counts[word] for word in words[1:])], dtype=np.float64)
         class_weights = np.bincount(signatures.class_of, weights=weights, minlength=signatures.num_classes)
         signature_of = dict(zip(words, signatures.class_of.tolist(), strict=True))

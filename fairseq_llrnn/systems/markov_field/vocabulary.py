@@ -106,9 +106,9 @@ def words_of_prior(prior: Prior, folder: str) -> tuple[FieldWords, Tensor, Tenso
     classes, weights = prior.output.class_of, prior.log_weights
     class_weights = np.full(prior.output.num_classes, -np.inf)
     np.logaddexp.at(class_weights, classes, weights)
-    kept = np.flatnonzero(np.isfinite(class_weights))
+    used = np.flatnonzero(np.isfinite(class_weights))
     place = np.full(len(class_weights), -1, dtype=np.int64)
-    place[kept] = np.arange(len(kept))
+    place[used] = np.arange(len(used))
     row_of = np.where(np.isfinite(weights), place[classes], -1)
     symbols = prior.symbols
     for symbol in (EOS, UNK):
@@ -119,11 +119,11 @@ def words_of_prior(prior: Prior, folder: str) -> tuple[FieldWords, Tensor, Tenso
             )
     with np.errstate(invalid="ignore"):
         shares = np.where(row_of >= 0, weights - class_weights[classes], 0.0)
-    table = prior.output.features.select(kept)
-    rows = np.repeat(np.arange(len(kept)), np.diff(table.offsets))
+    table = prior.output.features.select(used)
+    rows = np.repeat(np.arange(len(used)), np.diff(table.offsets))
     places = torch.from_numpy(np.stack([rows, table.indices]))
     features = torch.sparse_coo_tensor(
-        places, torch.from_numpy(table.values.astype(np.float64)), (len(kept), table.num_features), is_coalesced=True,
+        places, torch.from_numpy(table.values.astype(np.float64)), (len(used), table.num_features), is_coalesced=True,
         check_invariants=False,
     )  # fmt: skip
-    return FieldWords(symbols, row_of, shares), torch.from_numpy(class_weights[kept]), features
+    return FieldWords(symbols, row_of, shares), torch.from_numpy(class_weights[used]), features

@@ -126,8 +126,8 @@ def preferences(
     weights = weigh(counts, means, owner, owners)
     unknown = np.flatnonzero((weights == 0).all(1))  # includes classes without rivals, which keep their place
     weights[unknown] = DEAL - _in_turn(owner[unknown], sums.shape[1])
-    kept = unknown[place[unknown] >= 0]
-    weights[kept, place[kept]] = KEEP
+    staying = unknown[place[unknown] >= 0]
+    weights[staying, place[staying]] = KEEP
     return weights
 
 

@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    others = {option: getattr(args, option, None) for option in OTHERS}
-    check_unused_options(others, "not possible together with --tree; run two commands")
+    unused = {option: getattr(args, option, None) for option in OTHERS}
+    check_unused_options(unused, "not possible together with --tree; run two commands")
     prior_option = getattr(args, "prior", None)  # another view's
     if args.folder is not None and prior_option is not None:
         raise OptionError(f"--prior {prior_option}: expected one prior, found {args.folder} as well; leave one out")

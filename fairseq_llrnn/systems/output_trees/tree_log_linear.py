@@ -24,7 +24,7 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.normalisers import LogLinearOutput, SlotScores
-from fairseq_llrnn.systems.output_trees.tree_masses import FEW, SingleVisits, all_log_probs, entries_of, kept_masses
+from fairseq_llrnn.systems.output_trees.tree_masses import FEW, SingleVisits, all_log_probs, cached_masses, entries_of
 from fairseq_llrnn.systems.output_trees.tree_scores import ChildRows, VisitScores, additions_of, visit_probabilities
 from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities as VisitProbabilities
 from fairseq_llrnn.systems.output_trees.tree_search import MassesAt, best_classes
@@ -95,7 +95,7 @@ class TreeOutput:
         paths = paths_of(layer, classes, is_leaf)
         if log_mass.entries is not None and log_mass.shared.requires_grad:
             log_mass = ClassWeights(log_mass.dense(), len(hidden))
-        class_weights = kept_masses(layer, log_mass.shared)
+        class_weights = cached_masses(layer, log_mass.shared)
         rows, bias, internal = self._children(paths.visits.children, hidden.dtype)
         if len(class_weights) == 1:
             bias = bias + class_weights[0].to(bias.dtype)[paths.visits.children]
@@ -132,8 +132,8 @@ class TreeOutput:
 
     def _one_by_one(self, hidden: Tensor, classes: Tensor, log_mass: Tensor) -> Tensor:
         visits = self.visits_of_one
-        if visits is None or not visits.kept.of(log_mass):
-            class_weights = kept_masses(self.layer, log_mass.detach())
+        if visits is None or not visits.cache.is_of(log_mass):
+            class_weights = cached_masses(self.layer, log_mass.detach())
             self.visits_of_one = visits = SingleVisits(self.layer, self.all_rows, log_mass, class_weights)
         return visits.log_probs(hidden, classes)
 

@@ -35,7 +35,7 @@ from fairseq_llrnn.backgrounds.class_weights import (
     class_log_sums,
     log_sum,
 )
-from fairseq_llrnn.systems.output_trees.tree_tables import Kept, TreeTables
+from fairseq_llrnn.systems.output_trees.tree_tables import CachedMasses, TreeTables
 
 LEAST_LEFT = 1e-6  # least remaining share of a mass for a difference, which leaves ten digits in float64
 CELLS = 1 << 22  # rows × signatures summed in one chunk
@@ -59,15 +59,15 @@ def node_masses(layer: TreeTables, log_mass: Tensor) -> Tensor:
     return torch.cat([*reversed(levels), leaves], dim=1).to(log_mass.dtype)
 
 
-def kept_masses(layer: TreeTables, log_mass: Tensor) -> Tensor:
+def cached_masses(layer: TreeTables, log_mass: Tensor) -> Tensor:
     """Return `node_masses`, cached for a single row without a gradient, such as a background without context."""
     if len(log_mass) > 1 or log_mass.requires_grad or log_mass.is_inference():
         return node_masses(layer, log_mass)
-    kept = layer.kept
+    cache = layer.cache
     # keeping the tensor itself prevents reuse of its memory
-    if kept is None or not kept.of(log_mass):
-        layer.kept = kept = Kept(log_mass, log_mass._version, node_masses(layer, log_mass).detach())
-    return kept.class_weights
+    if cache is None or not cache.is_of(log_mass):
+        layer.cache = cache = CachedMasses(log_mass, log_mass._version, node_masses(layer, log_mass).detach())
+    return cache.class_weights
 
 
 def entries_of(class_weights: ClassWeights) -> SparseUpdates:
@@ -156,7 +156,7 @@ def all_log_probs(
         of_slots: scores plus masses of slots, (N, J).
     """
     weight, bias = rows
-    class_weights = kept_masses(layer, log_mass).to(bias.dtype)
+    class_weights = cached_masses(layer, log_mass).to(bias.dtype)
     if len(class_weights) > 1:
         class_weights = class_weights.repeat_interleave(len(hidden) // len(class_weights), 0)
     scores = (hidden @ weight.to(hidden.dtype).T).to(bias.dtype) + bias + class_weights
@@ -215,7 +215,7 @@ class SingleVisits:
         column = layer.column.numpy()[layer.tree.chosen]
         self.plans = np.concatenate([layer.tree.path, column], axis=1).astype(np.int32)
         self.ones = np.ones(self.arity, dtype=self.rows[0].dtype)
-        self.kept = Kept(log_mass, log_mass._version, class_weights)
+        self.cache = CachedMasses(log_mass, log_mass._version, class_weights)
 
     def log_probs(self, hidden: Tensor, classes: Tensor) -> Tensor:
         """Return log p of one class at each position: (N, H), (N,) -> (N,)."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
-from fairseq_llrnn.systems.output_trees.tree_masses import changed_masses, entries_of, kept_masses
+from fairseq_llrnn.systems.output_trees.tree_masses import cached_masses, changed_masses, entries_of
 from fairseq_llrnn.systems.output_trees.tree_scores import cells_of, fill, states_of
 from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
 from fairseq_llrnn.systems.output_trees.tree_visits import Visits, grouped
@@ -26,7 +26,7 @@ class MassesAt:
     """log B of any node in any of N rows, without `constant`."""
 
     def __init__(self, layer: TreeTables, log_mass: ClassWeights, num_rows: int) -> None:
-        self.class_weights = kept_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
+        self.class_weights = cached_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
         self.each = max(1, num_rows // len(self.class_weights))
         self.keys: Tensor | None = None
         self.sparse_row_mask: Tensor | None = None

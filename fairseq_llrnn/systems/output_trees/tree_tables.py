@@ -23,20 +23,20 @@ from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 
 
 @dataclass(frozen=True)
-class Kept:
+class CachedMasses:
     """Masses of nodes, cached with the tensor they were computed from."""
 
     log_mass: Tensor  # (1, S)
     version: int
     class_weights: Tensor  # (1, I + S)
 
-    def of(self, log_mass: Tensor) -> bool:
+    def is_of(self, log_mass: Tensor) -> bool:
         """Return whether they belong to this tensor, (1, S): the same memory, not modified since."""
-        kept = self.log_mass
-        same = kept is log_mass or (  # the usual case first
-            kept.data_ptr() == log_mass.data_ptr()
-            and kept.dtype == log_mass.dtype
-            and kept.stride(1) == log_mass.stride(1)
+        own = self.log_mass
+        same = own is log_mass or (  # the usual case first
+            own.data_ptr() == log_mass.data_ptr()
+            and own.dtype == log_mass.dtype
+            and own.stride(1) == log_mass.stride(1)
         )
         return same and self.version == log_mass._version
 
@@ -114,15 +114,15 @@ class TreeTables(Normaliser):
     @torch.no_grad()
     def _keep_rows(self, origin: Tensor, row_of: Tensor) -> None:
         """Map nodes to their old rows, so that rows and their optimiser state need not be moved."""
-        kept = origin != NONE
-        left = torch.ones_like(kept).index_fill(0, row_of[origin[kept]], False).nonzero().squeeze(1)
-        self.row_of = row_of[origin.clamp_min(0)].masked_scatter(~kept, left)
+        has_row = origin != NONE
+        left = torch.ones_like(has_row).index_fill(0, row_of[origin[has_row]], False).nonzero().squeeze(1)
+        self.row_of = row_of[origin.clamp_min(0)].masked_scatter(~has_row, left)
         self.node_rows[left], self.node_bias[left] = 0.0, 0.0
         self.new_rows = left
 
     def _set_tables(self, tree: Tree) -> None:
         self.tree = tree
-        self.kept: Kept | None = None
+        self.cache: CachedMasses | None = None
         self.levels, self.arity = tree.levels, tree.arity
         # the internal nodes of each depth; the last ones may be empty
         inner = [nodes[nodes < tree.internal] for nodes in tree.by_depth]

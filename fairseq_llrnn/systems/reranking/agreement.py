@@ -68,12 +68,12 @@ def read_roles(path: str) -> dict[str, Roles]:
     for row, count in table.items():
         if not row.guessed:
             rows[row.form].append((row, count))
-    kept = {form: _without_slips(of_form) for form, of_form in rows.items()}
-    listed, read = sum(map(len, rows.values())), sum(map(len, kept.values()))
+    used_rows = {form: _without_slips(of_form) for form, of_form in rows.items()}
+    listed, read = sum(map(len, rows.values())), sum(map(len, used_rows.values()))
     if read < len(table):
         left_out = Counter({SLIPS: listed - read, "guessed": len(table) - listed})
         ReadCount(path, "analyses", entries=len(table), read=read, left_out=left_out).done()
-    return {form: _roles(of_form) for form, of_form in kept.items()}
+    return {form: _roles(of_form) for form, of_form in used_rows.items()}
 
 
 def count_errors(sentences: Iterable[Sequence[str]], roles: Mapping[str, Roles]) -> Agreement:

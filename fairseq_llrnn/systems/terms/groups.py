@@ -100,8 +100,8 @@ class TermGroups:
         else:
             words = ()
         tokens = dict.fromkeys(token for word in words if (token := index.get(word)) is not None)
-        kept = [token for token in tokens if self._in_pieces or not self._is_any(FUNCTION_WORDS, token)]
-        return [(token, self.table.row_with(self._features(token))) for token in kept]
+        content = [token for token in tokens if self._in_pieces or not self._is_any(FUNCTION_WORDS, token)]
+        return [(token, self.table.row_with(self._features(token))) for token in content]
 
     def _is_any(self, parts_of_speech: Container[str], token: int) -> bool:
         features = self._features(token).items()

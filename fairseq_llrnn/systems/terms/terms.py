@@ -313,15 +313,15 @@ class Terms:
         for entry, group in single:
             for key in self._phrase_keys(entry.source[0]):
                 of_first.setdefault(key, []).append((entry, group))
-        kept: list[tuple[int, int, int]] = []
+        matched: list[tuple[int, int, int]] = []
         taken: set[int] = set()
         for entries, group_of in ((lambda key: of_first.get(key, ()), int), (self._of_run, self._group_at)):
             matches = self._all_matches(keys, entries)
             for (start, end), number in sorted(matches.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):
                 if taken.isdisjoint(range(start, end)):
                     taken.update(range(start, end))
-                    kept.append((start, end, group_of(number)))
-        return sorted(kept)
+                    matched.append((start, end, group_of(number)))
+        return sorted(matched)
 
     def _all_matches(
         self, keys: Sequence[set[str]], entries: Callable[[str], Sequence[tuple[TermEntry, int]]]
@@ -330,11 +330,11 @@ class Terms:
         matches: dict[tuple[int, int], int] = {}
         for place, word_keys in enumerate(keys):
             fitting = []
-            for entry, number in (one for key in sorted(word_keys) for one in entries(key)):
+            for entry, number in (item for key in sorted(word_keys) for item in entries(key)):
                 end = place + len(entry.source)
                 if (lemmas := self._lemmas_needed(entry, keys[place:end])) is not None:
                     fitting.append((lemmas, number, end))
-            for _, number, end in sorted(fitting, key=lambda one: one[0]):  # words go before lemmas
+            for _, number, end in sorted(fitting, key=lambda item: item[0]):  # words go before lemmas
                 matches.setdefault((place, end), number)
         return matches
 

@@ -158,15 +158,15 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
             )
         self._warn_about_missing(split, labels, training)
         # texts with unseen labels only are useless in training, and wrong answers in evaluation
-        kept = np.flatnonzero(labels.num_labels > 0) if training else np.arange(len(texts))
-        if len(kept) == 0:
+        used = np.flatnonzero(labels.num_labels > 0) if training else np.arange(len(texts))
+        if len(used) == 0:
             raise DataError(
                 f"the {split} data: expected labels of the dictionary, found none; preprocess it with the dictionary "
                 "of the training labels"
             )
         seed = self.cfg.seed if training and self.cfg.labels_per_text == ONE else None
         self.datasets[split] = LabelledTexts(
-            texts, np.asarray(texts.sizes), labels, self.source_dictionary, self.target_dictionary.eos(), kept, seed
+            texts, np.asarray(texts.sizes), labels, self.source_dictionary, self.target_dictionary.eos(), used, seed
         )
 
     def _warn_about_missing(self, split: str, labels: Labels, training: bool) -> None:

@@ -23,10 +23,10 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; a text has a sentence a line, words between blanks, an empty line after a paragraph"
     texts = parser.add_argument_group("the texts")
-    for split, what in (("train", "for training"), ("valid", "for validation"), ("test", "for testing")):
+    for split, purpose in (("train", "for training"), ("valid", "for validation"), ("test", "for testing")):
         required = split != "test"
         texts.add_argument(
-            f"--{split}", nargs="+", metavar="FILE", required=required, default=[], help=f"texts {what} (.gz too)"
+            f"--{split}", nargs="+", metavar="FILE", required=required, default=[], help=f"texts {purpose} (.gz too)"
         )
     texts.add_argument(
         "--language", choices=("en", "fr"), required=True, help="language of the conjunctions"

@@ -72,7 +72,7 @@ class DiscourseCriterion(FairseqCriterion):
             if shares[0] in total:
                 for share in shares:  # names with _ are not shown
                     metrics.log_scalar(f"_{share}", total[share] / examples, examples)
-                metrics.log_derived(f"{name}_chance", lambda meters, of=shares: max(_averages(meters, of, "_{}")))
+                metrics.log_derived(f"{name}_chance", lambda meters, names=shares: max(_averages(meters, names, "_{}")))
         metrics.log_derived("accuracy", _mean_accuracy)
 
     @staticmethod

@@ -37,17 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     texts.add_argument("--trainpref", required=True, metavar="FP", help="training text: FP.SRC and FP.TGT, tokenised")
     texts.add_argument("--validpref", metavar="FP", help="the same for validation (several, separated by commas)")
     texts.add_argument("--testpref", metavar="FP", help="the same for tests; only the source is read")
-    what = parser.add_argument_group("annotations (Luong et al. 2015)")
-    what.add_argument(
+    annotations = parser.add_argument_group("annotations (Luong et al. 2015)")
+    annotations.add_argument(
         "--scheme", required=True, choices=SCHEMES,
         help="copyable: number unknown words, <unk1>, and give their translations the same numbers; positional: mark "
         "unknown target words with the distance of their source word, <unkpos-1>; positional-all: add the distance "
         "after every target word, as a separate word, <pos-1>",
     )  # fmt: skip
-    what.add_argument(
+    annotations.add_argument(
         "--words", type=int, required=True, metavar="N", help="number of most frequent words of each language to keep"
     )
-    what.add_argument(
+    annotations.add_argument(
         "--aligner", choices=ALIGNERS, default="auto",
         help="word aligner for training and validation: eflomal, ibm1, or auto: eflomal if it is installed "
         "(default: auto)",
