@@ -116,10 +116,6 @@ LEFT = [
     "errors registry",  # a deleted system's name in the message about an argument
     "head.checks head.head head.inputs head.search",
     "output.class_source output.normalisers output.records",
-    "systems.output_trees.output_tree systems.output_trees.tree_layer systems.output_trees.tree_log_linear "
-    "systems.output_trees.tree_masses systems.output_trees.tree_normalisation systems.output_trees.tree_scores "
-    "systems.output_trees.tree_search systems.output_trees.tree_visits",
-    "systems.terms.plugin systems.terms.plugin.extension",
 ]
 
 

@@ -1,5 +1,5 @@
-"""Whole further systems, one folder each. Deleting a folder takes the system away and breaks nothing else.
+"""Whole further systems, one folder each. Deleting a folder removes the system and breaks nothing else.
 
-No other package names one: what a system offers is found by the names of its files (registry.py). A system brings
-README.md and options.md (scripts/list_options.py); its tests are in tests/systems/NAME.
+No other package imports a system: `registry.py` finds its parts by their file names. Each system has a README.md and an
+options.md (written by scripts/list_options.py). Its tests are in tests/systems/NAME.
 """

@@ -218,7 +218,7 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
     "phrases of a source": (
         (PHRASES + "roi ||| king ||| 1 1 1 1\n", "3 of 4 phrase pairs read; left out: 1 of phrases that no source has"),
     ),
-    "n-best list": ((LOGS, "10 of 12 lines read; left out: 2 that are no part of the list (logs)"),),
+    "n-best list": ((LOGS, "10 of 12 lines read; left out: 2 that are not part of the list (logs)"),),
 }  # fmt: skip
 
 

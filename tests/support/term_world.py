@@ -52,10 +52,10 @@ def said(words: Sequence[str], lemma: str) -> int:
 
 
 BAD = {
-    "contradictory": ("tahc\tchat\ntahc\tvache\n", [], "cannot be required to become both"),
+    "contradictory": ("tahc\tchat\ntahc\tvache\n", [], "can have one target only"),
     "a part of speech among words": (
         "tahc\tchat | NOUN\n", [],
-        "line 1: expected words as the target, found 'chat | NOUN', with a part of speech; write that in the third",
+        "line 1: the target 'chat | NOUN' ends in a part of speech; write the part of speech in the third",
     ),
     "no share": (TERMS, ["--invented-terms", 1], "--invented-terms 1.0: expected a share from 0 to below 1"),
     "another strength": (TERMS, ["--term-strength", "maybe"], "--term-strength maybe: expected must or may"),
@@ -66,9 +66,9 @@ BAD = {
 }  # fmt: skip
 
 BAD_LINES = {
-    "el tahc\tehcav => vache": "the column 'ehcav => vache': expected the phrase",
+    "el tahc\tehcav => vache": "the column 'ehcav => vache': the sentence lacks the phrase",
     "\tchat": "expected a sentence before what it requires, found a tab first: 'chat'",
     "el tahc\ttahc | NOUN => chat":
-        "the column 'tahc | NOUN => chat': expected words as the source, found 'tahc | NOUN'",
+        "the column 'tahc | NOUN => chat': the source 'tahc | NOUN' ends in a part of speech",
     "el tahc\tchat | NOWN": "the column 'chat | NOWN': expected a part of speech, one of ADJ, ADP",
 }  # fmt: skip

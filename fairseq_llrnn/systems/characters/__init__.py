@@ -1,6 +1,7 @@
-"""Words that a network reads by their characters, on either side of a translation (README.md).
+"""Words represented by their characters, on either side of a translation (README.md).
 
-    network.py     a vector for a word from its characters; ids of words -> vectors, in the place of a table
-    input.py       what a head reads, alone or beside features; what an encoder reads
-    neighbours.py  words whose vectors are near; show.py: in `llrnn show`
+    network.py     a vector for a word from its characters, and an embedding in place of a table
+    input.py       the input of a head (alone or with features), and of an encoder
+    neighbours.py  words with similar vectors
+    show.py        `llrnn show --neighbours`
 """

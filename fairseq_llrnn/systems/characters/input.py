@@ -1,13 +1,13 @@
-"""What a head and an encoder read of words by their characters, alone or beside something else.
+"""The input of a head and of an encoder from the characters of words, alone or with features.
 
-Sizes: V words, D embedding width, h filters of characters (D = h where characters are read alone).
+Sizes: V words, D embedding width, h filters of characters (D = h for characters alone).
 
-A head is given a `CharacterInput`, which may be beside features ψ:
+A head is given a `CharacterInput`, optionally with features ψ:
 
     LogLinearHead(prior, H, embedding=CharacterInput(CharacterOptions()))
     LogLinearHead(prior, H, embedding=CharacterInput(CharacterOptions(), FeatureInput(D)))      the sum of both
 
-`SourceCharacters` are of models that read both sides by characters.
+`SourceCharacters` is for models that read both sides by characters.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
 
 
 class CharacterWords(CharacterEmbedding):
-    """Ids of words -> vectors; of strings outside the dictionary as well, whose ids begin at V."""
+    """An embedding of word ids, and of strings outside the dictionary, whose ids begin at V."""
 
     name = "characters"
     sparse_gradients = False
 
     def __init__(self, words: OpenWords, options: CharacterOptions, features: WordFeatures | None = None) -> None:
-        """features: whose vectors, of the same width, are added."""
+        """features: their vectors, of the same width, are added."""
         super().__init__(words, options)
         self.features, self.num_words = features, words.num_words
-        self._modules["network"] = self._modules.pop("network")  # the last, as optimizers of older checkpoints know it
+        self._modules["network"] = self._modules.pop("network")  # last, the order of optimizers in older checkpoints
 
     @property
     def input_id_of(self) -> ReadAs | None:
-        """What features know strings by."""
+        """Return the features' mapping from strings to input ids."""
         return None if self.features is None else self.features.input_id_of
 
     @input_id_of.setter
@@ -50,15 +50,15 @@ class CharacterWords(CharacterEmbedding):
             self.features.input_id_of = input_id_of
 
     def kept_rows(self) -> Tensor | None:
-        """As of WordFeatures."""
+        """Return the rows of WordFeatures.kept_rows, if there are features."""
         return None if self.features is None else self.features.kept_rows()
 
     def to_input_ids(self, tokens: Tensor, read: Tensor) -> Tensor:
-        """As of WordFeatures: strings as they are."""
+        """Return input ids as WordFeatures does, but keep the ids of strings."""
         return torch.where(tokens >= self.num_words, tokens, read)
 
     def forward(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
-        """(…,) -> (…, D); rows: of `kept_rows`, to use again."""
+        """Return vectors: (…,) -> (…, D). rows: from `kept_rows`, for repeated use."""
         spelled = super().forward(tokens)
         if self.features is None:
             return spelled
@@ -67,7 +67,7 @@ class CharacterWords(CharacterEmbedding):
         return spelled + by_features
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Take weights of older checkpoints, in which those of features were called `embedding`."""
+        """Rename the weights of features in older checkpoints, which were called `embedding`."""
         old = f"{prefix}embedding.weight"
         if self.features is not None and old in state_dict:
             state_dict[f"{prefix}{self.name}.features.weight"] = state_dict.pop(old)
@@ -75,10 +75,10 @@ class CharacterWords(CharacterEmbedding):
 
 @dataclass(frozen=True)
 class CharacterInput:
-    """Makes the embedding of a head by characters.
+    """Make the character embedding of a head.
 
     Args:
-        features: what is read beside them; its size is the width of both.
+        features: further input, whose size is the width of both.
     """
 
     options: CharacterOptions
@@ -87,11 +87,11 @@ class CharacterInput:
 
     @property
     def size(self) -> int:
-        """D"""
+        """Return D."""
         return self.options.output_size if self.features is None else self.features.size
 
     def __call__(self, head: LogLinearHead) -> CharacterWords:
-        """Raises OptionError as FeatureInput does."""
+        """Return the embedding. Raises OptionError as FeatureInput does."""
         if self.features is None:
             return CharacterWords(head.prior.session.target, self.options)
         features = self.features(head)
@@ -99,10 +99,10 @@ class CharacterInput:
 
 
 class SourceCharacters(CharacterEmbedding):
-    """Of models that read both sides by characters.
+    """The source embedding of models that read both sides by characters.
 
-    In older checkpoints, options of sizes hold for the input alone, and the source has the thesis' small network. Their
-    weights tell them apart: in ours both sides have the same sizes.
+    In older checkpoints the options of sizes apply to the input only, and the source has the thesis' small network. The
+    shapes of weights distinguish them: now both sides have the same sizes.
     """
 
     def __init__(self, words: OpenWords, options: CharacterOptions, padding_idx: int) -> None:
@@ -119,6 +119,6 @@ class SourceCharacters(CharacterEmbedding):
 
 
 def _shapes(weights: Mapping[str, Any]) -> dict[str, list[int]]:
-    """Of a network over characters, whatever its alphabet."""
+    """Return the shapes of a network's weights, without the size of the alphabet."""
     tensors = {name: list(weight.shape) for name, weight in weights.items() if isinstance(weight, Tensor)}
     return {name: shape[1:] if name == "embedding.weight" else shape for name, shape in tensors.items()}

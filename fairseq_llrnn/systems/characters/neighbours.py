@@ -1,4 +1,4 @@
-"""Words whose vectors point where a word's does: nearest neighbours by cosine (Jernite 2018, Table 2.6).
+"""Nearest neighbours of a word by the cosine of vectors (Jernite 2018, Table 2.6).
 
 Sizes: V words, D width of the vectors, k neighbours.
 """
@@ -25,11 +25,11 @@ class Neighbours:
     """The nearest words of one word among vectors of one kind."""
 
     kind: str  # BEFORE, AFTER or FEATURES
-    words: list[tuple[str, float]]  # with their cosines, the nearest first
+    words: list[tuple[str, float]]  # with their cosines, nearest first
 
 
 def nearest(vector: Tensor, rows: Tensor, possible: Tensor, k: int) -> list[tuple[int, float]]:
-    """The k rows (V, D) of those that are possible (V,) whose cosine with a vector (D,) is highest, with it."""
+    """Return the k possible (V,) rows of (V, D) with the highest cosine with a vector (D,), and the cosines."""
     cosines = torch.nn.functional.cosine_similarity(rows.double(), vector.double().unsqueeze(0), dim=1)
     best = cosines.masked_fill(~possible, -torch.inf).topk(min(k, int(possible.sum())))
     return list(zip(best.indices.tolist(), best.values.tolist(), strict=True))
@@ -37,12 +37,12 @@ def nearest(vector: Tensor, rows: Tensor, possible: Tensor, k: int) -> list[tupl
 
 @torch.no_grad()
 def neighbours(head: LogLinearHead, word: str, k: int) -> list[Neighbours]:
-    """The nearest words of the dictionary by what a network reads, of each kind that the head has.
+    """Return the nearest words of the dictionary by the network's input, for each kind of input of the head.
 
-    A word outside the dictionary has characters, but no features of its own.
+    A word outside the dictionary has characters, but no features.
 
     Raises:
-        OptionError: no word; a head that embeds nothing; features only, and a word that the dictionary lacks.
+        OptionError: invalid word, a head without embedding, or an unknown word in a model with features only.
     """
     if word.split() != [word]:
         raise OptionError(f"--neighbours {word!r}: expected one word without blanks; give one")
@@ -68,20 +68,20 @@ def neighbours(head: LogLinearHead, word: str, k: int) -> list[Neighbours]:
     if features is not None and (index is not None or not lists):
         if index is None:
             raise OptionError(
-                f"--neighbours {word}: expected a word of the dictionary, since this model reads features only, found "
-                "none; give another word, or train with --input-characters cnn"
+                f"--neighbours {word}: not in the dictionary, and this model reads features only; give another word, "
+                "or train with --input-characters cnn"
             )
         rows = features.rows.compose(features.weight)[features.class_of[: len(symbols)]]  # shape: (V, D)
         add(FEATURES, rows[index], rows)
     if not lists:
         raise OptionError(
-            "--neighbours: expected a model that reads features or characters, found one with a table of words of its "
-            "own; train it with --feature-input or --input-characters cnn"
+            "--neighbours: expected a model that reads features or characters, found one with a separate table of "
+            "words; train it with --feature-input or --input-characters cnn"
         )
     return lists
 
 
 def as_json(word: str, in_dictionary: bool, lists: Sequence[Neighbours]) -> dict[str, object]:
-    """One word's neighbours as `llrnn show --json` prints them."""
+    """Return one word's neighbours in the format of `llrnn show --json`."""
     kinds = {kind.kind: [{"word": neighbour, "cosine": cosine} for neighbour, cosine in kind.words] for kind in lists}
     return {"word": word, "known": in_dictionary, "neighbours": kinds}

@@ -1,38 +1,36 @@
-"""Vectors of words from their characters: a network, and the embedding that it is, in the place of a row per word.
+"""Vectors of words from their characters: a network, and an embedding that replaces a table with a row per word.
 
-Sizes: N words, K different words, P symbols of the longest one (its beginning and its end are symbols), A symbols in
-all, d width of a symbol's embedding, w width of a filter, h filters in all, D width of the result (h unless the
-options have a size), R rows kept.
+Sizes: N words, K distinct words, P symbols of the longest one (including its beginning and end), A symbols in all, d
+width of a symbol's embedding, w width of a filter, h filters in all, D width of the result (h without `size`), R cached
+rows.
 
 A `CharacterNetwork` has narrow convolutions, their maxima over time, and highway layers. Source: Jernite 2018, §2.2,
 which is Kim, Jernite, Sontag & Rush 2016. With C (d×P) the embeddings of a word's symbols,
 
     f[i] = tanh(⟨C[:, i : i + w − 1], H⟩ + b),     y = max_i f[i]  for each filter H                     (2.1, 2.2)
     z = t ⊙ relu(W_H y + b_H) + (1 − t) ⊙ y,       t = σ(W_T y + b_T)  in each highway layer             (2.4)
-    z = relu(W y + b)                              in their place, for comparison                        (2.3)
+    z = relu(W y + b)                              instead, for comparison                               (2.3)
 
-A window lies within the word. Only a word that is shorter than a filter has a window that goes beyond it, its first,
-where zeros stand behind the word.
+Windows lie within the word. Only a word shorter than a filter has one window beyond its end, padded with zeros.
 
-`Spellings` are the symbols of words by their ids: of a dictionary's words, and of strings that got ids beyond it
+`Spellings` are the symbols of words by id: of a dictionary's words, and of strings with ids beyond it
 (features/dictionary.py). A row begins with BEGIN and stops with END (open_vocabulary/alphabet.py).
 
-* A character that fewer than FLOOR words of the dictionary have is one symbol with all characters that none of them
-  has, so that training meets this symbol. Punctuation is spared, which is in one word each: a character of which a
-  whole word consists has its own symbol.
-* <s>, <pad>, </s> and <unk> are not spelled: each is a symbol of its own, the only one between beginning and end.
+* All characters in fewer than FLOOR words of the dictionary share a symbol, which training thus contains. Exceptions
+  are characters that are the only ones of a word (punctuation). They have their own symbols.
+* <s>, <pad>, </s> and <unk> are not spelled. Each is a separate symbol, the only one between beginning and end.
 * The empty word has no symbol between beginning and end.
-* Of a word with more than LONGEST characters, only its two ends are read.
+* Only the two ends of a word with more than LONGEST characters are used.
 
-A `CharacterEmbedding` computes the vector of each different word of a batch once, since it does not depend on the
+A `CharacterEmbedding` computes the vector of each distinct word of a batch once, because it does not depend on the
 context:
 
     read = CharacterEmbedding(prior.session.target, CharacterOptions())
     vectors = read(tokens)                                                   # (…,) -> (…, D)
 
-Where no gradient is kept and the module does not train, vectors are kept until weights change (`KeptRows`). In a
-search or an evaluation the words of one sentence come back in the next; of a large dictionary most never come, and
-strings outside it have vectors as well. So the table grows with what is read.
+Without a gradient and outside training, vectors are cached until weights change (`RowCache`). In search and evaluation,
+words recur in following sentences, most words of a large dictionary never occur, and strings outside it have vectors,
+too. So the table grows on demand.
 """
 
 from __future__ import annotations
@@ -52,8 +50,8 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS, OpenWords
 from fairseq_llrnn.open_vocabulary.alphabet import END, OTHER, Alphabet
 
-TRANSFORM_BIAS = -2.0  # of b_T at the beginning, when a highway layer shall carry y on
-MOST_FILTERS, WIDEST, MOST_LAYERS = 20_000, 30, 10  # of one network: what is beyond is a slip of the keyboard
+TRANSFORM_BIAS = -2.0  # initial b_T, with which a highway layer mostly copies y
+MOST_FILTERS, WIDEST, MOST_LAYERS = 20_000, 30, 10  # limits against typing errors
 
 # the small and the large network of the thesis' Table 2.2, (width, how many)
 SMALL = tuple((w, 25 * w) for w in range(1, 7))
@@ -62,17 +60,17 @@ LARGE = tuple((w, min(200, 50 * w)) for w in range(1, 8))
 
 @dataclass(frozen=True)
 class CharacterOptions:
-    """The sizes of a network over characters; those of the thesis' small model where nothing is said."""
+    """The sizes of a network over characters. The defaults are the thesis' small model."""
 
     embed_dim: int = 15  # d
-    filters: tuple[tuple[int, int], ...] = SMALL  # (w, how many of them), widths rising
+    filters: tuple[tuple[int, int], ...] = SMALL  # (w, number of filters), by width
     highway_layers: int = 1
-    mlp: bool = False  # one plain layer in the place of highway layers
-    size: int | None = None  # of the result, by a linear map; None: h, without one
+    mlp: bool = False  # one plain layer instead of highway layers
+    size: int | None = None  # of the result, after a linear map; None: h, without a map
 
     @property
     def num_filters(self) -> int:
-        """h"""
+        """Return h."""
         return sum(count for _, count in self.filters)
 
     @property
@@ -81,8 +79,8 @@ class CharacterOptions:
 
 
 def parse_filters(text: str) -> tuple[tuple[int, int], ...]:
-    """`1:25,2:50` -> ((1, 25), (2, 50)). Raises OptionError for anything else, and for sizes out of range."""
-    expected = "expected widths and how many filters have them, as in 1:25,2:50,3:75"
+    """Parse `1:25,2:50` into ((1, 25), (2, 50)). Raises OptionError for other formats, and for sizes out of range."""
+    expected = "expected widths and their numbers of filters, as in 1:25,2:50,3:75"
     filters: list[tuple[int, int]] = []
     for part in text.split(","):
         numbers = part.split(":")
@@ -100,7 +98,7 @@ def parse_filters(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def written(filters: Sequence[tuple[int, int]]) -> str:
-    """As `parse_filters` reads it."""
+    """Format filters for `parse_filters`."""
     return ",".join(f"{width}:{count}" for width, count in filters)
 
 
@@ -113,20 +111,21 @@ class Highway(nn.Module):
         nn.init.constant_(self.transform.bias, TRANSFORM_BIAS)
 
     def forward(self, y: Tensor) -> Tensor:
-        """(N, h) -> (N, h)"""
+        """Return (N, h) from (N, h)."""
         gate = torch.sigmoid(self.transform(y))
         return gate * torch.relu(self.change(y)) + (1.0 - gate) * y
 
 
 class _Maxima(torch.autograd.Function):
-    """The maximum of each word's windows. Windows with the same letters tie, and share its gradient.
+    """The maximum of each word's windows, whose gradient is shared among ties.
 
-    torch's own gradient of `segment_reduce` (2.13) shares a positive one, and gives a negative one whole to each.
+    torch's gradient of `segment_reduce` (2.13) shares a positive gradient, but gives a negative one in full to each
+    tie.
     """
 
     @staticmethod
     def forward(ctx: Any, maps: Tensor, windows: Tensor, word: Tensor) -> Tensor:
-        """maps (M, n), windows (N,) of each word, word (M,) of each window -> (N, n)."""
+        """Return maxima: maps (M, n), windows (N,) of each word, word (M,) of each window -> (N, n)."""
         maxima = torch.segment_reduce(maps, "max", lengths=windows, unsafe=True)
         ctx.save_for_backward(maps, maxima, word)
         return maxima
@@ -136,8 +135,8 @@ class _Maxima(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         maps, maxima, word = ctx.saved_tensors
         highest = maps == maxima[word]
-        many = torch.zeros_like(maxima).index_add_(0, word, highest.to(maxima.dtype))
-        return (grad / many)[word].masked_fill_(~highest, 0.0), None, None
+        num_ties = torch.zeros_like(maxima).index_add_(0, word, highest.to(maxima.dtype))
+        return (grad / num_ties)[word].masked_fill_(~highest, 0.0), None, None
 
 
 class Filters(nn.Module):
@@ -146,17 +145,17 @@ class Filters(nn.Module):
     def __init__(self, embed_dim: int, width: int, count: int) -> None:
         super().__init__()
         self.width = width
-        self.linear = nn.Linear(width * embed_dim, count)  # a filter's d weights of its first column come first
+        self.linear = nn.Linear(width * embed_dim, count)  # column by column, d weights each
 
     def forward(self, columns: Tensor, lengths: Tensor) -> Tensor:
-        """The maxima of each word: columns (N, P, d), zeros behind each word's length (N,); P ≥ w -> (N, n)."""
-        windows = (lengths - self.width + 1).clamp_min(1)  # shape: (N,), how many each word has
+        """Return the maxima of each word: columns (N, P, d), zeros after each word's length (N,), P ≥ w -> (N, n)."""
+        windows = (lengths - self.width + 1).clamp_min(1)  # shape: (N,), windows of each word
         word = torch.repeat_interleave(windows)  # shape: (M,), of each window
         place = torch.arange(len(word), device=word.device) - (windows.cumsum(0) - windows)[word]
         first = word * columns.size(1) + place
         index = first.unsqueeze(1) + torch.arange(self.width, device=word.device)  # shape: (M, w)
         maps = self.linear(functional.embedding(index, columns.flatten(0, 1)).flatten(1))  # shape: (M, n)
-        # tanh rises, so the maximum is taken first
+        # tanh is increasing, so the maximum comes first
         return torch.tanh(_Maxima.apply(maps, windows, word))
 
 
@@ -174,29 +173,29 @@ class CharacterNetwork(nn.Module):
         self.projection = nn.Identity() if options.size is None else nn.Linear(size, options.size)
 
     def forward(self, symbols: Tensor, lengths: Tensor) -> Tensor:
-        """symbols (N, P), of which the first lengths (N,) of each row count -> (N, output size)."""
+        """Return vectors: symbols (N, P), with lengths (N,) -> (N, output size)."""
         return self.after_filters(self.before_layers(symbols, lengths))
 
     def resize_alphabet(self, num_symbols: int) -> None:
-        """Make room for the weights of another alphabet, in the same parameter; values have to be loaded after this."""
+        """Resize the embedding for the weights of another alphabet, which must be loaded after this."""
         weight = self.embedding.weight
         weight.data = weight.data.new_zeros(num_symbols, weight.size(1))
         self.embedding.num_embeddings = num_symbols
 
     def before_layers(self, symbols: Tensor, lengths: Tensor) -> Tensor:
-        """y, before the highway: (N, h)."""
+        """Return y, before the highway layers, (N, h)."""
         inside = torch.arange(symbols.size(1), device=symbols.device) < lengths.unsqueeze(1)  # shape: (N, P)
         columns = self.embedding(symbols) * inside.unsqueeze(2)  # shape: (N, P, d)
         columns = functional.pad(columns, (0, 0, 0, max(0, self.widest - symbols.size(1))))
         return torch.cat([filters(columns, lengths) for filters in self.filters], dim=1)
 
     def after_filters(self, y: Tensor) -> Tensor:
-        """What the layers make of it: (N, h) -> (N, output size)."""
+        """Return the output of the layers: (N, h) -> (N, output size)."""
         result: Tensor = self.projection(self.layers(y))
         return result
 
 
-FLOOR = 2  # a change makes the weights of older checkpoints meaningless
+FLOOR = 2  # a change invalidates the weights of older checkpoints
 LONGEST = 60
 
 
@@ -204,7 +203,7 @@ class Spellings:
     """The words of an OpenWords as rows of symbols."""
 
     def __init__(self, words: OpenWords, spare_whole_words: bool = True) -> None:
-        """spare_whole_words: False as in older checkpoints, for which `,` and `;` are one symbol."""
+        """spare_whole_words: False as in older checkpoints, in which `,` and `;` share a symbol."""
         self.words = words
         symbols = words.symbols[: words.num_words]
         self._special = {i: SPECIALS.index(word) for i, word in enumerate(symbols) if word in SPECIALS}
@@ -222,19 +221,19 @@ class Spellings:
         return self  # a copy of a model reads the same words
 
     def rows(self, ids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The symbols of some words, and how many each has: ids (K,) -> (K, P), (K,), int64."""
+        """Return the symbols of words and their lengths: ids (K,) -> (K, P), (K,), int64."""
         symbols = self.words.symbols
         special = [(row, self._special[i]) for row, i in enumerate(ids.tolist()) if i in self._special]
         strings = [symbols[i] for i in ids.tolist()]
         for row, _ in special:
-            strings[row] = "?"  # in its place stands the symbol
+            strings[row] = "?"  # replaced by the symbol below
         table, lengths = self.rows_of(strings)
-        for row, which in special:
-            table[row, 1] = self.unknown + 1 + which
+        for row, symbol in special:
+            table[row, 1] = self.unknown + 1 + symbol
         return table, lengths
 
     def rows_of(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """As `rows`, of any strings."""
+        """Return the same for any strings."""
         half = LONGEST // 2
         flat = self.alphabet.rows([s if len(s) <= LONGEST else s[:half] + s[-half:] for s in strings])
         lengths = np.bincount(flat.string, minlength=len(strings))
@@ -247,22 +246,22 @@ State = tuple[tuple[int, int], ...]
 
 
 def state_of(weights: Iterable[Tensor]) -> State:
-    """What changes whenever one of the weights does: in place, or by another tensor in its place."""
+    """Return a state that changes when a weight changes in place or is replaced."""
     return tuple((weight.data_ptr(), 0 if weight.is_inference() else weight._version) for weight in weights)
 
 
-class KeptRows:
-    """Rows by id, for weights in one state."""
+class RowCache:
+    """Cached rows by id, for weights in one state."""
 
     def __init__(self, state: State) -> None:
         self.state = state
-        self._place: Tensor | None = None  # by id: its row, −1 where there is none yet
+        self._place: Tensor | None = None  # by id: its row, or −1
         self._rows: Tensor | None = None  # (≥ R, D)
         self._many = 0  # R
 
-    def of(self, ids: Tensor, make: Callable[[Tensor], Tensor]) -> Tensor:
-        """The rows of different ids, those that are missing by `make`: (K,) -> (K, D)."""
-        # not as tensors of inference mode, which only that mode could extend
+    def rows(self, ids: Tensor, make: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the rows of distinct ids, computing missing ones by `make`: (K,) -> (K, D)."""
+        # tensors of inference mode could be extended only in that mode
         with torch.inference_mode(False), torch.no_grad():
             place = self._places(int(ids.max()) + 1 if len(ids) else 0, ids.device)
             missing = ids[place[ids] < 0].clone()
@@ -296,46 +295,46 @@ class KeptRows:
         self._many = needed
 
 
-AT_ONCE = 4096  # words, where no gradient is kept
+AT_ONCE = 4096  # words in one chunk, without a gradient
 
 
 class CharacterEmbedding(nn.Module):
     """Ids of words -> vectors (module docstring)."""
 
-    reads_strings = True  # those outside the dictionary are more than <unk> to it
+    reads_strings = True  # distinguishes strings outside the dictionary
 
     def __init__(self, words: OpenWords, options: CharacterOptions, padding_idx: int | None = None) -> None:
-        """words: of either side of a prior's session. padding_idx: the id whose vector is zero; None: there is none."""
+        """words: of either side of a prior's session. padding_idx: the id whose vector is zero (None: no padding)."""
         super().__init__()
         self.spellings = Spellings(words)
         self.network = CharacterNetwork(self.spellings.num_symbols, options)
-        self.embedding_dim = options.output_size  # D; the names are torch's, which fairseq's encoders ask for
+        self.embedding_dim = options.output_size  # D; torch's names, used by fairseq's encoders
         self.padding_idx = padding_idx
-        self._kept: KeptRows | None = None
+        self._cache: RowCache | None = None
 
     @property
     def words(self) -> OpenWords:
-        """Whose ids it reads."""
+        """Return the words that it embeds."""
         return self.spellings.words
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(…,) -> (…, D)"""
+        """Return vectors: (…,) -> (…, D)."""
         different, place = tokens.unique(return_inverse=True)
         vectors = functional.embedding(place, self.vectors(different))
         return vectors if self.padding_idx is None else vectors * tokens.ne(self.padding_idx).unsqueeze(-1)
 
     def vectors(self, ids: Tensor) -> Tensor:
-        """Of different words: (K,) -> (K, D)."""
+        """Return vectors of distinct words: (K,) -> (K, D)."""
         if self.training or torch.is_grad_enabled():
             return self._read(*self.spellings.rows(ids.cpu().numpy()))
         state = state_of(self.parameters())
-        if self._kept is None or self._kept.state != state:
-            self._kept = KeptRows(state)
-        dtype = self.network.embedding.weight.dtype  # autocast must not decide what is kept
-        return self._kept.of(ids, lambda missing: self._in_parts(missing).to(dtype))
+        if self._cache is None or self._cache.state != state:
+            self._cache = RowCache(state)
+        dtype = self.network.embedding.weight.dtype  # of cached rows, independent of autocast
+        return self._cache.rows(ids, lambda missing: self._in_parts(missing).to(dtype))
 
     def before_and_after(self, strings: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """What the filters find in any strings, known or not, before the highway, and their vectors: (K, h), (K, D)."""
+        """Return the filters' output and the vectors of any strings, known or unknown: (K, h), (K, D)."""
         starts = range(0, max(1, len(strings)), AT_ONCE)
         parts = [self._tensors(*self.spellings.rows_of(strings[start : start + AT_ONCE])) for start in starts]
         before = torch.cat([self.network.before_layers(*part) for part in parts])
@@ -343,18 +342,18 @@ class CharacterEmbedding(nn.Module):
 
     def train(self, mode: bool = True) -> CharacterEmbedding:
         if mode:
-            self._kept = None
+            self._cache = None
         super().train(mode)
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Take the weights' alphabet, of which older checkpoints have another."""
+        """Load weights, with the alphabet of older checkpoints if they have it."""
         weight = state_dict.get(f"{prefix}network.embedding.weight")
         if isinstance(weight, Tensor) and len(weight) != self.spellings.num_symbols:
             for spare_whole_words in (True, False):
                 spellings = Spellings(self.spellings.words, spare_whole_words)
-                if spellings.num_symbols == len(weight):  # one alphabet has the other, so that sizes tell them apart
-                    self.spellings, self._kept = spellings, None
+                if spellings.num_symbols == len(weight):  # one alphabet contains the other, so sizes distinguish them
+                    self.spellings, self._cache = spellings, None
                     self.network.resize_alphabet(len(weight))
                     break
         super()._load_from_state_dict(state_dict, prefix, *rest)

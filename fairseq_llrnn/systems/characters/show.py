@@ -1,4 +1,4 @@
-"""`llrnn show --neighbours`: the words that a trained model reads like a word (Jernite 2018, Table 2.6)."""
+"""`llrnn show --neighbours`: print words with similar vectors in a trained model (Jernite 2018, Table 2.6)."""
 
 import argparse
 import json
@@ -18,11 +18,11 @@ SHOWN = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    trained = parser.add_argument_group("what a trained model reads (needs fairseq)")
+    trained = parser.add_argument_group("input vectors of a trained model (needs fairseq)")
     trained.add_argument(
         "--neighbours", action="append", default=[], metavar="WORD",
-        help="the words whose vectors are nearest to that of WORD, which need not be in the dictionary if the model "
-        "reads characters: before and after the highway layers",
+        help="print the words with the nearest vectors to WORD, for characters before and after the highway layers; if "
+        "the model reads characters, WORD need not be in the dictionary",
     )  # fmt: skip
     trained.add_argument("--path", metavar="FILE", help="checkpoint of a model of ours")
     add_places(trained, of=" of the model")
@@ -30,11 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.path is None:
-        raise OptionError("--neighbours: it needs --path FILE, found none; give both")
+        raise OptionError("--neighbours: it needs --path FILE; add it")
     if args.folder is not None or args.source:
         raise OptionError(
-            "--neighbours: expected no PRIOR and no words of it beside it; ask one after the other, and give the prior "
-            "of a model as --prior DIR"
+            "--neighbours: not possible together with PRIOR or its words; run two commands, and give the prior of a "
+            "model as --prior DIR"
         )
     need_fairseq()
     from fairseq_llrnn.systems.characters.neighbours import FEATURES, as_json, neighbours
@@ -46,10 +46,10 @@ def run(args: argparse.Namespace) -> int:
     if any([kind.kind for kind in kinds] == [FEATURES] for _, _, kinds in shown):
         note("this model reads words by their features; words with the same features have the same vector")
     if args.json:
-        result = {"path": args.path, "words": [as_json(*one) for one in shown]}
+        result = {"path": args.path, "words": [as_json(*arguments) for arguments in shown]}
         print(json.dumps(result, ensure_ascii=False))
     else:
-        print("\n\n".join(_text(*one) for one in shown))
+        print("\n\n".join(_text(*arguments) for arguments in shown))
     return 0
 
 

@@ -1,8 +1,8 @@
-"""How many of the labels that a classifier names are right, in percent: P@1, P@5, R@5.
+"""Precision and recall of predicted labels, in percent: P@1, P@5, R@5.
 
-P@k is the share of right ones among k labels named for each text, R@k the share of all right labels that are among
-them. As in fastText (Joulin et al. 2017), a text has several right labels; other than there, labels that training
-lacks count: no answer finds them.
+P@k is the share of correct ones among k predicted labels of each text. R@k is the share of all gold labels that are
+among them. As in fastText (Joulin et al. 2017), a text has several gold labels. Unlike there, labels that are missing
+in training count, although no prediction has them.
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ class LabelHits:
     """Counts over texts."""
 
     texts: int = 0
-    labels: int = 0  # right ones, those that training lacks included
-    unseen: int = 0  # of them, those that training lacks
-    first: int = 0  # texts whose best label is right
-    five: int = 0  # right labels among the five best
+    labels: int = 0  # gold labels, including unseen ones
+    unseen: int = 0  # gold labels missing in training
+    first: int = 0  # texts with a correct best label
+    five: int = 0  # gold labels among the five best
 
     def add(self, best: Sequence[int] | Sequence[str], gold: Set[int] | Set[str], unseen: int = 0) -> None:
-        """One text more.
+        """Count one text.
 
         Args:
-            best: its labels, the best one first. gold: the right ones. unseen: how many more that training lacks.
+            best: its predicted labels, best first.
+            gold: its gold labels.
+            unseen: number of further gold labels that are missing in training.
         """
         self.texts += 1
         self.labels += len(gold) + unseen
@@ -46,7 +48,7 @@ class LabelHits:
         return 100.0 * self.five / max(1, self.labels)
 
     def facts(self) -> dict[str, float]:
-        """For a table, or JSON."""
+        """Return the counts and measures for a table or JSON."""
         return {
             "texts": self.texts,
             "labels": self.labels,

@@ -1,9 +1,9 @@
 """Sentence encoders that learn from the order of sentences: ORDER, NEXT, CONJUNCTION (Jernite 2018, chapter 5).
 
-data.py           examples from paragraphs, and the data folder: sentences as ids, examples as their numbers
+data.py           examples from paragraphs, and the data folder: sentences as ids, examples as sentence numbers
 preparing.py      texts -> data folder
-encoders.py       words -> a vector for the sentence; classifiers over such vectors
-plugin/           the task, the model and the criterion for fairseq; vectors from a checkpoint
+encoders.py       words -> sentence vector, and classifiers over such vectors
+plugin/           the task, the model and the criterion for fairseq, and vectors from a checkpoint
 commands/         `llrnn discourse`, `llrnn encode`
 """
 

@@ -1,31 +1,31 @@
-"""Examples of the three objectives from paragraphs, and the data folder that `llrnn discourse` writes of them.
+"""Examples of the three objectives from paragraphs, and the data folder that `llrnn discourse` writes.
 
-Sizes: V symbols of the dictionary with its four special ones, U other strings, T words, n sentences, N examples.
+Sizes: V symbols of the dictionary including four special ones, U other strings, T words, n sentences, N examples.
 
-`Conjunctions` are phrases at the beginning of a sentence that tell how it goes on from the one before (Jernite 2018,
-Table 5.4). A phrase counts where a comma follows it; an opening quotation mark or dash may stand before it. The
-French list has phrases of the same relations; words are those of Moses' tokeniser (`d' ailleurs`).
+`Conjunctions` are phrases at the beginning of a sentence that mark its relation to the previous one (Jernite 2018,
+Table 5.4). A phrase counts if a comma follows it. An opening quotation mark or dash may precede it. The French list has
+phrases for the same relations, with words in Moses' tokenisation (`d' ailleurs`).
 
 The objectives are those of Jernite 2018, section 5.3:
 
-    ORDER         two adjacent sentences, in half of the examples with their places changed
-    NEXT          three sentences, and five candidates for the fourth: itself and four that come later in the paragraph
-    CONJUNCTION   two adjacent sentences of which the second began with a conjunction, and the relation that it tells
+    ORDER         two adjacent sentences, swapped in half of the examples
+    NEXT          three sentences, and five candidates for the fourth: itself and four later ones of the paragraph
+    CONJUNCTION   two adjacent sentences of which the second began with a conjunction, and its relation
 
-A paragraph of 8 sentences or more gives a NEXT example from its beginning, and others from each `every`-th sentence
-on, as long as 8 are left: with 8 none share a sentence, 1 gives the most (the thesis takes the beginning alone, of a
-thousand times as many paragraphs). All paragraphs give pairs; the thesis takes those of the long ones.
+A paragraph of 8 sentences or more gives a NEXT example from its beginning, and others from each `every`-th sentence on
+while 8 are left. With 8 no examples share a sentence, and 1 gives the most. (The thesis uses only the beginning, of a
+thousand times as many paragraphs.) All paragraphs give pairs, while the thesis uses only those of long ones.
 
 The folder has these files:
 
-    dict.txt         the words, most frequent first, as fairseq-preprocess writes them: `llrnn prior --dict` reads it
-    strings.txt      the other strings of the texts, one a line; their ids go on behind those of dict.txt
-    SPLIT.npz        sentences as ids, and examples as numbers of sentences
-    discourse.json   the names of the relations, how many examples there are, and how they were made
+    dict.txt         the words, most frequent first, in the format of fairseq-preprocess, for `llrnn prior --dict`
+    strings.txt      the other strings of the texts, one a line, whose ids follow those of dict.txt
+    SPLIT.npz        sentences as ids, and examples as sentence numbers
+    discourse.json   the names of the relations, the numbers of examples, and the settings
 
-The arrays of a `Split` are `tokens` (T,) and `ends` (n,): the words of sentence i are tokens[ends[i − 1] : ends[i]];
-`order` and `conjunction` (N, 3): two sentences and the answer; `next` (N, 9): three sentences, five candidates, the
-answer. The folder is untrusted input: nothing in it is executed, and what does not fit together is refused.
+A `Split` has the arrays `tokens` (T,) and `ends` (n,): the words of sentence i are tokens[ends[i − 1] : ends[i]].
+`order` and `conjunction` (N, 3) are two sentences and the answer. `next` (N, 9) is three sentences, five candidates,
+and the answer. The folder is untrusted input: nothing in it is executed, and inconsistent contents raise an error.
 """
 
 from __future__ import annotations
@@ -80,10 +80,10 @@ RELATIONS = tuple(ENGLISH)  # the classes of CONJUNCTION, the same in all langua
 
 
 class Conjunctions:
-    """The phrases of a language."""
+    """The conjunctions of a language."""
 
     def __init__(self, phrases: Mapping[str, str]) -> None:
-        """phrases: of each relation, with semicolons between them."""
+        """phrases: the phrases of each relation, separated by semicolons."""
         self._relation = {
             tuple(phrase.split()): RELATIONS.index(relation)
             for relation, listed in phrases.items()
@@ -92,9 +92,9 @@ class Conjunctions:
         self._longest = max(map(len, self._relation))
 
     def split(self, words: Sequence[str]) -> tuple[int | None, list[str]]:
-        """The relation that a sentence's first phrase tells, and the sentence without the phrase and its comma.
+        """Return the relation of a sentence's first phrase, and the sentence without the phrase and its comma.
 
-        None, and the sentence as it is, where it begins otherwise.
+        Return None and the unchanged sentence if it begins otherwise.
         """
         begin = 1 if words and words[0] in OPENING else 0
         lowered = [word.lower() for word in words[begin : begin + self._longest + 1]]
@@ -107,12 +107,12 @@ class Conjunctions:
 
 CONTEXT, CANDIDATES = 3, 5
 LENGTH = CONTEXT + CANDIDATES
-FLIPPED = 1  # the label of ORDER; 0: as in the text
+FLIPPED = 1  # label of ORDER; 0: in text order
 
 
 @dataclass(frozen=True)
 class Example:
-    """Sentences and the answer: FLIPPED or 0; the place of the true candidate, from 0; the number of the relation."""
+    """Sentences and the answer: FLIPPED or 0, the index of the true candidate, or the number of the relation."""
 
     objective: str
     sentences: tuple[Sequence[str], ...]
@@ -120,7 +120,7 @@ class Example:
 
 
 def order_examples(paragraph: Sequence[Sequence[str]], rng: random.Random) -> Iterator[Example]:
-    """A sentence that is said twice has no order."""
+    """Yield ORDER examples. Two equal sentences have no order."""
     for first, second in zip(paragraph, paragraph[1:], strict=False):
         if first == second:
             continue
@@ -129,7 +129,7 @@ def order_examples(paragraph: Sequence[Sequence[str]], rng: random.Random) -> It
 
 
 def next_examples(paragraph: Sequence[Sequence[str]], every: int, rng: random.Random) -> Iterator[Example]:
-    """every: sentences from the beginning of an example to that of the next one."""
+    """Yield NEXT examples. every: distance between their first sentences."""
     for begin in range(0, len(paragraph) - LENGTH + 1, every):
         truth = begin + CONTEXT
         candidates = [truth, *rng.sample(range(truth + 1, len(paragraph)), CANDIDATES - 1)]
@@ -139,7 +139,10 @@ def next_examples(paragraph: Sequence[Sequence[str]], every: int, rng: random.Ra
 
 
 def conjunction_examples(paragraph: Sequence[Sequence[str]], conjunctions: Conjunctions) -> Iterator[Example]:
-    """A conjunction before the first sentence is left out as well; pairs of which nothing is left give none."""
+    """Yield CONJUNCTION examples.
+
+    A conjunction of the first sentence is removed, too. Pairs with an empty sentence are skipped.
+    """
     parted = [conjunctions.split(sentence) for sentence in paragraph]
     for (_, first), (relation, second) in zip(parted, parted[1:], strict=False):
         if relation is not None and first and second:
@@ -149,7 +152,7 @@ def conjunction_examples(paragraph: Sequence[Sequence[str]], conjunctions: Conju
 def all_examples(
     paragraph: Sequence[Sequence[str]], conjunctions: Conjunctions, next_every: int, rng: random.Random
 ) -> Iterator[Example]:
-    """Those of the three objectives in turn; the same paragraphs and the same random numbers give the same examples."""
+    """Yield the examples of all objectives, determined by the paragraphs and the random numbers."""
     yield from order_examples(paragraph, rng)
     yield from next_examples(paragraph, next_every, rng)
     yield from conjunction_examples(paragraph, conjunctions)
@@ -158,7 +161,7 @@ def all_examples(
 DICTIONARY, STRINGS, DESCRIPTION = "dict.txt", "strings.txt", "discourse.json"
 SENTENCES = {"order": 2, "next": CONTEXT + CANDIDATES, "conjunction": 2}  # of an example
 ANSWERS = {"order": 2, "next": CANDIDATES, "conjunction": len(RELATIONS)}
-UNKNOWN = SPECIALS.index(UNK)  # the first id that a word may have; those before it are no words
+UNKNOWN = SPECIALS.index(UNK)  # the first id of a word
 AGAIN = "make the folder again with `llrnn discourse`"
 
 
@@ -171,21 +174,21 @@ class Split:
     examples: Mapping[str, np.ndarray]  # by objective: (N, sentences + 1) int32
 
     def sentence(self, number: int) -> np.ndarray:
-        """The ids of its words."""
+        """Return the word ids of a sentence."""
         return self.tokens[self.ends[number - 1] if number else 0 : self.ends[number]]
 
     def lengths(self) -> np.ndarray:
-        """(n,)"""
+        """Return the lengths of sentences, (n,)."""
         return np.diff(self.ends, prepend=0)
 
     def save(self, path: Path) -> None:
-        """Raises OSError."""
+        """Write the split. Raises OSError."""
         with path.open("wb") as file:
             write_arrays(file, {"tokens": self.tokens, "ends": self.ends, **self.examples})
 
     @classmethod
     def load(cls, path: Path, num_ids: int) -> Split:
-        """num_ids: V + U. Raises DataError: no such file, damaged, or numbers that are out of range."""
+        """Read a split. num_ids: V + U. Raises DataError if it is missing, damaged or has numbers out of range."""
         try:
             check_regular_file(path, may_be_pipe=False)
             arrays = read_arrays(path, map_file(path))
@@ -202,17 +205,17 @@ class Split:
 
 
 def _problem(arrays: Mapping[str, np.ndarray], num_ids: int) -> str | None:
-    """What the arrays of a split should be and are not."""
+    """Return the requirement that the arrays of a split violate, if any."""
     shapes = {"tokens": 1, "ends": 1, **dict.fromkeys(OBJECTIVES, 2)}
     for name, dimensions in shapes.items():
         kind = np.int64 if name == "ends" else np.int32
         if name not in arrays or arrays[name].ndim != dimensions or arrays[name].dtype != kind:
-            return f"an array {name!r} of {dimensions} dimensions and whole numbers"
+            return f"an array {name!r} of {dimensions} dimensions and integers"
     tokens, ends = arrays["tokens"], arrays["ends"]
     if not _within(tokens, num_ids, UNKNOWN):
         return f"ids of words from {UNKNOWN} to {num_ids - 1:,}"
     if (np.diff(ends, prepend=0) <= 0).any() or len(tokens) != (ends[-1] if len(ends) else 0):
-        return "sentences of one word or more, one behind the other"
+        return "contiguous sentences of one word or more"
     for name in OBJECTIVES:
         examples = arrays[name]
         if examples.shape[1] != SENTENCES[name] + 1 or not _within(examples[:, :-1], len(ends)):
@@ -227,10 +230,10 @@ def _within(numbers: np.ndarray, end: int, begin: int = 0) -> bool:
 
 
 def word_id(words: OpenWords, word: str, open_ids: bool = True) -> int:
-    """The id of a word; those of <s>, <pad> and </s> are no word's.
+    """Return the id of a word. The ids of <s>, <pad> and </s> are replaced by <unk>'s.
 
     Args:
-        open_ids: whether a word that the dictionary lacks gets an id of its own.
+        open_ids: whether a word that the dictionary lacks gets a new id.
     """
     index = words.word_index.get(word)
     if index is None:
@@ -239,12 +242,12 @@ def word_id(words: OpenWords, word: str, open_ids: bool = True) -> int:
 
 
 def load_strings(folder: Path) -> list[str]:
-    """The strings beyond the dictionary, U of them. Raises DataError."""
+    """Return the strings beyond the dictionary, U of them. Raises DataError."""
     return [line for _, line in iter_lines(folder / STRINGS)]
 
 
 def read_description(folder: Path) -> dict[str, Any]:
-    """discourse.json. Raises DataError: there is none, or it is not what this version writes."""
+    """Return the contents of discourse.json. Raises DataError if it is missing or not of this version."""
     path = folder / DESCRIPTION
     try:
         check_regular_file(path, may_be_pipe=False)
@@ -253,16 +256,16 @@ def read_description(folder: Path) -> dict[str, Any]:
             raise ValueError
     except OSError:
         raise DataError(
-            f"{folder}: expected the data folder that `llrnn discourse` made, found no {DESCRIPTION} in it; check its "
-            "name, or make it"
+            f"{folder}: expected a data folder of `llrnn discourse`, found no {DESCRIPTION} in it; check its name, or "
+            "make it"
         ) from None
     except (ValueError, KeyError, TypeError, RecursionError):
-        expected = "what this version of `llrnn discourse` wrote"
+        expected = "a description by this version of `llrnn discourse`"
         raise DataError(f"{path}: expected {expected}, found something else; {AGAIN}") from None
     return dict(description)
 
 
 def load_split(folder: Path, split: str) -> Split:
-    """Raises DataError: as `Split.load`, or a damaged dictionary."""
+    """Return a split of the folder. Raises DataError as `Split.load`, and for a damaged dictionary."""
     words = len(load_dictionary(folder / DICTIONARY)) + len(load_strings(folder))
     return Split.load(folder / f"{split}.npz", words)

@@ -3,9 +3,9 @@
 Sizes: B sentences or examples, L words of the longest, E width of a word's vector, D width of a sentence's, R
 relations.
 
-Of the encoders, CBOW is the sum of the words' vectors (E = D); GRU and BiGRU take the maximum of their states over
-the words in each dimension. Words are read by a table with a row per word, or by whatever takes its place: features,
-characters (source_embedding.py). Dropout is on words' vectors; the thesis has none.
+CBOW is the sum of the words' vectors (E = D). GRU and BiGRU take the maximum of their states over the words in each
+dimension. Word vectors come from a table with a row per word, or from features or characters (source_embedding.py).
+Dropout applies to word vectors; the thesis has none.
 
 The classifiers are bilinear (eq. 5.1 to 5.3):
 
@@ -13,7 +13,7 @@ The classifiers are bilinear (eq. 5.1 to 5.3):
     NEXT          p(i | c, p) ∝ exp(cᵀ M p_i)                            M (3D, D)      (5.2)
     CONJUNCTION   p(c | l, r) ∝ exp(lᵀ M_c r)                            M (R, D, D)    (5.3)
 
-c is the three sentences of the context, one behind the other, so that its M has 3D rows (the text says D).
+c is the concatenation of the three context sentences, so M has 3D rows (the thesis has D).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from fairseq_llrnn.systems.discourse.data import CONTEXT, RELATIONS
 
 CBOW, GRU, BIGRU = "cbow", "gru", "bigru"
 KINDS = (CBOW, GRU, BIGRU)
-INITIAL = 0.1  # weights begin in (−0.1, 0.1), the smallest range that the thesis tried
+INITIAL = 0.1  # initial weights are in (−0.1, 0.1), the smallest range in the thesis
 
 
 class SumOfWords(nn.Module):
-    """CBOW."""
+    """The CBOW encoder."""
 
     def __init__(self, embedding: nn.Module, size: int, dropout: float = 0.0) -> None:
         """embedding: tokens (B, L) -> (B, L, D), zero at padding. size: D."""
@@ -42,13 +42,13 @@ class SumOfWords(nn.Module):
         self.embedding, self.output_size, self.dropout = embedding, size, dropout
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, L), padded -> (B, D)"""
+        """Return sentence vectors: (B, L), padded -> (B, D)."""
         vectors = functional.dropout(self.embedding(tokens), self.dropout, self.training)
         return vectors.sum(1)
 
 
 class MaximumOfStates(nn.Module):
-    """GRU and BiGRU."""
+    """The GRU and BiGRU encoders."""
 
     def __init__(self, network: RecurrentEncoder) -> None:
         super().__init__()
@@ -59,13 +59,13 @@ class MaximumOfStates(nn.Module):
         return self.network.embedding
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, L), padded, a word or more in each row -> (B, D)"""
+        """Return sentence vectors: (B, L), padded, at least one word per row -> (B, D)."""
         states, _ = self.network(tokens)
         return states.masked_fill(tokens.eq(self.network.pad).unsqueeze(-1), -math.inf).amax(1)
 
 
 def word_table(num_words: int, pad: int, size: int) -> nn.Embedding:
-    """A row per word."""
+    """Return an embedding with a row per word."""
     table = nn.Embedding(num_words, size, padding_idx=pad)
     nn.init.uniform_(table.weight, -INITIAL, INITIAL)
     with torch.no_grad():
@@ -76,23 +76,26 @@ def word_table(num_words: int, pad: int, size: int) -> nn.Embedding:
 def build_encoder(
     kind: str, embedding: nn.Module, pad: int, embed_size: int, size: int, dropout: float = 0.0
 ) -> SumOfWords | MaximumOfStates:
-    """
+    """Return an encoder.
+
     Args:
-        kind: of KINDS. embedding: tokens -> vectors of `embed_size`, zero at padding. size: D; of CBOW it is
-            `embed_size`, of BiGRU it is even. dropout: of words' vectors, in training.
+        kind: of KINDS.
+        embedding: tokens -> vectors of width `embed_size`, zero at padding.
+        size: D, equal to `embed_size` for CBOW, and even for BiGRU.
+        dropout: of word vectors, in training.
     """
     if kind == CBOW:
         return SumOfWords(embedding, size, dropout)
-    both = kind == BIGRU
-    hidden = size // 2 if both else size
+    is_bidirectional = kind == BIGRU
+    hidden = size // 2 if is_bidirectional else size
     network = RecurrentEncoder(
-        0, pad, embed_size, hidden, 1, "gru", bidirectional=both, dropout_in=dropout, embedding=embedding
+        0, pad, embed_size, hidden, 1, "gru", bidirectional=is_bidirectional, dropout_in=dropout, embedding=embedding
     )
     return MaximumOfStates(network)
 
 
 class Classifiers(nn.Module):
-    """One matrix for each objective."""
+    """A classifier matrix for each objective."""
 
     def __init__(self, objectives: Sequence[str], size: int) -> None:
         """size: D."""
@@ -103,7 +106,7 @@ class Classifiers(nn.Module):
         )
 
     def forward(self, objective: str, sentences: Tensor) -> Tensor:
-        """The scores of all answers, whose softmax is p: (B, sentences of an example, D) -> (B, answers)."""
+        """Return the logits of all answers: (B, sentences of an example, D) -> (B, answers)."""
         matrix = self.matrices[objective]
         if objective == "next":
             context = sentences[:, :CONTEXT].flatten(1)  # shape: (B, 3D)

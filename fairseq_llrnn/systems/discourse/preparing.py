@@ -1,9 +1,9 @@
-"""Texts with paragraphs -> the data folder (data.py): the words are counted first, then sentences become ids.
+"""Convert texts with paragraphs to the data folder (data.py): count the words, then map sentences to ids.
 
-A text has paragraphs: a sentence a line, words between blanks, an empty line after each paragraph.
+A text has a sentence a line, words separated by blanks, and an empty line after each paragraph.
 
-No paragraph of two sentences or more is in two splits: what test has is left out of valid and train, and what valid has
-is left out of train. What is kept in memory is four bytes a word, some a sentence, and eight a paragraph.
+No paragraph of two sentences or more is in two splits: paragraphs of test are removed from valid and train, and those
+of valid from train. Memory holds four bytes a word, some bytes a sentence, and eight bytes a paragraph.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ Paragraph = list[list[str]]  # of sentences, of words
 
 
 def iter_paragraphs(paths: Sequence[Path | str], lower: bool) -> Iterator[Paragraph]:
-    """The paragraphs of some files, plain or gzip; what comes before the end of a file is one, too.
+    """Yield the paragraphs of some files, plain or gzip. The last one needs no empty line.
 
     Raises:
-        DataError: a file that cannot be read, is not UTF-8, has no empty line, or only paragraphs of one sentence.
+        DataError: a file cannot be read, is not UTF-8, has no empty line, or only paragraphs of one sentence.
     """
     for path in paths:
         with tqdm(desc=f"reading {path}", unit=" lines", leave=False, disable=None) as bar:
@@ -72,63 +72,63 @@ def _of_file(path: Path | str, lower: bool, bar: tqdm) -> Iterator[Paragraph]:
     if not breaks:
         raise DataError(
             f"{path}: expected paragraphs with an empty line after each, found {sentences:,} lines and no empty one; "
-            "mark where paragraphs end"
+            "add an empty line after each paragraph"
         )
     if max(longest, len(paragraph)) < 2:
         raise DataError(
-            f"{path}: expected paragraphs of several sentences, a sentence a line, found {sentences:,} lines, each in "
-            "a paragraph of its own; break lines at the ends of sentences, and leave a line empty after a paragraph"
+            f"{path}: expected paragraphs of several sentences, a sentence a line, found {sentences:,} paragraphs of "
+            "one line; break lines after sentences, and leave a line empty after a paragraph"
         )
     if paragraph:
         yield paragraph
 
 
-SPLITS = ("test", "valid", "train")  # in the order in which paragraphs are given away
-FILES = (DICTIONARY, STRINGS, DESCRIPTION, *(f"{name}.npz" for name in SPLITS))  # all that the folder may have
+SPLITS = ("test", "valid", "train")  # earlier splits keep repeated paragraphs
+FILES = (DICTIONARY, STRINGS, DESCRIPTION, *(f"{name}.npz" for name in SPLITS))  # permitted files of the folder
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a folder is made."""
+    """Settings of a data folder."""
 
     language: str  # of LANGUAGES
     lower: bool
-    num_words: int  # at most so many in the dictionary
+    num_words: int  # most words in the dictionary
     seed: int
-    next_every: int = LENGTH  # sentences from one NEXT example of a paragraph to the next one
+    next_every: int = LENGTH  # distance of NEXT examples in a paragraph, in sentences
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a split has."""
+    """The contents of a split."""
 
     paragraphs: int
-    repeated: int  # paragraphs that another split has, left out
+    repeated: int  # paragraphs dropped because another split has them
     sentences: int
     words: int
     examples: Mapping[str, int]  # by objective
-    answers: Mapping[str, Sequence[int]]  # by objective: how often each answer is right
+    answers: Mapping[str, Sequence[int]]  # by objective: counts of the answers
 
 
 def prepare(texts: Mapping[str, Sequence[Path | str]], settings: Settings, out: Path) -> dict[str, Counts]:
-    """Write the folder `out`, whole or not at all.
+    """Write the folder `out` atomically.
 
     Args:
-        texts: the files of each split; train has some.
+        texts: the files of each split, at least of train.
 
     Raises:
-        DataError: a text without paragraphs, that cannot be read, or whose paragraphs another split has.
+        DataError: a text cannot be read, has no paragraphs, or only paragraphs of another split.
         OSError: the folder cannot be written.
     """
     counts = _count(texts["train"], settings)
     words = OpenWords([*SPECIALS, *counts])
     splits: dict[str, Split] = {}
     of_splits: dict[str, Counts] = {}
-    others: set[bytes] = set()
+    seen: set[bytes] = set()
     for name in SPLITS:
         if texts.get(name):
             growing = _Growing(words)
-            paragraphs = _new_paragraphs(name, texts[name], settings, others, growing)
+            paragraphs = _new_paragraphs(name, texts[name], settings, seen, growing)
             rng, conjunctions = random.Random(f"{settings.seed} {name}"), Conjunctions(LANGUAGES[settings.language])
             for paragraph in paragraphs:
                 growing.add(paragraph, all_examples(paragraph, conjunctions, settings.next_every, rng))
@@ -144,7 +144,7 @@ def prepare(texts: Mapping[str, Sequence[Path | str]], settings: Settings, out: 
 
 
 def _count(paths: Sequence[Path | str], settings: Settings) -> dict[str, int]:
-    """How frequent the words of the dictionary are, most frequent first; equal ones in the order of their letters."""
+    """Return the counts of the dictionary's words, most frequent first, ties alphabetically."""
     counts = Counter(
         word for paragraph in iter_paragraphs(paths, settings.lower) for sentence in paragraph for word in sentence
     )
@@ -154,27 +154,26 @@ def _count(paths: Sequence[Path | str], settings: Settings) -> dict[str, int]:
 
 
 def _new_paragraphs(
-    name: str, paths: Sequence[Path | str], settings: Settings, others: set[bytes], growing: _Growing
+    name: str, paths: Sequence[Path | str], settings: Settings, seen: set[bytes], growing: _Growing
 ) -> Iterator[Paragraph]:
-    """The paragraphs that no split before this one has. Raises DataError where none is left."""
+    """Yield the paragraphs that no earlier split has. Raises DataError if there are none."""
     digests: set[bytes] = set()
     for paragraph in iter_paragraphs(paths, settings.lower):
         digest = hashlib.blake2b("\n".join(map(" ".join, paragraph)).lower().encode(), digest_size=8).digest()
-        if len(paragraph) > 1 and digest in others:
+        if len(paragraph) > 1 and digest in seen:
             growing.repeated += 1
             continue
         digests.add(digest)
         yield paragraph
     if growing.repeated and not digests:
         raise DataError(
-            f"--{name}: expected another text than of the other splits, found that they have all its "
-            f"{growing.repeated:,} paragraphs; give each text to one split"
+            f"--{name}: all its {growing.repeated:,} paragraphs are in other splits; give each text to one split"
         )
-    others |= digests
+    seen |= digests
 
 
 class _Growing:
-    """A split as it is made."""
+    """A split under construction."""
 
     def __init__(self, words: OpenWords) -> None:
         self.words = words
@@ -183,7 +182,7 @@ class _Growing:
         self.paragraphs = self.repeated = 0
 
     def add(self, paragraph: Paragraph, examples: Iterator[Example]) -> None:
-        """A sentence of a paragraph is kept once; what is left of one without its conjunction is another one."""
+        """Add a paragraph and its examples. Equal sentences of a paragraph are stored once."""
         self.paragraphs += 1
         number: dict[tuple[str, ...], int] = {}
         for sentence in paragraph:

@@ -1,7 +1,7 @@
-"""A text, scored by a model that takes a step (updates.py) after each group of sentences; gradients of training data.
+"""Scores of a text by a model with a step (updates.py) after each group of sentences, and gradients of training data.
 
-The loss of a step is −log p of a group's words and ends of sentences, their mean in nats. The model is in evaluation
-mode: no dropout, and backgrounds as they are for a new text. So n-grams leave sentences of the training text out.
+The loss of a step is −log p of a group's words and ends of sentences, averaged, in nats. The model is in evaluation
+mode: no dropout, and backgrounds as for a new text. For training text, n-grams exclude the sentence itself.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,10 +26,10 @@ SEED = 1  # of the order of training sentences
 def scored_groups(
     scorer: TextScorer, groups: Sequence[list[LineScore]], updates: Updates, rate: float, decay: float
 ) -> Iterator[list[LineScore]]:
-    """The groups with their scores, each of before the step on it; the first one by the weights of the checkpoint.
+    """Yield the groups with their scores before the step on them, the first one with the weights of the checkpoint.
 
-    Of rate 0, which moves nothing, also lines that are too long, and scores that are not finite; otherwise the latter
-    are of steps that were too large, and end it.
+    With rate 0 (no steps), also yield lines that are too long, and scores that are not finite. With other rates, such
+    scores show that steps were too large, and end the iteration.
     """
     updates.reset()
     for group in tqdm(groups, f"rate {rate:g}, decay {decay:g}", unit=" groups", leave=False, disable=None):
@@ -49,24 +49,24 @@ def scored_groups(
 def training_squares(
     scorer: TextScorer, weights: Sequence[Tensor], subset: str, most: int, sentences: int
 ) -> list[Tensor]:
-    """MS of `weights` (updates.py): over so many groups of a subset of the model's data folder.
+    """Return MS of `weights` (updates.py) over at most `most` groups of a subset of the model's data folder.
 
     Raises:
-        OptionError: there is no such subset. DataError: it is damaged, or has nothing to which the model gives a
-            probability.
+        OptionError: no such subset.
+        DataError: the subset is damaged, or has no sentence with a nonzero probability.
     """
     losses = _losses(scorer, subset, most, sentences)
     first = next(losses, None)
     if first is None:
         raise DataError(
-            f"--subset {subset}: expected sentences to which the model gives a probability, found none; name another "
-            "part of the data folder"
+            f"--subset {subset}: the model gives probability 0 to all its sentences; give another part of the data "
+            "folder"
         )
     return mean_squares(chain([first], losses), weights)
 
 
 def _losses(scorer: TextScorer, subset: str, most: int, sentences: int) -> Iterator[Tensor]:
-    """Of groups in random order, with <unk> for unknown words; not of those that have no probability."""
+    """Yield losses of groups in random order, with <unk> for unknown words, skipping those of probability 0."""
     task, pad = scorer.task, scorer.dictionary.pad()
     try:
         task.load_dataset(subset)
@@ -77,8 +77,8 @@ def _losses(scorer: TextScorer, subset: str, most: int, sentences: int) -> Itera
         samples = [data.collater([data[i] for i in group]) for group in groups]
     except ValueError as error:
         raise DataError(
-            f"--subset {subset}: expected what fairseq-preprocess wrote, found a damaged file ({error}); write the "
-            "data folder again"
+            f"--subset {subset}: expected a file of fairseq-preprocess, found damage ({error}); make the data folder "
+            "again"
         ) from None
     decoder = scorer.model.decoder
     leaves_out = isinstance(decoder, LogLinearDecoder) and subset.startswith("train")
@@ -92,7 +92,7 @@ def _losses(scorer: TextScorer, subset: str, most: int, sentences: int) -> Itera
 
 @contextmanager
 def _leaving_out(head: LogLinearHead) -> Iterator[None]:
-    """What backgrounds know of the sentences at hand is left out, and nothing is dropped: the head's own flag alone."""
+    """Exclude the given sentences from backgrounds without dropout, by setting only the head's training flag."""
     head.training = True
     try:
         yield

@@ -1,12 +1,12 @@
-"""The steps of dynamic evaluation: after a group of sentences the weights θ follow its gradient g, and are drawn back.
+"""The steps of dynamic evaluation: after a group of sentences, weights θ follow its gradient g, and decay towards θ₀.
 
     sgd   θ ← θ − η g                 + λ (θ₀ − θ)
     rms   θ ← θ − η g / (√MS + ε)     + min(1, λ √MS / mean √MS) (θ₀ − θ)
 
-θ₀ are the weights that training ended with, MS the mean of the squared gradients of groups of the training text,
-weight by weight, and mean √MS the mean over all weights, so that those which training moved much are drawn back faster.
+θ₀ are the weights after training. MS is the mean of squared gradients of groups of the training text, per weight. mean
+√MS is the mean over all weights, so weights with large gradients in training decay faster.
 
-Krause, Kahembwe, Murray & Renals 2018, "Dynamic Evaluation of Neural Sequence Models" (ICML), equations 6 to 9.
+Source: Krause, Kahembwe, Murray & Renals 2018, "Dynamic Evaluation of Neural Sequence Models" (ICML), equations 6 to 9.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from torch import Tensor
 
 
 def gradients(loss: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
-    """Of a scalar, one for each tensor of `weights`; zeros for those that it does not depend on."""
+    """Return the gradients of a scalar for each tensor of `weights`, or zeros if it does not depend on it."""
     slopes = torch.autograd.grad(loss, list(weights), allow_unused=True)
     return [
         torch.zeros_like(weight) if slope is None else slope.to_dense() if slope.is_sparse else slope
@@ -25,10 +25,10 @@ def gradients(loss: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
 
 
 def mean_squares(losses: Iterable[Tensor], weights: Sequence[Tensor]) -> list[Tensor]:
-    """MS, of the shapes of `weights`: the mean of the squared gradients of scalars.
+    """Return MS, in the shapes of `weights`: the mean of the squared gradients of scalars.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no scalars.
     """
     sums, count = [torch.zeros_like(weight) for weight in weights], 0
     for count, loss in enumerate(losses, start=1):  # noqa: B007
@@ -40,12 +40,12 @@ def mean_squares(losses: Iterable[Tensor], weights: Sequence[Tensor]) -> list[Te
 
 
 class Updates:
-    """Changes `weights` in place; the rule is rms where there are `squares`, and else sgd."""
+    """Change `weights` in place, by the rule rms with `squares`, or else by sgd."""
 
     def __init__(
         self, weights: Sequence[Tensor], squares: Sequence[Tensor] | None = None, epsilon: float = 0.0
     ) -> None:
-        """squares: MS, of the shapes of `weights`. epsilon: ε."""
+        """squares: MS, in the shapes of `weights`. epsilon: ε."""
         self.weights = list(weights)
         self.start = [weight.detach().clone() for weight in weights]  # θ₀
         self.scales = self.pulls = [weight.new_ones(()) for weight in self.start]  # factors of η and of λ
@@ -53,16 +53,16 @@ class Updates:
             roots = [square.sqrt() for square in squares]
             mean = sum(float(root.sum()) for root in roots) / sum(root.numel() for root in roots)
             self.scales = [1.0 / (root + epsilon) for root in roots]
-            self.pulls = [root / (mean or 1.0) for root in roots]  # where nothing moves, nothing is drawn back
+            self.pulls = [root / (mean or 1.0) for root in roots]  # 0 if all gradients are 0
 
     @torch.no_grad()
     def reset(self) -> None:
-        """θ ← θ₀."""
+        """Set θ ← θ₀."""
         for weight, start in zip(self.weights, self.start, strict=True):
             weight.copy_(start)
 
     def step(self, loss: Tensor, rate: float, decay: float) -> None:
-        """θ ← θ − η … + λ …, with the gradient of a scalar at θ, rate η and decay λ."""
+        """Do a step with the gradient of a scalar at θ, rate η and decay λ."""
         slopes = gradients(loss, self.weights)
         with torch.no_grad():
             for weight, slope, start, scale, pull in zip(

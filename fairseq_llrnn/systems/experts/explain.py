@@ -1,15 +1,15 @@
-"""What experts add to the table of `llrnn explain`."""
+"""Help of `llrnn explain` for models with experts."""
 
 import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument_group(
-        "how to read it with experts",
-        "`experts`: of each, a × v. a is its gate, the same for all words; v is its value for "
-        "this word. a·v counts among the word's features, as Expert:NAME.",
+        "output of a model with experts",
+        "`experts`: a × v of each expert. a is its gate, equal for all words, and v its value for this word. a·v is "
+        "among the word's features, as Expert:NAME.",
     )
 
 
 def begin(args: argparse.Namespace) -> None:
-    """Nothing more is to be done."""
+    """Do nothing."""

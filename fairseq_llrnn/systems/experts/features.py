@@ -1,21 +1,21 @@
-"""The weights a_e(K) of expert features, and the rows of the output layer that know the experts' values.
+"""The weights a_e(K) of expert features, and the rows of the output layer with the experts' values.
 
 Sizes: B batch, T time (or positions of one sentence), F features, J exceptions, E experts, G columns, H hidden width,
-H' that with the columns and weights of experts.
+H' including the columns and weights of experts.
 
-With a_e(K) = W_e h + c_e, experts add Σ_e a_e(K) v_e(K, x) to the score of a word. For words without exception
-v_e(K, σ) = everywhere_e(K) + Σ_g coefficient_e,g(K) φ_g(σ) for some features g of the prior. What is everywhere the
-same changes no probability, so that it may as well be taken from the exceptions. With the weight
-u_g(K) = Σ_e a_e(K) coefficient_e,g(K) of feature g, which column g of P picks out, the score is still one linear form,
-of a state that is a little wider than h and of rows that are composed of wider weights:
+With a_e(K) = W_e h + c_e, experts add Σ_e a_e(K) v_e(K, x) to the score of a word. For words without exception v_e(K,
+σ) = everywhere_e(K) + Σ_g coefficient_e,g(K) φ_g(σ) for some features g of the prior. The constant part changes no
+probability, and is subtracted from exceptions instead. u_g(K) = Σ_e a_e(K) coefficient_e,g(K) is the weight of feature
+g, which column g of P selects. The score is then one linear form, of a slightly wider state and of rows composed from
+wider weights:
 
     [h, u(K), a(K)]   ·   Φ [W, P, 0]                            classes, also context ones
-                      ·   [E_σ, 0, v(K, x) − everywhere(K)]      the exception x of former class σ
+                      ·   [E_σ, 0, v(K, x) − everywhere(K)]      the exception x of original class σ
 
-Everything that works with hidden states and composed rows works with these. Weights begin at zero: at first,
-no expert counts.
+All code for hidden states and composed rows works with these. Initial weights are zero, so experts have no effect at
+first.
 
-`expert_terms` are what experts contribute to the words of one sentence, for its explanation: their gates and values.
+`expert_terms` returns the contributions of experts to the words of a sentence, for explanations: gates and values.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from fairseq_llrnn.systems.experts.user_code import check
 
 
 def experts_of(panel: Panel) -> ClassSourceOf:
-    """What a head is given for these experts: `LogLinearHead(prior, H, classes=[experts_of(panel)])`."""
+    """Return the class source of these experts, for `LogLinearHead(prior, H, classes=[experts_of(panel)])`."""
     return lambda head: ExpertFeatures(panel, head.prior.output.features, head.hidden_size)
 
 
 class ExpertFeatures(ClassSource):
-    """Expert features of an output layer over the signatures of `features`; exceptions are context classes."""
+    """Expert features of an output layer over the signatures of `features`. Exceptions are context classes."""
 
     name, option, kind = "experts", "--expert", Contexts
     needs_all_rows = True
@@ -57,25 +57,25 @@ class ExpertFeatures(ClassSource):
         self.bias = nn.Parameter(torch.zeros(len(panel.experts)))
 
     def bind(self, background: BoundBackground, source: Tensor | None) -> ContextClasses:
-        """The background of a batch, with classes for exceptions. source: (B, L); None in a language model.
+        """Return the background of a batch, with classes for exceptions. source: (B, L), or None in a language model.
 
         Raises:
-            DataError: an expert fails, here or when the background meets another context.
+            DataError: an expert fails, now or in a later context of the background.
         """
         return ContextClasses(background, Contexts(self.panel, source))
 
     def weights(self, hidden: Tensor) -> Tensor:
-        """a_e(K): (…, H) -> (…, E), at least float32."""
+        """Return a_e(K): (…, H) -> (…, E), at least float32."""
         precise = torch.promote_types(self.weight.dtype, torch.float32)
         return hidden.to(precise) @ self.weight.to(precise).T + self.bias.to(precise)
 
     @property
     def num_columns(self) -> int:  # type: ignore[override]
-        """G + E, with the columns that the experts have named so far."""
+        """Return G + E, with the columns that the experts have named so far."""
         return len(self.panel.columns) + len(self.panel.experts)
 
     def columns(self, weight: Tensor) -> Tensor:
-        """[P, 0]: (F, G + E). Column 0, of what is everywhere the same, is empty."""
+        """Return [P, 0], (F, G + E). Column 0, the constant part, is empty."""
         pick = weight.new_zeros(len(weight), self.num_columns)
         for name, column in self.panel.columns.items():
             if name:
@@ -83,7 +83,7 @@ class ExpertFeatures(ClassSource):
         return pick
 
     def widen(self, hidden: Tensor, place: Place) -> Tensor:
-        """[h, u, a]: hidden (B, T, H) -> (B, T, H + G + E)."""
+        """Return [h, u, a]: hidden (B, T, H) -> (B, T, H + G + E)."""
         contexts = self._contexts(place)
         weights = self.weights(hidden)
         coefficients = contexts.group_coefficients(place.contexts).to(weights.dtype)  # shape: (B, T, E, G)
@@ -91,10 +91,10 @@ class ExpertFeatures(ClassSource):
         return torch.cat([hidden, of_columns.to(hidden.dtype), weights.to(hidden.dtype)], dim=2)
 
     def rows_at(self, place: Place) -> RowPair:
-        """[E, 0, v − everywhere] and the bias of each exception: (B, T, J, H') and (B, T, J)."""
+        """Return [E, 0, v − everywhere] and the bias of each exception: (B, T, J, H') and (B, T, J)."""
         shape, numbers, contexts = place.states.shape[:2], place.contexts, self._contexts(place)
-        here = place.layer.context_rows(place.states.flatten(0, 1))
-        classes = here.pick(here.table.original).view(*shape, -1)  # shape: (B, T, J)
+        context_rows = place.layer.context_rows(place.states.flatten(0, 1))
+        classes = context_rows.pick(context_rows.table.original).view(*shape, -1)  # shape: (B, T, J)
         rows, bias = place.rows.classes.composed  # type: ignore[attr-defined]
         static = len(rows)
         inside = classes.clamp_max(static - 1)
@@ -105,10 +105,10 @@ class ExpertFeatures(ClassSource):
                 torch.cat([pair[i].expand(-1, long, *pair[i].shape[2:]) for pair in place.below], dim=2) for i in (0, 1)
             )
             sentence = torch.arange(shape[0], device=rows.device).view(-1, 1, 1)
-            time = torch.arange(long, device=rows.device).view(1, -1, 1)  # 0 for all where it is 1
-            which, is_below = (classes - static).clamp_min(0), classes >= static
-            of_class = torch.where(is_below.unsqueeze(3), below[sentence, time, which], of_class)
-            of_bias = torch.where(is_below, below_bias[sentence, time, which], of_bias)
+            time = torch.arange(long, device=rows.device).view(1, -1, 1)  # broadcasts for long = 1
+            below_class, is_below = (classes - static).clamp_min(0), classes >= static
+            of_class = torch.where(is_below.unsqueeze(3), below[sentence, time, below_class], of_class)
+            of_bias = torch.where(is_below, below_bias[sentence, time, below_class], of_bias)
         width, experts = self.weight.size(1), len(self.panel.experts)
         of_features, columns = of_class[..., :width], of_class[..., width : of_class.size(-1) - experts]
         values, is_exception = contexts.exception_values(numbers)  # shape: (B, T, J, E)
@@ -119,17 +119,17 @@ class ExpertFeatures(ClassSource):
         return torch.cat([of_features, torch.zeros_like(columns), values], dim=3), of_bias
 
     def adaptor(self, hidden: Tensor) -> Tensor:
-        """a_e(K): (N, H + G + E) -> (N, E)."""
+        """Return a_e(K): (N, H + G + E) -> (N, E)."""
         return hidden[:, -len(self.panel.experts) :]
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
         check(self.option, "the checkpoint", state_dict, len(self.panel.experts), prefix)
 
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Scores with what experts add to all classes alike, since explanations name it."""
+        """Return scores including the experts' constant parts, which explanations list."""
         width, hidden = self.weight.size(1), batch.hidden[0]
         layers = each_layer(batch.background)
-        layer, contexts = next((one, one.source) for one in layers if isinstance(one.source, Contexts))
+        layer, contexts = next((bound, bound.source) for bound in layers if isinstance(bound.source, Contexts))
         of_classes = {**arguments.get("terms", {}), Contexts: expert_terms(layer, contexts, hidden)}
         return {"scores": arguments["scores"] + hidden[:, width : width + 1], "terms": of_classes}
 
@@ -139,14 +139,16 @@ class ExpertFeatures(ClassSource):
         return place.layer.source
 
 
-EXPERT = "Expert"  # what a word's score has from an expert, in the list of its features: Expert:NAME
+EXPERT = "Expert"  # prefix of an expert's score in the list of a word's features: Expert:NAME
 
 
 def expert_terms(layer: ContextClasses, contexts: Contexts, hidden: Tensor) -> ClassTerms:
-    """What each expert adds to words of one sentence, weight · value: a_e(K), the same for all words, and v_e(K, x).
+    """Return the contribution of each expert to words of one sentence: the gate a_e(K) times the value v_e(K, x).
 
     Args:
-        layer: of the background of a batch of this sentence alone. contexts: its source. hidden: (T, H').
+        layer: of the background of a batch with this sentence only.
+        contexts: its source.
+        hidden: (T, H').
     """
     panel = contexts.panel
     gates = hidden[:, -len(panel.experts) :].tolist()

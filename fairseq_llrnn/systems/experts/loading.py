@@ -1,7 +1,4 @@
-"""path/to/file.py:ClassName -> an expert. The user names his own code on the command line; no file of ours does.
-
-Experts, opened with the words of a prior.
-"""
+"""Load experts from path/to/file.py:ClassName, a user's code given on the command line, and open them with a prior."""
 
 from __future__ import annotations
 
@@ -22,10 +19,10 @@ EXAMPLE = "--expert path/to/file.py:ClassName"
 
 
 def load_experts(names: str) -> tuple[Expert, ...]:
-    """The experts named in `names`, several of them with commas between.
+    """Return the experts named in `names`, separated by commas.
 
     Raises:
-        OptionError: no such file or class, a file that fails, a class that is no expert.
+        OptionError: the file or class is missing, the file fails, or the class is not an expert.
     """
     return tuple(_load(name.strip()) for name in names.split(","))
 
@@ -41,14 +38,14 @@ def _load(name: str) -> Expert:
     spec = importlib.util.spec_from_file_location(f"llrnn_expert_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where dataclasses look
-    sys.modules["fairseq_llrnn.experts.expert"] = sys.modules[Expert.__module__]  # where files of before import it from
+    sys.modules[spec.name] = module  # used by dataclasses
+    sys.modules["fairseq_llrnn.experts.expert"] = sys.modules[Expert.__module__]  # the module's earlier name
     try:
         spec.loader.exec_module(module)
     except Exception as error:
         line = traceback.extract_tb(error.__traceback__)[-1]
         raise OptionError(
-            f"{option}: the file failed when it was read: {type(error).__name__}: {error} ({line.filename}, line "
+            f"{option}: the file failed at import: {type(error).__name__}: {error} ({line.filename}, line "
             f"{line.lineno}); fix it"
         ) from error
     expert_class = getattr(module, class_name, None)
@@ -64,26 +61,26 @@ def _load(name: str) -> Expert:
         return expert_class()
     except Exception as error:
         raise OptionError(
-            f"{option}: the class cannot be made without arguments ({type(error).__name__}: {error}); give it none"
+            f"{option}: the class cannot be created without arguments ({type(error).__name__}: {error}); remove them"
         ) from error
 
 
 def open_experts(experts: Sequence[Expert], prior: Prior, source_word_of: Callable[[int], str] | None = None) -> Panel:
-    """The experts of a head (LogLinearHead, `experts`), opened.
+    """Return the panel of a head's opened experts.
 
     Args:
-        source_word_of: the string of a source token, where the network reads a source; its special symbols have the
-            numbers of the target's.
+        source_word_of: the string of a source token, for models with a source, whose special symbols have the target's
+            numbers.
 
     Raises:
-        DataError: one cannot be opened.
+        DataError: an expert cannot be opened.
     """
     target, pad, eos = prior.session.target, prior.index(PAD), prior.index(EOS)
-    many = prior.open_words is not None  # <unk> stands for many words
+    has_open_words = prior.open_words is not None  # <unk> stands for many words
     offers = prior.has_source_strings and source_word_of is not None
 
     def token_of(word: str) -> int | None:
-        if word == UNK and many:
+        if word == UNK and has_open_words:
             return None
         return target.index(word) if offers else target.word_index.get(word)
 

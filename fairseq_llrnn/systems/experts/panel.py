@@ -1,13 +1,13 @@
-"""Experts opened with a prior, who are asked about the contexts of a batch.
+"""Experts opened with a prior, and queried in the contexts of a batch.
 
-Sizes: B sentences, E experts, G columns, J exceptions of the context that has most of them.
+Sizes: B sentences, E experts, G columns, J most exceptions of a context.
 
-A `Panel` asks about a context, checks what its experts say, and numbers it. Column 0 is 1 everywhere, the others are
-output features that some expert has named so far: a value of a word that is no exception is v_e(σ) = Σ_g
+A `Panel` queries its experts in a context, checks their answers, and numbers the columns. Column 0 is 1 everywhere. The
+others are output features that some expert has named so far. A word without exception has the value v_e(σ) = Σ_g
 coefficient[e, g] · column_g(σ).
 
-`Contexts` are those of a batch: which were met, and what the experts say of each. A context is a source and, where
-some expert looks at it, the target so far; it is known by its number. Every context is asked about once.
+`Contexts` are the contexts of a batch with the experts' answers. A context is a source and, if some expert uses it, the
+target so far. It is identified by a number, and queried once.
 """
 
 from __future__ import annotations
@@ -32,23 +32,25 @@ from fairseq_llrnn.systems.experts.expert import Expert, Firing
 
 logger = logging.getLogger(__name__)
 Words = tuple[str, ...]
-MOST_KEPT = 50_000  # answers to sources, of 3 KB each
+MOST_KEPT = 50_000  # cached answers, of 3 KB each
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What all experts say of one context."""
+    """The answers of all experts in one context."""
 
     coefficients: tuple[dict[int, float], ...]  # E of them, by column
-    exceptions: dict[int, tuple[float | None, ...]]  # token -> E values; None where an expert makes no exception of it
+    exceptions: dict[int, tuple[float | None, ...]]  # token -> E values; None: no exception of this expert
 
 
 class Panel:
     """The experts of a task.
 
     Args:
-        word_of, source_word_of: the string of a token. token_of: the token of a string, None for an unknown one.
-        eos: the token that ends a target sentence. ignored: source tokens that are no words (padding, </s>).
+        word_of, source_word_of: the string of a token.
+        token_of: the token of a string, or None for an unknown one.
+        eos: the token that ends a target sentence.
+        ignored: source tokens that are not words (padding, </s>).
 
     Raises:
         DataError: an expert cannot be opened.
@@ -68,7 +70,7 @@ class Panel:
     ) -> None:
         self.experts = tuple(experts)
         named = [expert.name for expert in experts]
-        # what explanations call them: Mine, and Mine#2 where another one is called the same
+        # names in explanations: Mine, and Mine#2 for another one of the same name
         self.names = tuple(n if n not in named[:i] else f"{n}#{i + 1}" for i, n in enumerate(named))
         self.word_of, self.token_of, self.source_word_of = word_of, token_of, source_word_of
         self.eos, self.pad, self.ignored = eos, pad, ignored
@@ -88,10 +90,10 @@ class Panel:
         return self  # a copy of a model has the same experts
 
     def ask(self, source: Words, prefix: Words) -> Answer:
-        """What the experts say in a context.
+        """Return the experts' answers in a context.
 
         Raises:
-            DataError: an expert fails, or says what cannot be; with its name and the sentence.
+            DataError: an expert fails or returns an invalid answer, with its name and the sentence.
         """
         coefficients: list[dict[int, float]] = []
         exceptions: dict[int, list[float | None]] = {}
@@ -110,19 +112,19 @@ class Panel:
         return Answer(tuple(coefficients), {token: tuple(values) for token, values in exceptions.items()})
 
     def _fired(self, number: int, expert: Expert, source: Words, prefix: Words) -> Firing:
-        """An expert's own answer. Those to sources alone are kept: every epoch asks for them again."""
+        """Return an expert's answer. Answers without prefix are cached for later epochs."""
         key = number, source, prefix
         firing = self._firings.get(key)
         if firing is not None:
             return firing
-        where = f"expert {expert.name}, asked of the source {_quoted(source)} and the target so far {_quoted(prefix)}"
+        where = f"expert {expert.name}, for the source {_quoted(source)} and the target so far {_quoted(prefix)}"
         try:
             firing = expert.fires(source, prefix)
         except Exception as error:
             raise DataError(f"{where}: fires failed: {_described(error, expert)}; fix the class") from error
         self._check(firing, where)
         if not prefix:
-            if len(self._firings) >= MOST_KEPT:  # a search over typed text asks of ever new ones
+            if len(self._firings) >= MOST_KEPT:  # interactive search has an unlimited number of sources
                 self._firings.clear()
             self._firings[key] = firing
         return firing
@@ -130,7 +132,7 @@ class Panel:
     def _check(self, firing: Firing, where: str) -> None:
         if not isinstance(firing, Firing):
             kind = type(firing).__name__
-            raise DataError(f"{where}: expected a Firing, found {kind}; return Firing() to say nothing")
+            raise DataError(f"{where}: expected a Firing, found {kind}; return Firing() for no effect")
         if not (isinstance(firing.groups, Mapping) and isinstance(firing.exceptions, Mapping)):
             raise DataError(f"{where}: expected groups and exceptions by name, as {{name: value}}; found {firing!r}")
         named = {"everywhere": firing.everywhere, **firing.groups, **firing.exceptions}
@@ -152,7 +154,7 @@ class Panel:
             self._warned = True
             logger.warning(
                 f"expert {expert.name}: the exception {word!r} is in no dictionary, and is ignored "
-                "(one warning)"
+                "(no further warnings)"
             )
 
 
@@ -161,7 +163,7 @@ def _quoted(words: Words) -> str:
 
 
 def _described(error: Exception, expert: Expert) -> str:
-    """The error, and the line of the user's file that it comes from."""
+    """Return the error with its line in the user's file."""
     frames = traceback.extract_tb(error.__traceback__)
     file = getattr(sys.modules.get(type(expert).__module__), "__file__", None)
     of_user = [frame for frame in frames if frame.filename == file] or frames[-1:]
@@ -170,10 +172,10 @@ def _described(error: Exception, expert: Expert) -> str:
 
 
 class Contexts(ContextClassSource):
-    """The contexts that sentences of a batch come into, and in each the exceptional words as context classes.
+    """The contexts of a batch's sentences, with the exceptional words of each as context classes.
 
     Args:
-        sources: (B, L) tokens, padded; None in a language model, where all begin alike.
+        sources: (B, L) tokens, padded; None in a language model, in which all sentences begin alike.
     """
 
     def __init__(self, panel: Panel, sources: Tensor | None) -> None:
@@ -184,7 +186,7 @@ class Contexts(ContextClassSource):
         self.width = 0  # J
         self._history: list[tuple[int, Words]] = []  # of each context, its sentence and the target so far
         self._next: dict[tuple[int, int], int] = {}
-        self._answers: dict[tuple[Words, Words], Answer] = {}  # of sources and targets so far: sentences may be equal
+        self._answers: dict[tuple[Words, Words], Answer] = {}  # by source and target so far, for equal sentences
         self._sources = [()] if sources is None else [self._source_words(row) for row in sources.tolist()]
         self._alike = sources is None
         self.rows = len(self._sources)
@@ -213,7 +215,7 @@ class Contexts(ContextClassSource):
         return torch.zeros(n, dtype=torch.long) if self._alike else torch.arange(n)
 
     def advance(self, contexts: Tensor, tokens: Tensor) -> Tensor:
-        """After </s>, the target so far is empty again."""
+        """Return the next contexts. After </s>, the target so far is empty again."""
         if not self.changes:
             return contexts
         pairs = zip(contexts.tolist(), tokens.tolist(), strict=True)
@@ -225,45 +227,45 @@ class Contexts(ContextClassSource):
         after = self._next.get((context, token))
         if after is None:
             sentence, prefix = self._history[context]
-            # the first contexts are those of sentences that begin
+            # the first contexts are the beginnings of sentences
             begins = token == self.panel.eos
             after = sentence if begins else self._new(sentence, (*prefix, self.panel.word_of(token)))
             self._next[context, token] = after
         return after
 
-    # ---- what the experts say ---------------------------------------------------------------------------------------
+    # ---- answers ----------------------------------------------------------------------------------------------------
 
     def words(self, contexts: Tensor) -> Tensor:
-        some, each = np.unique(contexts.cpu().numpy(), return_inverse=True)
-        table = np.full((len(some), self.width), NO_WORD, dtype=np.int64)
-        for row, context in zip(table, some, strict=True):
+        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
+        table = np.full((len(distinct), self.width), NO_WORD, dtype=np.int64)
+        for row, context in zip(table, distinct, strict=True):
             row[: len(self.exceptional[context])] = self.exceptional[context]
-        return _spread(table, each, contexts)
+        return _spread(table, row_of, contexts)
 
     def exception_values(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
-        """Values of the exceptional words in each context, and whether that expert makes an exception of the word.
+        """Return the values of exceptional words in each context, and whether they are exceptions of the expert.
 
         (…,) -> (…, J, E) float64 and (…, J, E) bool
         """
-        some, each = np.unique(contexts.cpu().numpy(), return_inverse=True)
-        table = np.full((len(some), self.width, len(self.panel.experts)), np.nan)
-        for row, context in zip(table, some, strict=True):
+        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
+        table = np.full((len(distinct), self.width, len(self.panel.experts)), np.nan)
+        for row, context in zip(table, distinct, strict=True):
             for j, values in enumerate(self.values[context]):
                 row[j] = [np.nan if value is None else value for value in values]
         is_exception = ~np.isnan(table)
-        return _spread(np.where(is_exception, table, 0.0), each, contexts), _spread(is_exception, each, contexts)
+        return _spread(np.where(is_exception, table, 0.0), row_of, contexts), _spread(is_exception, row_of, contexts)
 
     def group_coefficients(self, contexts: Tensor) -> Tensor:
-        """(…,) -> (…, E, G) float64"""
-        some, each = np.unique(contexts.cpu().numpy(), return_inverse=True)
-        table = np.zeros((len(some), len(self.panel.experts), len(self.panel.columns)))
-        for row, context in zip(table, some, strict=True):
+        """Return the coefficients of columns: (…,) -> (…, E, G) float64."""
+        distinct, row_of = np.unique(contexts.cpu().numpy(), return_inverse=True)
+        table = np.zeros((len(distinct), len(self.panel.experts), len(self.panel.columns)))
+        for row, context in zip(table, distinct, strict=True):
             for e, by_column in enumerate(self.coefficients[context]):
                 row[e, list(by_column)] = list(by_column.values())
-        return _spread(table, each, contexts)
+        return _spread(table, row_of, contexts)
 
 
-def _spread(table: np.ndarray, each: np.ndarray, contexts: Tensor) -> Tensor:
-    """A row of the table for every context, on its device."""
-    result = torch.from_numpy(table[each.reshape(-1)]).to(contexts.device)
+def _spread(table: np.ndarray, row_of: np.ndarray, contexts: Tensor) -> Tensor:
+    """Return a row of the table for every context, on its device."""
+    result = torch.from_numpy(table[row_of.reshape(-1)]).to(contexts.device)
     return result.view(*contexts.shape, *table.shape[1:])

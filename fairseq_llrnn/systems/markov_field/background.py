@@ -1,22 +1,22 @@
-"""A field as a background: what it says of the next word after the K words before.
+"""A field as a background: the distribution of the next word given the last K words.
 
 Sizes: V words of the prior, R kinds of tokens of the field, K order, D width, N hypotheses, n contexts.
 
-From left to right, as n-grams and networks have it, the next word has exactly p(tᵢ = x | what came before) ∝ exp(θ⁰_x
-+ Σ_l θˡ(tᵢ₋ₗ, x)) · β(x, tᵢ₋₁, …, tᵢ₋ₖ₊₁), where β sums what may follow; it has R^K values. Here β is a product of
-one factor for each of its words, so that only that of x matters, its *outlook* ρ:
+From left to right, the next word has exactly p(tᵢ = x | earlier words) ∝ exp(θ⁰_x + Σ_l θˡ(tᵢ₋ₗ, x)) · β(x, tᵢ₋₁, …,
+tᵢ₋ₖ₊₁). β sums over all continuations, and has R^K values. Here β is approximated by a product of one factor for each
+of its words. Then only the factor of x matters, whose logarithm is the *future potential* ρ:
 
     q(x | tᵢ₋₁, …, tᵢ₋ₖ)  ∝  exp( θ⁰_x + ρ_x + Σ_l θˡ(tᵢ₋ₗ, x) )
 
-    e^ρ_x    ∝  Π_l Σ_y g_l(y) exp θˡ(x, y)                       what x does to the words behind it
-    g_l(y)   =  exp(θ⁰_y + ρ_y) · Π_{l' ≠ l} c_l'(y)              their weights beside x's own
-    c_l(y)   =  Σ_x μ(x) exp θˡ(x, y)                             other words in the mean of the marginals μ
+    e^ρ_x    ∝  Π_l Σ_y g_l(y) exp θˡ(x, y)                       effect of x on the words after it
+    g_l(y)   =  exp(θ⁰_y + ρ_y) · Π_{l' ≠ l} c_l'(y)              their weights without x
+    c_l(y)   =  Σ_x μ(x) exp θˡ(x, y)                             other words, averaged over the marginals μ
 
 For K = 1 this is the eigenvector of exp(θ⁰_y + θ¹(x, y)) with the largest eigenvalue, and q is exact in a long text.
-For K > 1 q is an approximation of the field's conditional, and a distribution of its own right.
+For K > 1, q approximates the field's conditional, and is itself a distribution.
 
-In a `MarkovBackground`, words that the field lacks share what it says of <unk>, equally with <unk>. What only the
-field has is dropped, and so is what b₀ forbids: b need not sum to one.
+In a `MarkovBackground`, words that the field lacks share the weight of <unk>, equally with <unk>. Words of the field
+only are dropped, and so are words that b₀ forbids, so b need not sum to one.
 
     b(K, x)  =  q(row(x) | rows of the last K words) · share(x)
 """
@@ -36,7 +36,7 @@ ITERATIONS, TOLERANCE = 500, 1e-8
 
 
 def future_potential(potentials: Potentials, marginals: Tensor, memory: int = MEMORY) -> Tensor:
-    """ρ (R,), with the mean 0 under the marginals μ (R,) of a token; what is forbidden has none."""
+    """Return ρ, (R,), with mean 0 under the marginals μ, (R,), of a token. Forbidden tokens are ignored."""
     exponentials = Exponentials(potentials, 1.0, memory)
     edges = range(potentials.order)
     means = [exponentials.log_columns(edge, marginals.log()) for edge in edges]  # log c_l
@@ -55,7 +55,7 @@ def future_potential(potentials: Potentials, marginals: Tensor, memory: int = ME
 
 
 def next_log_probs(potentials: Potentials, rho: Tensor, before: Tensor) -> Tensor:
-    """log q of all tokens: `before` (n, K), the last token first -> (n, R)."""
+    """Return log q of all tokens: `before` (n, K), the last token first -> (n, R)."""
     scores = potentials.unary + rho
     for edge in range(potentials.order):
         scores = scores + potentials.rows(edge, before[:, edge])
@@ -63,16 +63,16 @@ def next_log_probs(potentials: Potentials, rho: Tensor, before: Tensor) -> Tenso
 
 
 def log_probs_left_to_right(potentials: Potentials, rho: Tensor, window: Tensor) -> Tensor:
-    """log q of the last token of each row after those before it: (N, K+1) -> (N,)."""
+    """Return log q of the last token of each row given those before it: (N, K+1) -> (N,)."""
     parts = []
-    for some in batches(window, potentials.size):
-        log_q = next_log_probs(potentials, rho, some[:, :-1].flip(1))
-        parts.append(log_q.gather(1, some[:, -1:]).squeeze(1))
+    for batch in batches(window, potentials.size):
+        log_q = next_log_probs(potentials, rho, batch[:, :-1].flip(1))
+        parts.append(log_q.gather(1, batch[:, -1:]).squeeze(1))
     return torch.cat(parts) if parts else rho.new_zeros(0)
 
 
 class MarkovBackground(Background):
-    """Its state is the rows of the last K words of a sentence, the last one first, separators before it: (N, K)."""
+    """A background whose state is the rows of the last K words, the last first, padded with separators: (N, K)."""
 
     row_of: Tensor  # (V,) int64
     log_shares_of_rows: Tensor  # (V,) −inf forbids
@@ -83,7 +83,12 @@ class MarkovBackground(Background):
     def __init__(
         self, class_of: Tensor, num_classes: int, row_of: Tensor, log_share: Tensor, field: Potentials, separator: int
     ) -> None:
-        """class_of, row_of, log_share: (V,). field: with θ⁰ + ρ for θ⁰. separator: the row of </s>."""
+        """
+        Args:
+            class_of, row_of, log_share: (V,).
+            field: with θ⁰ + ρ in place of θ⁰.
+            separator: the row of </s>.
+        """
         super().__init__(class_of, num_classes)
         self.register_buffer("row_of", row_of, persistent=False)
         self.register_buffer("log_shares_of_rows", log_share, persistent=False)

@@ -1,8 +1,8 @@
-"""The folder of a trained field: field.json, for people and checks, and arrays.npz, plain arrays of numbers.
+"""The folder of a trained field: a readable description, and plain arrays of numbers.
 
     field.json     format, version, kind, settings, names, hash of the arrays
-    arrays.npz     parameters and what else is computed with (files/array_file.py)
-    training.npz   while training goes on: what the next step needs
+    arrays.npz     parameters and derived numbers (files/array_file.py)
+    training.npz   the state of an unfinished training
 
 It is untrusted input: nothing in it is executed.
 """
@@ -35,14 +35,14 @@ AGAIN = "train it again with `llrnn mrf train`"
 
 @dataclass(frozen=True)
 class SavedField:
-    """What a folder holds; the arrays are not checked yet."""
+    """The contents of a folder, with unchecked arrays."""
 
     folder: str
     description: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
 
     def array(self, name: str, dtype: type, *shape: int | None) -> np.ndarray:
-        """The array with that name; None in its shape is any number. Raises DataError for something else."""
+        """Return the array with this name. None in its shape matches any size. Raises DataError for a mismatch."""
         array = self.arrays.get(name)
         sound = array is not None and array.dtype == dtype and array.ndim == len(shape)
         if array is None or not sound or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
@@ -52,7 +52,7 @@ class SavedField:
         return array
 
     def numbers(self, name: str, *shape: int | None) -> Tensor:
-        """The float64 numbers with that name, all finite. Raises DataError."""
+        """Return the finite float64 numbers with this name. Raises DataError."""
         array = self.array(name, np.float64, *shape)
         if not np.isfinite(array).all():
             raise DataError(f"{self.folder}: {name}: expected finite numbers, found others; {AGAIN}")
@@ -66,10 +66,10 @@ def write_folder(
     arrays: Mapping[str, np.ndarray],
     training: Mapping[str, np.ndarray] | None = None,
 ) -> None:
-    """Write it whole, or leave what was there.
+    """Write the folder atomically.
 
     Raises:
-        DataError: it cannot be written, or something else is in its place.
+        DataError: it cannot be written, or the name is taken by something else.
     """
     place = Path(folder).resolve()
     with writing(folder, "field", ", or give another --out"):
@@ -98,10 +98,10 @@ def check_free(folder: str) -> None:
 
 
 def read_folder(folder: str, kind: str) -> SavedField:
-    """A field of that kind.
+    """Return a field of this kind.
 
     Raises:
-        DataError: none there, one of another kind or version, a damaged one.
+        DataError: the folder is missing, damaged, or of another kind or version.
     """
     path = Path(folder) / JSON_FILE
     try:
@@ -124,7 +124,8 @@ def read_folder(folder: str, kind: str) -> SavedField:
 
 
 def read_training(folder: str) -> dict[str, Tensor] | None:
-    """What the next step of training needs; None: training ended. Raises DataError for a damaged file."""
+    """Return the state of an unfinished training, or None if training has ended. Raises DataError for a damaged file.
+    """
     if not os.path.exists(Path(folder) / TRAINING_FILE):
         return None
     arrays = _arrays(folder, TRAINING_FILE, None)
@@ -139,7 +140,7 @@ def _arrays(folder: str, name: str, digest: object) -> dict[str, np.ndarray]:
         check_regular_file(path, may_be_pipe=False)
         raw = map_file(path)
         if digest is not None and hashlib.sha256(raw).hexdigest() != digest:
-            raise ValueError("other bytes than were written")
+            raise ValueError("checksum mismatch")
         return read_arrays(path, raw)
     except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: expected the arrays of a field, found damage ({error}); {AGAIN}") from None

@@ -1,14 +1,13 @@
-"""L-BFGS with backtracking (Nocedal & Wright 2006, algorithms 7.4 and 3.1), whose state can be written and read.
+"""L-BFGS with backtracking (Nocedal & Wright 2006, algorithms 7.4 and 3.1), whose state can be saved.
 
-Sizes: P parameters, m kept steps, R kinds of tokens, F features, K order.
+Sizes: P parameters, m stored steps, R kinds of tokens, F features, K order.
 
-`of_words` and `of_tags` say about how curved the bounds are in each of their numbers, so that L-BFGS can climb where
-all are alike.
+`of_words` and `of_tags` return the approximate curvature of the bounds in each parameter, which scales them for L-BFGS.
 
-The second derivative of log Σ exp(x · s) in x is the variance of what x is multiplied by. For the indicator of an event
-of probability p it is p (1 − p), here about p: words, tags, pairs and features that are a thousand times rarer than
-others are a thousand times less curved, and an unscaled search leaves them where they began. Of pairs, p is half what
-the text has and half what it would have if all were independent, so that what never came is not taken for impossible.
+The second derivative of log Σ exp(x · s) in x is the variance of the factor of x. For the indicator of an event of
+probability p it is p (1 − p), here about p. Words, tags, pairs and features that are a thousand times rarer have a
+thousand times less curvature, and an unscaled search would leave them at their initial values. For pairs, p is the mean
+of the observed frequency and of the frequency under independence, so that unseen pairs do not count as impossible.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Function = Callable[[Tensor], tuple[float, Tensor]]  # x (P,) -> value and gradi
 
 @dataclass
 class LBFGS:
-    """Minimises a function, a step at a time."""
+    """Minimise a function step by step."""
 
     function: Function
     x: Tensor  # (P,)
@@ -44,7 +43,7 @@ class LBFGS:
         self.value, self.gradient = self._evaluate(self.x)
 
     def step(self) -> bool:
-        """One step down; False, and nothing done, where none is found: rounding has the last word, or x is best."""
+        """Do one step down. Return False without a change if none is found (because of rounding, or at the minimum)."""
         direction = self._direction()
         slope = float(direction @ self.gradient)
         if slope >= 0.0:
@@ -76,7 +75,7 @@ class LBFGS:
         return self.function(x)
 
     def _direction(self) -> Tensor:
-        """−H g by the two loops."""
+        """Return −H g by the two-loop recursion."""
         direction, factors = -self.gradient, []
         for moved, changed in reversed(self.steps):
             factor = float(moved @ direction) / float(moved @ changed)
@@ -92,13 +91,13 @@ class LBFGS:
     # ---- as arrays --------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tensor]:
-        """What `resume` needs besides the function."""
+        """Return the state that `resume` needs in addition to the function."""
         steps = torch.stack([torch.stack(step) for step in self.steps]) if self.steps else self.x.new_zeros(0, 2, 0)
         return {"x": self.x, "gradient": self.gradient, "value": self.x.new_tensor([self.value]), "steps": steps}
 
     @classmethod
     def resume(cls, function: Function, state: Mapping[str, Tensor], kept: int = KEPT) -> LBFGS:
-        """Where `state` was taken; the next step is the one that would have followed."""
+        """Return the search at `state`; its next step equals that of the original search."""
         search = cls.__new__(cls)
         search.function, search.kept, search.evaluations = function, kept, 0
         search.x, search.gradient = state["x"].clone(), state["gradient"].clone()
@@ -107,31 +106,31 @@ class LBFGS:
         return search
 
 
-SQUARE = 0.05  # what the square of a row's entry is taken to be: what its other side is multiplied by
+SQUARE = 0.05  # assumed square of a row's entry, the factor of the other side's curvature
 
 
 def of_words(form: Form, moments: Moments) -> dict[str, Tensor]:
-    """For the parameters of form.shapes(), and `delta` (K, R), all above nothing."""
+    """Return positive curvatures for the parameters of form.shapes(), and for `delta` (K, R)."""
     order, least = form.order, 1.0 / moments.tokens
     seen = moments.unary.clamp(min=least)
     curvature = {"delta": (2.0 / (order + 1) * seen).expand(order, -1)}
     if form.name == EXPLICIT:
-        pairs = torch.stack([one.to_dense() for one in moments.pairs])
+        pairs = torch.stack([matrix.to_dense() for matrix in moments.pairs])
         edges = 0.5 * (order + 1) * (pairs + seen.unsqueeze(1) * seen)
         return curvature | {"unary": seen, "edges": edges}
     rows = seen
     if form.features is not None:  # shape: (F,)
         rows = torch.sparse.mm(form.features.square().t(), seen.unsqueeze(1)).squeeze(1).clamp(min=least)
     one_edge = (order + 1) * SQUARE * rows.unsqueeze(1)  # shape: (rows, 1)
-    many = {"urw": {"U": order, "W": order}, "uw": {"U": order, "W": 1}, "uvw": {"U": 1, "V": 2 * order, "W": 1}}
-    curvature |= {name: (edges * one_edge).expand(form.shapes()[name]) for name, edges in many[form.name].items()}
+    num_edges = {"urw": {"U": order, "W": order}, "uw": {"U": order, "W": 1}, "uvw": {"U": 1, "V": 2 * order, "W": 1}}
+    curvature |= {name: (edges * one_edge).expand(form.shapes()[name]) for name, edges in num_edges[form.name].items()}
     if form.name == "urw":
         curvature["R"] = torch.full(form.shapes()["R"], (order + 1) * SQUARE**2, dtype=torch.float64)
     return curvature | {"unary": rows}
 
 
 def of_tags(form: TagForm, moments: TagMoments) -> dict[str, Tensor]:
-    """For the parameters and dual variables of form.shapes(), all above nothing."""
+    """Return positive curvatures for the parameters and dual variables of form.shapes()."""
     tags, least = moments.tags.clamp(min=1.0 / moments.tokens), 1.0 / moments.tokens
     features = torch.sparse.mm(form.features.t(), moments.signatures.unsqueeze(1)).squeeze(1)  # shape: (F,)
     weights = form.weights.view(-1, 1, 1)

@@ -1,8 +1,8 @@
-"""Algorithm 4.2: the potentials that maximise the bound of a text.
+"""Find the potentials that maximise the bound of a text (Algorithm 4.2).
 
-`both` climbs in parameters and δ at once: each step costs one solution of the star, and the objective is the same
-(objective.py). `nested` is the thesis' algorithm: the tightest δ before each step in the parameters. Either way, the
-search goes through numbers that are scaled by their curvature (lbfgs.py).
+`both` optimises parameters and δ together. Each step costs one solution of the star, and the objective is the same
+(objective.py). `nested` is the thesis' algorithm: it finds the tightest δ before each step in the parameters. Both
+search over numbers that are scaled by their curvature (lbfgs.py).
 
 Sizes: R kinds of tokens, K order, P numbers in all parameters.
 """
@@ -31,50 +31,50 @@ METHODS = ("both", "nested")
 
 @dataclass(frozen=True)
 class Progress:
-    """After one step."""
+    """The progress after one step."""
 
     iteration: int
     seconds: float  # since training began
-    objective: float  # of the training text, nats per token: the bound less the penalty
+    objective: float  # of the training text, nats per token: the bound minus the penalty
     bound: float
     valid: float | None  # the bound of the other text
-    best: bool  # whether `valid` (or, without one, `objective`) has never been higher
+    best: bool  # whether `valid` (or else `objective`) is the highest so far
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long to climb."""
+    """Method and stopping criteria."""
 
     method: str = METHODS[0]
     iterations: int = 200
-    tolerance: float = 1e-6  # stop where ten steps gain less than this part of the objective
-    patience: int = 10  # stop after so many steps without a better `valid`
+    tolerance: float = 1e-6  # stop if ten steps gain less than this share of the objective
+    patience: int = 10  # stop after this many steps without a better `valid`
     dual_iterations: int = ITERATIONS  # of `nested`
 
 
 @dataclass
 class Learner:
-    """Training under way: what a checkpoint holds, and what makes the next step."""
+    """A training in progress, which can be saved and resumed."""
 
     objective: Objective
     plan: Plan
-    scales: Tensor  # (P,) what the search's numbers are multiplied by
+    scales: Tensor  # (P,) factors of the search's numbers
     search: LBFGS
     valid: Moments | None
-    delta: Tensor  # (K, R) of `nested`, which L-BFGS does not see
-    best: Tensor  # (P,) the parameters and, behind them, δ (K·R)
+    delta: Tensor  # (K, R) of `nested`, outside the L-BFGS search
+    best: Tensor  # (P,) the parameters, then δ (K·R)
     best_value: float = -math.inf
     history: list[Progress] | None = None
     seconds: float = 0.0  # before this process
 
     @classmethod
     def begin(cls, objective: Objective, plan: Plan, parameters: Parameters, valid: Moments | None = None) -> Learner:
-        """From these parameters and δ = 0."""
+        """Start from these parameters and δ = 0."""
         form = objective.form
         delta = torch.zeros(form.order, form.size, dtype=torch.float64)
         curvature = of_words(form, objective.moments)
         curvature |= {name: objective.penalty + curvature[name] for name in form.shapes() if name != "unary"}
-        start, scales = joined(parameters, form.shapes()), joined(curvature, form.shapes())
+        start, scales = join_values(parameters, form.shapes()), join_values(curvature, form.shapes())
         if plan.method == "both":
             start = torch.cat([start, delta.flatten()])
             scales = torch.cat([scales, curvature["delta"].flatten()])
@@ -89,7 +89,7 @@ class Learner:
     # ---- the next step --------------------------------------------------------------------------------------------
 
     def run(self, watch: Callable[[Learner, Progress], None] = lambda learner, progress: None) -> None:
-        """Climb until the plan says stop; `watch` is called after each step."""
+        """Optimise until `is_done`. `watch` is called after each step."""
         begun = time.monotonic() - self.seconds
         assert self.history is not None
         while not self.is_done():
@@ -102,34 +102,34 @@ class Learner:
                 break
 
     def is_done(self) -> bool:
-        """Whether the plan says stop."""
+        """Return whether a stopping criterion of the plan holds."""
         assert self.history is not None
         steps, plan = self.history, self.plan
         if len(steps) >= plan.iterations:
             return True
         if self.valid is not None and len(steps) >= plan.patience and not any(p.best for p in steps[-plan.patience :]):
             return True
-        now = steps[-1].objective if steps else 0.0
-        return len(steps) > 10 and now - steps[-11].objective < plan.tolerance * abs(now)
+        objective = steps[-1].objective if steps else 0.0
+        return len(steps) > 10 and objective - steps[-11].objective < plan.tolerance * abs(objective)
 
     def _function(self, scaled: Tensor) -> tuple[float, Tensor]:
-        """What L-BFGS minimises: −L, and its gradient."""
+        """Return −L and its gradient, which L-BFGS minimises."""
         shapes, x = self.objective.form.shapes(), self.scales * scaled
         if self.plan.method == "both":
-            many = len(x) - self.delta.numel()
-            value = self.objective.at(parted(x[:many], shapes), x[many:].view_as(self.delta))
-            gradient = torch.cat([joined(value.gradient, shapes), value.delta_gradient.flatten()])
+            size = len(x) - self.delta.numel()
+            value = self.objective.at(split_values(x[:size], shapes), x[size:].view_as(self.delta))
+            gradient = torch.cat([join_values(value.gradient, shapes), value.delta_gradient.flatten()])
         else:
-            parameters = parted(x, shapes)
+            parameters = split_values(x, shapes)
             star = Star(self.objective.form.potentials(parameters), self.objective.memory)
             self.delta = tighten(star, self.delta, self.plan.dual_iterations).delta
             value = self.objective.at(parameters, self.delta)
-            gradient = joined(value.gradient, shapes)
+            gradient = join_values(value.gradient, shapes)
         self._last = (scaled, value)
         return -value.objective, -gradient * self.scales
 
     def _value(self) -> Value:
-        """At the search's own point, which is the last one asked for unless training was resumed or a step failed."""
+        """Return the value at the search's point, cached unless training was resumed or a step failed."""
         last = getattr(self, "_last", None)
         if last is None or not torch.equal(last[0], self.search.x):
             self._function(self.search.x)
@@ -149,15 +149,15 @@ class Learner:
         return x if self.plan.method == "both" else torch.cat([x, self.delta.flatten()])
 
     def result(self) -> tuple[dict[str, Tensor], Tensor]:
-        """The best parameters, and their δ (K, R)."""
-        many = len(self.best) - self.delta.numel()
+        """Return the best parameters, and their δ (K, R)."""
+        size = len(self.best) - self.delta.numel()
         shapes = self.objective.form.shapes()
-        return parted(self.best[:many], shapes), self.best[many:].view_as(self.delta).clone()
+        return split_values(self.best[:size], shapes), self.best[size:].view_as(self.delta).clone()
 
     # ---- as arrays --------------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Tensor]:
-        """All that `resume` needs besides objective, plan and texts."""
+        """Return the state that `resume` needs in addition to objective, plan and texts."""
         rows = [
             [p.iteration, p.seconds, p.objective, p.bound, math.nan if p.valid is None else p.valid, float(p.best)]
             for p in self.history or ()
@@ -169,24 +169,24 @@ class Learner:
 
     @staticmethod
     def is_state(objective: Objective, plan: Plan, state: Mapping[str, Tensor]) -> bool:
-        """Whether the arrays are a state of such a training; they may come from an untrusted file."""
+        """Return whether the arrays, perhaps of an untrusted file, are a state of such a training."""
         form = objective.form
-        many = sum(math.prod(shape) for shape in form.shapes().values())
+        size = sum(math.prod(shape) for shape in form.shapes().values())
         dual = form.order * form.size
-        searched = many + (dual if plan.method == "both" else 0)
+        searched = size + (dual if plan.method == "both" else 0)
         shapes = {
-            "delta": (form.order, form.size), "best": (many + dual,), "best_value": (1,), "history": (None, 6),
+            "delta": (form.order, form.size), "best": (size + dual,), "best_value": (1,), "history": (None, 6),
             "search_x": (searched,), "search_gradient": (searched,), "search_value": (1,),
             "search_steps": (None, 2, searched), "scales": (searched,),
         }  # fmt: skip
-        arrays = {"scales": torch.ones(searched), **state}  # older ones were not scaled
+        arrays = {"scales": torch.ones(searched), **state}  # older states were not scaled
         for name, shape in shapes.items():
             array = arrays.get(name)
             if array is None or array.dim() != len(shape):
                 return False
-            fits = all(size in (None, actual) for size, actual in zip(shape, array.shape, strict=True))
-            needed = array[:, [0, 1, 2, 3, 5]] if name == "history" and fits else array  # without a text to validate by
-            fits = fits or (name == "search_steps" and not len(array))  # no step was kept yet
+            fits = all(length in (None, actual) for length, actual in zip(shape, array.shape, strict=True))
+            needed = array[:, [0, 1, 2, 3, 5]] if name == "history" and fits else array  # column 4 may be NaN
+            fits = fits or (name == "search_steps" and not len(array))  # no step is stored yet
             if not fits or not bool(needed.isfinite().all()):
                 return False
         return bool((arrays["scales"] > 0.0).all())
@@ -195,11 +195,11 @@ class Learner:
     def resume(
         cls, objective: Objective, plan: Plan, state: Mapping[str, Tensor], valid: Moments | None = None
     ) -> Learner:
-        """Where `state` was taken: the steps that follow are those that would have followed."""
+        """Return the training at `state`; its next steps equal those of the original training."""
         learner = cls.__new__(cls)
         learner.objective, learner.plan, learner.valid = objective, plan, valid
         learner.delta, learner.best = state["delta"].clone(), state["best"].clone()
-        learner.scales = state.get("scales", torch.ones_like(state["search_x"])).clone()  # older ones were not scaled
+        learner.scales = state.get("scales", torch.ones_like(state["search_x"])).clone()  # older states were not scaled
         learner.best_value = float(state["best_value"][0])
         learner.history = [
             Progress(int(row[0]), row[1], row[2], row[3], None if math.isnan(row[4]) else row[4], bool(row[5]))
@@ -211,12 +211,12 @@ class Learner:
         return learner
 
 
-def joined(values: Mapping[str, Tensor], names: Mapping[str, Sequence[int]]) -> Tensor:
-    """All values in the order of the names: (P,)."""
+def join_values(values: Mapping[str, Tensor], names: Mapping[str, Sequence[int]]) -> Tensor:
+    """Concatenate all values in the order of the names: (P,)."""
     return torch.cat([values[name].flatten() for name in names])
 
 
-def parted(x: Tensor, shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
-    """The reverse of `joined`."""
+def split_values(x: Tensor, shapes: Mapping[str, Sequence[int]]) -> dict[str, Tensor]:
+    """Split a vector into values, the reverse of `join_values`."""
     pieces = x.split([math.prod(shape) for shape in shapes.values()])
     return {name: piece.view(*shape) for (name, shape), piece in zip(shapes.items(), pieces, strict=True)}

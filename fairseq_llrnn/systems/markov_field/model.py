@@ -1,4 +1,4 @@
-"""A trained field of words: its potentials, the bound on log Z, the outlook; and how it is kept in a folder.
+"""A trained field of words: its potentials, the bound on log Z, the future potential, and its folder.
 
 Sizes: V words, R kinds of tokens, K order, F features, E entries of Φ.
 """
@@ -30,13 +30,13 @@ from .vocabulary import FieldText, FieldWords
 
 @dataclass(frozen=True)
 class TextScore:
-    """What a field says of a text, in nats."""
+    """Scores of a text, in nats."""
 
     words: int
     sentences: int  # that have words
     unknown: int
     tokens: int  # of the layout: words, and K separators for each sentence
-    bound: float  # no more than log p of the layout
+    bound: float  # a lower bound on log p of the layout
     conditionals: float  # Σ over words of log p(word | neighbours)
     left_to_right: float  # Σ over words, and an end for each sentence, of log q
 
@@ -50,7 +50,7 @@ class MarkovField:
     parameters: Mapping[str, Tensor]
     delta: Tensor  # (K, R) dual variables of its bound
     settings: Mapping[str, Any] = field(default_factory=dict)  # how it was trained
-    rho: Tensor | None = None  # (R,) the outlook, once it is known
+    rho: Tensor | None = None  # (R,) the future potential, once computed
     memory: int = MEMORY
 
     @cached_property
@@ -59,27 +59,27 @@ class MarkovField:
 
     @cached_property
     def log_z(self) -> float:
-        """log Z★ of the star."""
+        """Return log Z★ of the star."""
         return Star(self.potentials, self.memory).solve(self.delta).log_z
 
     @cached_property
     def next_words(self) -> Tensor:
-        """ρ: (R,)."""
+        """Return ρ, (R,)."""
         if self.rho is not None:
             return self.rho
         marginals = Star(self.potentials, self.memory).solve(self.delta).nodes[0]
         return future_potential(self.potentials, marginals, self.memory)
 
     def tightened(self) -> MarkovField:
-        """With the best δ, and the outlook that follows."""
+        """Return the field with the best δ and the resulting ρ."""
         result = tighten(Star(self.potentials, self.memory), self.delta)
         rho = future_potential(self.potentials, result.beliefs.nodes[0], self.memory)
         return MarkovField(self.words, self.form, self.parameters, result.delta, self.settings, rho, self.memory)
 
-    # ---- what it says of a text ---------------------------------------------------------------------------------
+    # ---- scores of a text ---------------------------------------------------------------------------------------
 
     def score(self, text: FieldText) -> TextScore:
-        """Of all sentences that have words."""
+        """Return the scores of all sentences that have words."""
         order, separator = self.form.order, self.words.separator
         moments = count_moments(text.rows, text.lengths, separator, order, self.form.size)
         shares = float(text.log_shares.sum())
@@ -99,32 +99,32 @@ class MarkovField:
         )
 
     def conditionals(self, text: FieldText) -> Tensor:
-        """log p(word | its neighbours) of every word: (T,)."""
+        """Return log p(word | its neighbours) of every word, (T,)."""
         order = self.form.order
         window = windows(layout(text.rows, text.lengths, self.words.separator, order), order)
         chosen = log_conditionals(self.potentials, window[self._word_places(text)])
         return chosen + torch.from_numpy(text.log_shares)
 
     def _word_places(self, text: FieldText) -> Tensor:
-        """Which tokens of the layout are words: (N,) bool."""
+        """Return whether each token of the layout is a word, (N,) bool."""
         marks = layout(np.ones_like(text.rows), text.lengths, 0, self.form.order)
         return torch.from_numpy(marks == 1)
 
     def embeddings(self) -> Tensor:
-        """The rows by which kinds of tokens are compared: (R, D'), those of both sides, each of unit length.
+        """Return rows for the comparison of kinds of tokens, (R, D'): those of both sides, normalised to unit length.
 
         Raises:
-            DataError: explicit potentials have none.
+            DataError: the potentials are explicit.
         """
         if self.potentials.right is None:
-            raise DataError("the field has explicit potentials, expected ones of low rank; train it with --form uw")
+            raise DataError("the field has explicit potentials; give one of low rank, trained e.g. with --form uw")
         sides = {id(rows): rows for rows in (*self.potentials.left, *self.potentials.right)}.values()
         return torch.nn.functional.normalize(torch.cat(list(sides), dim=1), dim=1)
 
     # ---- on disk ------------------------------------------------------------------------------------------------
 
     def save(self, folder: str, training: Mapping[str, Tensor] | None = None) -> None:
-        """Write the folder; `training`: what the next step needs, where training goes on. Raises DataError."""
+        """Write the folder. training: the state of an unfinished training. Raises DataError."""
         arrays = {f"parameter/{name}": value.numpy() for name, value in self.parameters.items()}
         arrays |= {"delta": self.delta.numpy(), "offset": self.form.offset.numpy()}
         arrays |= {"row_of": self.words.row_of, "log_share": self.words.log_share}
@@ -146,18 +146,18 @@ class MarkovField:
 
     @classmethod
     def load(cls, folder: str) -> MarkovField:
-        """Read a folder; nothing in it is executed. Raises DataError: none there, a damaged one."""
+        """Read a folder without executing anything in it. Raises DataError if it is missing or damaged."""
         saved = read_folder(folder, WORDS)
         try:
             return _read(saved)
         except (KeyError, TypeError, ValueError, OverflowError, LLRNNError) as error:
             if isinstance(error, DataError):
                 raise
-            raise DataError(f"{folder}: expected a field, found something unsound ({error}); {AGAIN}") from None
+            raise DataError(f"{folder}: expected a field, found invalid content ({error}); {AGAIN}") from None
 
 
 def _first_separators(lengths: np.ndarray, order: int) -> np.ndarray:
-    """Which tokens of the layout end a sentence: (N,) bool; that of the last sentence is the first one of the cycle."""
+    """Return whether a token of the layout ends a sentence, (N,) bool. The first token ends the last sentence."""
     lengths = lengths[lengths > 0]
     first = np.zeros(int(lengths.sum()) + order * len(lengths), dtype=bool)
     first[(lengths + order).cumsum() - lengths - order] = True
@@ -165,28 +165,28 @@ def _first_separators(lengths: np.ndarray, order: int) -> np.ndarray:
 
 
 def _read(saved: SavedField) -> MarkovField:
-    """The field of checked arrays."""
+    """Return the field of checked arrays."""
     symbols, order, width = (saved.description[name] for name in ("symbols", "order", "width"))
     if not isinstance(symbols, list) or not all(isinstance(symbol, str) for symbol in symbols):
-        raise ValueError("symbols that are none")
+        raise ValueError("invalid symbols")
     if not all(type(number) is int and 0 <= number < 10_000 for number in (order, width)):
         raise ValueError(f"the order {order!r} and the width {width!r}")
     offset = torch.from_numpy(saved.array("offset", np.float64, None).copy())
     if bool(offset.isnan().any() | offset.isposinf().any()) or not bool(offset.isfinite().any()):
-        raise ValueError("offsets that are no log weights")
+        raise ValueError("invalid offsets")
     row_of = saved.array("row_of", np.int64, len(symbols))
     words = FieldWords(tuple(symbols), row_of, saved.numbers("log_share", len(symbols)).numpy())
     if len(set(symbols)) < len(symbols) or row_of.min() < -1 or row_of.max() >= len(offset):
-        raise ValueError("words that come twice, or whose kinds do not exist")
+        raise ValueError("repeated words, or words of missing kinds")
     if min(row_of[words.index[name]] for name in ("</s>", "<unk>")) < 0:
         raise ValueError("no </s> or no <unk>")
     features = None
-    many = saved.description["features"]
-    if many is not None:
+    num_features = saved.description["features"]
+    if num_features is not None:
         places = saved.array("feature_places", np.int64, 2, None)
         values = saved.numbers("feature_values", places.shape[1])
-        is_size = type(many) is int and 0 <= many < 1 << 31
-        shape = (len(offset), many if is_size else 0)
+        is_size = type(num_features) is int and 0 <= num_features < 1 << 31
+        shape = (len(offset), num_features if is_size else 0)
         if not is_size or (places < 0).any() or (places >= np.array(shape)[:, None]).any():
             raise ValueError("features that point outside their table")
         features = torch.sparse_coo_tensor(torch.from_numpy(places.copy()), values, shape, check_invariants=True)
@@ -199,5 +199,5 @@ def _read(saved: SavedField) -> MarkovField:
 
 
 def bits(nats: float, per: int) -> float:
-    """−nats in bits, for each of `per`."""
+    """Return −nats in bits, divided by `per`."""
     return -nats / math.log(2) / max(1, per)

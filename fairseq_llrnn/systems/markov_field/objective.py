@@ -4,11 +4,11 @@ Sizes: R kinds of tokens, K order.
 
     L(θ, t; δ) = ⟨μ̂, θ⟩ − log Z★(θ, δ) / (K+1)
 
-is valid for every δ. It is concave in θ and δ together, for log Z★ is a logarithm of a sum of exponentials that are
-linear in both. So it can be maximised over δ alone (Algorithm 4.1), over θ with the best δ (4.2), or over both at once.
+holds for every δ. It is concave in θ and δ together, because log Z★ is a log-sum-exp of linear functions of both. So it
+can be maximised over δ alone (Algorithm 4.1), over θ with the best δ (4.2), or over both together.
 
-`tighten` is Algorithm 4.1: the dual variables δ that make the bound on log Z tightest, for given potentials. log Z★
-is smooth in δ, so that L-BFGS takes the place of the thesis' sub-gradient steps (§4.4).
+`tighten` is Algorithm 4.1: it finds the dual variables δ with the tightest bound on log Z for given potentials. log Z★
+is smooth in δ, so L-BFGS replaces the thesis' sub-gradient steps (§4.4).
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from fairseq_llrnn.systems.markov_field.star import MEMORY, Beliefs, Star
 
 @dataclass(frozen=True)
 class Value:
-    """What is maximised, at one point."""
+    """The objective at one point."""
 
-    objective: float  # the bound less the penalty, nats per token
+    objective: float  # the bound minus the penalty, nats per token
     bound: float  # L
     gradient: Mapping[str, Tensor]  # of the parameters
     delta_gradient: Tensor  # (K, R)
@@ -43,11 +43,11 @@ class Objective:
 
     form: Form
     moments: Moments
-    penalty: float = 0.0  # λ of λ/2 · Σ parameters², without θ⁰'s own
+    penalty: float = 0.0  # λ of λ/2 · Σ parameters², except for those of θ⁰
     memory: int = MEMORY  # bytes that exponentials may take
 
     def at(self, parameters: Parameters, delta: Tensor) -> Value:
-        """Value and gradients for parameters and δ (K, R)."""
+        """Return value and gradients for parameters and δ (K, R)."""
         potentials = self.form.potentials(parameters)
         star = Star(potentials, self.memory)
         beliefs = star.solve(delta)
@@ -62,7 +62,7 @@ class Objective:
         return Value(objective, bound, raw, -scale * beliefs.dual_gradient, beliefs, potentials)
 
     def _edges(self, star: Star, beliefs: Beliefs) -> tuple[float, Potentials]:
-        """Σ_l ⟨μ̂ˡ, θˡ⟩, and the gradient of L in θ: in Aˡ and Bˡ where θ is of low rank."""
+        """Return Σ_l ⟨μ̂ˡ, θˡ⟩, and the gradient of L in θ (for low rank, in Aˡ and Bˡ)."""
         potentials, moments = star.potentials, self.moments
         left, right, expected = [], [], 0.0
         for edge, pairs in enumerate(moments.pairs):
@@ -84,13 +84,13 @@ class Objective:
 
 
 def unary_term(moments: Moments, potentials: Potentials) -> float:
-    """⟨μ̂⁰, θ⁰⟩; −inf where the text has what is forbidden."""
+    """Return ⟨μ̂⁰, θ⁰⟩, or −inf if the text has forbidden tokens."""
     seen = moments.unary > 0
     return float(moments.unary[seen] @ potentials.unary[seen])
 
 
 def bound(moments: Moments, potentials: Potentials, log_z: float) -> float:
-    """L of another text, for log Z★ at any δ: nats per token."""
+    """Return L of another text, for log Z★ at any δ, in nats per token."""
     expected = unary_term(moments, potentials)
     for edge, pairs in enumerate(moments.pairs):
         places, values = pairs.indices(), pairs.values()
@@ -107,15 +107,15 @@ TOLERANCE = 1e-9  # of log Z★, relative
 
 @dataclass(frozen=True)
 class Tightened:
-    """Where it ended."""
+    """The result of `tighten`."""
 
     delta: Tensor  # (K, R)
     beliefs: Beliefs
-    log_z: tuple[float, ...]  # at the beginning, and after each iteration
+    log_z: tuple[float, ...]  # initially, and after each iteration
 
 
 def tighten(star: Star, delta: Tensor, iterations: int = ITERATIONS, tolerance: float = TOLERANCE) -> Tightened:
-    """By L-BFGS, from `delta` (K, R), until log Z★ falls by less than `tolerance` of itself."""
+    """Minimise log Z★ by L-BFGS from `delta` (K, R), until its relative decrease is below `tolerance`."""
 
     def function(x: Tensor) -> tuple[float, Tensor]:
         beliefs = star.solve(x.view_as(delta))

@@ -33,7 +33,7 @@ class MarkovFieldPart(Part):
     row_of: np.ndarray  # (V,) int64
     log_share: np.ndarray  # (V,) float64
     unary: np.ndarray  # (R,) float64, θ⁰ + ρ; −inf forbids
-    left: np.ndarray  # (K, R, D) float32, or, explicit, (K, R, R)
+    left: np.ndarray  # (K, R, D) float32, or (K, R, R) if explicit
     right: np.ndarray | None  # (K, R, D) float32
     separator: int
 
@@ -64,15 +64,15 @@ class MarkovFieldPart(Part):
             and row_of.max() < rows
         )
         if not sound:
-            raise ValueError("the Markov random field's arrays do not go together")
-        finite = all(bool(np.isfinite(one).all()) for one in (left, log_share, *([] if right is None else [right])))
+            raise ValueError("the Markov random field's arrays do not fit together")
+        finite = all(bool(np.isfinite(array).all()) for array in (left, log_share, *([] if right is None else [right])))
         if not finite or np.isnan(unary).any() or np.isposinf(unary).any():
-            raise ValueError("the Markov random field has numbers that are none")
+            raise ValueError("the Markov random field has numbers that are not finite")
         largest = ((LARGEST_STORED_LOG, (unary, log_share)), (LARGEST_LOG, (left, left if right is None else right)))
-        if any(np.abs(one[np.isfinite(one)]).max(initial=0.0) > most for most, rows in largest for one in rows):
+        if any(np.abs(array[np.isfinite(array)]).max(initial=0.0) > most for most, rows in largest for array in rows):
             raise ValueError("the Markov random field has numbers that are too large")
         if np.isneginf(unary[row_of]).any() or log_share.max() > 1e-6:
-            raise ValueError("the Markov random field forbids words, or gives them more than all of their row")
+            raise ValueError("the Markov random field forbids words, or gives them shares above 1")
         return cls(row_of, log_share, unary, left, right, separator)
 
     def background(self, below: Background, context: BuildContext) -> Background:
@@ -99,12 +99,12 @@ def _is_field(source: str) -> bool:
 
 @register_background("mrf", MarkovFieldPart, example="mrf:field", is_file=_is_field)
 def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[str, int]]:
-    """The field in the folder `source`, for the words that the prior allows. Raises DataError."""
+    """Return the field in the folder `source`, for the words that the prior allows. Raises DataError."""
     field = MarkovField.load(source)
     words = field.words
     unknown = words.index[UNK]
     ids = words.ids(prior.symbols)
-    ids[[prior.index(symbol) for symbol in ("<s>", "<pad>")]] = words.index[EOS]  # never predicted, and read as ends
+    ids[[prior.index(symbol) for symbol in ("<s>", "<pad>")]] = words.index[EOS]  # never predicted; as context, an end
     lacking = (ids == unknown) & prior.allowed
     lacking[prior.index(UNK)] = True
     share = words.log_share[ids] - np.where(ids == unknown, np.log(lacking.sum()), 0.0)
@@ -115,5 +115,5 @@ def read(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, Mapping[s
         words.row_of[ids], share, (potentials.unary + field.next_words).numpy(),
         torch.stack(potentials.left).float().numpy(), right, words.separator,
     )  # fmt: skip
-    notes = {"words that the field lacks: they share what it says of <unk>": int(lacking.sum()) - 1}
-    return part, {name: many for name, many in notes.items() if many}
+    notes = {"words that the field lacks: they share the weight of <unk>": int(lacking.sum()) - 1}
+    return part, {name: count for name, count in notes.items() if count}

@@ -1,4 +1,4 @@
-"""Training by the pseudo-likelihood Π p(tᵢ | neighbours) with stochastic gradients, as log-bilinear models learn.
+"""Train by the pseudo-likelihood Π p(tᵢ | neighbours) with stochastic gradients, like log-bilinear models.
 
 Sizes: R kinds of tokens, K order, D width, N tokens of a text's layout (moments.py), n positions of them.
 
@@ -6,7 +6,7 @@ A token given all others depends on its K neighbours on either side (thesis, end
 
     p(tᵢ = s | t without tᵢ)  ∝  exp( θ⁰_s + Σ_l θˡ(tᵢ₋ₗ, s) + θˡ(s, tᵢ₊ₗ) )
 
-Its cost is that of an epoch over the text, N · R · D, where the bound's (learning.py) is R² · D whatever the text is.
+An epoch costs N · R · D. The bound (learning.py) costs R² · D, independently of the length of the text.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from torch import Tensor
 from fairseq_llrnn.systems.markov_field.learning import Progress
 from fairseq_llrnn.systems.markov_field.potentials import Form, Parameters, Potentials
 
-POSITIONS = 4096  # that are computed at a time, at most
-BYTES = 64 << 20  # of their scores
+POSITIONS = 4096  # in one batch, at most
+BYTES = 64 << 20  # of the scores of a batch
 
 
 def windows(cycle: np.ndarray, order: int) -> Tensor:
-    """Every token of a cycle (N,) with its neighbours, those before it first: (N, 2K+1)."""
+    """Return every token of a cycle (N,) between its neighbours: (N, 2K+1)."""
     return torch.from_numpy(np.stack([np.roll(cycle, -shift) for shift in range(-order, order + 1)], axis=1))
 
 
 def conditional_scores(potentials: Potentials, window: Tensor) -> Tensor:
-    """The exponent above for all s: (n, 2K+1) -> (n, R)."""
+    """Return the exponent above for all s: (n, 2K+1) -> (n, R)."""
     order = potentials.order
     scores = potentials.unary
     for edge in range(order):
@@ -42,22 +42,22 @@ def conditional_scores(potentials: Potentials, window: Tensor) -> Tensor:
 
 
 def log_conditionals(potentials: Potentials, window: Tensor) -> Tensor:
-    """log p(token | neighbours) of the middle token of each row: (n, 2K+1) -> (n,)."""
+    """Return log p(token | neighbours) of the middle token of each row: (n, 2K+1) -> (n,)."""
     parts = []
-    for some in batches(window, potentials.size):
-        scores = conditional_scores(potentials, some)
-        middle = some[:, potentials.order].unsqueeze(1)
+    for batch in batches(window, potentials.size):
+        scores = conditional_scores(potentials, batch)
+        middle = batch[:, potentials.order].unsqueeze(1)
         parts.append(scores.gather(1, middle).squeeze(1) - scores.logsumexp(1))
     return torch.cat(parts) if parts else potentials.unary.new_zeros(0)
 
 
 def batches(window: Tensor, size: int) -> Iterator[Tensor]:
-    """The rows of (N, …), so many at a time that scores (n, R) take no more than BYTES."""
+    """Split rows (N, …) so that their scores (n, R) take at most BYTES."""
     yield from window.split(max(1, min(POSITIONS, BYTES // (8 * size))))
 
 
 BATCH = 512
-RATE = 0.01  # of Adam at the beginning; it falls to nothing, evenly
+RATE = 0.01  # initial rate of Adam, with linear decay to 0
 
 
 def learn_by_pseudo_likelihood(
@@ -71,11 +71,12 @@ def learn_by_pseudo_likelihood(
     rate: float = RATE,
     watch: Callable[[Progress], None] = lambda progress: None,
 ) -> dict[str, Tensor]:
-    """The parameters after the best epoch by `valid`, or after the last one.
+    """Return the parameters after the best epoch by `valid`, or after the last one.
 
     Args:
-        window: (N, 2K+1) every token of the text with its neighbours. valid: the same of another text.
-        watch: is called after each epoch; the objective and bound that it is told are the mean log-conditional.
+        window: (N, 2K+1) every token of the text with its neighbours.
+        valid: the same of another text.
+        watch: called after each epoch. Objective and bound in its argument are the mean log-conditional.
     """
     leaves = {name: value.clone().requires_grad_() for name, value in parameters.items()}
     optimizer = torch.optim.Adam(leaves.values(), lr=rate)
@@ -87,10 +88,10 @@ def learn_by_pseudo_likelihood(
     for epoch in range(1, epochs + 1):
         gained = 0.0
         for chosen in torch.randperm(len(window), generator=generator).split(BATCH):
-            some = window[chosen]
-            scores = conditional_scores(form.potentials(leaves), some)
-            loss = torch.nn.functional.cross_entropy(scores, some[:, order])
-            gained -= loss.item() * len(some)
+            batch = window[chosen]
+            scores = conditional_scores(form.potentials(leaves), batch)
+            loss = torch.nn.functional.cross_entropy(scores, batch[:, order])
+            gained -= loss.item() * len(batch)
             for name, value in leaves.items():
                 if penalty and name != "unary":
                     loss = loss + 0.5 * penalty * value.square().sum()
@@ -98,10 +99,12 @@ def learn_by_pseudo_likelihood(
             loss.backward()
             optimizer.step()
             schedule.step()
-        now = {name: value.detach().clone() for name, value in leaves.items()}
-        score = gained / len(window) if valid is None else float(log_conditionals(form.potentials(now), valid).mean())
+        fitted = {name: value.detach().clone() for name, value in leaves.items()}
+        score = (
+            gained / len(window) if valid is None else float(log_conditionals(form.potentials(fitted), valid).mean())
+        )
         if better := valid is None or score > best_value:
-            best_value, best = score, now
+            best_value, best = score, fitted
         seconds = time.monotonic() - begun
         mean = gained / len(window)
         watch(Progress(epoch, seconds, mean, mean, None if valid is None else score, better))

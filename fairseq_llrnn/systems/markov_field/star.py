@@ -1,13 +1,13 @@
 """An upper bound on the log-partition of a chain, by belief propagation on one star (thesis, §4.3, 4.8 to 4.13).
 
-The chain is a cycle of N tokens, each joined to the K behind it. Cover its edges by stars: token i, the centre, with
-its leaves i+1 … i+K. For any dual variables δˡ (R,), l = 1 … K, give
+The chain is a cycle of N tokens, each joined to the next K. Its edges are covered by stars, with token i as the centre
+and leaves i+1 … i+K. For any dual variables δˡ (R,), l = 1 … K, use the potentials
 
-    the centre  θ⁰ − Σ_l δˡ,       leaf l  θ⁰ + δˡ,       the edge to leaf l  (K+1) θˡ
+    centre  θ⁰ − Σ_l δˡ,       leaf l  θ⁰ + δˡ,       edge to leaf l  (K+1) θˡ
 
-and let Z★ be the partition function of this star. Then log Z ≤ N / (K+1) · log Z★. The thesis derives it for N that
-K+1 divides, from K+1 forests of such stars. It holds for every N > K: Z is a sum of products of functions f_i of K+1
-tokens, each token is in K+1 of them, and the generalised Hölder inequality (Finner 1992) bounds it by Π_i ‖f_i‖_{K+1}.
+and let Z★ be the partition function of this star. Then log Z ≤ N / (K+1) · log Z★. The thesis derives it from K+1
+forests of such stars, for N divisible by K+1. It holds for every N > K: Z is a sum of products of functions f_i of K+1
+tokens, and each token is in K+1 of them. The generalised Hölder inequality (Finner 1992) bounds it by Π_i ‖f_i‖_{K+1}.
 
 Sizes: R kinds of tokens, K order, B rows of a block, D columns.
 """
@@ -24,27 +24,27 @@ from fairseq_llrnn.errors import DataError
 
 from .potentials import Potentials
 
-MEMORY = 2 << 30  # bytes that exponentials may take, all together
+MEMORY = 2 << 30  # bytes for all exponentials
 BLOCK = 32 << 20  # bytes of a block
 
 
 @dataclass(frozen=True)
 class Beliefs:
-    """The star solved for one δ."""
+    """The solution of the star for one δ."""
 
     log_z: float  # log Z★
     nodes: Tensor  # (K+1, R) marginals: of the centre, then of the leaves
-    weights: Tensor  # (K, R) what the row of a first token is multiplied by in the marginals of an edge
-    leaves: Tensor  # (K, R) the same of the second token's column
+    weights: Tensor  # (K, R) factor of a first token's row in the marginals of an edge
+    leaves: Tensor  # (K, R) factor of a second token's column
 
     @property
     def dual_gradient(self) -> Tensor:
-        """∂ log Z★ / ∂δ (equation 4.13): (K, R)."""
+        """Return ∂ log Z★ / ∂δ (equation 4.13), (K, R)."""
         return self.nodes[1:] - self.nodes[0]
 
 
 class Exponentials:
-    """exp(s · θˡ), row by row divided by its largest entry; kept where memory allows, else made block by block."""
+    """exp(s · θˡ), each row divided by its largest entry. Cached if memory allows, else recomputed block by block."""
 
     def __init__(self, potentials: Potentials, scale: float, memory: int = MEMORY, block: int = BLOCK) -> None:
         self.potentials, self.scale = potentials, scale
@@ -54,7 +54,7 @@ class Exponentials:
         self._kept: list[list[tuple[slice, Tensor, Tensor]]] = [[] for _ in range(order)]
 
     def blocks(self, edge: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Rows, their exponentials (B, R), and the logarithms of what they were divided by (B,)."""
+        """Yield rows, their exponentials (B, R), and the logarithms of their divisors (B,)."""
         if self._kept[edge]:
             yield from self._kept[edge]
             return
@@ -70,7 +70,7 @@ class Exponentials:
         self._kept[edge] = kept
 
     def log_rows(self, edge: int, log_weights: Tensor) -> Tensor:
-        """log Σ_y w(y) exp(s θˡ(x, y)): (R,) -> (R,)."""
+        """Return log Σ_y w(y) exp(s θˡ(x, y)): (R,) -> (R,)."""
         highest = log_weights.max()
         weights, sums = (log_weights - highest).exp(), torch.empty_like(log_weights)
         for rows, exponentials, top in self.blocks(edge):
@@ -78,7 +78,7 @@ class Exponentials:
         return sums
 
     def log_columns(self, edge: int, log_weights: Tensor) -> Tensor:
-        """log Σ_x w(x) exp(s θˡ(x, y)): (R,) -> (R,)."""
+        """Return log Σ_x w(x) exp(s θˡ(x, y)): (R,) -> (R,)."""
         sums = torch.full_like(log_weights, float("-inf"))
         for rows, exponentials, top in self.blocks(edge):
             scaled = log_weights[rows] + top
@@ -89,21 +89,21 @@ class Exponentials:
 
 
 class Star:
-    """The star over some potentials."""
+    """The star of some potentials."""
 
     def __init__(self, potentials: Potentials, memory: int = MEMORY, block: int = BLOCK) -> None:
         self.potentials = potentials
         self._exponentials = Exponentials(potentials, potentials.order + 1, memory, block)
 
     def blocks(self, edge: int) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """exp((K+1) θˡ)."""
+        """Yield blocks of exp((K+1) θˡ)."""
         return self._exponentials.blocks(edge)
 
     def solve(self, delta: Tensor) -> Beliefs:
-        """log Z★ and its marginals for δ (K, R): two products of a matrix with a vector for each edge.
+        """Return log Z★ and its marginals for δ (K, R), by two matrix-vector products per edge.
 
         Raises:
-            DataError: potentials so large that the sums leave the range of float64.
+            DataError: potentials so large that sums leave the range of float64.
         """
         order, size = self.potentials.order, self.potentials.size
         nodes = delta.new_zeros(order + 1, size)
@@ -121,10 +121,10 @@ class Star:
         log_z = torch.logsumexp(centre, 0)
         if not bool(log_z.isfinite()):
             raise DataError(
-                "the potentials have grown beyond what float64 can sum; train with a --penalty, or fewer --iterations"
+                "the potentials have left the range of float64; train with a --penalty, or fewer --iterations"
             )
         nodes[0] = (centre - log_z).exp()
-        weights = torch.where(sums > 0.0, nodes[0] / sums, 0.0)  # a centre without weight has none of it
+        weights = torch.where(sums > 0.0, nodes[0] / sums, 0.0)  # 0 for a centre of probability 0
         for edge in range(order):
             for rows, exponentials, _ in self.blocks(edge):
                 nodes[edge + 1] += weights[edge, rows] @ exponentials
@@ -132,7 +132,7 @@ class Star:
         return Beliefs(float(log_z), nodes, weights, leaves)
 
     def products(self, beliefs: Beliefs, edge: int, right: Tensor, left: Tensor) -> tuple[Tensor, Tensor]:
-        """μˡ right and (μˡ)ᵀ left, μˡ (R, R) the marginals of an edge: (R, D), (R, D) -> (R, D), (R, D)."""
+        """Return μˡ right and (μˡ)ᵀ left for the marginals μˡ (R, R) of an edge: (R, D), (R, D) -> (R, D), (R, D)."""
         weights, leaves = beliefs.weights[edge].unsqueeze(1), beliefs.leaves[edge].unsqueeze(1)
         scaled, with_leaves = weights * left, leaves * right
         first, second = torch.empty_like(left), torch.zeros_like(right)
@@ -142,6 +142,6 @@ class Star:
         return weights * first, leaves * second
 
     def marginals(self, beliefs: Beliefs, edge: int) -> Tensor:
-        """μˡ itself: (R, R)."""
+        """Return μˡ, (R, R)."""
         rows = torch.cat([exponentials for _, exponentials, _ in self.blocks(edge)])
         return rows.mul_(beliefs.weights[edge].unsqueeze(1)).mul_(beliefs.leaves[edge])

@@ -1,21 +1,21 @@
-"""A joint field of tags and words (thesis, §4.4, figure 4.8): what words say, its bound, and the best tags.
+"""A joint field of tags and words (thesis, §4.4, figure 4.8): word features, the bound, and the best tags.
 
 Sizes: T tags, S signatures of words, F features, K order, M offsets, N tokens, n words of a sentence.
 
-What a word's spelling says to a tagger is φ: its form where it is frequent, endings, beginnings, shape.
+φ are the features of a word for the tagger: its form if it is frequent, endings, beginnings, shape.
 
     log p(t, w)  =  Σ_i ( τ(tᵢ) + Σ_{l=1}^{K} θˡ(tᵢ, tᵢ₊ₗ) + Σ_{m∈M} u_m(tᵢ) · φ(wᵢ₊ₘ) + log b(wᵢ) )  −  A
 
-Tags have edges to K tags on either side, and to the M words around. Potentials of a tag and a word are log-linear in
-the word's spelling φ; b is how often the word comes, so that words with equal φ are one signature.
+Tags have edges to K tags on either side, and to the M surrounding words. Potentials of a tag and a word are log-linear
+in φ. b is the frequency of the word. Words with equal φ are one signature.
 
-The bound: A ≤ N / (K+1) · Σ_m α_m log Z★_m, one star of K+1 tags for each offset m; each of its tags has one word, that
-m places off, with the potential u_m / α_m; edges of tags have (K+1) θˡ. The dual variables γ of tags and ε of words
-are free as long as their means over all places, weighted by α, are nothing. The reason is that of star.py: each tag and
+The bound: A ≤ N / (K+1) · Σ_m α_m log Z★_m, with one star of K+1 tags for each offset m. Each tag of a star has one
+word, m places away, with the potential u_m / α_m, and edges of tags have (K+1) θˡ. The dual variables γ of tags and ε
+of words are free if their means over all places, weighted by α, are zero. The proof is that of star.py: each tag and
 each word is in factors of the product whose exponents α_m / (K+1) sum to one.
 
-The thesis has α_m = 1/M. Any α with the sum 1 is sound. The higher the weight of a star, the more of what its words say
-is in the potentials, and a tag's own word says most: it has the weight OWN.
+The thesis has α_m = 1/M. The bound holds for any α with sum 1. A star with a higher weight keeps more of its words'
+effect in the potentials. A tag's own word has the most effect, so it gets the weight WORD_WEIGHT.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ END = "</s>"  # the word of separators
 
 
 def spelling_features(word: str) -> dict[str, float]:
-    """Of any word, whether or not it was seen."""
+    """Return the spelling features of any word, seen or unseen."""
     low = word.lower()
     features = shape_features(word)
     features |= {f"Ending:{low[-length:]}": 1.0 for length in ENDINGS if len(low) >= length}
@@ -49,7 +49,7 @@ def spelling_features(word: str) -> dict[str, float]:
 
 
 def word_features(word: str, has_form: bool) -> dict[str, float]:
-    """With its own form; the separator's word has nothing else."""
+    """Return the features of a word, optionally with its form. The separator's word has only one feature."""
     if word == END:
         return {"Separator": 1.0}
     return {"Any": 1.0, **({f"Form:{word}": 1.0} if has_form else {}), **spelling_features(word)}
@@ -57,30 +57,31 @@ def word_features(word: str, has_form: bool) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class WordSignatures:
-    """Words of a treebank as signatures of φ."""
+    """The words of a treebank as signatures of φ."""
 
     names: tuple[str, ...]  # F features
     features: Tensor  # Φ (S, F) sparse, float64; signature 0 is the separator's
-    signature_of: Mapping[str, int]  # the words that were seen
+    signature_of: Mapping[str, int]  # of the observed words
     log_masses: Tensor  # (S,) log b
 
     @classmethod
     def of(cls, counts: Mapping[str, int], ends: int, rare: int, floor: int = 3) -> WordSignatures:
-        """From the counts of words.
+        """Build the signatures from counts of words.
 
         Args:
-            ends: how often the separator comes. rare: words that come less often have no feature of their own form.
-            floor: features of spelling that fewer different words have are left out.
+            ends: count of the separator.
+            rare: least count of a word with a feature for its form.
+            floor: least number of distinct words with a spelling feature.
         """
         words = [END, *sorted(word for word in counts if word != END)]
         rows = [word_features(word, counts.get(word, 0) >= rare) for word in words]
         types = Counter(name for row in rows for name in row)
-        kept = [
+        frequent = [
             {name: value for name, value in row.items() if name.startswith("Form:") or types[name] >= floor}
             | ({"Separator": 1.0} if "Separator" in row else {})
             for row in rows
         ]
-        signatures = group_equal_rows(FeatureTable.from_rows(kept))
+        signatures = group_equal_rows(FeatureTable.from_rows(frequent))
         weights = np.array([ends, *(counts[word] for word in words[1:])], dtype=np.float64)
         class_weights = np.bincount(signatures.class_of, weights=weights, minlength=signatures.num_classes)
         signature_of = dict(zip(words, signatures.class_of.tolist(), strict=True))
@@ -91,7 +92,7 @@ class WordSignatures:
 
 
 def rows_of(words: Iterable[str], names: Mapping[str, int], forms: frozenset[str]) -> Tensor:
-    """Φ of any words, by the features that a tagger knows: (n, F) sparse. `forms`: the words with one of their own."""
+    """Return Φ of any words, with a tagger's features: (n, F) sparse. `forms`: words with a feature for their form."""
     indices, values, offsets = list[int](), list[float](), [0]
     for word in words:
         row = {names[name]: value for name, value in word_features(word, word in forms).items() if name in names}
@@ -104,7 +105,7 @@ def rows_of(words: Iterable[str], names: Mapping[str, int], forms: frozenset[str
 
 
 def sparse(table: FeatureTable) -> Tensor:
-    """A table as a sparse matrix (rows, F) of float64."""
+    """Return a table as a sparse float64 matrix, (rows, F)."""
     rows = np.repeat(np.arange(table.num_rows), np.diff(table.offsets))
     places = torch.from_numpy(np.stack([rows, table.indices]))
     values = torch.from_numpy(table.values.astype(np.float64))
@@ -113,12 +114,12 @@ def sparse(table: FeatureTable) -> Tensor:
 
 
 SEPARATOR = 0  # the number of the tag of </S>, and of its word's signature
-WORD_WEIGHT = 0.8  # α of a tag's own word, where it has edges to others
+WORD_WEIGHT = 0.8  # α of a tag's own word, if there are edges to other words
 
 
 @dataclass(frozen=True)
 class TagForm:
-    """Sizes and what is fixed."""
+    """Sizes and constants."""
 
     order: int  # K
     offsets: tuple[int, ...]  # M of them: (0,), or (−1, 0, 1)
@@ -127,19 +128,19 @@ class TagForm:
     log_masses: Tensor  # (S,) log b of signatures
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of the parameters, and behind them of the dual variables."""
-        many, size = len(self.offsets), self.features.shape
+        """Return the shapes of the parameters, then of the dual variables."""
+        num_offsets, size = len(self.offsets), self.features.shape
         return {
             "tags": (self.tags,),
             "pairs": (self.order, self.tags, self.tags),
-            "words": (many, self.tags, size[1]),
-            "gamma": (many, self.order + 1, self.tags),
-            "epsilon": (many, size[0]),
+            "words": (num_offsets, self.tags, size[1]),
+            "gamma": (num_offsets, self.order + 1, self.tags),
+            "epsilon": (num_offsets, size[0]),
         }
 
     @property
     def weights(self) -> Tensor:
-        """α: (M,)."""
+        """Return α, (M,)."""
         others = len(self.offsets) - 1
         if not others:
             return torch.ones(1, dtype=torch.float64)
@@ -147,17 +148,17 @@ class TagForm:
         return torch.tensor(shares, dtype=torch.float64)
 
     def word_scores(self, words: Tensor) -> Tensor:
-        """u_m · φ of all signatures: (M, T, F) -> (M, T, S)."""
-        many, tags, _ = words.shape
-        return torch.sparse.mm(self.features, words.flatten(0, 1).T).T.view(many, tags, -1)
+        """Return u_m · φ of all signatures: (M, T, F) -> (M, T, S)."""
+        num_offsets, tags, _ = words.shape
+        return torch.sparse.mm(self.features, words.flatten(0, 1).T).T.view(num_offsets, tags, -1)
 
     def log_partitions(self, values: Mapping[str, Tensor]) -> Tensor:
-        """Σ_m α_m log Z★_m / (K+1), an upper bound on A / N."""
+        """Return Σ_m α_m log Z★_m / (K+1), an upper bound on A / N."""
         order, weights = self.order, self.weights
         gamma = values["tags"] + values["gamma"] - weights @ values["gamma"].mean(1)
         epsilon = self.log_masses + values["epsilon"] - weights @ values["epsilon"]
         scores = self.word_scores(values["words"]) / weights.view(-1, 1, 1)
-        # shape: (M, 1, T), what the word of a tag adds
+        # shape: (M, 1, T), from the word of each tag
         of_words = (scores + epsilon.unsqueeze(1)).logsumexp(2).unsqueeze(1)
         nodes = gamma + of_words  # shape: (M, K+1, T)
         leaves = (order + 1) * values["pairs"] + nodes[:, 1:].unsqueeze(2)  # shape: (M, K, T of the centre, T)
@@ -171,31 +172,31 @@ class TagMoments:
     tokens: int  # N
     tags: Tensor  # (T,)
     pairs: Tensor  # (K, T, T)
-    words: Tensor  # (M, T, F): how often a tag comes with a feature of the word m places off
+    words: Tensor  # (M, T, F): frequencies of a tag with a feature of the word m places away
     signatures: Tensor  # (S,)
 
     @classmethod
     def count(cls, form: TagForm, tags: np.ndarray, signatures: np.ndarray) -> TagMoments:
-        """Of a layout: both (N,)."""
-        many, size = len(tags), form.tags
+        """Count a layout: both (N,)."""
+        num_tokens, size = len(tags), form.tags
         shifted = [np.roll(tags, -distance) for distance in range(1, form.order + 1)]
         pairs = [np.bincount(tags * size + second, minlength=size * size) for second in shifted]
         words = []
         for offset in form.offsets:
             key = tags * len(form.log_masses) + np.roll(signatures, -offset)
             joint = np.bincount(key, minlength=size * len(form.log_masses)).reshape(size, -1)
-            words.append(torch.sparse.mm(form.features.t(), torch.from_numpy(joint.T / many)).T)
+            words.append(torch.sparse.mm(form.features.t(), torch.from_numpy(joint.T / num_tokens)).T)
         return cls(
-            many,
-            torch.from_numpy(np.bincount(tags, minlength=size) / many),
-            torch.from_numpy(np.stack(pairs).reshape(-1, size, size) / many),
+            num_tokens,
+            torch.from_numpy(np.bincount(tags, minlength=size) / num_tokens),
+            torch.from_numpy(np.stack(pairs).reshape(-1, size, size) / num_tokens),
             torch.stack(words),
-            torch.from_numpy(np.bincount(signatures, minlength=len(form.log_masses)) / many),
+            torch.from_numpy(np.bincount(signatures, minlength=len(form.log_masses)) / num_tokens),
         )
 
 
 def bound(form: TagForm, moments: TagMoments, values: Mapping[str, Tensor]) -> Tensor:
-    """The lower bound on log p(t, w) per token."""
+    """Return the lower bound on log p(t, w) per token."""
     seen = (moments.tags * values["tags"]).sum() + (moments.pairs * values["pairs"]).sum()
     has = moments.signatures > 0
     seen = seen + (moments.words * values["words"]).sum() + moments.signatures[has] @ form.log_masses[has]
@@ -203,10 +204,12 @@ def bound(form: TagForm, moments: TagMoments, values: Mapping[str, Tensor]) -> T
 
 
 def best_tags(order: int, tags: np.ndarray, pairs: np.ndarray, words: np.ndarray) -> list[int]:
-    """The best tags of a sentence, by dynamic programming over the last K tags.
+    """Return the best tags of a sentence, by dynamic programming over the last K tags.
 
     Args:
-        tags: (T,) τ. pairs: (K, T, T). words: (n, T) what the words around each place add.
+        tags: (T,) τ.
+        pairs: (K, T, T).
+        words: (n, T) scores from the words around each place.
     """
     size = len(tags)
     steps = np.zeros((size,) * (order + 1))  # the oldest tag first

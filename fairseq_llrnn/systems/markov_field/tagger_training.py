@@ -1,4 +1,4 @@
-"""A tagger from treebanks, its folder, and what it does with a sentence, for `llrnn mrf train --conllu` and `mrf tag`.
+"""Train, store and apply a tagger, for `llrnn mrf train --conllu` and `mrf tag`.
 
 Sizes: T tags, S signatures, F features, K order, M offsets, n words of a sentence.
 """
@@ -24,19 +24,19 @@ from fairseq_llrnn.systems.markov_field.tagger import END, WordSignatures, rows_
 
 from .folder import AGAIN, TAGS, check_free, read_folder, write_folder
 from .lbfgs import LBFGS
-from .learning import Progress, joined, parted
+from .learning import Progress, join_values, split_values
 from .moments import layout
 from .tagger import SEPARATOR, TagForm, TagMoments, best_tags, bound
 
 NEAR = {1: (0,), 3: (-1, 0, 1)}
 PENALTY = 1e-6
-TOLERANCE = 1e-6  # stop where ten steps gain less than this part of the objective
+TOLERANCE = 1e-6  # stop if ten steps gain less than this share of the objective
 Sentence = Sequence[tuple[str, str]]  # words with their tags
 
 
 @dataclass(frozen=True)
 class TaggerOptions:
-    """What is trained, and how long; names are those of the command line."""
+    """Training options, with the names of the command line."""
 
     conllu: Sequence[str]
     order: int = 2
@@ -49,11 +49,11 @@ class TaggerOptions:
         """Raise OptionError for numbers out of range."""
         if self.near not in NEAR:
             raise OptionError(
-                f"--near {self.near}: expected 1 or 3 words, an odd number with the tag's own in the middle"
+                f"--near {self.near}: expected 1 or 3 words, the tag's own word in the middle"
             )
         if not 1 <= self.order <= 3:
             raise OptionError(
-                f"--order {self.order}: expected 1, 2 or 3 for a tagger, whose search is of T^(K+1) steps"
+                f"--order {self.order}: expected 1, 2 or 3 for a tagger, whose search takes T^(K+1) steps"
             )
         check_least("--rare", self.rare, 1)
         check_least("--iterations", self.iterations, 1)
@@ -67,7 +67,7 @@ class Tagger:
 
     order: int
     offsets: tuple[int, ...]
-    tags: tuple[str, ...]  # T; that of separators first
+    tags: tuple[str, ...]  # T, the separators' first
     names: tuple[str, ...]  # F
     tag_scores: Tensor  # τ (T,)
     pairs: Tensor  # (K, T, T)
@@ -82,39 +82,41 @@ class Tagger:
         return frozenset(name.partition(":")[2] for name in self.names if name.startswith("Form:"))
 
     def tag(self, sentence: Sequence[str]) -> list[str]:
-        """The best tags; none for an empty sentence."""
+        """Return the best tags, or none for an empty sentence."""
         if not sentence:
             return []
         reach = max(abs(offset) for offset in self.offsets)
         padded = [END] * reach + list(sentence) + [END] * reach
         features = rows_of(padded, self._index, self._forms)
-        many, size, _ = self.words.shape
-        scores = torch.sparse.mm(features, self.words.flatten(0, 1).T).view(-1, many, size).numpy()
+        num_offsets, size, _ = self.words.shape
+        scores = torch.sparse.mm(features, self.words.flatten(0, 1).T).view(-1, num_offsets, size).numpy()
         begin, end = reach, reach + len(sentence)
         near = sum(scores[begin + offset : end + offset, m] for m, offset in enumerate(self.offsets))
         tags = best_tags(self.order, self.tag_scores.numpy(), self.pairs.numpy(), np.array(near))
         return [self.tags[tag] for tag in tags]
 
     def save(self, folder: str) -> None:
-        """Raises DataError."""
+        """Write the folder. Raises DataError."""
         arrays = {"tags": self.tag_scores.numpy(), "pairs": self.pairs.numpy(), "words": self.words.numpy()}
         description = {"order": self.order, "offsets": self.offsets, "tags": self.tags, "features": self.names}
         write_folder(folder, TAGS, description, arrays)
 
     @classmethod
     def load(cls, folder: str) -> Tagger:
-        """Read a folder; nothing in it is executed. Raises DataError: none there, a damaged one."""
+        """Read a folder without executing anything in it. Raises DataError if it is missing or damaged."""
         saved = read_folder(folder, TAGS)
         order, offsets = saved.description.get("order"), saved.description.get("offsets")
         lists = [saved.description.get(name) for name in ("tags", "features")]
         sound = order in (1, 2, 3) and offsets in ([0], [-1, 0, 1])
-        if not sound or not all(isinstance(one, list) and all(isinstance(name, str) for name in one) for one in lists):
-            raise DataError(f"{folder}: expected a tagger, found something unsound; {AGAIN}")
-        tags, names = (tuple(one or ()) for one in lists)
+        if not sound or not all(
+            isinstance(values, list) and all(isinstance(name, str) for name in values) for values in lists
+        ):
+            raise DataError(f"{folder}: expected a tagger, found invalid content; {AGAIN}")
+        tags, names = (tuple(values or ()) for values in lists)
         size = len(tags)
         if size < 2 or len(set(tags)) < size or len(set(names)) < len(names):
             raise DataError(
-                f"{folder}: expected the tag of separators, others, and each tag and feature once, found else; {AGAIN}"
+                f"{folder}: expected at least two tags, and each tag and feature once, found others; {AGAIN}"
             )
         return cls(
             int(order or 1), tuple(offsets or ()), tags, names, saved.numbers("tags", size),
@@ -123,7 +125,7 @@ class Tagger:
 
 
 def read_tagged(paths: Sequence[str]) -> list[Sentence]:
-    """Words and UPOS of treebanks. Raises DataError: no file, no sentence in it, a word without a tag."""
+    """Return words and UPOS of treebanks. Raises DataError for an unreadable or empty file, or a word without a tag."""
     sentences: list[Sentence] = []
     for path in paths:
         count = ReadCount(path)
@@ -143,7 +145,7 @@ def read_tagged(paths: Sequence[str]) -> list[Sentence]:
 def train_tagger(
     options: TaggerOptions, out: str | None = None, watch: Callable[[Progress], None] = lambda progress: None
 ) -> Tagger:
-    """The tagger, saved in `out`. Raises OptionError, DataError."""
+    """Return the tagger, saved in `out`. Raises OptionError and DataError."""
     options.check()
     if out is not None:
         check_free(out)
@@ -158,7 +160,7 @@ def train_tagger(
 def learn(
     sentences: Sequence[Sentence], options: TaggerOptions, watch: Callable[[Progress], None] = lambda progress: None
 ) -> Tagger:
-    """The parameters with the highest bound on the likelihood of tags and words."""
+    """Return the tagger with the highest bound on the likelihood of tags and words."""
     counts = Counter(word for sentence in sentences for word, _ in sentence)
     signatures = WordSignatures.of(counts, options.order * len(sentences), options.rare)
     tags = (END, *sorted({tag for sentence in sentences for _, tag in sentence}))
@@ -180,10 +182,10 @@ def _climb(
     form: TagForm, moments: TagMoments, options: TaggerOptions, watch: Callable[[Progress], None]
 ) -> dict[str, Tensor]:
     shapes, begun = form.shapes(), time.monotonic()
-    scales = joined(of_tags(form, moments), shapes).add(options.penalty).rsqrt()
+    scales = join_values(of_tags(form, moments), shapes).add(options.penalty).rsqrt()
 
     def values_at(scaled: Tensor) -> dict[str, Tensor]:
-        return parted(scales * scaled, shapes)
+        return split_values(scales * scaled, shapes)
 
     def function(x: Tensor) -> tuple[float, Tensor]:
         leaf = x.detach().requires_grad_()
@@ -194,11 +196,11 @@ def _climb(
             (gradient,) = torch.autograd.grad(loss, leaf)
         return loss.item(), gradient
 
-    search, reached = LBFGS(function, torch.zeros_like(scales)), list[float]()
-    while len(reached) < options.iterations and search.step():
-        reached.append(-search.value)
+    search, objectives = LBFGS(function, torch.zeros_like(scales)), list[float]()
+    while len(objectives) < options.iterations and search.step():
+        objectives.append(-search.value)
         seconds = time.monotonic() - begun
-        watch(Progress(len(reached), seconds, reached[-1], reached[-1], None, True))
-        if len(reached) > 10 and reached[-1] - reached[-11] < TOLERANCE * abs(reached[-1]):
+        watch(Progress(len(objectives), seconds, objectives[-1], objectives[-1], None, True))
+        if len(objectives) > 10 and objectives[-1] - objectives[-11] < TOLERANCE * abs(objectives[-1]):
             break
     return values_at(search.x)

@@ -1,4 +1,4 @@
-"""Training a field of words from files, with checkpoints: what `llrnn mrf train --text` does.
+"""Train a field of words from files, with checkpoints, for `llrnn mrf train --text`.
 
 Sizes: R kinds of tokens, K order.
 """
@@ -38,7 +38,7 @@ Watch = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class FieldOptions:
-    """What is trained, and how long; names are those of the command line."""
+    """Training options, with the names of the command line."""
 
     text: Sequence[str]
     valid: Sequence[str] = ()
@@ -59,11 +59,11 @@ class FieldOptions:
         check_least("--iterations", self.iterations, 1)
         if not 0.0 <= self.penalty < float("inf"):
             raise OptionError(f"--penalty {self.penalty}: expected a finite number of at least 0")
-        if not 0 <= self.seed < 2**63:  # torch takes no others
+        if not 0 <= self.seed < 2**63:  # torch's range
             raise OptionError(f"--seed {self.seed}: expected a number from 0 to {2**63 - 1:,}")
 
     def identity(self) -> dict[str, Any]:
-        """What a resumed training must agree in."""
+        """Return the options in which a resumed training must agree."""
         same = {name: value for name, value in asdict(self).items() if name not in ("iterations", "memory")}
         same["text"], same["valid"] = _digest(self.text), _digest(self.valid)
         same["prior"] = None if self.prior is None else Prior.load(self.prior).fingerprint
@@ -71,10 +71,10 @@ class FieldOptions:
 
 
 def train(options: FieldOptions, out: str, watch: Watch = lambda progress: None) -> tuple[MarkovField, list[str]]:
-    """The trained field, saved in `out`, and what a user should know. A training that was stopped goes on.
+    """Return the trained field, saved in `out`, and notes for the user. An interrupted training resumes.
 
     Raises:
-        OptionError, DataError, PriorError: options or files that make no sense, another training in `out`.
+        OptionError, DataError, PriorError: invalid options or files, or another training in `out`.
     """
     options.check()
     check_free(out)
@@ -93,7 +93,7 @@ def train(options: FieldOptions, out: str, watch: Watch = lambda progress: None)
 
 
 def _form(options: FieldOptions) -> tuple[FieldWords, Form]:
-    """The words, and the form of the potentials over their kinds."""
+    """Return the words, and the form of the potentials over their kinds."""
     if options.prior is None:
         words = words_of_text(options.text, options.words)
         offset, features = torch.zeros(len(words.symbols), dtype=torch.float64), None
@@ -105,8 +105,8 @@ def _form(options: FieldOptions) -> tuple[FieldWords, Form]:
     if form.name == EXPLICIT and room is not None and needed > room:
         raise OptionError(
             f"--form explicit: potentials of {form.size:,} words and order {form.order}, their gradients and {KEPT} "
-            f"steps of L-BFGS take {needed / 2**30:,.1f} GiB, found {room / 2**30:,.1f} GiB free; take fewer --words, "
-            "or a form of low rank (uw), which needs none of it"
+            f"steps of L-BFGS take {needed / 2**30:,.1f} GiB, found {room / 2**30:,.1f} GiB free; choose fewer "
+            "--words, or a form of low rank (uw)"
         )
     return words, form
 
@@ -123,8 +123,8 @@ def _by_bound(
     watch: Watch,
 ) -> MarkovField:
     moments, other = (
-        None if one is None else count_moments(one.rows, one.lengths, words.separator, form.order, form.size)
-        for one in (text, valid)
+        None if part is None else count_moments(part.rows, part.lengths, words.separator, form.order, form.size)
+        for part in (text, valid)
     )
     assert moments is not None
     objective = Objective(form, moments, options.penalty, options.memory)
@@ -133,7 +133,7 @@ def _by_bound(
         if not Learner.is_state(objective, plan, saved):
             raise DataError(
                 f"{out}: {TRAINING_FILE}: expected the state of this training, found another one; remove the folder, "
-                "and train it again"
+                "and train again"
             )
         learner = Learner.resume(objective, plan, saved, other)
     else:
@@ -164,10 +164,10 @@ def _by_pseudo_likelihood(
     settings: dict[str, Any],
     watch: Watch,
 ) -> MarkovField:
-    """Epochs instead of steps; a checkpoint is not written."""
+    """Train by epochs, without checkpoints."""
     window, other = (
-        None if one is None else windows(layout(one.rows, one.lengths, words.separator, form.order), form.order)
-        for one in (text, valid)
+        None if part is None else windows(layout(part.rows, part.lengths, words.separator, form.order), form.order)
+        for part in (text, valid)
     )
     assert window is not None
     seen = torch.bincount(window[:, form.order], minlength=form.size).double().clamp(min=1.0) / len(window)
@@ -180,14 +180,14 @@ def _by_pseudo_likelihood(
 
 
 def _unfinished(out: str, settings: dict[str, Any]) -> dict[str, torch.Tensor] | None:
-    """The state of a training in `out` that was stopped; None: nothing is there. Raises OptionError for another."""
+    """Return the state of an interrupted training in `out`, or None. Raises OptionError for a different training."""
     if not os.path.exists(out):
         return None
     trained = MarkovField.load(out).settings
     differing = sorted(name for name in settings if trained.get(name) != settings[name])
     if differing:
         raise OptionError(
-            f"--out {out}: expected a free name, or the same training to go on with, found one with another "
+            f"--out {out}: expected a free name, or the same training to resume, found one with another "
             f"{', '.join('--' + name for name in differing)}; give another --out"
         )
     state = read_training(out)
@@ -197,16 +197,16 @@ def _unfinished(out: str, settings: dict[str, Any]) -> dict[str, torch.Tensor] |
 
 
 def _notes(text: FieldText, valid: FieldText | None) -> list[str]:
-    """What a user should know of the texts."""
+    """Return notes on the texts for the user."""
     notes = [f"{len(text.rows):,} words, {100 * text.unknown.mean():.1f} % of them unknown"]
-    for name, one in (("--text", text), ("--valid", valid)):
-        if one is not None and one.empty:
-            notes.append(f"{name}: {one.empty:,} lines without words, which are left out")
+    for name, part in (("--text", text), ("--valid", valid)):
+        if part is not None and part.empty:
+            notes.append(f"{name}: {part.empty:,} lines without words, which are left out")
     return notes
 
 
 def _digest(paths: Sequence[str]) -> str:
-    """Of the contents of files, in order."""
+    """Return the digest of the contents of files, in order."""
     digest = hashlib.sha256()
     for path in paths:
         if os.path.isfile(path):
@@ -216,7 +216,7 @@ def _digest(paths: Sequence[str]) -> str:
 
 
 def _free_memory() -> int | None:
-    """Bytes, where the system says it."""
+    """Return the free memory in bytes, if the system reports it."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

@@ -1,7 +1,7 @@
-"""Which words a field knows, and which kind of token each of them is: itself, or a signature of a prior.
+"""The words of a field, and the kind of token of each: the word itself, or a signature of a prior.
 
-Potentials see a word through its signature only. With the background b, words of one signature σ differ by b alone, so
-that p(t) = p(σ(t₁) … σ(t_N)) · Π b(tᵢ)/B(σ(tᵢ)): the chain runs over signatures, and says which member came besides.
+Potentials depend on a word's signature only. Words of one signature σ differ only by the background b, so p(t) =
+p(σ(t₁) … σ(t_N)) · Π b(tᵢ)/B(σ(tᵢ)). The chain runs over signatures, and the second factor selects the words.
 
 Sizes: V words, R kinds of tokens, T words of a text, n sentences.
 """
@@ -25,9 +25,9 @@ from fairseq_llrnn.prior.prior import Prior
 class FieldWords:
     """The words of a field."""
 
-    symbols: tuple[str, ...]  # V, </s>, the separator, and <unk> among them
-    row_of: np.ndarray  # (V,) int64, the kind of token; −1: a word that the prior forbids, which is read as <unk>
-    log_share: np.ndarray  # (V,) float64, log p(word | its kind), 0 where it is the only one
+    symbols: tuple[str, ...]  # V, including </s> (the separator) and <unk>
+    row_of: np.ndarray  # (V,) int64, the kind of token; −1: forbidden by the prior, and read as <unk>
+    log_share: np.ndarray  # (V,) float64, log p(word | its kind), 0 for the only word of a kind
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -35,32 +35,32 @@ class FieldWords:
 
     @property
     def separator(self) -> int:
-        """The kind of </s>."""
+        """Return the kind of </s>."""
         return int(self.row_of[self.index[EOS]])
 
     def ids(self, words: Sequence[str]) -> np.ndarray:
-        """The numbers of words, those that are unknown or forbidden being <unk>'s."""
+        """Return the numbers of words, with <unk> for unknown and forbidden words."""
         unknown = self.index[UNK]
         numbers = np.array([self.index.get(word, unknown) for word in words], dtype=np.int64)
         return np.where(self.row_of[numbers] < 0, unknown, numbers)
 
     def read(self, paths: Sequence[str], workers: int | None = 1) -> FieldText:
-        """Tokenised texts, a sentence a line.
+        """Read tokenised texts, a sentence a line.
 
         Raises:
-            DataError: a file that cannot be read or is not UTF-8; no words in all of them.
+            DataError: a file cannot be read or is not UTF-8, or no file has words.
         """
         unknown = self.index[UNK]
         ids, lengths = read_ids(paths, self.symbols, unknown, workers)
         if len(ids) == 0:
             raise DataError(
-                f"{', '.join(paths)}: expected sentences, a line each, found no word at all; give a tokenised text"
+                f"{', '.join(paths)}: expected a sentence a line, found no words; give a tokenised text"
             )
         ids_in_field = np.where(self.row_of[ids] < 0, unknown, ids).astype(np.int64)
         return FieldText(self.row_of[ids_in_field], lengths, self.log_share[ids_in_field], ids_in_field == unknown)
 
     def text_of(self, sentences: Sequence[Sequence[str]]) -> FieldText:
-        """The same of sentences at hand."""
+        """Return sentences as a text."""
         ids = self.ids([word for sentence in sentences for word in sentence])
         lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int64)
         return FieldText(self.row_of[ids], lengths, self.log_share[ids], ids == self.index[UNK])
@@ -71,21 +71,22 @@ class FieldText:
     """A text as kinds of tokens, without separators."""
 
     rows: np.ndarray  # (T,) int64
-    lengths: np.ndarray  # (n,) int64; sentences without words count, and are left out of the layout
+    lengths: np.ndarray  # (n,) int64, including empty sentences, which the layout skips
     log_shares: np.ndarray  # (T,)
     unknown: np.ndarray  # (T,) bool
 
     @property
     def empty(self) -> int:
-        """How many sentences have no words."""
+        """Return the number of sentences without words."""
         return int((self.lengths == 0).sum())
 
 
 def words_of_text(paths: Sequence[str], size: int, workers: int | None = 1) -> FieldWords:
-    """</s>, <unk>, and the `size` most frequent words of some texts, each a kind of its own.
+    """Return </s>, <unk>, and the `size` most frequent words of some texts, each a kind of token.
 
     Raises:
-        DataError: as `FieldWords.read`. OptionError: a size below 1.
+        DataError: as in `FieldWords.read`.
+        OptionError: a size below 1.
     """
     check_least("--words", size, 1)
     counts, _ = count_words(paths, workers)
@@ -95,9 +96,9 @@ def words_of_text(paths: Sequence[str], size: int, workers: int | None = 1) -> F
 
 
 def words_of_prior(prior: Prior, folder: str) -> tuple[FieldWords, Tensor, Tensor]:
-    """The words of a prior; log B of their signatures (R,); their features Φ (R, F), sparse.
+    """Return the words of a prior, log B of their signatures (R,), and their features Φ (R, F), sparse.
 
-    Signatures without mass are left out.
+    Signatures without mass are dropped.
 
     Raises:
         OptionError: </s> or <unk> has no weight.
@@ -105,24 +106,24 @@ def words_of_prior(prior: Prior, folder: str) -> tuple[FieldWords, Tensor, Tenso
     classes, weights = prior.output.class_of, prior.log_weights
     class_weights = np.full(prior.output.num_classes, -np.inf)
     np.logaddexp.at(class_weights, classes, weights)
-    kept = np.flatnonzero(np.isfinite(class_weights))
+    used = np.flatnonzero(np.isfinite(class_weights))
     place = np.full(len(class_weights), -1, dtype=np.int64)
-    place[kept] = np.arange(len(kept))
+    place[used] = np.arange(len(used))
     row_of = np.where(np.isfinite(weights), place[classes], -1)
     symbols = prior.symbols
     for symbol in (EOS, UNK):
         if row_of[symbols.index(symbol)] < 0:
             raise OptionError(
-                f"--prior {folder}: expected a background that gives {symbol} some weight, found none; choose another "
-                "--background for it"
+                f"--prior {folder}: expected a background with a weight for {symbol}, found none; build the prior with "
+                "another --background"
             )
     with np.errstate(invalid="ignore"):
         shares = np.where(row_of >= 0, weights - class_weights[classes], 0.0)
-    table = prior.output.features.select(kept)
-    rows = np.repeat(np.arange(len(kept)), np.diff(table.offsets))
+    table = prior.output.features.select(used)
+    rows = np.repeat(np.arange(len(used)), np.diff(table.offsets))
     places = torch.from_numpy(np.stack([rows, table.indices]))
     features = torch.sparse_coo_tensor(
-        places, torch.from_numpy(table.values.astype(np.float64)), (len(kept), table.num_features), is_coalesced=True,
+        places, torch.from_numpy(table.values.astype(np.float64)), (len(used), table.num_features), is_coalesced=True,
         check_invariants=False,
     )  # fmt: skip
-    return FieldWords(symbols, row_of, shares), torch.from_numpy(class_weights[kept]), features
+    return FieldWords(symbols, row_of, shares), torch.from_numpy(class_weights[used]), features

@@ -1,12 +1,12 @@
-"""A layer of an LSTM whose input and state gate each other before every step.
+"""An LSTM layer whose input and state gate each other before every step.
 
-Sizes: B batch, T time, D input width, H hidden width.
-Source: Melis, Kočiský & Blunsom 2020, "Mogrifier LSTM", equations 1 and 2, without their factorisation of the matrices:
+Sizes: B batch, T time, D input width, H hidden width. Source: Melis, Kočiský & Blunsom 2020, "Mogrifier LSTM",
+equations 1 and 2, without their factorisation of the matrices:
 
     x ← 2σ(Q_i h) ⊙ x    i = 1, 3, 5
     h ← 2σ(R_i x) ⊙ h    i = 2, 4
 
-and then an LSTM's step on x and h. With Q = R = 0 it is an LSTM.
+followed by an LSTM step on x and h. With Q = R = 0 it is an LSTM.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-ROUNDS = 5  # as many as their language models of words have
+ROUNDS = 5  # as in their language models of words
 
 
 class MogrifierLSTM(nn.Module):
-    """The layer, called as torch's own; `initialise` of networks/recurrent.py gives the matrices their first values.
+    """The layer, with the interface of torch's LSTM. `initialise` of networks/recurrent.py initialises the matrices.
 
     Args:
-        input_size: D. hidden_size: H.
+        input_size: D.
+        hidden_size: H.
     """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
@@ -35,10 +36,11 @@ class MogrifierLSTM(nn.Module):
         """Run over a sequence.
 
         Args:
-            x: (B, T, D). before: h and c, (1, B, H) each; None: zeros.
+            x: (B, T, D).
+            before: h and c, (1, B, H) each (None: zeros).
 
         Returns:
-            states (B, T, H); h and c after the last step.
+            states (B, T, H), and h and c after the last step.
         """
         if before is None:
             h = c = x.new_zeros(len(x), self.step.hidden_size)

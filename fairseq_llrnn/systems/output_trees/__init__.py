@@ -1,25 +1,27 @@
-"""A word is found by choices along a tree over the signatures (README.md): `--output-tree`, `OutputTree`.
+"""Output trees: predict a word by a sequence of choices in a tree over the signatures (README.md, `--output-tree`).
 
-    output_tree.py         which tree a head takes, from options, files and checkpoints; one that is learned
-    tree_layer.py          tables, and rows of internal nodes: the head's normaliser
-    tree_log_linear.py     the output over a tree of signatures (tree_normalisation.py: what the head asks of it)
+    output_tree.py         the tree of a head, from options, a file or a checkpoint, fixed or learned
+    tree_layer.py          the tree of an output layer, and the tree in a checkpoint
+    tree_tables.py         lookup tables of a tree, and rows of its internal nodes
+    tree_log_linear.py     the log-linear output over a tree
+    tree_normalisation.py  the tree as the normaliser of a head
     tree_masses.py         masses of nodes
-    tree_scores.py         scores of visits to nodes, sums over their children, what is counted of them
-    tree_visits.py         … which visits
-    tree_search.py         the most probable classes
-    tree_words.py          the words below nodes, and as a picture
-    show.py, explain.py    in `llrnn show` and `llrnn explain`
+    tree_visits.py         visits of nodes along paths, in groups
+    tree_scores.py         scores of visits, sums over children, statistics for learning
+    tree_search.py         search for the most probable classes
+    tree_words.py          the words below nodes, as lists and as a picture
+    show.py, explain.py    options of `llrnn show` and `llrnn explain`
 
 Trees over classes, which are numbers here:
 
-    tree.py                parents, children, depths, paths, leaves below a node; in a file, too
-    builders.py            trees that are built at once
-    learner.py             the statistics of a layer, and trees that follow from them
-    reassignment.py        all classes assigned anew, in a tree of a given depth or of any
+    tree.py                parents, children, depths, paths, leaves below a node, and tree files
+    builders.py            trees built in one pass
+    learner.py             statistics of a layer, from which a tree is learned
+    reassignment.py        reassignment of all classes, in a tree of a given depth or of any depth
 """
 
-DEPTH = 3  # where neither arity nor depth is given: that of the thesis' trees (Jernite 2018, §3.5)
+DEPTH = 3  # default depth if no arity is given, from Jernite (2018, §3.5)
 CLUSTERS, HUFFMAN, RANDOM, LEARNED = "clusters", "huffman", "random", "learned"
 KINDS = (CLUSTERS, HUFFMAN, RANDOM, LEARNED)
-REASSIGN = 50  # times an epoch, as in the thesis
-ROWS = ("free", "composed")  # weights of a node that is no leaf
+REASSIGN = 50  # times per epoch, as in the thesis
+ROWS = ("free", "composed")  # weights of internal nodes

@@ -1,17 +1,16 @@
-"""Trees that are built at once: clusters, Huffman's, random, by vectors of the classes; and a matching of items to
-groups.
+"""Trees built in one pass (clusters, Huffman, random, by class vectors), and a matching of items to groups.
 
-Sizes: S classes, M most children of a node, C clusters, G groups.
+Sizes: S classes, M maximal number of children, C clusters, G groups.
 
-In `matched`, items take places one after the other, the pair of item and group with the greatest weight first.
+`matched` assigns items to groups with limited room, the heaviest pair of item and group first.
 
-So Algorithms 3.2 and 3.3 of Jernite (2018) assign labels to children: of all pairs (i, j) of an item without a place
-and a group with room, the heaviest one is taken, of equal ones that with the smallest i, then j. Both sides rank pairs
-by the same order, so there is one stable matching (Gale & Shapley 1962, *College admissions and the stability of
-marriage*), and the loop finds it: a pair that blocked its result would have been taken first. Deferred acceptance finds
-the same in few rounds over whole arrays: items ask the best group that has not refused them; groups keep the best.
+Algorithms 3.2 and 3.3 of Jernite (2018) assign labels to children in this way. They repeatedly take the heaviest pair
+(i, j) of an unassigned item and a group with room, ties by the smallest i, then j. Both sides rank pairs by the same
+order, so there is one stable matching (Gale & Shapley 1962, *College admissions and the stability of marriage*). The
+loop finds it, because a blocking pair would have been taken earlier. Deferred acceptance finds the same matching in few
+rounds over whole arrays: items propose to the best group that has not rejected them, and groups keep the best.
 
-Items may be split among several owners, each of which has G groups of its own.
+Items may be split among several owners. Each owner has G groups.
 """
 
 from __future__ import annotations
@@ -25,31 +24,28 @@ from fairseq_llrnn.systems.output_trees.tree import NONE, Tree, numbered
 
 
 def matched(weights: np.ndarray, owner: np.ndarray, room: np.ndarray) -> np.ndarray:
-    """The group of every item.
+    """Return the group of every item, (n,) from 0 to G − 1.
 
     Args:
-        weights: (n, G), above −inf; of an item and each group of its owner. Not changed.
+        weights: (n, G), above −inf: of an item and each group of its owner. Not modified.
         owner: (n,) from 0 to O − 1.
-        room: (O, G) how many items a group holds; the groups of an owner hold at least all of its items.
-
-    Returns:
-        (n,) from 0 to G − 1.
+        room: (O, G) capacity of each group. An owner's groups must have room for all its items.
     """
     number, groups = weights.shape
     taken = np.zeros(number, dtype=np.int64)
     if not number:
         return taken
-    left = weights.copy()  # −inf: refused
+    left = weights.copy()  # −inf: rejected
     asking = np.arange(number)
     best = np.empty(number)
     flat_room = room.reshape(-1)
     counts = np.zeros(room.size, dtype=np.int64)
     place = owner * groups
     while len(asking):
-        choice = left[asking].argmax(1)  # the first of equal ones
+        choice = left[asking].argmax(1)  # the first among ties
         taken[asking], best[asking] = choice, left[asking, choice]
-        asked = place[asking] + choice
-        counts += np.bincount(asked, minlength=len(counts))
+        proposed = place[asking] + choice
+        counts += np.bincount(proposed, minlength=len(counts))
         is_over = counts > flat_room
         if not is_over.any():
             break
@@ -67,13 +63,13 @@ def matched(weights: np.ndarray, owner: np.ndarray, room: np.ndarray) -> np.ndar
 
 
 def check_arity(arity: int) -> None:
-    """Raise OptionError where a node could have only one child."""
+    """Raise OptionError for an arity below 2."""
     if arity < 2:
         raise OptionError(f"arity of the tree: expected at least 2 children of a node, found {arity}; give more")
 
 
 def least_depth(leaves: int, arity: int) -> int:
-    """Of a tree of this arity that has room for so many leaves."""
+    """Return the least depth of a tree of this arity with room for the leaves."""
     depth = 1
     while arity**depth < leaves:
         depth += 1
@@ -81,18 +77,18 @@ def least_depth(leaves: int, arity: int) -> int:
 
 
 def least_arity(leaves: int, depth: int) -> int:
-    """Of a tree of this depth that has room for so many leaves."""
-    arity = max(2, int(leaves ** (1 / depth)))  # rounded: one below, as it may be, or right
+    """Return the least arity of a tree of this depth with room for the leaves."""
+    arity = max(2, int(leaves ** (1 / depth)))  # exact, or one too small
     while arity**depth < leaves:
         arity += 1
     return arity
 
 
 def check_room(leaves: int, arity: int, depth: int | None) -> None:
-    """Refuse an arity below 2, and a depth, if one is given, in which there is no room for the leaves.
+    """Check the arity, and that a tree of the depth (if given) has room for the leaves.
 
     Raises:
-        OptionError: with how many leaves there is room for, and what would do.
+        OptionError: with the room found, and a sufficient depth or arity.
     """
     check_arity(arity)
     if depth is not None and (depth < 1 or arity**depth < leaves):
@@ -105,7 +101,7 @@ def check_room(leaves: int, arity: int, depth: int | None) -> None:
 
 
 def check_masses(class_weights: np.ndarray) -> None:
-    """Raise ValueError unless they are one mass, finite and not negative, for each of at least one leaf, (S,)."""
+    """Raise ValueError unless masses are finite and not negative, (S,), for at least one leaf."""
     if (
         class_weights.ndim != 1
         or len(class_weights) < 1
@@ -116,9 +112,9 @@ def check_masses(class_weights: np.ndarray) -> None:
 
 
 def cut_evenly(order: np.ndarray, arity: int) -> Tree:
-    """A node of more than `arity` classes has `arity` children, whose sizes differ by at most one.
+    """Return the flattest tree of an arity, in which sizes of siblings differ by at most one.
 
-    The leaves of a node follow each other in `order`; the tree is as flat as its arity allows.
+    Each node with more than `arity` classes has `arity` children. The leaves of a node are contiguous in `order`.
 
     Args:
         order: (S,) all classes.
@@ -139,7 +135,7 @@ def cut_evenly(order: np.ndarray, arity: int) -> Tree:
         parts = sizes[:, None] // arity + (slots < sizes[:, None] % arity)  # (nodes, M)
         ends = begins[:, None] + parts.cumsum(1)
         above, begins, sizes = np.repeat(numbers, arity), (ends - parts).ravel(), parts.ravel()
-        single = sizes == 1  # a leaf needs no node of its own
+        single = sizes == 1  # a single leaf hangs directly below the parent
         leaf_parent[order[begins[single]]] = above[single]
         above, begins, sizes = above[~single], begins[~single], sizes[~single]
         numbers = num_nodes + np.arange(len(above))
@@ -151,22 +147,22 @@ def cut_evenly(order: np.ndarray, arity: int) -> Tree:
 def attach_children(
     leaf_parent: np.ndarray, order: np.ndarray, nodes: np.ndarray, begins: np.ndarray, sizes: np.ndarray
 ) -> None:
-    """All classes of these nodes become their children."""
+    """Make all classes of each node its children."""
     offsets = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     leaf_parent[order[np.repeat(begins, sizes) + offsets]] = np.repeat(nodes, sizes)
 
 
 def cluster_tree(class_weights: np.ndarray, number: int | None = None) -> Tree:
-    """Two levels: a cluster of classes of similar mass, the heaviest ones first, then a class of it.
+    """Return a tree of two levels: clusters of classes with similar mass, heaviest first, then the classes.
 
     Sources: Jernite 2018, §2.3, eq. 2.6; Goodman 2001, *Classes for fast maximum entropy training*. Clusters of equal
-    mass, 1/C, would cost as many scores, C + Σ_c size_c / C = C + S/C, which is least at C = √S. But of clusters of
-    equal size none is large, which bounds what a search pays that looks into one; and few of them have most of the
-    mass, so that a batch visits fewer.
+    mass 1/C would need the same number of scores, C + Σ_c size_c / C = C + S/C, minimal at C = √S. Clusters of equal
+    size have two advantages: none is large, which bounds the cost of a search that opens one, and a few have most of
+    the mass, so a batch visits fewer.
 
     Args:
-        masses: (S,) of the classes, in any unit.
-        number: C; None: √S, rounded up.
+        class_weights: (S,) masses of the classes, in any unit.
+        number: C (default √S, rounded up).
 
     Raises:
         OptionError: fewer than 1 cluster or more than S.
@@ -181,16 +177,15 @@ def cluster_tree(class_weights: np.ndarray, number: int | None = None) -> Tree:
     return Tree.from_parents(np.concatenate([[NONE], np.zeros(number, dtype=np.int64), 1 + cluster]), size)
 
 
-LEAST_SHARE = 1e-12  # of all mass; lighter leaves, and those of no mass, weigh as much, so that they are not too deep
+LEAST_SHARE = 1e-12  # minimal share of a leaf's mass, which bounds the depth of light leaves
 
 
 def huffman_tree(class_weights: np.ndarray, arity: int) -> Tree:
-    """The tree with the least mean depth for these masses, (S,).
+    """Return the tree with the least mean depth for masses of the classes, (S,).
 
     Source: Huffman 1952, *A method for the construction of minimum-redundancy codes*. The M lightest nodes become
-    children of a new one, until one is left. The last step merges M nodes only if S ≡ 1 modulo M − 1, so nodes of no
-    mass are added until it is so; they are among the first to be merged, and then left out. So one node, one of the
-    deepest, may have fewer children.
+    children of a new node, until one node is left. The last step merges M nodes only if S ≡ 1 modulo M − 1. Therefore
+    nodes without mass are added first, and dropped at the end. So one of the deepest nodes may have fewer children.
 
     Raises:
         OptionError: an arity below 2.
@@ -227,10 +222,10 @@ def huffman_tree(class_weights: np.ndarray, arity: int) -> Tree:
 
 
 def random_tree(leaves: int, arity: int, depth: int | None = None, seed: int = 1) -> Tree:
-    """A tree as flat as its arity allows, the same for the same seed.
+    """Return the flattest tree of an arity over randomly ordered classes, determined by the seed.
 
     Args:
-        depth: the most levels; None: any number.
+        depth: maximal number of levels (None: unlimited).
 
     Raises:
         OptionError: an arity below 2, a depth without room.
@@ -243,16 +238,16 @@ STEPS = 10  # of k-means
 
 
 def clustering_tree(vectors: np.ndarray, arity: int, depth: int | None = None, seed: int = 1) -> Tree:
-    """A balanced tree, as flat as its arity allows: classes whose vectors are near have much of their path in common.
+    """Return the flattest tree of an arity in which classes with similar vectors share most of their paths.
 
     The baseline of Jernite (2018, §3.5, Table 3.3), after Mnih & Hinton (2008), *A scalable hierarchical distributed
-    language model*. The classes of a node are split among its M children by k-means (Lloyd 1982), whose last step gives
-    every child as many: the nearest pair of class and centre first, as long as the child has room. The same for the
-    same seed.
+    language model*. K-means (Lloyd 1982) splits the classes of a node among its M children. Its last step makes the
+    children equally large: nearest pairs of class and centre first, while the child has room. The seed determines the
+    result.
 
     Args:
         vectors: (S, H) of the classes, finite.
-        depth: the most levels; None: any number.
+        depth: maximal number of levels (None: unlimited).
 
     Raises:
         OptionError: an arity below 2, a depth without room.
@@ -273,7 +268,7 @@ def clustering_tree(vectors: np.ndarray, arity: int, depth: int | None = None, s
 
 
 def _split(part: np.ndarray, vectors: np.ndarray, arity: int, random: np.random.Generator) -> list[np.ndarray]:
-    """`arity` parts of the sizes that `cut_evenly` makes."""
+    """Split a part into `arity` parts of the sizes of `cut_evenly`."""
     centres = vectors[np.sort(random.choice(len(part), arity, replace=False))]
     for _ in range(STEPS):
         nearest = _nearness(vectors, centres).argmax(1)
@@ -287,5 +282,5 @@ def _split(part: np.ndarray, vectors: np.ndarray, arity: int, random: np.random.
 
 
 def _nearness(vectors: np.ndarray, centres: np.ndarray) -> np.ndarray:
-    """(n, M) minus the squared distance to each centre."""
+    """Return minus the squared distance to each centre, (n, M)."""
     return 2 * vectors @ centres.T - (centres**2).sum(1) - (vectors**2).sum(1)[:, None]

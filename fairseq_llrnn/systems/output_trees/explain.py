@@ -1,16 +1,16 @@
-"""What an output tree adds to the table of `llrnn explain`."""
+"""Help of `llrnn explain` for models with an output tree."""
 
 import argparse
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument_group(
-        "how to read it with an output tree",
-        "`choices`: those that lead to the word, as `3 of 15 0.02→0.07`: the third of 15 children, with its "
-        "probability by the background → by the model; Tree:1, Tree:2, … among its features are the scores of those "
-        "above the word, and the normaliser is that of these nodes.",
+        "output of a model with an output tree",
+        "`choices`: the choices that lead to the word. `3 of 15 0.02→0.07` is the third of 15 children, with its "
+        "probability in the background → in the model. Tree:1, Tree:2, … among its features are the scores of the "
+        "nodes above the word, and the normaliser is the sum over these nodes.",
     )
 
 
 def begin(args: argparse.Namespace) -> None:
-    """Nothing more is to be done."""
+    """Do nothing."""

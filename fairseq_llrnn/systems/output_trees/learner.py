@@ -1,20 +1,20 @@
-"""A tree that is learned beside its layer (Jernite 2018, Algorithm 3.1).
+"""Learn a tree together with its layer (Jernite 2018, Algorithm 3.1).
 
-At each node that an example's path visits, the layer gives the probabilities of all children; the sums of these, and
-how many they are, are kept for each class and each node of its path, SumProbas and Counts. Now and then classes are
-given new places by them. What a class has said of a node that it leaves is forgotten, so that there is one row of M
+At each node on an example's path, the layer gives the probabilities of all children. For each class and each node of
+its path, their sums and the number of examples are kept (SumProbas and Counts). From time to time classes are
+reassigned on this basis. When a class leaves a node, its statistics there are discarded, so there is one row of M
 numbers for each class and level:
 
-    S (D − 1) M · 8 bytes for a tree of depth D (of the leaves of one node none is chosen: they are in no order),
+    S (D − 1) M · 8 bytes for a tree of depth D (a node's leaves are not chosen between: their order is irrelevant),
     Σ_s depth(s) · M · 8 bytes without a limit of depth.
 
-With S = 250,000, M = 65, D = 3 that is 260 MB. (In float32 the sum of a frequent class would stand still after some
-millions of examples, while its count grows.)
+With S = 250,000, M = 65, D = 3 that is 260 MB. (In float32 the sum of a frequent class would stop growing after some
+millions of examples, unlike its count.)
 
-Of several processes that train together (torch.distributed), each counts its own examples, until the tree changes:
-then the first takes the sums of all, and the others begin anew. So a checkpoint, which the first writes, lacks what
-the others have counted since the last change. A tree is changed evenly in the first part of training, then never
-(Schedule)."""
+In distributed training, each process counts its own examples. When the tree changes, the first process takes the sums
+of all, and the others start from zero. A checkpoint, written by the first process, therefore lacks the counts of the
+others since the last change. Changes are spread evenly over the first part of training (`Schedule`).
+"""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 
 @dataclass(frozen=True)
 class Reassignment:
-    """What `TreeLearner.reassign` has done.
+    """The result of `TreeLearner.reassign`.
 
     Attributes:
-        tree: the new one, with as many nodes as the old one.
-        origin: (I,) the number that an internal node had in the old tree; NONE: it is new. None: nodes are as before.
-        moved: number of classes whose leaf is below another node.
+        tree: the new tree, with as many nodes as the old one.
+        origin: (I,) the old number of each internal node, NONE if it is new. None: no node has changed.
+        moved: number of classes whose leaf has another parent.
     """
 
     tree: Tree
@@ -48,10 +48,10 @@ class Reassignment:
 
 
 class TreeLearner(nn.Module):
-    """The statistics of a tree, and what follows from them.
+    """The statistics of a tree, and its reassignment.
 
     Buffers:
-        sums: (R, M) float64 of probabilities; rows of class s are begin[s] … begin[s + 1], from the root's on.
+        sums: (R, M) float64 sums of probabilities. Rows begin[s] … begin[s + 1] belong to class s, from the root on.
         counts: (R,) int64 number of examples.
     """
 
@@ -63,11 +63,12 @@ class TreeLearner(nn.Module):
     def __init__(self, tree: Tree, arity: int, depth: int | None = None) -> None:
         """
         Args:
-            tree: as `start` makes it, or as this class has made it of such a one.
-            arity: M. depth: D; None: any.
+            tree: from `start`, or from earlier reassignments.
+            arity: M.
+            depth: D (None: unlimited).
 
         Raises:
-            DataError: another tree.
+            DataError: the tree does not have this arity and depth.
         """
         super().__init__()
         self.arity, self.depth = arity, depth
@@ -75,12 +76,12 @@ class TreeLearner(nn.Module):
 
     @staticmethod
     def start(class_weights: np.ndarray, arity: int, depth: int | None = None) -> Tree:
-        """The first tree: classes of similar mass are near each other, or, without a depth, Huffman's.
+        """Return the first tree: classes of similar mass are near each other or, without a depth, Huffman's tree.
 
-        One in random order is much worse, even after it has learned.
+        A tree in random order is much worse, even after learning.
 
         Args:
-            masses: (S,) of the classes, in any unit.
+            class_weights: (S,) masses of the classes, in any unit.
 
         Raises:
             OptionError: an arity below 2, a depth without room.
@@ -91,10 +92,10 @@ class TreeLearner(nn.Module):
         return complete_tree(np.argsort(-class_weights, kind="stable"), arity, depth)
 
     def follow(self, tree: Tree) -> None:
-        """Take another tree, such as a checkpoint's, and forget what was observed.
+        """Replace the tree, e.g. by a checkpoint's, and reset the statistics.
 
         Raises:
-            DataError: no tree of this arity and depth.
+            DataError: the tree does not have this arity and depth.
         """
         depths = tree.depth[tree.internal :]
         if self.depth is not None:
@@ -104,7 +105,7 @@ class TreeLearner(nn.Module):
             expected = f"a complete one of depth {self.depth}"
         else:
             fits = tree.internal == max(1, -(-(tree.leaves - 1) // (self.arity - 1)))
-            expected = "as many nodes as one that is learned has"
+            expected = "with the number of nodes of a learned tree"
         if not fits or tree.arity > self.arity:
             raise DataError(
                 f"tree: expected one of arity {self.arity}, and {expected}, found one of arity {tree.arity} and depth "
@@ -118,12 +119,13 @@ class TreeLearner(nn.Module):
         self.register_buffer("counts", torch.zeros(rows, dtype=torch.int64, device=device))
 
     def observe(self, labels: Tensor, nodes: Tensor, probabilities: Tensor) -> None:
-        """Add what a layer says of some examples at some nodes of their paths.
+        """Add the probabilities of examples at nodes of their paths to the statistics.
 
         Args:
-            labels: (n,) classes of the examples. nodes: (n,) one of the nodes on the path of each.
-            probabilities: (n, m) of the children, in the order of their slots, m ≤ M. Rows that are not finite are left
-                out.
+            labels: (n,) classes of the examples.
+            nodes: (n,) a node on the path of each.
+            probabilities: (n, m) of the children, in the order of their slots, m ≤ M. Rows that are not finite are
+                skipped.
         """
         probabilities = probabilities.detach().to(self.sums.dtype)
         depth = self._depth[nodes]
@@ -136,7 +138,7 @@ class TreeLearner(nn.Module):
         self.counts.index_add_(0, rows, torch.ones_like(rows))
 
     def reassign(self) -> Reassignment:
-        """Give each class the child that its statistics prefer, from the root down. All processes have to call it."""
+        """Assign each class to the child that its statistics prefer, from the root down. All processes must call it."""
         rank = _rank()
         if rank is not None:
             distributed.all_reduce(self.sums)
@@ -157,22 +159,22 @@ class TreeLearner(nn.Module):
         return Reassignment(tree, origin, int((came_from != old.parent[old.internal :]).sum()))
 
     def _carry_over(self, tree: Tree, origin: np.ndarray | None, column: np.ndarray | None) -> None:
-        """Take the new tree; rows of a class and a node that it still visits are kept, others begin anew."""
+        """Take the new tree. Keep the rows of a class and a node that it still visits, and reset the others."""
         old, sums, counts, begin = self.tree, self.sums, self.counts, self._begin.cpu().numpy()
         self.follow(tree)
         new_begin = self._begin.cpu().numpy()
         classes, levels = self._classes(new_begin), self._levels(new_begin)
         nodes = tree.path[classes, levels]
         was = nodes if origin is None else origin[nodes]
-        there = np.flatnonzero((levels < np.diff(begin)[classes]) & (was != NONE))
-        there = there[old.path[classes[there], levels[there]] == was[there]]
-        rows = torch.from_numpy(begin[classes[there]] + levels[there]).to(sums.device)
-        into = torch.from_numpy(there).to(sums.device)
-        kept = sums[rows]
+        matching = np.flatnonzero((levels < np.diff(begin)[classes]) & (was != NONE))
+        matching = matching[old.path[classes[matching], levels[matching]] == was[matching]]
+        rows = torch.from_numpy(begin[classes[matching]] + levels[matching]).to(sums.device)
+        into = torch.from_numpy(matching).to(sums.device)
+        moved_sums = sums[rows]
         if column is not None:
-            places = torch.from_numpy(column[nodes[there]]).to(sums.device)
-            kept = kept.gather(1, places.clamp_min(0)).masked_fill(places == NONE, 0.0)
-        self.sums[into], self.counts[into] = kept, counts[rows]
+            places = torch.from_numpy(column[nodes[matching]]).to(sums.device)
+            moved_sums = moved_sums.gather(1, places.clamp_min(0)).masked_fill(places == NONE, 0.0)
+        self.sums[into], self.counts[into] = moved_sums, counts[rows]
 
     def _forget(self) -> None:
         self.sums.zero_()
@@ -187,26 +189,26 @@ class TreeLearner(nn.Module):
 
     @staticmethod
     def _classes(begin: np.ndarray) -> np.ndarray:
-        """(R,) class of every row."""
+        """Return the class of every row, (R,)."""
         return np.repeat(np.arange(len(begin) - 1), np.diff(begin))
 
     @staticmethod
     def _levels(begin: np.ndarray) -> np.ndarray:
-        """(R,) depth of the node of every row."""
+        """Return the depth of every row's node, (R,)."""
         return np.arange(begin[-1]) - np.repeat(begin[:-1], np.diff(begin))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TreeLearner:
-        """Follow the model to its device, but never into half precision: sums grow."""
+        """Move to the model's device, but keep sums in float64."""
         exact = self.sums
         super()._apply(fn, recurse)
         self.sums = exact.to(self.sums.device)
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Without statistics, as of a tree that was fixed before, its own count.
+        """Load the statistics; keep the current ones if the checkpoint has none (a tree that was fixed before).
 
         Raises:
-            DataError: those of another tree than that which is followed.
+            DataError: the statistics do not fit the tree.
         """
         for name, statistics in (("sums", self.sums), ("counts", self.counts)):
             saved = state_dict.setdefault(prefix + name, statistics)
@@ -216,9 +218,9 @@ class TreeLearner(nn.Module):
             if not sound or not saved.isfinite().all() or (saved < 0).any():
                 shape = f"{saved.dtype} of shape {tuple(saved.shape)}" if isinstance(saved, Tensor) else type(saved)
                 raise DataError(
-                    f"checkpoint: {prefix}{name}: expected numbers from 0 on, {statistics.dtype} of shape "
-                    f"{tuple(statistics.shape)}, for the tree that it holds, found {shape}, or others; use a "
-                    "checkpoint that fairseq saved"
+                    f"checkpoint: {prefix}{name}: expected numbers of at least 0, {statistics.dtype} of shape "
+                    f"{tuple(statistics.shape)}, that fit its tree, found {shape}, or negative numbers; use a "
+                    "checkpoint saved by fairseq"
                 )
         super()._load_from_state_dict(state_dict, prefix, *rest)
         if _rank():
@@ -226,14 +228,14 @@ class TreeLearner(nn.Module):
 
 
 def _rank() -> int | None:
-    """Number of this process among those that train together; None where it is alone."""
+    """Return the rank of this process in distributed training, or None if it is the only one."""
     joined = distributed.is_available() and distributed.is_initialized()
     return distributed.get_rank() if joined and distributed.get_world_size() > 1 else None
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """So many times in `updates_per_epoch` updates, up to the update `until`."""
+    """`times` changes in `updates_per_epoch` updates, until the update `until`."""
 
     times: int
     updates_per_epoch: int
@@ -241,10 +243,10 @@ class Schedule:
 
     @classmethod
     def spread(cls, times: int, updates_per_epoch: int, updates: float, share: float) -> Schedule:
-        """A number of times an epoch, in the first `share` of all updates (infinite: always)."""
+        """Return a schedule of `times` changes per epoch, in the first `share` of all updates (infinite: always)."""
         return cls(times, max(1, updates_per_epoch), updates * share)
 
     def is_due(self, updates: int) -> bool:
-        """Whether the tree is to be changed after so many updates."""
+        """Return whether the tree must change after this number of updates."""
         done, before = (count * self.times // self.updates_per_epoch for count in (updates, updates - 1))
         return 0 < updates <= self.until and done > before

@@ -1,15 +1,14 @@
-"""The tree of a head, from options, a file or a checkpoint; and one that is learned beside its rows.
+"""The tree of a head, from options, a file or a checkpoint, and a tree learned together with its rows.
 
 Sizes: S signatures, I internal nodes, H hidden width.
 
-`TreeOptions` are what is said of a tree before there is one: its kind and its sizes. A head is given an `OutputTree`:
+`TreeOptions` are the kind and the sizes of a tree, before its prior is known. A head is given an `OutputTree`:
 
     LogLinearHead(prior, H, normaliser=OutputTree(TreeOptions("huffman", arity=8)))
 
-Of a `LearnedTreeLayer`, what the layer says of nodes is counted, and now and then signatures move (Jernite 2018,
-Algorithms 3.1, 3.2 and 3.3; learner.py). With a limit of depth, rows of internal nodes stay with the addresses of
-nodes; without one, nodes keep their rows when they get other numbers. The row of a leaf is its signature's, and moves
-with it.
+A `LearnedTreeLayer` counts its probabilities of nodes, and from time to time moves signatures (Jernite 2018, Algorithms
+3.1, 3.2 and 3.3; learner.py). With a limit of depth, rows of internal nodes stay with the addresses of nodes. Without
+one, nodes keep their rows when their numbers change. The row of a leaf belongs to its signature, and moves with it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
+from fairseq_llrnn.errors import OptionError, check_least, check_unused_options
 from fairseq_llrnn.output.class_source import Head, check_row_sources
 from fairseq_llrnn.systems.output_trees import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED, REASSIGN
 from fairseq_llrnn.systems.output_trees.builders import (
@@ -52,17 +51,17 @@ USERS = {
 
 @dataclass(frozen=True, eq=False)
 class TreeOptions:
-    """One of KINDS, and its sizes; None: a default that depends on the number of leaves.
+    """The kind of a tree (one of KINDS), and its sizes. None: a default that depends on the number of leaves.
 
-    A learned tree begins with leaves sorted by mass, and is its layer's to make (output_tree.py).
+    A learned tree begins with leaves sorted by mass. Its layer builds it.
     """
 
     kind: str
-    arity: int | None = None  # M, the most children of a node; None: the least that the depth has room with
-    depth: int | None = None  # the most levels; None: DEPTH, or with an arity the least; 0: any, of a learned tree
+    arity: int | None = None  # M, most children of a node; None: the least one that the depth allows
+    depth: int | None = None  # most levels; None: DEPTH, or the least one that the arity allows; 0: unlimited (learned)
     clusters: int | None = None  # None: √S
-    reassign: int | None = None  # how often in an epoch a learned tree changes; None: REASSIGN
-    reassign_epochs: float | None = None  # in how many epochs; None: in all
+    reassign: int | None = None  # changes of a learned tree per epoch; None: REASSIGN
+    reassign_epochs: float | None = None  # number of epochs with changes; None: all
     seed: int = 1
 
     def __post_init__(self) -> None:
@@ -79,10 +78,10 @@ class TreeOptions:
             raise OptionError(f"--tree-reassign-epochs {self.reassign_epochs}: expected a number of at least 0")
 
     def build(self, class_weights: np.ndarray) -> Tree:
-        """The tree for leaves of these masses, (S,).
+        """Return the tree for leaves with these masses, (S,).
 
         Raises:
-            OptionError: sizes in which there is no room, or that no tree can have.
+            OptionError: sizes without room for the leaves, or that no tree can have.
         """
         leaves = len(class_weights)
         if self.kind == CLUSTERS:
@@ -94,7 +93,7 @@ class TreeOptions:
         return random_tree(leaves, arity, depth, self.seed)
 
     def sizes(self, leaves: int) -> tuple[int, int | None]:
-        """Arity and depth, those that are not given so that there is room. None: any depth.
+        """Return arity and depth (None: unlimited). Sizes not given are the least with room for the leaves.
 
         Raises:
             OptionError: an arity below 2, a depth without room.
@@ -110,20 +109,20 @@ class TreeOptions:
             depth = DEPTH if self.depth is None else self.depth
             arity = least_arity(leaves, max(1, depth))
             check_room(leaves, arity, depth)
-        if self.kind == LEARNED:  # it has all addresses of its depth
+        if self.kind == LEARNED:  # a learned tree is complete
             depth = min(depth, least_depth(leaves, arity))
         return arity, depth
 
 
 @dataclass(frozen=True)
 class OutputTree:
-    """Makes the normaliser of a head that finds a word by a choice at each node on the way to its signature.
+    """A head's normaliser that predicts a word by a choice at each node on the path to its signature.
 
     Args:
-        tree: over the signatures, or how it is built. rows: of its internal nodes: "free", or "composed" of the rows of
-            what is below.
-        sparse_gradients: of the weights of features in output and input, with free rows: sparse tensors, for
-            optimisers that take such (torch's SGD, Adagrad, SparseAdam).
+        tree: over the signatures, or options to build it.
+        rows: of its internal nodes: "free", or "composed" from the rows below.
+        sparse_gradients: give weights of features in output and input sparse gradients. This needs free rows, and an
+            optimiser with support for sparse gradients (torch's SGD, Adagrad, SparseAdam).
     """
 
     tree: Tree | TreeOptions
@@ -131,7 +130,11 @@ class OutputTree:
     sparse_gradients: bool = False
 
     def __call__(self, head: Head) -> TreeLayer:
-        """Raises OptionError: classes that need all rows; sparse gradients of composed rows."""
+        """Return the layer.
+
+        Raises:
+            OptionError: classes that need all rows, or sparse gradients with composed rows.
+        """
         check_row_sources(head, TreeLayer.option)
         if self.sparse_gradients and self.rows != "free":
             raise OptionError(
@@ -149,54 +152,24 @@ class OutputTree:
 
 
 def class_fingerprint(symbols: Sequence[str], class_of: np.ndarray) -> str:
-    """SHA-256 of the words (V) and of which signature each is of, (V,): what a tree in a file is made for."""
+    """Return the SHA-256 of the words (V) and their signatures, (V,), which a tree file must match."""
     digest = hashlib.sha256("\n".join(symbols).encode())
     digest.update(class_of.astype("<i8").tobytes())
     return digest.hexdigest()
 
 
 def flat_tree(leaves: int) -> Tree:
-    """One node: the place of a tree that a checkpoint will say."""
+    """Return a tree of one node, which a checkpoint's tree will replace."""
     return Tree.from_parents(np.concatenate([[NONE], np.zeros(leaves, dtype=np.int64)]), leaves)
 
 
-def tree_in_checkpoint(saved: object, head_tree: Tree, learned: bool) -> Tree | None:
-    """The tree of a checkpoint's weights, checked; None where it has none.
-
-    Args:
-        saved: its parents, (I + S,); None: nothing.
-        head_tree: the tree of the head.
-        learned: whether training changes it.
-
-    Raises:
-        OptionError: they have different trees. DataError: no tree.
-    """
-    if saved is None:
-        return None
-    if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
-        raise DataError("the checkpoint: expected whole numbers as the parents of its tree, found others")
-    try:
-        tree = Tree.from_parents(saved.cpu().numpy(), head_tree.leaves)
-    except DataError as error:
-        raise DataError(f"the checkpoint: {error}") from None
-    same_size = tree.internal == head_tree.internal
-    is_same = same_size and (learned or np.array_equal(tree.parent, head_tree.parent))
-    if (learned or head_tree.internal > 1) and not is_same:
-        raise OptionError(
-            f"--output-tree: expected the tree with which the checkpoint was trained, of {tree.internal:,} nodes above "
-            f"{tree.leaves:,} leaves, found another one, of {head_tree.internal:,}; give the same kind and sizes, or "
-            "train anew in another --save-dir"
-        )
-    return tree
-
-
 class LearnedTreeLayer(TreeLayer):
-    """A tree, and what training has seen of it, which a checkpoint keeps."""
+    """A tree with its training statistics, both stored in checkpoints."""
 
     counts = True
 
     def __init__(self, options: TreeOptions, hidden_size: int, log_mass: Tensor, rows: str = "free") -> None:
-        """As of TreeLayer."""
+        """Build the first tree. Arguments as for TreeLayer."""
         arity, depth = options.sizes(len(log_mass))
         tree = TreeLearner.start(log_mass.double().exp().cpu().numpy(), arity, depth)
         super().__init__(tree, hidden_size, log_mass, rows)
@@ -208,15 +181,16 @@ class LearnedTreeLayer(TreeLayer):
         self._changed_after = -1
 
     def observe(self, visited: Iterable[VisitProbabilities]) -> None:
-        """Count what the layer says of the nodes on the paths of targets; padding has no mass, and does not count."""
-        for some in visited:
-            real = ~self.log_mass[some.labels].isneginf()
-            self.learner.observe(some.labels[real], some.nodes[real], some.probabilities[real])
+        """Count the probabilities of nodes on the paths of targets, except for padding, which has no mass."""
+        for visits in visited:
+            real = ~self.log_mass[visits.labels].isneginf()
+            self.learner.observe(visits.labels[real], visits.nodes[real], visits.probabilities[real])
 
     def update_if_due(self, updates: int, updates_per_epoch: int) -> int | None:
-        """Change the tree if that is due after so many updates: how many signatures move. Again, it does nothing.
+        """Change the tree if a change is due after this number of updates, and return the number of moved signatures.
 
-        Processes that train together all have to call it, and get the same tree.
+        A second call after the same update does nothing. In distributed training all processes must call it. They get
+        the same tree.
         """
         schedule = Schedule(self.times, updates_per_epoch, updates_per_epoch * self.epochs)
         if updates == self._changed_after or not schedule.is_due(updates):
@@ -228,4 +202,4 @@ class LearnedTreeLayer(TreeLayer):
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-        self.learner.follow(self.tree)  # its own buffers are loaded next
+        self.learner.follow(self.tree)  # sizes the learner's buffers, which are loaded next

@@ -1,4 +1,4 @@
-"""`llrnn show --tree`: the words below the nodes of an output tree (Jernite 2018, Table 3.2 and Figure 3.8)."""
+"""`llrnn show --tree`: list the words below the nodes of an output tree (Jernite 2018, Table 3.2 and Figure 3.8)."""
 
 import argparse
 import json
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 ASKED = "--tree FILE"
 BESIDE = ("picture",)
 EXAMPLES = ("llrnn show --tree with-a-tree/checkpoint_best.pt --picture tree.png",)
-WORDS, NODES = 10, 12  # shown of a node, of a level
+WORDS, NODES = 10, 12  # shown per node, per level
 OTHERS = ("path", *(part for part in PARTS if part != "prior"), "source")  # options of other views
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    tree = parser.add_argument_group("what an output tree is like")
+    tree = parser.add_argument_group("words of an output tree")
     tree.add_argument(
         "--tree", metavar="FILE",
-        help="the most frequent words of each node, level by level, the heaviest nodes first: of a checkpoint that was "
-        "trained with --output-tree (needs fairseq), or of a file with a tree, beside its PRIOR. With words behind "
-        "PRIOR: the nodes on their paths",
+        help="print the most frequent words of each node, level by level, heaviest nodes first. FILE is a checkpoint "
+        "trained with --output-tree (needs fairseq), or a tree file (needs its PRIOR). With words after PRIOR: print "
+        "the nodes on their paths",
     )  # fmt: skip
     tree.add_argument(
-        "--picture", metavar="FILE", help="draw the heaviest nodes as well, in a PNG (needs matplotlib)"
+        "--picture", metavar="FILE", help="also draw the heaviest nodes as a PNG (needs matplotlib)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    others = {option: getattr(args, option, None) for option in OTHERS}
-    check_unused_options(others, "it says nothing of --tree; ask one after the other")
+    unused = {option: getattr(args, option, None) for option in OTHERS}
+    check_unused_options(unused, "not possible together with --tree; run two commands")
     prior_option = getattr(args, "prior", None)  # another view's
     if args.folder is not None and prior_option is not None:
         raise OptionError(f"--prior {prior_option}: expected one prior, found {args.folder} as well; leave one out")
@@ -59,14 +59,14 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(_as_json(args.tree, tree, nodes, paths), ensure_ascii=False))
     else:
-        print(_text(args.tree, tree, nodes) if not paths else "\n\n".join(_path_text(*one) for one in paths))
+        print(_text(args.tree, tree, nodes) if not paths else "\n\n".join(_path_text(*item) for item in paths))
     return 0
 
 
 def _read(path: str, folder: str | None) -> "tuple[Tree, Prior]":
     if _is_tree_file(path):
         if folder is None:
-            raise OptionError(f"--tree {path}: a file with a tree needs PRIOR, the prior that it was made for; give it")
+            raise OptionError(f"--tree {path}: a tree file needs PRIOR, the prior that it was made for; give it")
         from fairseq_llrnn.prior.prior import Prior
         from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
 
@@ -79,7 +79,7 @@ def _read(path: str, folder: str | None) -> "tuple[Tree, Prior]":
 
 
 def _is_tree_file(path: str) -> bool:
-    """Whether it has the arrays of one; a checkpoint is an archive, too."""
+    """Return whether a file is an archive with a tree; a checkpoint is an archive, too."""
     try:
         with zipfile.ZipFile(path) as archive:
             return "parent.npy" in archive.namelist()
@@ -88,11 +88,11 @@ def _is_tree_file(path: str) -> bool:
 
 
 def _path(tree: Tree, prior: "Prior", word: str, nodes: Sequence[NodeWords], where: str) -> list[NodeWords]:
-    """The nodes from the root to the class of a word."""
+    """Return the nodes from the root to the class of a word."""
     index = find_word(prior, word, where)
     by_number = {node.node: node for node in nodes}
     path = tree.path[prior.output.class_of[index]].tolist()
-    return [by_number[node] for node in path if node in by_number]  # one of no mass may be alone in its node
+    return [by_number[node] for node in path if node in by_number]  # nodes without mass are not listed
 
 
 def _as_json(
@@ -128,6 +128,6 @@ def _path_text(word: str, path: Sequence[NodeWords]) -> str:
 
 
 def _line(node: NodeWords) -> str:
-    more = ["…"] if node.size > len(node.words) else []
-    words = ", ".join([*map(printable, node.words), *more])
+    ellipsis = ["…"] if node.size > len(node.words) else []
+    words = ", ".join([*map(printable, node.words), *ellipsis])
     return f"  {node.node:>8} {percent(node.share):>7} {node.size:>8,}  {words}"

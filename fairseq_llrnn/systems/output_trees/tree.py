@@ -1,14 +1,14 @@
 """A tree whose leaves are classes, in memory and in a file.
 
-With S leaves and I internal nodes, nodes 0 … I − 1 are internal, in breadth-first order, 0 the root; node I + s is the
-leaf of class s. The slots of a node are its children in the order of their numbers. An internal node may be empty: then
-no leaf is below it.
+With S leaves and I internal nodes, nodes 0 … I − 1 are internal, in breadth-first order, and 0 is the root. Node I + s
+is the leaf of class s. The slots of a node are its children in the order of their numbers. An internal node without
+leaves below it is empty.
 
-A file is an .npz of its parents and of what says which classes its leaves are.
+A tree file is an .npz with
 
     parent    (I + S,) int64
     leaves    (1,) int64: S
-    classes   (32,) uint8: a SHA-256, the fingerprint of the prior whose classes they are
+    classes   (32,) uint8: a SHA-256, the fingerprint of the prior that the classes belong to
 
 The file is untrusted input (files/array_file.py).
 """
@@ -27,16 +27,16 @@ from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.atomic_write import whole_binary, writing
 from fairseq_llrnn.files.reading import check_regular_file
 
-NONE = -1  # the root's parent; no node
-DEEPEST = 256  # of a leaf: longer paths are no use, and a file could ask for the memory of S × S
+NONE = -1  # the root's parent, or no node
+DEEPEST = 256  # maximal depth of a leaf, which limits the memory that a file can demand
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A tree that `from_parents` has checked.
+    """A tree, checked by `from_parents`.
 
     Attributes:
-        parent: (I + S,) int64, of every node; NONE for the root.
+        parent: (I + S,) int64, of every node (NONE for the root).
         leaves: S.
     """
 
@@ -45,16 +45,16 @@ class Tree:
 
     @classmethod
     def from_parents(cls, parent: np.ndarray, leaves: int) -> Tree:
-        """The tree with these parents, (I + S,) whole numbers, of which the last S are those of the leaves.
+        """Return the tree with these parents, (I + S,) integers, the leaves' last.
 
         Raises:
-            DataError: no such tree, or leaves deeper than DEEPEST.
+            DataError: invalid parents, or leaves deeper than DEEPEST.
         """
         parent = np.asarray(parent)
         if parent.ndim != 1 or parent.dtype.kind not in "iu" or not 1 <= leaves < len(parent):
             raise DataError(
-                f"tree: expected a row of parents, whole numbers, of {leaves:,} leaves and at least one node above "
-                f"them, found {parent.dtype} of shape {parent.shape}; use a tree that this package has made"
+                f"tree: expected an integer vector of the parents of {leaves:,} leaves and at least one internal node, "
+                f"found {parent.dtype} of shape {parent.shape}; use a tree made by this package"
             )
         parent = parent.astype(np.int64)
         internal = len(parent) - leaves
@@ -66,52 +66,52 @@ class Tree:
             raise DataError(f"tree: parent of node {wrong:,}: expected {expected}, found {parent[wrong]:,}")
         if (above >= np.arange(1, internal)).any() or (np.diff(above) < 0).any():
             raise DataError(
-                "tree: expected internal nodes in breadth-first order (each behind its parent, parents ascending), "
-                "found others; number them so"
+                "tree: expected internal nodes in breadth-first order (each after its parent, parents ascending), "
+                "found another order; renumber them"
             )
         tree = cls(parent, leaves)
         if tree.levels > DEEPEST:
             raise DataError(
                 f"tree: expected leaves at most {DEEPEST} levels below the root, found {tree.levels:,}; "
-                "build a tree that is more even"
+                "build a more balanced tree"
             )
         return tree
 
     @property
     def internal(self) -> int:
-        """I."""
+        """Return I."""
         return len(self.parent) - self.leaves
 
     @cached_property
     def child(self) -> np.ndarray:
-        """(I + S − 1,) all nodes but the root; those of node n, in the order of slots, are first[n] … first[n + 1]."""
+        """Return all nodes but the root, (I + S − 1,); first[n] … first[n + 1] are the children of n, by slot."""
         return 1 + np.argsort(self.parent[1:], kind="stable")
 
     @cached_property
     def first(self) -> np.ndarray:
-        """(I + 1,) where a node's children begin in `child`."""
+        """Return the index in `child` at which a node's children begin, (I + 1,)."""
         return np.concatenate([[0], np.cumsum(self.children)])
 
     @cached_property
     def children(self) -> np.ndarray:
-        """(I,) number of children of an internal node; 0: it is empty."""
+        """Return the number of children of each internal node, (I,), 0 for an empty one."""
         return np.bincount(self.parent[1:], minlength=self.internal)
 
     @property
     def arity(self) -> int:
-        """The most children of a node."""
+        """Return the maximal number of children."""
         return int(self.children.max())
 
     @cached_property
     def place(self) -> np.ndarray:
-        """(I + S,) slot of a node among its siblings; 0 for the root."""
+        """Return the slot of a node among its siblings, (I + S,), 0 for the root."""
         place = np.zeros_like(self.parent)
         place[self.child] = np.arange(len(self.child)) - self.first[self.parent[self.child]]
         return place
 
     @cached_property
     def depth(self) -> np.ndarray:
-        """(I + S,) number of choices from the root to a node."""
+        """Return the number of choices from the root to a node, (I + S,)."""
         depth = np.zeros_like(self.parent)
         begin, end, level = 0, 1, 0
         above = self.parent[1 : self.internal]
@@ -123,12 +123,12 @@ class Tree:
 
     @cached_property
     def levels(self) -> int:
-        """D: the depth of the deepest leaf."""
+        """Return D, the depth of the deepest leaf."""
         return int(self.depth[self.internal :].max())
 
     @cached_property
     def path(self) -> np.ndarray:
-        """(S, D) internal nodes from the root to a leaf, which is not among them; behind the last one NONE."""
+        """Return the internal nodes from the root to each leaf, (S, D), padded with NONE."""
         path = np.full((self.leaves, self.levels), NONE)
         node, depth = self.parent[self.internal :], self.depth[self.internal :] - 1
         left = np.arange(self.leaves)
@@ -141,7 +141,7 @@ class Tree:
 
     @cached_property
     def chosen(self) -> np.ndarray:
-        """(S, D) child of path[s, d] that is chosen on the way to the leaf s; behind the leaf NONE."""
+        """Return the child chosen at path[s, d] on the way to the leaf s, (S, D), padded with NONE."""
         chosen = np.full_like(self.path, NONE)
         chosen[:, :-1] = self.path[:, 1:]
         chosen[np.arange(self.leaves), self.depth[self.internal :] - 1] = self.internal + np.arange(self.leaves)
@@ -149,7 +149,7 @@ class Tree:
 
     @cached_property
     def below(self) -> np.ndarray:
-        """(I + S,) number of leaves in and below a node."""
+        """Return the number of leaves in and below a node, (I + S,)."""
         below = np.zeros_like(self.parent)
         below[self.internal :] = 1
         for nodes in reversed(self.by_depth[1:]):
@@ -158,7 +158,7 @@ class Tree:
 
     @cached_property
     def span(self) -> np.ndarray:
-        """(I + S, 2) begin and end of the leaves in and below a node, as places in `order`."""
+        """Return begin and end of the leaves in and below a node, as indices in `order`, (I + S, 2)."""
         counts = self.below[self.child]
         before = np.concatenate([[0], np.cumsum(counts)])
         begin = np.zeros_like(self.parent)
@@ -169,26 +169,28 @@ class Tree:
 
     @cached_property
     def order(self) -> np.ndarray:
-        """(S,) classes, so that those below any node follow each other."""
+        """Return classes in an order in which those below any node are contiguous, (S,)."""
         order = np.empty(self.leaves, dtype=np.int64)
         order[self.span[self.internal :, 0]] = np.arange(self.leaves)
         return order
 
     @cached_property
     def by_depth(self) -> list[np.ndarray]:
-        """For every depth, from the root's on, the nodes that are that deep."""
+        """Return the nodes of each depth, from the root on."""
         order = np.argsort(self.depth, kind="stable")
         return np.split(order, np.cumsum(np.bincount(self.depth))[:-1])
 
 
 def numbered(parent: np.ndarray, leaves: int) -> tuple[Tree, np.ndarray]:
-    """The tree of parents whose internal nodes, but for the root, have any order; siblings keep theirs.
+    """Return the tree of parents whose internal nodes, except for the root, are in any order.
+
+    Siblings keep their order.
 
     Returns:
-        the tree, and (I,) which of the given nodes its internal nodes are.
+        the tree, and the given number of each of its internal nodes, (I,).
 
     Raises:
-        DataError: as of `Tree.from_parents`; nodes that are not below the root.
+        DataError: as in `Tree.from_parents`, or nodes that are not below the root.
     """
     internal = len(parent) - leaves
     above = np.asarray(parent)[1:internal]
@@ -218,13 +220,13 @@ _KINDS = {"parent": np.int64, "leaves": np.int64, "classes": np.uint8}
 
 
 def save_tree(path: Path | str, tree: Tree, classes: str) -> None:
-    """Write the file, whole or not at all.
+    """Write a tree file atomically.
 
     Args:
         classes: fingerprint of the prior, 64 hexadecimal digits.
 
     Raises:
-        DataError: it cannot be written.
+        DataError: the file cannot be written.
     """
     arrays = {
         "parent": tree.parent,
@@ -236,29 +238,29 @@ def save_tree(path: Path | str, tree: Tree, classes: str) -> None:
 
 
 def load_tree(path: Path | str, classes: str | None, leaves: int | None = None) -> Tree:
-    """The tree of a file.
+    """Return the tree of a file.
 
     Args:
-        classes: fingerprint of the prior beside which it is to be used; None: of any.
+        classes: fingerprint of the prior to be used (None: any).
         leaves: number of that prior's classes.
 
     Raises:
-        DataError: no such file, a damaged one, a tree over the classes of another prior.
+        DataError: the file is missing or damaged, or is for the classes of another prior.
     """
     check_regular_file(path, may_be_pipe=False)
     try:
         arrays = read_arrays(Path(path), map_file(Path(path)))
         parent, size, fingerprint = (_array(arrays, name) for name in _KINDS)
     except (ValueError, TypeError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
-        reason = f"nothing called {error}" if isinstance(error, KeyError) else str(error)
-        raise DataError(f"{path}: expected a tree, found {reason}; give a file that a tree was saved to") from None
+        reason = f"no array {error}" if isinstance(error, KeyError) else str(error)
+        raise DataError(f"{path}: expected a tree file, found {reason}; give one of `save_tree`") from None
     if len(size) != 1 or len(fingerprint) != _BYTES:
-        raise DataError(f"{path}: expected a tree, found other arrays; give a file that a tree was saved to")
+        raise DataError(f"{path}: expected a tree file, found other arrays; give one of `save_tree`")
     if classes is not None and (fingerprint.tobytes().hex() != classes or leaves not in (None, int(size[0]))):
         raise DataError(
-            f"{path}: expected a tree over the classes of this prior (fingerprint {classes[:12]}…), found "
-            f"one over those of another ({fingerprint.tobytes().hex()[:12]}…); build the tree anew, or give the prior "
-            "that it was made for"
+            f"{path}: expected a tree over the classes of this prior (fingerprint {classes[:12]}…), found one for "
+            f"another prior ({fingerprint.tobytes().hex()[:12]}…); rebuild the tree, or give the prior that it was "
+            "made for"
         )
     try:
         return Tree.from_parents(parent.copy(), int(size[0]))

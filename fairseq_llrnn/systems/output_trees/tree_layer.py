@@ -1,254 +1,79 @@
-"""What a tree over the signatures adds to the output layer: its tables, and rows of its internal nodes.
-
-Sizes: S signatures, the leaves; I internal nodes; D levels; M most children of a node; H hidden width. Nodes are
-numbered as in tree.py: internal ones first, then the leaves. Source: Jernite 2018, §2.3 and chapter 3; there, a
-child of a node has a row of its own. Here the row of a leaf is that of its signature, and so composed of features.
-"""
+"""The tree of an output layer, and the tree in a checkpoint."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
-from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.output.normalisers import LogLinearOutput, Normalised, Normaliser
-from fairseq_llrnn.systems.output_trees import ROWS
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.output.records import Batch
-    from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.output.normalisers import LogLinearOutput, Normalised
+from fairseq_llrnn.output.records import Batch
+from fairseq_llrnn.systems.output_trees.tree import Tree
+from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
+from fairseq_llrnn.systems.output_trees.tree_normalisation import TreeNormalisation, explained_choices
+from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
+from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Masses of nodes, and what they were summed of."""
-
-    log_mass: Tensor  # (1, S)
-    version: int
-    class_weights: Tensor  # (1, I + S)
-
-    def of(self, log_mass: Tensor) -> bool:
-        """Whether they are those of this tensor, (1, S): the same memory, not written since."""
-        kept = self.log_mass
-        same = kept is log_mass or (  # most often it is the tensor itself, and nothing more is asked
-            kept.data_ptr() == log_mass.data_ptr()
-            and kept.dtype == log_mass.dtype
-            and kept.stride(1) == log_mass.stride(1)
-        )
-        return same and self.version == log_mass._version
-
-
-class TreeLayer(Normaliser):
-    """The tree of an output layer, and the rows and biases of its internal nodes.
-
-    Args:
-        tree: over S signatures.
-        log_mass: (S,) of the background without context: the weights of the means of composed rows.
-        rows: "free", parameters that begin as zeros, one row for each internal node; or "composed", the mean of the
-            rows of all leaves below, weighted by the background without context.
-
-    With `sparse_gradients` = True and free rows, the gradient of the features' weights is a sparse tensor: a step then
-    costs what its targets touch, however many features there are, if the optimiser takes such.
-    """
-
-    name, option = "tree", "--output-tree"
-    rows_are_features = False
-
-    parent: Tensor  # (I + S,) −1 for the root; the only table that a checkpoint needs
-    child: Tensor  # (I + S − 1,) siblings side by side
-    place: Tensor  # (I + S,) of a node among its siblings
-    filled: Tensor  # (C,) those of `child` that are leaves or have some below
-    begin: Tensor  # (I + 1,) where the children of a node begin in `filled`
-    column: Tensor  # (I + S,) of a node among its siblings there
-    widths: Tensor  # (I,)
-    chosen: Tensor  # (S, D) children chosen on the way to each leaf, −1 behind it
-    row_of: Tensor | None  # (I,) where a node's row is, in a learned tree whose nodes change their numbers
-    log_mass: Tensor  # (S,)
-    mean_first: Tensor  # where rows are composed: the leaves below each internal node, and their weights
-    mean_leaves: Tensor
-    mean_weights: Tensor
-
-    def __init__(self, tree: Tree, hidden_size: int, log_mass: Tensor, rows: str = "free") -> None:
-        super().__init__()
-        if rows not in ROWS:
-            raise ValueError(f"rows: expected one of {ROWS}, found {rows!r}")
-        self.rows = rows
-        self.register_buffer("parent", torch.from_numpy(tree.parent.copy()))
-        self.register_buffer("log_mass", log_mass.detach().clone(), persistent=False)
-        self.register_buffer("row_of", None)
-        self.begun: Tensor | None = None  # rows of nodes that came with the last change
-        self.leaves, self.internal = tree.leaves, tree.internal
-        self._set_tables(tree)
-        if rows == "free":
-            self.node_rows = nn.Parameter(torch.zeros(tree.internal, hidden_size))
-            self.node_bias = nn.Parameter(torch.zeros(tree.internal))
+class TreeLayer(TreeTables):
+    """The tree of an output layer, as its normaliser. Arguments as for `TreeTables`."""
 
     def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
-        """Rows of the leaves that targets need are composed when they are asked for, in training; else all, once."""
-        from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput  # which is made of this class
-        from fairseq_llrnn.systems.output_trees.tree_normalisation import TreeNormalisation
-
+        """Compose all rows once, or in training only the rows of leaves that targets need."""
         tree_output = TreeOutput(output, self, None if self.training else output.composed())
         return TreeNormalisation(tree_output, self.observe if self.training and self.counts and self.counting else None)
 
-    def observe(self, visited: Iterable[VisitProbabilities]) -> None:
-        """Count what the layer says of the nodes on the paths of targets."""
+    def observe(self, visited: list[VisitProbabilities]) -> None:
+        """Count the probabilities of nodes on the paths of targets, in learned trees only."""
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Take the tree of a checkpoint where this is a place for one; refuse another one."""
-        from fairseq_llrnn.systems.output_trees.output_tree import tree_in_checkpoint
-
+        """Take the tree of a checkpoint if this one is a placeholder. Raise OptionError for a different tree."""
         tree = tree_in_checkpoint(state_dict.get(f"{prefix}tree.parent"), self.tree, self.counts)
         if tree is not None and tree.internal != self.internal:
             self._become(tree)
-        if not self.counts:  # what training has counted is of no use to others
+        if not self.counts:  # only learned trees use the statistics of training
             for name in [name for name in state_dict if name.startswith(f"{prefix}tree.learner.")]:
                 del state_dict[name]
 
     def explained(self, batch: Batch, tokens: Tensor) -> dict[str, Any]:
-        """Also the choices that lead to each token; scores are log p(σ | K) less the masses."""
-        from fairseq_llrnn.systems.output_trees.tree_normalisation import explained_choices
-
+        """Return scores, log p(σ | K) minus the masses, and the choices that lead to each token."""
         scores, paths = explained_choices(batch, tokens)
         return {"scores": scores, "paths": paths}
 
-    def _become(self, tree: Tree) -> None:
-        """Another tree, of another number of nodes, whose rows begin anew."""
-        self.leaves, self.internal = tree.leaves, tree.internal
-        self.parent = torch.from_numpy(tree.parent.copy()).to(self.parent.device)
-        self._set_tables(tree)
-        if self.rows == "free":
-            self.node_rows = nn.Parameter(self.node_rows.new_zeros(tree.internal, self.node_rows.size(1)))
-            self.node_bias = nn.Parameter(self.node_bias.new_zeros(tree.internal))
 
-    def move(self, tree: Tree, origin: np.ndarray | None = None) -> None:
-        """Put another tree with as many nodes in the place of this one.
+def tree_in_checkpoint(saved: object, head_tree: Tree, learned: bool) -> Tree | None:
+    """Return the checked tree of a checkpoint's weights, or None if it has none.
 
-        Args:
-            origin: (I,) the number that each node had; NONE: it is new, and its row begins anew. None: nodes are as
-                before.
-        """
-        if (tree.leaves, tree.internal) != (self.leaves, self.internal):
-            raise ValueError(
-                f"tree: expected {self.leaves} leaves and {self.internal} internal nodes, found {tree.leaves} and "
-                f"{tree.internal}"
-            )
-        self.parent.copy_(torch.from_numpy(tree.parent))
-        if origin is not None and self.row_of is not None:
-            self._keep_rows(torch.from_numpy(origin).to(self.parent.device), self.row_of)
-        self._set_tables(tree)
+    Args:
+        saved: the parents, (I + S,), or None.
+        head_tree: the tree of the head.
+        learned: whether training changes the tree.
 
-    @torch.no_grad()
-    def _keep_rows(self, origin: Tensor, row_of: Tensor) -> None:
-        """Rows stay where they are, with what an optimiser knows of them, and nodes take theirs along."""
-        kept = origin != NONE
-        left = torch.ones_like(kept).index_fill(0, row_of[origin[kept]], False).nonzero().squeeze(1)
-        self.row_of = row_of[origin.clamp_min(0)].masked_scatter(~kept, left)
-        self.node_rows[left], self.node_bias[left] = 0.0, 0.0
-        self.begun = left
-
-    def _set_tables(self, tree: Tree) -> None:
-        self.tree = tree
-        self.kept: Kept | None = None
-        self.levels, self.arity = tree.levels, tree.arity
-        # the internal nodes that are 0, 1, … choices below the root; the last ones may be empty
-        inner = [nodes[nodes < tree.internal] for nodes in tree.by_depth]
-        self.spans = [(int(nodes[0]), int(nodes[-1]) + 1) for nodes in inner if len(nodes)]
-        # an empty node is never chosen, so that its score need not be computed
-        filled = tree.child[tree.below[tree.child] > 0]
-        many = np.bincount(tree.parent[filled], minlength=tree.internal)
-        begin = np.concatenate([[0], np.cumsum(many)])
-        column = np.zeros_like(tree.parent)
-        column[filled] = np.arange(len(filled)) - begin[tree.parent[filled]]
-        tables = {"child": tree.child, "place": tree.place, "chosen": tree.chosen}
-        tables |= {"filled": filled, "begin": begin, "column": column}
-        for name, table in tables.items():
-            self._set(name, torch.from_numpy(table.copy()))
-        # nodes are filled up to the most children of those with up to twice as many (tree_visits.py)
-        children = torch.from_numpy(many)
-        power = children.clamp_min(1).double().log2().ceil().long()
-        most = torch.zeros(64, dtype=torch.int64).scatter_reduce(0, power, children, "amax")
-        self._set("widths", most[power])
-        self.root_width = int(most[power[0]])
-        if self.rows == "composed":
-            self._set_means(tree)
-
-    def _set(self, name: str, table: Tensor) -> None:
-        self.register_buffer(name, table.to(self.parent.device), persistent=False)
-
-    def _set_means(self, tree: Tree) -> None:
-        """For each internal node its leaves, and the share of each in the background's mass of the node."""
-        span, order = torch.from_numpy(tree.span[: tree.internal]), torch.from_numpy(tree.order.copy())
-        sizes = span[:, 1] - span[:, 0]
-        first = functional.pad(sizes.cumsum(0), (1, 0))
-        step = torch.arange(int(first[-1])) + (span[:, 0] - first[:-1]).repeat_interleave(sizes)
-        leaves, owner = order[step], torch.arange(tree.internal).repeat_interleave(sizes)
-        mass = self.log_mass.double().cpu().exp()[leaves]
-        total = torch.zeros(tree.internal, dtype=torch.float64).index_add(0, owner, mass)[owner]
-        weights = torch.where(total > 0.0, mass / total, 1.0 / sizes[owner])
-        self._set("mean_first", first)
-        self._set("mean_leaves", leaves)
-        self._set("mean_weights", weights.float())
-
-    def internal_rows(self, composed: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
-        """Rows (I, H') and biases (I,) of the internal nodes as children; the root's do not count.
-
-        Args:
-            composed: rows (S, H') and biases (S,) of all signatures, which composed rows need. Columns that free rows
-                lack are 0 in them.
-        """
-        if self.rows == "composed":
-            if composed is None:
-                raise ValueError("composed: rows of all signatures are needed where those of nodes are their means")
-            rows, bias = composed
-            return self._mean(rows), self._mean(bias.unsqueeze(1)).squeeze(1)
-        rows, bias = self.node_rows, self.node_bias
-        if self.row_of is not None:
-            rows, bias = rows[self.row_of], bias[self.row_of]
-        if composed is not None:
-            bias = bias.to(composed[1].dtype)
-            if composed[0].size(1) > rows.size(1):
-                rows = functional.pad(rows, (0, composed[0].size(1) - rows.size(1)))
-        return rows, bias.to(torch.promote_types(bias.dtype, torch.float32))
-
-    def _mean(self, rows: Tensor) -> Tensor:
-        weights = self.mean_weights.to(rows.dtype)
-        return functional.embedding_bag(
-            self.mean_leaves, rows, self.mean_first, mode="sum", per_sample_weights=weights, include_last_offset=True
+    Raises:
+        OptionError: the trees differ.
+        DataError: `saved` is not a tree.
+    """
+    if saved is None:
+        return None
+    tree = tree_of_parents(saved, head_tree.leaves, "the checkpoint")
+    same_size = tree.internal == head_tree.internal
+    is_same = same_size and (learned or np.array_equal(tree.parent, head_tree.parent))
+    if (learned or head_tree.internal > 1) and not is_same:
+        raise OptionError(
+            f"--output-tree: expected the tree with which the checkpoint was trained, of {tree.internal:,} nodes above "
+            f"{tree.leaves:,} leaves, found another one, of {head_tree.internal:,}; give the same kind and sizes, or "
+            "start a new training in another --save-dir"
         )
+    return tree
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> TreeLayer:
-        """Follow the model to its device, but keep the digits of log masses: means are made of them again."""
-        exact = self.log_mass
-        super()._apply(fn, recurse)
-        self.log_mass = exact.to(self.log_mass.device)
-        return self
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        saved = state_dict.get(prefix + "row_of")
-        if saved is not None:
-            self._check_order(saved)
-        if saved is None and self.row_of is not None:
-            state_dict[prefix + "row_of"] = torch.arange(self.internal)
-        elif saved is not None and self.row_of is None:  # a tree that does not change has its rows in order
-            del state_dict[prefix + "row_of"]
-            for name in [prefix + name for name in ("node_rows", "node_bias") if prefix + name in state_dict]:
-                state_dict[name] = state_dict[name][saved]
-        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
-        if prefix + "parent" in state_dict:
-            self._set_tables(Tree.from_parents(self.parent.cpu().numpy(), self.leaves))
-
-    def _check_order(self, saved: object) -> None:
-        whole = isinstance(saved, Tensor) and saved.dtype == torch.int64 and saved.shape == (self.internal,)
-        if not isinstance(saved, Tensor) or not whole or not saved.sort()[0].cpu().equal(torch.arange(self.internal)):
-            raise DataError(
-                f"the checkpoint: expected the order of the rows of {self.internal:,} nodes of its tree, each once, "
-                "found others; use a checkpoint that fairseq saved"
-            )
+def tree_of_parents(saved: object, leaves: int, where: str) -> Tree:
+    """Return the tree of a checkpoint's parents, (I + S,). where: the checkpoint, for errors. Raises DataError."""
+    if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
+        raise DataError(f"{where}: expected integers as the parents of its tree, found other values")
+    try:
+        return Tree.from_parents(saved.cpu().numpy(), leaves)
+    except DataError as error:
+        raise DataError(f"{where}: {error}") from None

@@ -1,22 +1,21 @@
 """Masses of the nodes of a tree, and log p of all its classes or of single ones.
 
 Sizes: N rows (positions or hypotheses), G groups of rows, S signatures, I internal nodes, D levels, J slots, C nodes
-that have leaves below, M most children of a node, H hidden width, L nodes of a path.
+with leaves below, M maximal number of children, H hidden width, L nodes of a path.
 
-The mass of a node is that of the leaves σ below: B_K(node) = Σ B_K(σ). Masses are natural logarithms. Of a background
-that is the same everywhere they are summed once, from the leaves up. Entries change the masses of the few nodes above
-their entries,
+The mass of a node is the sum over the leaves σ below: B_K(node) = Σ B_K(σ). Masses are natural logarithms. Masses of a
+background without context are summed once, from the leaves up. Sparse updates (entries) change the masses of only the
+nodes above them, in float64:
 
     B(n, node)  =  B₀(node)  +  Σ (B(n, σ) − B₀(σ))  over the entries of row n below        B₀: `shared`
 
-in float64. Where most of a mass is taken away, the difference has too few digits: such rows are summed anew.
+If most of a mass is removed, the difference loses precision, and the row is summed again.
 
-`all_log_probs` adds up every node's choice along the paths, which is as slow as an exact layer.
+`all_log_probs` adds the log p of each node's choice along the paths. It is as slow as an exact layer.
 
-`SingleVisits` have log p of single classes, for few positions, N below FEW, without a gradient, where groups of
-visits would cost more than the products. Most of the time goes to starting operations, so that there are few, and
-numpy's, which start in a third of the time of torch's: one product for each node of the path, and one exp and one sum
-for all.
+`SingleVisits` returns log p of single classes for few positions (N below FEW) without a gradient, where grouping visits
+would cost more than the products. Most of its time is the overhead of operations. So it uses few, from numpy, which has
+a third of torch's overhead: one product per node of the path, and one exp and one sum for all.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ from fairseq_llrnn.backgrounds.class_weights import (
     class_log_sums,
     log_sum,
 )
-from fairseq_llrnn.systems.output_trees.tree_layer import Kept, TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_tables import CachedMasses, TreeTables
 
-LEAST_LEFT = 1e-6  # share of a mass that a difference may leave: float64 has ten digits of it
-CELLS = 1 << 22  # rows × signatures that are summed anew together
+LEAST_LEFT = 1e-6  # least remaining share of a mass for a difference, which leaves ten digits in float64
+CELLS = 1 << 22  # rows × signatures summed in one chunk
 
 
-def node_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
-    """log B of all nodes: (G, S) -> (G, I + S), differentiable."""
-    # one row is summed in float64, since it serves all positions
+def node_masses(layer: TreeTables, log_mass: Tensor) -> Tensor:
+    """Return log B of all nodes: (G, S) -> (G, I + S), differentiable."""
+    # a single row, shared by all positions, is summed in float64
     leaves = log_mass.double() if len(log_mass) == 1 else log_mass
     levels: list[Tensor] = []
     for begin, end in reversed(layer.spans):
@@ -52,7 +51,7 @@ def node_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
         children = layer.child[first:last]
         above = layer.parent[children] - begin
         is_leaf = children >= layer.internal
-        # siblings that are internal are all nodes of the next level, in their order
+        # the internal children are all nodes of the next level, in order
         inner = levels[-1] if levels else leaves[:, :0]
         class_weights = torch.cat([inner, leaves[:, children[is_leaf] - layer.internal]], dim=1)
         above = torch.cat([above[~is_leaf], above[is_leaf]])
@@ -60,43 +59,43 @@ def node_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
     return torch.cat([*reversed(levels), leaves], dim=1).to(log_mass.dtype)
 
 
-def kept_masses(layer: TreeLayer, log_mass: Tensor) -> Tensor:
-    """As `node_masses`; those of one row without a gradient, as of a background without context, are kept."""
+def cached_masses(layer: TreeTables, log_mass: Tensor) -> Tensor:
+    """Return `node_masses`, cached for a single row without a gradient, such as a background without context."""
     if len(log_mass) > 1 or log_mass.requires_grad or log_mass.is_inference():
         return node_masses(layer, log_mass)
-    kept = layer.kept
-    # the tensor itself is kept as well, so that nothing else can have its memory
-    if kept is None or not kept.of(log_mass):
-        layer.kept = kept = Kept(log_mass, log_mass._version, node_masses(layer, log_mass).detach())
-    return kept.class_weights
+    cache = layer.cache
+    # keeping the tensor itself prevents reuse of its memory
+    if cache is None or not cache.is_of(log_mass):
+        layer.cache = cache = CachedMasses(log_mass, log_mass._version, node_masses(layer, log_mass).detach())
+    return cache.class_weights
 
 
 def entries_of(class_weights: ClassWeights) -> SparseUpdates:
-    """The entries, at most one for each place, differentiable in `added`: those of a place are added up."""
+    """Return the entries, summed to at most one per place, differentiable in `added`."""
     entries = class_weights.entries
     assert entries is not None
-    has_mass = class_weights.shared[0, entries.classes].isfinite()  # what has no mass at all has none here, either
+    has_mass = class_weights.shared[0, entries.classes].isfinite()  # entries do not add mass to forbidden classes
     if not bool(has_mass.all()):
         rows, classes, added = entries.rows[has_mass], entries.classes[has_mass], entries.added[has_mass]
         entries = replace(entries, rows=rows, classes=classes, added=added)
     num_classes = class_weights.shared.size(1)
     key = entries.rows * num_classes + entries.classes
     if not bool((key[1:] > key[:-1]).all()):
-        key, which = torch.unique(key, return_inverse=True)
-        added = entries.added.new_zeros(len(key)).index_add(0, which, entries.added)
+        key, place = torch.unique(key, return_inverse=True)
+        added = entries.added.new_zeros(len(key)).index_add(0, place, entries.added)
         entries = replace(entries, rows=key // num_classes, classes=key % num_classes, added=added)
     return entries
 
 
-def dense_masses(layer: TreeLayer, class_weights: ClassWeights, rows: Tensor) -> Tensor:
-    """log B of all nodes in some rows, (M,), summed without a difference: (M, I + S), without `constant`."""
-    some = class_weights.select(rows)
-    return node_masses(layer, some.apply_sparse_updates_(broadcast_groups(some.shared, len(rows)).clone()).double())
+def dense_masses(layer: TreeTables, class_weights: ClassWeights, rows: Tensor) -> Tensor:
+    """Return log B of all nodes in some rows, (M,), summed directly: (M, I + S), without `constant`."""
+    part = class_weights.select(rows)
+    return node_masses(layer, part.apply_sparse_updates_(broadcast_groups(part.shared, len(rows)).clone()).double())
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Masses of nodes above entries: for T pairs of an entry and a node above it (or its leaf itself)."""
+    """Changes of the masses of nodes above entries, for T pairs of an entry and a node above it (or its leaf)."""
 
     entries: Tensor  # (T,)
     log_ratio: Tensor  # (T,) log B(n, node)/B₀(node), float64
@@ -104,58 +103,60 @@ class Changed:
 
 
 def changed_masses(
-    layer: TreeLayer,
+    layer: TreeTables,
     class_weights: ClassWeights,
     entries: SparseUpdates,
     base: Tensor,
     pairs: tuple[Tensor, Tensor, Tensor],
     places: int,
 ) -> Changed:
-    """What entries change of nodes above them.
+    """Return the changes that entries make to the masses of nodes above them.
 
     Args:
         base: log B₀, (I + S,).
-        pairs: entries (T,), nodes (T,), and for each (row, node) a number of its own below `places`: (T,). Of a pair
-            (row, node), all entries are there.
+        pairs: entries (T,), nodes (T,), and an index below `places` for each (row, node), (T,). For each (row, node),
+            all entries must be included.
     """
-    which, nodes, place = pairs
+    entry, nodes, place = pairs
     exact_base = base.double()
-    added = entries.added.detach().double()[which]
-    leaf = entries.classes[which] + layer.internal
+    added = entries.added.detach().double()[entry]
+    leaf = entries.classes[entry] + layer.internal
     before = exact_base[leaf] - exact_base[nodes]  # shape: (T,), log of the share of the leaf
     after, before = before + added, before.exp()
-    closed = torch.zeros_like(which, dtype=torch.bool)
+    closed = torch.zeros_like(entry, dtype=torch.bool)
     if entries.sparse_row_mask is not None:
-        closed = entries.sparse_row_mask[entries.rows[which]]
+        closed = entries.sparse_row_mask[entries.rows[entry]]
     change = after.exp() - before.masked_fill(closed, 0.0)
     total = change.new_zeros(places).index_add_(0, place, change)[place] + (~closed).double()
     log_ratio = total.clamp_min(0.0).log()
     is_leaf = nodes == leaf
-    log_ratio = torch.where(is_leaf, added, log_ratio)  # nothing is subtracted where there is no other leaf
+    log_ratio = torch.where(is_leaf, added, log_ratio)  # exact for the leaf itself
     unsafe = ((total < LEAST_LEFT) & ~closed | ~total.isfinite()) & ~is_leaf
     if bool(unsafe.any()):
-        rows, number = torch.unique(entries.rows[which[unsafe]], return_inverse=True)
+        rows, number = torch.unique(entries.rows[entry[unsafe]], return_inverse=True)
         exact = torch.empty_like(log_ratio[unsafe])
-        for some in torch.arange(len(rows), device=rows.device).split(max(1, CELLS // class_weights.shared.size(1))):
-            summed = dense_masses(layer, class_weights, rows[some])
-            mine = (number >= some[0]) & (number <= some[-1])
-            exact[mine] = summed[number[mine] - some[0], nodes[unsafe][mine]]
+        for chunk in torch.arange(len(rows), device=rows.device).split(max(1, CELLS // class_weights.shared.size(1))):
+            summed = dense_masses(layer, class_weights, rows[chunk])
+            mine = (number >= chunk[0]) & (number <= chunk[-1])
+            exact[mine] = summed[number[mine] - chunk[0], nodes[unsafe][mine]]
         log_ratio[unsafe] = exact - exact_base[nodes[unsafe]]
     nothing = log_ratio.isneginf()
     shares = (after - log_ratio.masked_fill(nothing, 0.0)).exp().masked_fill(nothing, 0.0)
-    return Changed(which, log_ratio, shares)
+    return Changed(entry, log_ratio, shares)
 
 
 def all_log_probs(
-    layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, log_mass: Tensor, of_slots: Tensor | None
+    layer: TreeTables, rows: tuple[Tensor, Tensor], hidden: Tensor, log_mass: Tensor, of_slots: Tensor | None
 ) -> Tensor:
-    """(N, H) -> (N, S + J), differentiable. Sums, and what is less than them, are in float64.
+    """Return log p of all classes: (N, H) -> (N, S + J), differentiable, with float64 sums.
 
     Args:
-        rows: of all nodes, (I + S, H) and (I + S,). log_mass: (G, S). of_slots: scores and masses of slots, (N, J).
+        rows: of all nodes, (I + S, H) and (I + S,).
+        log_mass: (G, S).
+        of_slots: scores plus masses of slots, (N, J).
     """
     weight, bias = rows
-    class_weights = kept_masses(layer, log_mass).to(bias.dtype)
+    class_weights = cached_masses(layer, log_mass).to(bias.dtype)
     if len(class_weights) > 1:
         class_weights = class_weights.repeat_interleave(len(hidden) // len(class_weights), 0)
     scores = (hidden @ weight.to(hidden.dtype).T).to(bias.dtype) + bias + class_weights
@@ -170,49 +171,54 @@ def all_log_probs(
     return torch.cat([leaves, _difference(of_slots, root)], dim=1).to(bias.dtype)
 
 
-def _along_paths(layer: TreeLayer, each: Tensor) -> Tensor:
-    """Sums of what children have, (N, I + S − 1) in the order of `child`, over the paths of the leaves: (N, S)."""
-    total, levels = each.new_zeros(len(each), 1), []
+def _along_paths(layer: TreeTables, values: Tensor) -> Tensor:
+    """Sum values of children, (N, I + S − 1) in the order of `child`, over the paths of the leaves: (N, S)."""
+    total, levels = values.new_zeros(len(values), 1), []
     for begin, end in layer.spans:
         first, last = int(layer.tree.first[begin]), int(layer.tree.first[end])
         children = layer.child[first:last]
-        of_children = total[:, layer.parent[children] - begin] + each[:, first:last]
+        of_children = total[:, layer.parent[children] - begin] + values[:, first:last]
         is_leaf = children >= layer.internal
         levels.append(of_children[:, is_leaf])
         total = of_children[:, ~is_leaf]
-    leaves = layer.child[layer.child >= layer.internal]  # level by level, as nodes are numbered
+    leaves = layer.child[layer.child >= layer.internal]  # level by level
     return torch.cat(levels, dim=1)[:, torch.argsort(leaves)]
 
 
 def _difference(scores: Tensor, sums: Tensor) -> Tensor:
-    """scores − sums; −inf where the score is, without a gradient."""
+    """Return scores − sums, or −inf without a gradient if the score is −inf."""
     nothing = scores.isneginf()
     return torch.where(nothing, NEGATIVE_INFINITY, scores - sums.masked_fill(nothing, 0.0))
 
 
 FEW = 4
-# Scores are summed as they are where no exp overflows, and no sum is so small that its terms may have lost digits.
+# Scores are summed without shifting if no exp overflows, and no sum is small enough for a loss of digits.
 LARGEST_SCORE, SMALLEST_SUM = 60.0, 1e-25
 
 
 class SingleVisits:
-    """All rows in the order of siblings, biases and masses behind them: the children of a node are a slice."""
+    """All rows in sibling order, followed by biases plus masses, so that a node's children are a slice."""
 
-    def __init__(self, layer: TreeLayer, rows: tuple[Tensor, Tensor], log_mass: Tensor, class_weights: Tensor) -> None:
-        """rows: of all nodes, (I + S, H) and (I + S,). log_mass: (1, S). masses: (1, I + S) made of them."""
+    def __init__(self, layer: TreeTables, rows: tuple[Tensor, Tensor], log_mass: Tensor, class_weights: Tensor) -> None:
+        """
+        Args:
+            rows: of all nodes, (I + S, H) and (I + S,).
+            log_mass: (1, S).
+            class_weights: (1, I + S), the masses of nodes for `log_mass`.
+        """
         bias = (rows[1] + class_weights[0].to(rows[1].dtype))[layer.filled]
         of_children = torch.cat([rows[0][layer.filled], bias.unsqueeze(1)], dim=1).detach()  # (C, H + 1)
         sizes = layer.begin.diff().tolist()
-        self.rows = [each.numpy() for each in of_children.split(sizes)]  # of the children of each internal node
+        self.rows = [rows.numpy() for rows in of_children.split(sizes)]  # of the children of each internal node
         self.arity, self.levels = max(sizes), layer.levels
-        # (S, 2 D): the nodes of a path, −1 behind the last one, and which child is chosen at each
+        # (S, 2 D): the nodes of a path, padded with −1, and the child chosen at each
         column = layer.column.numpy()[layer.tree.chosen]
         self.plans = np.concatenate([layer.tree.path, column], axis=1).astype(np.int32)
         self.ones = np.ones(self.arity, dtype=self.rows[0].dtype)
-        self.kept = Kept(log_mass, log_mass._version, class_weights)
+        self.cache = CachedMasses(log_mass, log_mass._version, class_weights)
 
     def log_probs(self, hidden: Tensor, classes: Tensor) -> Tensor:
-        """log p of one class at each position: (N, H), (N,) -> (N,)."""
+        """Return log p of one class at each position: (N, H), (N,) -> (N,)."""
         states = (hidden.detach() if hidden.requires_grad else hidden).numpy()
         result = np.empty(len(states), states.dtype)
         for i, of_class in enumerate(classes.tolist()):
@@ -220,7 +226,7 @@ class SingleVisits:
         return torch.from_numpy(result)
 
     def _log_prob(self, hidden: np.ndarray, of_class: int) -> float:
-        """log p of a class: hidden (H,)."""
+        """Return log p of a class: hidden (H,)."""
         state = np.empty(len(hidden) + 1, hidden.dtype)
         state[:-1], state[-1] = hidden, 1.0
         plan = self.plans[of_class].tolist()
@@ -236,15 +242,15 @@ class SingleVisits:
         if not scores.item(scores.argmax()) < LARGEST_SCORE:
             return careful(scores, places)
         total = 0.0
-        for level, each in enumerate(np.exp(scores).dot(self.ones).tolist()):
-            if each < SMALLEST_SUM:
+        for level, partition in enumerate(np.exp(scores).dot(self.ones).tolist()):
+            if partition < SMALLEST_SUM:
                 return careful(scores, places)
-            total += scores.item(level, places[level]) - math.log(each)
+            total += scores.item(level, places[level]) - math.log(partition)
         return total
 
 
 def careful(scores: np.ndarray, places: list[int]) -> float:
-    """log p of a path from scores of any size, (L, M); −inf where a node has no possible child, either."""
+    """Return log p of a path from scores of any size, (L, M); −inf also if all children of a node are impossible."""
     odds = torch.from_numpy(scores).log_softmax(1)
     of_levels = [odds[level, place].item() for level, place in enumerate(places[: len(scores)])]
-    return -math.inf if any(each != each for each in of_levels) else math.fsum(of_levels)
+    return -math.inf if any(log_prob != log_prob for log_prob in of_levels) else math.fsum(of_levels)

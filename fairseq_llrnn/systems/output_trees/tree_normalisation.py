@@ -1,12 +1,11 @@
-"""The tree as a normaliser: what the head asks (output/normalisers.py), in terms of TreeOutput.
+"""The tree as the normaliser of a head (output/normalisers.py), computed by TreeOutput.
 
-Sizes: T positions of one sentence, S signatures, I internal nodes, J context classes, H hidden width, K classes asked
-about.
+Sizes: T positions of one sentence, S signatures, I internal nodes, J context classes, H hidden width, K classes.
 
-Context classes are children of the root. One that stands in the place of a signature is the last of them: that leaf
-has no mass in the tree (TreeLayer), and the log-probability is put where that of the signature belongs.
+Context classes are children of the root. If one replaces a signature, it is the last of them. The signature's leaf then
+has no mass in the tree, and the class's log-probability is put in the signature's place.
 
-For an explanation, `explained_choices` are the choices on the way to a word in the tree.
+`explained_choices` returns the choices along the path to a word, for explanations.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -24,12 +22,10 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, Distribution, SlotScores, best_words_of
+from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
 from fairseq_llrnn.systems.output_trees.tree_masses import node_masses
 from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.output.records import Batch
 
 
 @dataclass(frozen=True)
@@ -37,7 +33,7 @@ class TreeNormalisation:
     """Rows of a batch or a search."""
 
     output: TreeOutput
-    observe: Callable[[list[VisitProbabilities]], None] | None = None  # in training, what counts what the layer says
+    observe: Callable[[list[VisitProbabilities]], None] | None = None  # collects statistics in training
 
     def log_prob(
         self,
@@ -49,7 +45,7 @@ class TreeNormalisation:
         is_counted: Tensor | None = None,
     ) -> Tensor:
         visited: list[VisitProbabilities] | None = None if self.observe is None else []
-        log_prob = self.output.class_log_prob(hidden, classes, _without(class_weights, slots), slots, visited)
+        log_prob = self.output.class_log_prob(hidden, classes, _unreplaced(class_weights, slots), slots, visited)
         if self.observe is not None and visited is not None:
             self.observe(visited)
         return log_prob + log_share.to(log_prob.dtype)
@@ -58,7 +54,7 @@ class TreeNormalisation:
         self, hidden: Tensor, classes: Tensor, log_q: Tensor, log_mass: Tensor, slots: SlotScores | None = None
     ) -> Tensor:
         shape, leaves = classes.shape, self.output.layer.leaves
-        class_weights = _without(ClassWeights(log_mass.expand(*shape, -1).flatten(0, -2), classes.numel()), slots)
+        class_weights = _unreplaced(ClassWeights(log_mass.expand(*shape, -1).flatten(0, -2), classes.numel()), slots)
         if slots is not None:
             slots = SlotScores(slots.scores.flatten(0, -2), slots.log_mass.flatten(0, -2), slots.replaced)
         width = leaves if slots is None else leaves + slots.scores.size(1)
@@ -73,7 +69,7 @@ class TreeNormalisation:
 
 
 class TreeDistribution(Distribution):
-    """p(σ | K), as far as it is asked for."""
+    """p(σ | K), computed for the requested classes only."""
 
     def __init__(
         self,
@@ -83,12 +79,12 @@ class TreeDistribution(Distribution):
         class_weights: ClassWeights,
         temperature: float | Tensor,
     ) -> None:
-        """As of Normalised.distribution."""
+        """Arguments as for Normalised.distribution."""
         self.output, self.hidden = output, hidden
         self.leaves, self.temperature, self.slots = output.layer.leaves, temperature, slots
-        self.class_weights = _without(class_weights.select_classes(slice(self.leaves)), slots)
+        self.class_weights = _unreplaced(class_weights.select_classes(slice(self.leaves)), slots)
         self.replaced = None if slots is None else slots.replaced
-        self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # the place of what is replaced
+        self.last = self.leaves - 1 + (0 if slots is None else slots.scores.size(1))  # replaces a signature
 
     @cached_property
     def log_probs(self) -> Tensor:
@@ -104,7 +100,7 @@ class TreeDistribution(Distribution):
         return self.output.log_probs_of(self.hidden, classes, self.class_weights, self.slots, self.temperature)
 
     def child_of_root(self, classes: Tensor) -> Tensor:
-        """Classes as TreeOutput knows them: one that is replaced is the last child of the root."""
+        """Return classes as numbered by TreeOutput: a replaced signature is the last child of the root."""
         return classes if self.replaced is None else classes.masked_fill(classes == self.replaced, self.last)
 
     @torch.no_grad()
@@ -119,8 +115,8 @@ class TreeDistribution(Distribution):
         return best_words_of(values, classes, best, background, state, k)
 
 
-def _without(class_weights: ClassWeights, slots: SlotScores | None) -> ClassWeights:
-    """The masses of signatures, none of them that of one in whose place a slot stands."""
+def _unreplaced(class_weights: ClassWeights, slots: SlotScores | None) -> ClassWeights:
+    """Return the masses of signatures without that of the signature replaced by a slot."""
     if slots is None or slots.replaced is None:
         return class_weights
     place, entries = torch.tensor([slots.replaced], device=class_weights.shared.device), class_weights.entries
@@ -132,27 +128,27 @@ def _without(class_weights: ClassWeights, slots: SlotScores | None) -> ClassWeig
     return ClassWeights(shared, class_weights.num_rows, left)
 
 
-CHOICE = "Tree"  # what a word's score has from a node on its way, in the list of its features: Tree:1, Tree:2, …
+CHOICE = "Tree"  # prefix of the scores of nodes among a word's features: Tree:1, Tree:2, …
 
 
 @dataclass(frozen=True)
 class Choice:
     """A choice among the children of a node: log_prob = log_background + score + normaliser."""
 
-    child: int  # the number of the child, from 0
-    children: int  # how many there are
+    child: int  # number of the child, from 0
+    children: int  # number of children
     log_background: float  # log B(child)/B(node)
     score: float  # the child's row · h
     log_prob: float
 
     @property
     def normaliser(self) -> float:
-        """−log Z of the node; 0 where the child is forbidden."""
+        """Return −log Z of the node, 0 if the child is forbidden."""
         return 0.0 if self.log_background == NEGATIVE_INFINITY else self.log_prob - self.log_background - self.score
 
 
 def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassPath]]:
-    """Of a batch of one sentence: log p(σ | K) less the masses, (T, S + J), and the choices that lead to each token."""
+    """Return log p(σ | K) minus the masses, (T, S + J), and the choices that lead to each token, for one sentence."""
     dense = ClassWeights(batch.class_weights.dense(), batch.class_weights.num_rows)
     distribution = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
     assert isinstance(distribution, TreeDistribution)
@@ -165,22 +161,22 @@ def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassP
 
 
 def path_of(choices: tuple[Choice, ...]) -> ClassPath:
-    """What an explanation says of the choices that lead to a class."""
-    terms = tuple((f"{CHOICE}:{level}", one.score) for level, one in enumerate(choices[:-1], 1))
+    """Return the part of an explanation for the choices that lead to a class."""
+    terms = tuple((f"{CHOICE}:{level}", step.score) for level, step in enumerate(choices[:-1], 1))
     facts = [
         {
-            "child": one.child + 1,
-            "children": one.children,
-            "background": math.exp(one.log_background),
-            "p": math.exp(one.log_prob),
+            "child": step.child + 1,
+            "children": step.children,
+            "background": math.exp(step.log_background),
+            "p": math.exp(step.log_prob),
         }
-        for one in choices
+        for step in choices
     ]
-    items = tuple((f"{one['child']} of {one['children']} ", one["background"], "→", one["p"]) for one in facts)
+    items = tuple((f"{step['child']} of {step['children']} ", step["background"], "→", step["p"]) for step in facts)
     return ClassPath(
-        sum(one.log_background for one in choices),
+        sum(step.log_background for step in choices),
         terms,
-        sum(one.normaliser for one in choices),
+        sum(step.normaliser for step in choices),
         Detail("choices", facts, "choices", items),
     )
 
@@ -188,10 +184,12 @@ def path_of(choices: tuple[Choice, ...]) -> ClassPath:
 def choices_of(
     output: TreeOutput, hidden: Tensor, classes: Tensor, log_mass: Tensor, slots: SlotScores | None
 ) -> list[tuple[Choice, ...]]:
-    """The choices that lead to each class, from the root on.
+    """Return the choices that lead to each class, from the root on.
 
     Args:
-        hidden: (T, H). classes: (T,), from S on slots. log_mass: of the signatures, (1, S) or (T, S).
+        hidden: (T, H).
+        classes: (T,), from S on slots.
+        log_mass: of the signatures, (1, S) or (T, S).
     """
     tree, scores = output.layer.tree, row_scores(hidden, *output.all_rows)  # shape: (T, I + S)
     class_weights = node_masses(output.layer, log_mass).expand(len(hidden), -1).to(scores.dtype)
@@ -209,8 +207,8 @@ def choices_of(
                 place = len(children) + target - tree.leaves
             else:
                 place = int(tree.place[tree.chosen[target, level]])
-            background, log_prob = (each.log_softmax(0)[place].item() for each in (mass, score + mass))
-            if mass[place].isneginf():  # as all of its siblings may be
+            background, log_prob = (logits.log_softmax(0)[place].item() for logits in (mass, score + mass))
+            if mass[place].isneginf():  # perhaps with all siblings
                 background = log_prob = NEGATIVE_INFINITY
             values = background, score[place].item(), log_prob
             steps.append(Choice(place, len(score), *values))

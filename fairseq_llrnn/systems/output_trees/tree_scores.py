@@ -1,11 +1,11 @@
-"""Scores of visits, and log Σ over the children of each: the one place where the products of a tree are computed.
+"""Scores of visits and log Σ over the children of each visited node, in which all products of a tree are computed.
 
-Sizes: N rows of hidden states, P visits, C' children of all visited nodes, H hidden width; others: tree_visits.py.
+Sizes: N rows of hidden states, P visits, C' children of all visited nodes, H hidden width, and those of tree_visits.py.
 
-    score(visit, child)  =  h · row_child + bias_child + what the row's masses differ          bias holds log masses
+    score(visit, child)  =  h · row_child + bias_child + difference of the row's masses          bias holds log masses
     log Z(visit)         =  log Σ exp score, over the children of the visited node
 
-What a learned tree counts of a batch (Jernite 2018, §3.3) is which labels came to which nodes, and what these said.
+A learned tree counts the labels that visit each node in a batch, and the node's probabilities (Jernite 2018, §3.3).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from torch.autograd.function import once_differentiable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, SparseUpdates
 from fairseq_llrnn.functional import outside_autocast
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 from fairseq_llrnn.systems.output_trees.tree_masses import Changed, changed_masses
+from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
 from fairseq_llrnn.systems.output_trees.tree_visits import Group, Paths, Visits
 
 
 @dataclass(frozen=True)
 class Additions:
-    """What masses of rows differ from those in the bias: at places of the buffer."""
+    """Differences between the masses of rows and those in the bias, at places of the buffer."""
 
     cells: Tensor  # (T,)
     changed: Changed
@@ -36,40 +36,40 @@ class Additions:
 
 @dataclass(frozen=True)
 class ChildRows:
-    """Rows of the children of all groups, in which those of internal nodes stand at `places`."""
+    """Places of internal nodes among the children of all groups."""
 
     places: Tensor  # (J,) among C'
     nodes: Tensor  # (J,)
 
 
 def additions_of(
-    layer: TreeLayer, paths: Paths, class_weights: ClassWeights, entries: SparseUpdates, base: Tensor
+    layer: TreeTables, paths: Paths, class_weights: ClassWeights, entries: SparseUpdates, base: Tensor
 ) -> Additions:
-    """What entries change of the children of visited nodes. base: log masses without entries, (I + S,)."""
-    which, nodes, cells = [], [], []
+    """Return the changes of visited nodes' children by entries. base: log masses without entries, (I + S,)."""
+    entry_parts, nodes, cells = [], [], []
     alive = torch.arange(len(entries.rows), device=base.device)
     for level in range(layer.levels):
         on_path = layer.chosen[entries.classes[alive], level]
         visited = paths.chosen[entries.rows[alive], level]
-        # the two paths come to the same node here
+        # the two paths share the node of this level
         below = (on_path >= 0) & (visited >= 0) & (layer.parent[on_path] == layer.parent[visited])
         alive, child = alive[below], on_path[below]
-        which.append(alive)
+        entry_parts.append(alive)
         nodes.append(child)
         cells.append(paths.visits.start[paths.numbers[entries.rows[alive], level]] + layer.column[child])
     place = torch.cat(cells)
-    pairs = torch.cat(which), torch.cat(nodes), place
+    pairs = torch.cat(entry_parts), torch.cat(nodes), place
     changed = changed_masses(layer, class_weights, entries, base, pairs, paths.visits.cells)
     return Additions(place, changed, entries.sparse_row_mask)
 
 
 def states_of(hidden: Tensor, visits: Visits) -> Tensor:
-    """The hidden states of all rows of scores but those of a whole root: (R − whole, H)."""
+    """Return the hidden states of all rows of scores except those of a whole root: (R − whole, H)."""
     return hidden.index_select(0, visits.rows[visits.slots[visits.whole :]])
 
 
 def of_group(group: Group, visits: Visits, hidden: Tensor, states: Tensor) -> Tensor:
-    """The hidden states of a group's visits, (U, W, H), or what else there is for each row."""
+    """Return a group's part of row-wise values, such as the hidden states of its visits, (U, W, H)."""
     if visits.whole and group.row == 0:
         return hidden.unsqueeze(0)
     first = group.row - visits.whole
@@ -77,24 +77,26 @@ def of_group(group: Group, visits: Visits, hidden: Tensor, states: Tensor) -> Te
 
 
 def cells_of(buffer: Tensor, group: Group) -> Tensor:
-    """The scores of a group: (U, W, C)."""
+    """Return the scores of a group, (U, W, C)."""
     shape = (*group.visits.shape, group.children.size(1))
     return buffer[group.cell : group.cell + shape[0] * shape[1] * shape[2]].view(shape)
 
 
 def fill(hidden: Tensor, states: Tensor, rows: Tensor, bias: Tensor, visits: Visits) -> Tensor:
-    """The scores of all groups in one buffer (cells,), in the dtype of the bias.
+    """Return the scores of all groups in one buffer, (cells,), in the dtype of the bias.
 
     Args:
-        states: of `states_of`. rows: (C', H). bias: (C',), −inf for no child.
+        states: from `states_of`.
+        rows: (C', H).
+        bias: (C',), −inf for no child.
     """
     buffer = bias.new_empty(visits.cells)
     for group in visits.groups:
-        scores, (nodes, many) = cells_of(buffer, group), group.children.shape
-        span = slice(group.begin, group.begin + nodes * many)
-        group_bias, weight = bias[span].view(nodes, 1, many), rows[span].view(nodes, many, -1).transpose(1, 2)
+        scores, (nodes, width) = cells_of(buffer, group), group.children.shape
+        span = slice(group.begin, group.begin + nodes * width)
+        group_bias, weight = bias[span].view(nodes, 1, width), rows[span].view(nodes, width, -1).transpose(1, 2)
         group_states = of_group(group, visits, hidden, states)
-        if hidden.dtype != bias.dtype:  # in half precision the products are, the sums are not
+        if hidden.dtype != bias.dtype:  # only products are in half precision
             scores.copy_(group_states @ weight).add_(group_bias)
         elif nodes == 1:
             torch.addmm(group_bias[0, 0], group_states[0], weight[0], out=scores[0])
@@ -104,16 +106,16 @@ def fill(hidden: Tensor, states: Tensor, rows: Tensor, bias: Tensor, visits: Vis
 
 
 def add_masses(buffer: Tensor, class_weights: Tensor, visits: Visits) -> None:
-    """Log masses of rows of hidden states, (N, I + S), in place."""
+    """Add the log masses of rows of hidden states, (N, I + S), in place."""
     for group in visits.groups:
-        here = visits.rows[group.visits].unsqueeze(2)
-        cells_of(buffer, group).add_(class_weights[here, group.children.clamp_min(0).unsqueeze(1)])
+        rows = visits.rows[group.visits].unsqueeze(2)
+        cells_of(buffer, group).add_(class_weights[rows, group.children.clamp_min(0).unsqueeze(1)])
 
 
 def add(buffer: Tensor, additions: Additions, visits: Visits) -> None:
-    """Additions, in place."""
+    """Apply additions in place."""
     cells = additions.cells
-    changed = buffer[cells] + additions.changed.log_ratio.to(buffer.dtype)  # those of a cell are equal
+    changed = buffer[cells] + additions.changed.log_ratio.to(buffer.dtype)  # equal for equal cells
     if additions.sparse_row_mask is not None:
         forbids = additions.sparse_row_mask[visits.rows[visits.slots]].unsqueeze(1)
         for block in visits.blocks:
@@ -122,9 +124,9 @@ def add(buffer: Tensor, additions: Additions, visits: Visits) -> None:
 
 
 def normalise(buffer: Tensor, visits: Visits) -> tuple[Tensor, Tensor]:
-    """Scores become probabilities, in place: (cells,) -> the largest score and log Z less that, of each visit: (P,).
+    """Turn scores into probabilities in place. Return each visit's largest score, and log Z minus that score: (P,).
 
-    −inf and 0 where all is forbidden.
+    If all children are forbidden, these are −inf and 0.
     """
     log_sums, tops = [], []
     for block in visits.blocks:
@@ -141,19 +143,20 @@ def normalise(buffer: Tensor, visits: Visits) -> tuple[Tensor, Tensor]:
 
 
 def gradient_of_masses(delta: Tensor, visits: Visits, shape: torch.Size) -> Tensor:
-    """Of the masses that `add_masses` added, (N, I + S)."""
+    """Return the gradient of the masses added by `add_masses`, (N, I + S)."""
     gradient = delta.new_zeros(shape)
     for group in visits.groups:
-        here = visits.rows[group.visits].unsqueeze(2) * shape[1]
-        cells = (here + group.children.clamp_min(0).unsqueeze(1)).flatten()
+        offsets = visits.rows[group.visits].unsqueeze(2) * shape[1]
+        cells = (offsets + group.children.clamp_min(0).unsqueeze(1)).flatten()
         gradient.view(-1).index_add_(0, cells, cells_of(delta, group).flatten())
     return gradient
 
 
 class VisitScores(torch.autograd.Function):
-    """The chosen child's log p and log Z of each visit, with one buffer: the probabilities, kept for the gradient.
+    """Log p of the chosen child, and log Z, of each visit.
 
-    log p is found as in functional.py: no difference of large numbers.
+    One buffer holds scores, then probabilities for the gradient. log p is computed as in functional.py, without a
+    difference of large numbers.
     """
 
     @staticmethod
@@ -171,10 +174,17 @@ class VisitScores(torch.autograd.Function):
         additions: Additions | None,
         kept: list[Tensor] | None,
     ) -> tuple[Tensor, Tensor]:
-        """hidden (N, H), leaf_rows (C', H), node_rows (I, H), bias (C',), masses (N, I + S), added (E,): (P,), (P,).
+        """Return log p and log Z of each visit, (P,) each.
 
-        leaf_rows is written into: it is to be a tensor that nobody else reads. chosen: (P,), cells.
-        kept: a list that gets the probabilities, (cells,).
+        Args:
+            hidden: (N, H).
+            leaf_rows: (C', H), overwritten.
+            node_rows: (I, H).
+            bias: (C',).
+            class_weights: masses, (N, I + S).
+            added: (E,).
+            chosen: (P,), cells.
+            kept: a list to which the probabilities, (cells,), are appended.
         """
         rows = leaf_rows
         rows.index_copy_(0, internal.places, node_rows.index_select(0, internal.nodes).to(rows.dtype))
@@ -214,16 +224,16 @@ class VisitScores(torch.autograd.Function):
         product = delta.to(hidden.dtype)
         with outside_autocast(hidden):
             for group in visits.groups:
-                change, (nodes, many) = cells_of(product, group), group.children.shape
-                span = slice(group.begin, group.begin + nodes * many)
+                change, (nodes, width) = cells_of(product, group), group.children.shape
+                span = slice(group.begin, group.begin + nodes * width)
                 if need_hidden:
                     out = of_group(group, visits, grad_hidden, of_states)
-                    torch.bmm(change, rows[span].view(nodes, many, -1), out=out)
+                    torch.bmm(change, rows[span].view(nodes, width, -1), out=out)
                 if grad_rows is not None:
                     group_states = of_group(group, visits, hidden, states)
-                    torch.bmm(change.transpose(1, 2), group_states, out=grad_rows[span].view(nodes, many, -1))
+                    torch.bmm(change.transpose(1, 2), group_states, out=grad_rows[span].view(nodes, width, -1))
                 if grad_bias is not None:
-                    torch.sum(cells_of(delta, group), 1, out=grad_bias[span].view(nodes, many))
+                    torch.sum(cells_of(delta, group), 1, out=grad_bias[span].view(nodes, width))
         if need_hidden:
             grad_hidden.index_add_(0, visits.rows[visits.slots[visits.whole :]], of_states)
         grad_nodes = None
@@ -250,20 +260,22 @@ class VisitScores(torch.autograd.Function):
 
 @dataclass(frozen=True)
 class VisitProbabilities:
-    """What a learned tree counts: visits of nodes, and the probabilities of their children."""
+    """Statistics for a learned tree: visits of nodes, and the probabilities of their children."""
 
-    labels: Tensor  # (P,) signatures that were to be predicted
+    labels: Tensor  # (P,) target signatures
     nodes: Tensor  # (P,)
-    probabilities: Tensor  # (P, M) of the children in their order; 0 for what is no child
+    probabilities: Tensor  # (P, M) of the children in their order, padded with 0
 
 
 def visit_probabilities(
-    layer: TreeLayer, paths: Paths, probabilities: Tensor, classes: Tensor, is_leaf: Tensor | None
+    layer: TreeTables, paths: Paths, probabilities: Tensor, classes: Tensor, is_leaf: Tensor | None
 ) -> list[VisitProbabilities]:
-    """Of all visits, in groups; those of slots are left out.
+    """Return the statistics of all visits except those of slots, in groups.
 
     Args:
-        probabilities: the buffer of tree_scores.py, normalised. classes: (N,) of the paths. is_leaf: as of `paths_of`.
+        probabilities: the normalised buffer.
+        classes: (N,) of the paths.
+        is_leaf: as in `paths_of`.
     """
     groups = []
     for group in paths.visits.groups:
@@ -273,8 +285,8 @@ def visit_probabilities(
         if is_leaf is not None:
             real &= is_leaf[path]
         nodes = group.nodes.repeat_interleave(group.visits.size(1))
-        each = cells_of(probabilities, group)
-        place = layer.place[group.children.clamp_min(0)].unsqueeze(1).expand_as(each)  # of what is no child: p is 0
-        each = each.new_zeros(*each.shape[:2], layer.arity).scatter_add_(2, place, each)
-        groups.append(VisitProbabilities(classes[path][real], nodes[real], each.flatten(0, 1)[real]))
+        by_place = cells_of(probabilities, group)
+        place = layer.place[group.children.clamp_min(0)].unsqueeze(1).expand_as(by_place)  # padding has p = 0
+        by_place = by_place.new_zeros(*by_place.shape[:2], layer.arity).scatter_add_(2, place, by_place)
+        groups.append(VisitProbabilities(classes[path][real], nodes[real], by_place.flatten(0, 1)[real]))
     return groups

@@ -1,10 +1,10 @@
-"""The most probable classes of a tree, exactly, by branch and bound (Jernite 2018, §3.2).
+"""Find the most probable classes of a tree, exactly, by branch and bound (Jernite 2018, §3.2).
 
 Sizes: N hypotheses, S signatures, I internal nodes, J slots, P visits, W nodes that a hypothesis visits in a round.
 
-log p of a node bounds those of all classes below, and the share of a word in its class is at most 1. So a node whose
-log p is not above that of the k-th best word found so far need not be visited. In each round a hypothesis visits its
-most probable nodes that are not yet visited; all visits of a round are computed at once.
+log p of a node bounds the log p of all classes below, and the share of a word in its class is at most 1. So a node need
+not be visited if its log p is not above that of the k-th best word found so far. In each round a hypothesis visits its
+most probable unvisited nodes. All visits of a round are computed together.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_masses import changed_masses, entries_of, kept_masses
+from fairseq_llrnn.systems.output_trees.tree_masses import cached_masses, changed_masses, entries_of
 from fairseq_llrnn.systems.output_trees.tree_scores import cells_of, fill, states_of
+from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
 from fairseq_llrnn.systems.output_trees.tree_visits import Visits, grouped
 
 
 class MassesAt:
-    """log B of any node in any of N rows, `constant` left out."""
+    """log B of any node in any of N rows, without `constant`."""
 
-    def __init__(self, layer: TreeLayer, log_mass: ClassWeights, num_rows: int) -> None:
-        self.class_weights = kept_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
+    def __init__(self, layer: TreeTables, log_mass: ClassWeights, num_rows: int) -> None:
+        self.class_weights = cached_masses(layer, log_mass.shared.detach())  # shape: (G, I + S)
         self.each = max(1, num_rows // len(self.class_weights))
         self.keys: Tensor | None = None
         self.sparse_row_mask: Tensor | None = None
         if log_mass.entries is not None:
             self._change(layer, log_mass)
 
-    def _change(self, layer: TreeLayer, class_weights: ClassWeights) -> None:
+    def _change(self, layer: TreeTables, class_weights: ClassWeights) -> None:
         entries = entries_of(class_weights)
         on_path = layer.chosen[entries.classes]  # shape: (E, D)
-        which, level = (on_path >= 0).nonzero(as_tuple=True)
-        nodes = on_path[which, level]
-        keys, place = torch.unique(entries.rows[which] * self.class_weights.size(1) + nodes, return_inverse=True)
+        entry, level = (on_path >= 0).nonzero(as_tuple=True)
+        nodes = on_path[entry, level]
+        keys, place = torch.unique(entries.rows[entry] * self.class_weights.size(1) + nodes, return_inverse=True)
         base = self.class_weights[0]
-        changed = changed_masses(layer, class_weights, entries, base, (which, nodes, place), len(keys))
+        changed = changed_masses(layer, class_weights, entries, base, (entry, nodes, place), len(keys))
         self.ratios = base.new_zeros(len(keys)).index_put((place,), changed.log_ratio.to(base.dtype))
         self.keys, self.sparse_row_mask = keys, entries.sparse_row_mask
 
     def at(self, rows: Tensor, nodes: Tensor) -> Tensor:
-        """rows and nodes broadcast to each other."""
+        """Return log B. rows and nodes broadcast to each other."""
         class_weights = self.class_weights[
             rows // self.each if len(self.class_weights) > 1 else torch.zeros_like(rows), nodes
         ]
@@ -65,22 +65,22 @@ class MassesAt:
 
 @dataclass
 class _Best:
-    """The k best of each hypothesis so far, the best first."""
+    """The k best classes of each hypothesis so far, best first."""
 
     values: Tensor  # (N, k) of their best words
     log_probs: Tensor  # (N, k)
     classes: Tensor  # (N, k)
 
     def merge(self, values: Tensor, log_probs: Tensor, classes: Tensor) -> None:
-        """With others, (N, ·)."""
+        """Merge with others, (N, ·)."""
         k = self.values.size(1)
-        self.values, where = torch.cat([self.values, values], dim=1).topk(k, dim=1)
-        self.log_probs = torch.cat([self.log_probs, log_probs], dim=1).gather(1, where)
-        self.classes = torch.cat([self.classes, classes], dim=1).gather(1, where)
+        self.values, best_places = torch.cat([self.values, values], dim=1).topk(k, dim=1)
+        self.log_probs = torch.cat([self.log_probs, log_probs], dim=1).gather(1, best_places)
+        self.classes = torch.cat([self.classes, classes], dim=1).gather(1, best_places)
 
 
 def best_classes(
-    layer: TreeLayer,
+    layer: TreeTables,
     rows: tuple[Tensor, Tensor],
     hidden: Tensor,
     class_weights: MassesAt,
@@ -88,20 +88,22 @@ def best_classes(
     k: int,
     of_slots: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The k classes whose best words are best: log p of these words, log p of the classes, classes, (N, k) each.
+    """Return the k classes with the best words: log p of these words, log p of the classes, and classes, (N, k) each.
 
     Args:
-        rows: of all nodes, (I + S, H) and (I + S,). hidden: (N, H). best_share: of `Background.best_share`, (G, S + J).
-        of_slots: scores and masses of the slots, (N, J), as `class_weights` has them.
+        rows: of all nodes, (I + S, H) and (I + S,).
+        hidden: (N, H).
+        best_share: from `Background.best_share`, (G, S + J).
+        of_slots: scores plus masses of the slots, (N, J), in the convention of `class_weights`.
     """
-    many, slots = len(hidden), 0 if of_slots is None else of_slots.size(1)
+    count, slots = len(hidden), 0 if of_slots is None else of_slots.size(1)
     k = min(k, layer.leaves + slots)
     bias = rows[1]
-    nothing = bias.new_full((many, k), NEGATIVE_INFINITY)
+    nothing = bias.new_full((count, k), NEGATIVE_INFINITY)
     best = _Best(nothing, nothing, torch.zeros_like(nothing, dtype=torch.int64))
-    waiting = bias.new_full((many, layer.internal), NEGATIVE_INFINITY)  # log p of nodes that are not yet visited
+    waiting = bias.new_full((count, layer.internal), NEGATIVE_INFINITY)  # log p of unvisited nodes
     waiting[:, 0] = 0.0
-    share = broadcast_groups(best_share.to(bias.dtype), many)
+    share = broadcast_groups(best_share.to(bias.dtype), count)
     wide = min(k, layer.internal)
     while True:
         bound, nodes = waiting.topk(wide, dim=1)
@@ -116,39 +118,39 @@ def best_classes(
         log_probs, classes = best_values.clone(), torch.zeros_like(best_values, dtype=torch.int64)
         for group in visits.groups:
             of_group, scores = group.visits, cells_of(buffer, group)
-            here, children = visits.rows[of_group].unsqueeze(2), group.children.unsqueeze(1)
+            row_of, children = visits.rows[of_group].unsqueeze(2), group.children.unsqueeze(1)
             top = scores.double().logsumexp(2, keepdim=True)  # shape: (U, W, 1)
             if of_slots is not None and bool((group.nodes == 0).any()):
-                terms = torch.cat([top, of_slots[here.squeeze(2)]], dim=2).logsumexp(2, keepdim=True)
+                terms = torch.cat([top, of_slots[row_of.squeeze(2)]], dim=2).logsumexp(2, keepdim=True)
                 top = torch.where((group.nodes == 0).view(-1, 1, 1), terms, top)
             start = torch.cat([above, above.new_zeros(1)])[of_group].unsqueeze(2)
-            each = torch.where(scores.isneginf(), NEGATIVE_INFINITY, start + (scores - top).to(scores.dtype))
-            is_node = ((children >= 0) & (children < layer.internal)).expand_as(each)
+            log_p = torch.where(scores.isneginf(), NEGATIVE_INFINITY, start + (scores - top).to(scores.dtype))
+            is_node = ((children >= 0) & (children < layer.internal)).expand_as(log_p)
             real = (of_group < len(row)).unsqueeze(2)
             inner = is_node & real
-            waiting[here.expand_as(each)[inner], children.expand_as(each)[inner]] = each[inner]
+            waiting[row_of.expand_as(log_p)[inner], children.expand_as(log_p)[inner]] = log_p[inner]
             of_class = (children - layer.internal).clamp_min(0)
-            values = (each + share[here, of_class]).masked_fill(children < layer.internal, NEGATIVE_INFINITY)
-            values, where = values.topk(min(k, values.size(2)), dim=2)
+            values = (log_p + share[row_of, of_class]).masked_fill(children < layer.internal, NEGATIVE_INFINITY)
+            values, best_places = values.topk(min(k, values.size(2)), dim=2)
             flat, taken = of_group.flatten(), slice(0, values.size(2))
             best_values[flat, taken] = values.flatten(0, 1)
-            log_probs[flat, taken] = each.gather(2, where).flatten(0, 1)
-            classes[flat, taken] = of_class.expand_as(each).gather(2, where).flatten(0, 1)
+            log_probs[flat, taken] = log_p.gather(2, best_places).flatten(0, 1)
+            classes[flat, taken] = of_class.expand_as(log_p).gather(2, best_places).flatten(0, 1)
             if of_slots is not None and bool((group.nodes == 0).any()):
                 at_root = group.visits[group.nodes == 0].flatten()
                 at_root = at_root[at_root < len(row)]
                 sums = top.new_empty(above.shape).index_copy(0, of_group[real.squeeze(2)], top[real])
                 _merge_slots(best, of_slots, sums[at_root], row[at_root], share, layer.leaves)
         width = wide * k
-        padded = nothing.new_full((many, wide, k), NEGATIVE_INFINITY)
-        everywhere = padded.index_put((row, column), best_values[:-1]).view(many, width)
-        of_each = padded.index_put((row, column), log_probs[:-1]).view(many, width)
-        which = torch.zeros_like(padded, dtype=torch.int64).index_put((row, column), classes[:-1]).view(many, width)
-        best.merge(everywhere, of_each, which)
+        padded = nothing.new_full((count, wide, k), NEGATIVE_INFINITY)
+        everywhere = padded.index_put((row, column), best_values[:-1]).view(count, width)
+        of_each = padded.index_put((row, column), log_probs[:-1]).view(count, width)
+        numbers = torch.zeros_like(padded, dtype=torch.int64).index_put((row, column), classes[:-1]).view(count, width)
+        best.merge(everywhere, of_each, numbers)
 
 
 def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, share: Tensor, static: int) -> None:
-    """The slots of hypotheses (n,) that visit the root, with log Σ there (n,)."""
+    """Merge the slots of hypotheses (n,) that visit the root, where their log Σ is `sums`, (n,)."""
     log_probs = torch.full_like(of_slots, NEGATIVE_INFINITY)
     normalised = (of_slots[rows] - sums.unsqueeze(1)).to(of_slots.dtype)
     log_probs[rows] = torch.where(of_slots[rows].isneginf(), NEGATIVE_INFINITY, normalised)
@@ -157,13 +159,13 @@ def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, shar
 
 
 def _scores(
-    layer: TreeLayer, rows: tuple[Tensor, Tensor], hidden: Tensor, class_weights: MassesAt, visits: Visits
+    layer: TreeTables, rows: tuple[Tensor, Tensor], hidden: Tensor, class_weights: MassesAt, visits: Visits
 ) -> Tensor:
-    """Of all children of the visited nodes, masses included: (cells,)."""
+    """Return the scores of all children of the visited nodes, masses included: (cells,)."""
     children = visits.children.clamp_min(0)
     bias = rows[1][children].masked_fill(visits.children < 0, NEGATIVE_INFINITY)
     buffer = fill(hidden, states_of(hidden, visits), rows[0][children].to(hidden.dtype), bias, visits)
     for group in visits.groups:
-        here = visits.rows[group.visits].unsqueeze(2)
-        cells_of(buffer, group).add_(class_weights.at(here, group.children.clamp_min(0).unsqueeze(1)).to(buffer.dtype))
+        row = visits.rows[group.visits].unsqueeze(2)
+        cells_of(buffer, group).add_(class_weights.at(row, group.children.clamp_min(0).unsqueeze(1)).to(buffer.dtype))
     return buffer

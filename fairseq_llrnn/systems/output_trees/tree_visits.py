@@ -1,10 +1,10 @@
-"""Which nodes the paths of some classes visit, in groups of similar size: what a product of matrices works on at once.
+"""Visits of nodes along paths, in groups of similar size, each of which is one matrix product.
 
-Sizes: N rows of hidden states, K paths, P visits, D levels, U nodes of a group, W visits of each, C children of each.
-A path from the root to a class makes a visit at each node on it: a choice among its children.
+Sizes: N rows of hidden states, K paths, P visits, D levels, U nodes of a group, W visits of each, C children of each. A
+path from the root to a class visits each node on it; a visit is a choice among the node's children.
 
-Scores of visits are kept in one buffer, group by group: those of a visit follow each other. Nodes are filled up to W
-visits and to C children. Groups with the same C follow each other: they are a block of rows of the same length.
+Scores are stored in one buffer, group by group, and those of a visit are contiguous. Nodes are padded to W visits and
+to C children. Adjacent groups with equal C form a block of rows of equal length.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
 
-# numbers of visits that nodes are filled up to; from the last one on, as many as there are
+# numbers of visits to which nodes are padded; from the last one on, there is no padding
 SIZES = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes with as many visits, and as many children."""
+    """Nodes padded to the same numbers of visits and children."""
 
     nodes: Tensor  # (U,)
-    visits: Tensor  # (U, W), filled up with P, which is no visit
-    children: Tensor  # (U, C), filled up with −1
-    row: int  # the first one of its U · W rows
-    begin: int  # of its children among those of all groups
-    cell: int  # the first one of its U · W · C scores
+    visits: Tensor  # (U, W), padded with P
+    children: Tensor  # (U, C), padded with −1
+    row: int  # the first of its U · W rows
+    begin: int  # index of its first child among the children of all groups
+    cell: int  # the first of its U · W · C scores
 
 
 @dataclass(frozen=True)
 class Block:
-    """Rows of one length C."""
+    """Rows of equal length C."""
 
-    row: int  # the first one
+    row: int  # the first row
     rows: int
-    cell: int  # the first one
+    cell: int  # the first cell
     width: int  # C
 
     def of(self, buffer: Tensor) -> Tensor:
-        """Its scores in a buffer of all: (rows, C)."""
+        """Return its scores in the buffer: (rows, C)."""
         return buffer[self.cell : self.cell + self.rows * self.width].view(self.rows, self.width)
 
 
@@ -50,25 +50,25 @@ class Block:
 class Visits:
     """P visits, each a row of hidden states at a node, in R rows of scores.
 
-    The first `whole` of them are those of the root, the first group, by rows 0, 1, …
+    The first `whole` of them are visits of the root, the first group, by rows 0, 1, …
     """
 
-    rows: Tensor  # (P + 1,) of hidden states; the last one is no visit
-    slots: Tensor  # (R,) which visit a row of scores is of; P: none
+    rows: Tensor  # (P + 1,) of hidden states; the last one is padding
+    slots: Tensor  # (R,) the visit of a row of scores; P: none
     row: Tensor  # (P,) the row of scores of a visit
-    start: Tensor  # (P,) where it begins in the buffer
+    start: Tensor  # (P,) its first cell in the buffer
     groups: list[Group]
     blocks: list[Block]
-    children: Tensor  # (C',) those of all groups, −1 for none
+    children: Tensor  # (C',) of all groups, padded with −1
     cells: int  # size of the buffer
     whole: int
 
 
-def grouped(layer: TreeLayer, rows: Tensor, nodes: Tensor, whole: int = 0) -> Visits:
-    """The visits of rows (P,) at nodes (P,), which have children.
+def grouped(layer: TreeTables, rows: Tensor, nodes: Tensor, whole: int = 0) -> Visits:
+    """Return the visits of rows (P,) at nodes (P,), which must have children.
 
     Args:
-        whole: so many visits at the beginning are those of the root, by rows 0, 1, …: a group of their own.
+        whole: number of visits at the beginning that are of the root, by rows 0, 1, …; they form a group.
     """
     total, device = len(rows), rows.device
     ordered, order = nodes[whole:].sort(stable=True)
@@ -77,13 +77,13 @@ def grouped(layer: TreeLayer, rows: Tensor, nodes: Tensor, whole: int = 0) -> Vi
     sizes = torch.tensor(SIZES, device=device)
     filled = torch.where(counts < SIZES[-1], sizes[torch.bucketize(counts, sizes).clamp_max(len(SIZES) - 1)], counts)
     widths = layer.widths[different]
-    if whole:  # blocks of the root's width come first
+    if whole:  # sort blocks of the root's width first
         widths = widths.masked_fill(widths == layer.root_width, 0)
-    base = total + SIZES[-1]  # more than any number that is filled up
+    base = total + SIZES[-1]  # above any padded number
     key, by_size = (widths * base + filled).sort(stable=True)
     different, counts, place, filled = (x[by_size] for x in (different, counts, place, filled))
-    key, many = torch.unique_consecutive(key, return_counts=True)
-    # one row of scores for each place that is filled
+    key, num_nodes = torch.unique_consecutive(key, return_counts=True)
+    # one row of scores for each padded place
     begin = filled.cumsum(0) - filled
     owner = torch.arange(len(filled), device=device).repeat_interleave(filled)
     step = torch.arange(len(owner), device=device) - begin[owner]
@@ -93,7 +93,7 @@ def grouped(layer: TreeLayer, rows: Tensor, nodes: Tensor, whole: int = 0) -> Vi
     if whole:
         slots = torch.cat([torch.arange(whole, device=device), slots])
     # groups and blocks
-    plan = [(width or layer.root_width, size, u) for width, size, u in _sizes(key, many, base)]
+    plan = [(width or layer.root_width, size, u) for width, size, u in _sizes(key, num_nodes, base)]
     if whole:
         plan.insert(0, (layer.root_width, whole, 1))
         different = torch.cat([different.new_zeros(1), different])
@@ -122,13 +122,13 @@ def grouped(layer: TreeLayer, rows: Tensor, nodes: Tensor, whole: int = 0) -> Vi
     return Visits(rows, slots, of_visit, start, groups, blocks, children, cell, whole)
 
 
-def _sizes(key: Tensor, many: Tensor, base: int) -> list[tuple[int, int, int]]:
-    """Width, filled-up visits and number of nodes of each group."""
-    return [(k // base, k % base, u) for k, u in torch.stack([key, many], dim=1).tolist()]
+def _sizes(key: Tensor, num_nodes: Tensor, base: int) -> list[tuple[int, int, int]]:
+    """Return width, padded number of visits, and number of nodes of each group."""
+    return [(k // base, k % base, u) for k, u in torch.stack([key, num_nodes], dim=1).tolist()]
 
 
-def _children(layer: TreeLayer, nodes: Tensor, plan: list[tuple[int, int, int]]) -> Tensor:
-    """The children of nodes that have leaves, group by group, filled up with −1: (C',)."""
+def _children(layer: TreeTables, nodes: Tensor, plan: list[tuple[int, int, int]]) -> Tensor:
+    """Return the children of nodes that have leaves, group by group, padded with −1: (C',)."""
     parts, begin, end = [], 0, 0
     for i, (width, _, u) in enumerate(plan):
         end += u
@@ -144,20 +144,20 @@ def _children(layer: TreeLayer, nodes: Tensor, plan: list[tuple[int, int, int]])
 
 @dataclass(frozen=True)
 class Paths:
-    """The visits of K paths; those of the root come first."""
+    """The visits of K paths, those of the root first."""
 
     visits: Visits
-    chosen: Tensor  # (K, D) nodes that a path goes on to, −1 behind its end
-    numbers: Tensor  # (K, D) of the visits where it does, −1 behind it
-    next: Tensor  # (P,) node that is chosen at a visit
+    chosen: Tensor  # (K, D) nodes chosen along a path, padded with −1
+    numbers: Tensor  # (K, D) of the visits along a path, padded with −1
+    next: Tensor  # (P,) node chosen at a visit
     path: Tensor  # (P,)
 
 
-def paths_of(layer: TreeLayer, classes: Tensor, is_leaf: Tensor | None = None) -> Paths:
-    """The paths to classes (K,), one for each row of hidden states.
+def paths_of(layer: TreeTables, classes: Tensor, is_leaf: Tensor | None = None) -> Paths:
+    """Return the paths to classes (K,), one for each row of hidden states.
 
     Args:
-        is_leaf: (K,) bool; where it is not, only the root is visited, and what is chosen there does not count.
+        is_leaf: (K,) bool; if False, only the root is visited, and the choice there is ignored.
     """
     chosen = layer.chosen.index_select(0, classes).T.contiguous()  # shape: (D, K)
     if is_leaf is not None:

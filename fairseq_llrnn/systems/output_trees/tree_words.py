@@ -1,7 +1,7 @@
 """The words below the nodes of an output tree (Jernite 2018, Table 3.2), and a picture of the heaviest (Figure 3.8).
 
-V words, S classes, I internal nodes. How frequent a word is says the prior's background without context; words of no
-mass are left out.
+Sizes: V words, S classes, I internal nodes. The prior's background without context gives the frequencies of words.
+Words without mass are omitted.
 """
 
 from __future__ import annotations
@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NodeWords:
-    """Attributes:
-    node, parent: numbers of a node and of the one above it; NONE above the root.
-    depth: 0 for the root.
-    share: of all mass, the part of the words below.
-    size: number of words below. words: the most frequent of them, the first one first.
-    own: how many of the words below hang at the node itself.
+    """The most frequent words below a node.
+
+    Attributes:
+        node, parent: numbers of the node and its parent (NONE for the root).
+        depth: 0 for the root.
+        share: the share of the words below in the total mass.
+        size: number of words below.
+        own: number of words directly below the node.
+        words: the most frequent words below, in order.
     """
 
     node: int
@@ -45,7 +48,7 @@ class NodeWords:
 
 
 def check_tree(tree: Tree, prior: Prior, where: str) -> None:
-    """Raise DataError unless the leaves are as many as the prior's classes."""
+    """Raise DataError unless the tree has one leaf per class of the prior."""
     if tree.leaves != prior.output.num_classes:
         raise DataError(
             f"{where}: expected a tree over the {prior.output.num_classes:,} classes of the prior, found one over "
@@ -54,24 +57,24 @@ def check_tree(tree: Tree, prior: Prior, where: str) -> None:
 
 
 def words_of_nodes(tree: Tree, prior: Prior, most: int) -> list[NodeWords]:
-    """All nodes with words, the root first, then level by level; on each the heaviest one first.
+    """Return all nodes with words, level by level, heaviest first within a level.
 
     Args:
-        most: so many words of a node.
+        most: words per node.
     """
     weights = np.exp(prior.log_weights - prior.log_weights.max())
     weights = weights / weights.sum()
-    order = np.argsort(-weights, kind="stable")  # of equal ones the earlier, as dictionaries are sorted
+    order = np.argsort(-weights, kind="stable")  # ties in the order of the dictionary
     order = order[weights[order] > 0]
     path = tree.path[prior.output.class_of[order]]  # (V, D)
     leaf_above = tree.parent[tree.internal + prior.output.class_of[order]]
     at_leaf = np.bincount(leaf_above, minlength=tree.internal)
     nodes_with_words = []
     for depth in range(tree.levels):
-        here = path[:, depth] != NONE
-        if not here.any():  # below are only words of no mass
+        is_on_level = path[:, depth] != NONE
+        if not is_on_level.any():  # only words without mass are deeper
             break
-        nodes, words = path[here, depth], order[here]
+        nodes, words = path[is_on_level, depth], order[is_on_level]
         share = np.bincount(nodes, weights[words], tree.internal)
         size = np.bincount(nodes, minlength=tree.internal)
         first = rank_among_equal(nodes) < most
@@ -89,16 +92,16 @@ def words_of_nodes(tree: Tree, prior: Prior, most: int) -> list[NodeWords]:
     return nodes_with_words
 
 
-CHILDREN = (6, 4, 3)  # that are drawn of a node, by its depth; deeper nodes are not
-WORDS, LETTERS = 4, 14  # of a node, of a word
-INCHES, HEIGHT = 2.6, 0.3  # of a level, of a node
+CHILDREN = (6, 4, 3)  # children drawn per node, by its depth; deeper nodes have none
+WORDS, LETTERS = 4, 14  # per node, per word
+INCHES, HEIGHT = 2.6, 0.3  # per level, per node
 
 
 def drawn(nodes: Sequence[NodeWords]) -> list[tuple[NodeWords, float]]:
-    """The nodes of the picture, each with its height: that of the middle of what is drawn below it.
+    """Return the nodes of the picture with their heights. An inner node is centred on its drawn children.
 
     Args:
-        nodes: as of `words_of_nodes`.
+        nodes: from `words_of_nodes`.
     """
     below: dict[int, list[NodeWords]] = {}
     for node in nodes:
@@ -122,9 +125,9 @@ def drawn(nodes: Sequence[NodeWords]) -> list[tuple[NodeWords, float]]:
 
 
 def draw_tree(nodes: Sequence[NodeWords], path: Path) -> None:
-    """Write a PNG: the root at the left, and lines to those children that are drawn. Raises OSError."""
+    """Write a PNG with the root at the left, and lines to the drawn children. Raises OSError."""
     places = drawn(nodes)
-    at = {node.node: (float(node.depth), height) for node, height in places}
+    place_of = {node.node: (float(node.depth), height) for node, height in places}
     levels = 1 + max(node.depth for node, _ in places)
     rows = 1 - min(height for _, height in places)
     figure = new_figure(INCHES * levels, HEIGHT * rows + 0.6)
@@ -133,8 +136,8 @@ def draw_tree(nodes: Sequence[NodeWords], path: Path) -> None:
     axes.set_ylim(-rows, 1.0)
     axes.set_axis_off()
     for node, height in places:
-        if node.parent in at:
-            x, y = at[node.parent]
+        if node.parent in place_of:
+            x, y = place_of[node.parent]
             axes.plot([x + 0.62, node.depth - 0.02], [y, height], color="#b0b0b0", linewidth=0.8, zorder=1)
         axes.text(
             node.depth, height, _label(node), fontsize=7, va="center", zorder=2,

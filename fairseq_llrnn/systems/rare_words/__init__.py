@@ -2,6 +2,6 @@
 
 docs/guides/copying-and-terminology.md describes the commands.
 
-    annotations.py  the annotations of a bitext, and words in their place again
+    annotations.py  annotations of a bitext, and their replacement by words
     commands/       `llrnn rare-words annotate`, `llrnn rare-words restore`
 """

@@ -1,16 +1,16 @@
-"""Rare words as annotated unknown ones, and back again (Luong, Sutskever, Le, Vinyals & Zaremba 2015, §3).
+"""Rare words as annotated unknown ones, and their restoration (Luong, Sutskever, Le, Vinyals & Zaremba 2015, §3).
 
-A text keeps its N most frequent words; every other one is unknown. What stands in its place says where it comes from,
-by the alignment of the training text, in which a target word at place j comes from at most one source word, at place i:
+A text keeps its N most frequent words, and every other word is unknown. Its replacement marks the source word, by the
+alignment of the training text, in which a target word at place j comes from at most one source word, at place i:
 
-    copyable        <unk1>, <unk2>, … number the different unknown words of a source; an unknown target word has the
-                    number of its source word, or is <unk-null> where that is known, or there is none
-    positional      an unknown target word is <unkpos+d>, d = j − i, or <unkpos-null> where there is no source word, or
-                    none at most MOST_AWAY places away; unknown source words are <unk>
-    positional-all  behind every target word stands <pos+d> or <pos-null>; unknown words of both sides are <unk>
+    copyable        <unk1>, <unk2>, … number the distinct unknown words of a source; an unknown target word has the
+                    number of its source word, or is <unk-null> if the source word is known, or if there is none
+    positional      an unknown target word is <unkpos+d>, d = j − i, or <unkpos-null> if there is no source word within
+                    MOST_AWAY places; unknown source words are <unk>
+    positional-all  every target word is followed by <pos+d> or <pos-null>; unknown words of both sides are <unk>
 
 `restored` replaces every annotated unknown word of a translation by the most probable translation of its source word,
-and by the source word itself where no translation of it is known. Places count words; annotations are none.
+or by the source word itself if no translation is known. Places count words, without annotations.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ NULL = "-null"
 
 
 def frequent_words(lines: Iterable[Sequence[str]], most: int) -> frozenset[str]:
-    """The `most` most frequent words of a text, of equals the first ones by their letters.
-
-    What looks like an annotation, or like a special symbol of fairseq, is never one of them.
+    """Return the `most` most frequent words of a text, ties alphabetically, except for annotations and special symbols.
     """
     counts = Counter(word for line in lines for word in line)
     words = [word for word in counts if word not in SPECIALS and ANNOTATION.fullmatch(word) is None]
@@ -38,13 +36,13 @@ def frequent_words(lines: Iterable[Sequence[str]], most: int) -> frozenset[str]:
 
 
 def numbered(source: Sequence[str], vocabulary: Collection[str]) -> dict[str, int]:
-    """The different unknown words of a source sentence, from 1 in the order in which they come."""
+    """Return numbers of the distinct unknown words of a source sentence, from 1 in order of occurrence."""
     unknown = dict.fromkeys(word for word in source if word not in vocabulary)
     return {word: number for number, word in enumerate(unknown, 1)}
 
 
 def annotated_source(source: Sequence[str], vocabulary: Collection[str], scheme: str) -> list[str]:
-    """A source sentence without unknown words."""
+    """Return a source sentence with unknown words replaced."""
     if scheme == "copyable":
         numbers = numbered(source, vocabulary)
         return [word if word in vocabulary else f"<unk{numbers[word]}>" for word in source]
@@ -55,10 +53,10 @@ def annotated_target(
     target: Sequence[str], vocabulary: Collection[str], source: Sequence[str], source_vocabulary: Collection[str],
     comes_from: Mapping[int, int], scheme: str,
 ) -> list[str]:  # fmt: skip
-    """A target sentence without unknown words.
+    """Return a target sentence with unknown words replaced.
 
     Args:
-        comes_from: the place of the source word, by that of the target word; those that come from none are absent.
+        comes_from: the place of the source word, by the place of the target word, if there is one.
     """
     words = []
     numbers = numbered(source, source_vocabulary)
@@ -80,10 +78,11 @@ def restored(
     output: Sequence[str], source: Sequence[str], source_vocabulary: Collection[str],
     translations: Mapping[str, Sequence[str]],
 ) -> list[str]:  # fmt: skip
-    """A translation without annotations. An unknown word that comes from no word of the source stays <unk>.
+    """Return a translation without annotations. An unknown word without a source word stays <unk>.
 
     Args:
-        output: a model's, annotated by any of the schemes. source: as it was before it was annotated.
+        output: of a model, annotated by any of the schemes.
+        source: before annotation.
     """
     by_number = {number: word for word, number in numbered(source, source_vocabulary).items()}
     words: list[Sequence[str]] = []
@@ -99,11 +98,11 @@ def restored(
             words.append(_translated(by_number.get(int(value)) if value != NULL else None, translations))
         else:
             words.append((token,))
-    return [word for one in words for word in one]
+    return [word for translation in words for word in translation]
 
 
 def _at(source: Sequence[str], j: int, distance: str) -> str | None:
-    """The source word that the target word at place j comes from."""
+    """Return the source word of the target word at place j."""
     i = -1 if distance == NULL else j - int(distance)
     return source[i] if 0 <= i < len(source) else None
 

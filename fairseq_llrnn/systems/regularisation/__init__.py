@@ -1,4 +1,4 @@
-"""Regularisation of recurrent networks, as language models have it (README.md): dropped weights, penalties of states.
+"""Regularisation of recurrent language models (README.md): weight dropout, and penalties of states.
 
     plugin    --weight-drop, --activation-penalty, --change-penalty
 """

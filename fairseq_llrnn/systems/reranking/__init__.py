@@ -1,15 +1,15 @@
-"""Translations of any system: n-best lists reranked (`llrnn rescore`), and outputs compared (`llrnn report`).
+"""Translations of any system: rerank n-best lists (`llrnn rescore`), and compare outputs (`llrnn report`).
 
-    nbest/           n-best lists: several hypotheses for each sentence, as other systems write them
-    rescoring.py     models score hypotheses, a weighted sum ranks them
-    tuning.py        the weights, for BLEU or chrF of a development set, and their file
-    score_cache.py   scores on disk, to continue a run
+    nbest/           n-best lists: several hypotheses per sentence, in the formats of other systems
+    rescoring.py     scoring of hypotheses by models, and ranking by a weighted sum
+    tuning.py        weights tuned for BLEU or chrF on a development set, and their file
+    score_cache.py   scores on disk, to resume a run
     phrase_table.py  phrase tables, and how well they cover a hypothesis
     extraction.py    phrase pairs of an aligned bitext (`llrnn phrases extract`), and their scores
-    texts.py         source, reference and outputs; the words of a line
-    metrics.py       BLEU and chrF with paired bootstrap, also for tuning; sentences in which systems differ most
-    tallies.py       words found: by frequency in training, by a rule (numbers, names), by gold facts
-    agreement.py     errors of gender and number, counted with a lexicon
-    evaluation.py    all of these
-    commands/        the sub-commands
+    texts.py         source, reference and outputs, and the words of a line
+    metrics.py       BLEU and chrF with paired bootstrap, also for tuning, and the sentences that differ most
+    tallies.py       recall of words: by training frequency, by a rule (numbers, names), by gold facts
+    agreement.py     errors of gender and number agreement, counted with a lexicon
+    evaluation.py    all measures together
+    commands/        the commands
 """

@@ -1,22 +1,21 @@
-"""Errors of agreement in gender and number between neighbours, counted with a lexicon and without a parser.
+"""Count errors of gender and number agreement between neighbours, with a lexicon and without a parser.
 
-**Words.** A word that the lexicon lists as a determiner (UPOS DET) is one, whatever else it may be (*la*, *un*, *ce*),
-unless it may be a preposition (*d'*). Else it is a noun (NOUN), an adjective (ADJ, or a past participle,
-`VerbForm=Part` without `Tense=Pres`), or both, but only if it is nothing else: one that may also be a finite verb,
-adverb, preposition … (*porte*, *bien*, *sur*) is left out. Proper names (PROPN), foreign words (X) and numerals (NUM)
-do not count as readings.
+**Words.** A word that the lexicon lists as a determiner (UPOS DET) is a determiner, even if it has other readings
+(*la*, *un*, *ce*), except if it may be a preposition (*d'*). Otherwise it is a noun (NOUN), an adjective (ADJ, or a
+past participle, `VerbForm=Part` without `Tense=Pres`), or both, if it has no other reading. A word that may also be a
+finite verb, adverb, preposition … (*porte*, *bien*, *sur*) is skipped. Proper names (PROPN), foreign words (X) and
+numerals (NUM) do not count as readings.
 
-**Pairs.** Two words side by side, nothing between them, that may be determiner + noun, determiner + adjective,
-adjective + noun, or noun + adjective. They disagree in gender (in number) if, read as any of these, both have a gender,
-and no gender in common; a word without one (*l'*, *des*) agrees with all. A pair that disagrees in both is one wrong
-pair.
+**Pairs.** Two adjacent words that may be determiner + noun, determiner + adjective, adjective + noun, or noun +
+adjective. They disagree in gender (or number) if, in each of these readings, both have a gender and none in common. A
+word without a gender (*l'*, *des*) agrees with all. A pair that disagrees in both counts as one wrong pair.
 
-**Rate.** Wrong pairs per 1,000 words (punctuation is no word). It is a lower bound where words stand apart (*la fille …
-est assis*), and it has false alarms: neighbours that do not belong together (*équipe de football américaine*), and
-forms that the lexicon lacks. Both weigh on the reference alike: its own rate is the floor to compare with.
+**Rate.** Wrong pairs per 1,000 words (without punctuation). It is a lower bound, because words may be apart (*la fille
+… est assis*). It has false alarms: neighbours that do not belong together (*équipe de football américaine*), and forms
+missing in the lexicon. Both affect the reference equally, so compare with the reference's own rate.
 
-A lexicon taken from a treebank holds slips. Where all rows of a word have a count, readings that make up less than 2 %
-of its occurrences are dropped (*homme*, plural, 1 of 164). Guessed rows are not used.
+A lexicon from a treebank has errors. If all rows of a word have counts, readings with less than 2 % of its occurrences
+are dropped (*homme*, plural, 1 of 164). Guessed rows are not used.
 """
 
 from collections import Counter, defaultdict
@@ -37,13 +36,13 @@ PAIRS = frozenset({(DETERMINER, NOUN), (DETERMINER, ADJECTIVE), (ADJECTIVE, NOUN
 IGNORED = frozenset({"POS:PROPN", "POS:X", "POS:NUM"})
 CATEGORIES = ("Gender", "Number")
 
-Values = tuple[frozenset[str], ...]  # the genders and the numbers that a word may have, each empty for "any"
-Roles = Mapping[str, Values]  # DETERMINER, NOUN, ADJECTIVE -> values; empty for a word that is left out
+Values = tuple[frozenset[str], ...]  # the possible genders and numbers of a word, each empty for "any"
+Roles = Mapping[str, Values]  # DETERMINER, NOUN, ADJECTIVE -> values; empty for a skipped word
 
 
 @dataclass
 class Agreement:
-    """Counts over a text; `examples` are the wrong pairs."""
+    """Counts over a text. `examples` are the wrong pairs."""
 
     words: int = 0
     pairs: int = 0
@@ -53,32 +52,32 @@ class Agreement:
 
     @property
     def wrong(self) -> int:
-        """Pairs that disagree in gender or number."""
+        """Return the number of pairs that disagree in gender or number."""
         return self.examples.total()
 
     @property
     def per_thousand(self) -> float:
-        """Wrong pairs per 1,000 words; 0 for a text without words."""
+        """Return wrong pairs per 1,000 words, 0 for a text without words."""
         return 1000 * self.wrong / max(1, self.words)
 
 
 def read_roles(path: str) -> dict[str, Roles]:
-    """What each form of a table of `llrnn lexicon`, or of a lexicon, is, see above. Raises DataError."""
+    """Return the roles of each form of a lexicon or a table of `llrnn lexicon`. Raises DataError."""
     rows: defaultdict[str, list[tuple[Row, int]]] = defaultdict(list)
     table = gather(LexiconOptions(lexicon=path, keep_case=True)).rows
     for row, count in table.items():
         if not row.guessed:
             rows[row.form].append((row, count))
-    kept = {form: _without_slips(of_form) for form, of_form in rows.items()}
-    listed, read = sum(map(len, rows.values())), sum(map(len, kept.values()))
+    used_rows = {form: _without_slips(of_form) for form, of_form in rows.items()}
+    listed, read = sum(map(len, rows.values())), sum(map(len, used_rows.values()))
     if read < len(table):
         left_out = Counter({SLIPS: listed - read, "guessed": len(table) - listed})
         ReadCount(path, "analyses", entries=len(table), read=read, left_out=left_out).done()
-    return {form: _roles(of_form) for form, of_form in kept.items()}
+    return {form: _roles(of_form) for form, of_form in used_rows.items()}
 
 
 def count_errors(sentences: Iterable[Sequence[str]], roles: Mapping[str, Roles]) -> Agreement:
-    """Count disagreeing neighbours in tokenised sentences; a word that `roles` lacks is looked up in lower case."""
+    """Count disagreeing neighbours in tokenised sentences. A word missing in `roles` is looked up in lower case."""
     counts = Agreement()
     for sentence in sentences:
         counts.words += sum(map(has_letters, sentence))
@@ -108,7 +107,7 @@ def _without_slips(rows: list[tuple[Row, int]]) -> list[Row]:
 
 
 def _roles(rows: Iterable[Row]) -> Roles:
-    """By the names of features, which are those of UD."""
+    """Return the roles of a form, by the UD names of its rows' features."""
     by_role: defaultdict[str | None, list[set[str]]] = defaultdict(list)
     for names in ({name for name, _ in row.features} for row in rows):
         if IGNORED.isdisjoint(names):
@@ -132,6 +131,6 @@ def _role(names: Collection[str]) -> str | None:
 
 
 def _values(readings: Iterable[Iterable[str]]) -> Values:
-    """The union over the readings; one that says nothing of a category counts only where none does."""
+    """Return the union of values over readings. A reading without values of a category does not make it "any"."""
     names = [name.partition(":") for reading in readings for name in reading]
     return tuple(frozenset(value for group, _, value in names if group == category) for category in CATEGORIES)

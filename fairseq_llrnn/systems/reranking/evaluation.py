@@ -1,4 +1,4 @@
-"""All that is measured of some systems on one test, together."""
+"""All measures of some systems on one test set."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ EXAMPLES = 30
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence (its number counts from 1) with an output and its chrF for each system (Y)."""
+    """A sentence (numbered from 1) with the output and chrF of each system (Y)."""
 
     number: int
     source: str
@@ -35,7 +35,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Lists are over the systems (Y) in the order of `systems`. None: not asked for."""
+    """Measures of the systems (Y), in the order of `systems`. None: not requested."""
 
     systems: list[str]
     sentences: int
@@ -61,11 +61,14 @@ def evaluate(
     """Measure the systems.
 
     Args:
-        rule: which words are evidence. counts: of words in the training's target text. facts: N lists.
-        roles: of the lexicon's forms. tokenize: of BLEU, one of TOKENIZERS.
+        rule: pattern of evidence words.
+        counts: of words in the training's target text.
+        facts: N lists.
+        roles: of the lexicon's forms.
+        tokenize: of BLEU, one of TOKENIZERS.
 
     Raises:
-        OptionError: the rule takes far too long.
+        OptionError: the rule is far too slow.
     """
     reference = [words(line) for line in texts.reference]
     systems = [[words(line) for line in lines] for lines in texts.systems.values()]

@@ -1,20 +1,20 @@
-"""Phrase pairs of an aligned bitext: all that are consistent with its links, how often each comes, and its scores.
+"""Extract all phrase pairs of a bitext that are consistent with its links, with counts and scores.
 
-Sizes: W the longest phrase, N phrase pairs in the text, Q different ones.
+Sizes: W longest phrase, N phrase pairs in the text, Q distinct ones.
 
-A span of source tokens and a span of target tokens of a sentence pair are a phrase pair if a link joins them, and no
-link joins a token of either to one outside (Och & Ney 2004, §4.1; Koehn, Och & Marcu 2003, §3). Words without links
-may be at their ends, and inside.
+A span of source tokens and a span of target tokens of a sentence pair are a phrase pair if at least one link joins
+them, and no link joins a token of either to a token outside (Och & Ney 2004, §4.1; Koehn, Och & Marcu 2003, §3).
+Unlinked words may be at their ends, and inside.
 
-The links inside a phrase pair are a number: bit W·i + j says that its source word i and its target word j are linked,
-so that W ≤ 7 fits into 64 bits. All is done for many sentences at once, W² times, and needs no hashing: a phrase is
-the number of a shorter phrase and one word more.
+The links inside a phrase pair are stored as a number: bit W·i + j is set if its source word i and its target word j are
+linked, so W ≤ 7 fits into 64 bits. Many sentences are processed together, W² times, without hashing: a phrase is the
+number of a shorter phrase and one more word.
 
 Scores are the four of Moses, by counting (Koehn, Och & Marcu 2003, §3 and §4):
 
     φ(f | e) = count(f, e) / Σ_f' count(f', e)            φ(e | f) likewise
-    w(e | f) = links(f, e) / Σ_e' links(f, e')            of words; a word without link is linked to the null word
-    lex(e | f, a) = Π_j  mean over the source words i linked to e_j of w(e_j | f_i), or w(e_j | null) if it has none
+    w(e | f) = links(f, e) / Σ_e' links(f, e')            of words; unlinked words are linked to the null word
+    lex(e | f, a) = Π_j  mean over the source words i linked to e_j of w(e_j | f_i), or w(e_j | null) if unlinked
 
 f is the source phrase, e the target phrase, a the most frequent links inside the pair.
 """
@@ -30,34 +30,34 @@ from tqdm import tqdm
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links
 from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair
 
-LONGEST_PHRASE = 7  # words; also what Moses takes unless told otherwise
+LONGEST_PHRASE = 7  # words; also Moses' default
 SENTENCES_AT_ONCE = 20_000  # bounds the memory of a step
-NONE = np.iinfo(np.int64).max  # the first link of a token that has none
+NONE = np.iinfo(np.int64).max  # `low` of an unlinked token
 
 
 @dataclass(frozen=True)
 class Phrases:
-    """The different phrases of one side of a bitext, numbered."""
+    """The distinct phrases of one side of a bitext, numbered."""
 
-    begins: np.ndarray  # (phrases,) int64, where one of its occurrences begins among the side's tokens
+    begins: np.ndarray  # (phrases,) int64, index of an occurrence's first token
     lengths: np.ndarray  # (phrases,) int64, words
 
 
 @dataclass(frozen=True)
 class PhraseCounts:
-    """The different phrase pairs of a bitext: (Q,) int64 each."""
+    """The distinct phrase pairs of a bitext: (Q,) int64 each."""
 
-    source: np.ndarray  # which of `sources`
-    target: np.ndarray  # which of `targets`
-    count: np.ndarray  # how often the pair comes
-    links: np.ndarray  # its most frequent links as bits (module docstring); of equals, the smallest number
+    source: np.ndarray  # number in `sources`
+    target: np.ndarray  # number in `targets`
+    count: np.ndarray  # of occurrences
+    links: np.ndarray  # its most frequent links as bits (module docstring), the smallest number among ties
     sources: Phrases
     targets: Phrases
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Phrase pairs in the text: (N,) int64 each; places among all tokens of a side."""
+    """Phrase pairs in the text: (N,) int64 each, as indices among all tokens of a side."""
 
     source: np.ndarray
     source_length: np.ndarray
@@ -66,7 +66,7 @@ class Spans:
 
 
 def count_phrases(bitext: Bitext, links: Links, longest: int) -> PhraseCounts:
-    """All phrase pairs with at most `longest` words on each side."""
+    """Return all phrase pairs with at most `longest` words on each side."""
     source_ids, sources = number_phrases(bitext.source, longest)
     target_ids, targets = number_phrases(bitext.target, longest)
     width = max(1, len(targets.lengths))
@@ -78,7 +78,7 @@ def count_phrases(bitext: Bitext, links: Links, longest: int) -> PhraseCounts:
         bits = links_inside(block.bitext, block.links, spans, longest)
         parts.append(_counted(pair, bits, np.ones(len(pair), dtype=np.int64)))
     pair, bits, count = _counted(*np.concatenate(parts, axis=1))
-    order = np.lexsort((bits, -count, pair))  # the rows of a pair stand together, the most frequent first
+    order = np.lexsort((bits, -count, pair))  # groups the rows of a pair, most frequent first
     _, first, row = np.unique(pair[order], return_index=True, return_inverse=True)
     total = np.bincount(row, count[order], len(first)).astype(np.int64)
     best = order[first]
@@ -86,57 +86,57 @@ def count_phrases(bitext: Bitext, links: Links, longest: int) -> PhraseCounts:
 
 
 def number_phrases(side: BitextSide, longest: int) -> tuple[np.ndarray, Phrases]:
-    """Numbers of all phrases, (longest, tokens) int64 by length − 1 and first token (−1: no room), and the phrases."""
+    """Return the phrases, and their numbers by length − 1 and first token, (longest, tokens) int64 (−1: no room)."""
     size = len(side.tokens)
     left = np.repeat(side.offsets[1:], side.lengths) - np.arange(size)  # words from here to the sentence's end
     ids = np.full((longest, size), -1, dtype=np.int64)
     vocabulary = int(side.tokens.max()) + 1 if size else 1
-    begins, lengths, many = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
+    begins, lengths, num_phrases = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)], 0
     for length in range(1, longest + 1):
         start = np.flatnonzero(left >= length)
         shorter = ids[length - 2, start] if length > 1 else 0
         _, once, number = np.unique(
             shorter * vocabulary + side.tokens[start + length - 1], return_index=True, return_inverse=True
         )
-        ids[length - 1, start] = number + many
+        ids[length - 1, start] = number + num_phrases
         begins.append(start[once])
         lengths.append(np.full(len(once), length, dtype=np.int64))
-        many += len(once)
+        num_phrases += len(once)
     return ids, Phrases(np.concatenate(begins), np.concatenate(lengths))
 
 
 def consistent_spans(bitext: Bitext, links: Links, longest: int) -> Spans:
-    """All phrase pairs of a bitext, by source length, place in the source, and what lies around."""
+    """Return all phrase pairs of a bitext, by source length and place, and by the unlinked words around the target."""
     source = _Side.of(bitext.source, links.source, links.target, longest)
     target = _Side.of(bitext.target, links.target, links.source, longest)
     spans = [np.zeros((4, 0), dtype=np.int64)]
     for length in range(1, longest + 1):
-        at = np.flatnonzero(source.left >= length)
-        low, high = source.low[length - 1, at], source.high[length - 1, at]  # what the links of a span reach
+        start = np.flatnonzero(source.left >= length)
+        low, high = source.low[length - 1, start], source.high[length - 1, start]  # the linked target span
         fits = (low != NONE) & (high - low < longest)
-        at, low, high = at[fits], low[fits], high[fits]
+        start, low, high = start[fits], low[fits], high[fits]
         wide = high - low + 1
-        closed = (target.low[wide - 1, low] >= at) & (target.high[wide - 1, low] < at + length)
-        at, low, high, wide = at[closed], low[closed], high[closed], wide[closed]
-        for before in range(longest):  # words without links, on both sides of what the links reach
+        closed = (target.low[wide - 1, low] >= start) & (target.high[wide - 1, low] < start + length)
+        start, low, high, wide = start[closed], low[closed], high[closed], wide[closed]
+        for before in range(longest):  # unlinked words on both sides of the linked span
             for behind in range(longest - before):
                 free = (target.free_before[low] >= before) & (target.free_behind[high] >= behind)
                 ok = np.flatnonzero(free & (wide + before + behind <= longest))
-                parts = at[ok], np.full(len(ok), length), low[ok] - before, wide[ok] + before + behind
+                parts = start[ok], np.full(len(ok), length), low[ok] - before, wide[ok] + before + behind
                 spans.append(np.stack(parts))
     return Spans(*np.concatenate(spans, axis=1))
 
 
 def links_inside(bitext: Bitext, links: Links, spans: Spans, longest: int) -> np.ndarray:
-    """The links inside each phrase pair as bits (module docstring): (N,) int64."""
-    # every sentence pair has a grid of its own in one flat array
+    """Return the links inside each phrase pair as bits (module docstring), (N,) int64."""
+    # one flat array holds a grid for every sentence pair
     source, target = bitext.source, bitext.target
     corner = np.concatenate([[0], (source.lengths * target.lengths).cumsum()])
     sentence = np.repeat(np.arange(len(source)), source.lengths)  # of each source token
 
     def cell(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        of = sentence[i]
-        return corner[of] + (i - source.offsets[of]) * target.lengths[of] + j - target.offsets[of]
+        pair = sentence[i]
+        return corner[pair] + (i - source.offsets[pair]) * target.lengths[pair] + j - target.offsets[pair]
 
     grid = np.zeros(corner[-1], dtype=bool)
     grid[cell(links.source, links.target)] = True
@@ -151,12 +151,12 @@ def links_inside(bitext: Bitext, links: Links, spans: Spans, longest: int) -> np
 
 @dataclass(frozen=True)
 class _Side:
-    """What the links of one side's tokens reach on the other side."""
+    """The reach of one side's links on the other side."""
 
     left: np.ndarray  # (tokens,) words from here to the sentence's end
-    low: np.ndarray  # (longest, tokens) the first token of the other side that a span links to, by length − 1; or NONE
+    low: np.ndarray  # (longest, tokens) the first token of the other side linked to a span, by length − 1; or NONE
     high: np.ndarray  # the last one; −1: none
-    free_before: np.ndarray  # (tokens,) words without links directly before, in the sentence
+    free_before: np.ndarray  # (tokens,) number of unlinked words directly before, in the sentence
     free_behind: np.ndarray
 
     @classmethod
@@ -166,7 +166,7 @@ class _Side:
         low, high = np.full((longest, size), NONE), np.full((longest, size), -1, dtype=np.int64)
         np.minimum.at(low[0], side_tokens, other)
         np.maximum.at(high[0], side_tokens, other)
-        for length in range(2, min(longest, size) + 1):  # what runs beyond the sentence's end is not asked for
+        for length in range(2, min(longest, size) + 1):  # spans beyond the sentence's end are not used
             for reach, extreme in ((low, np.minimum), (high, np.maximum)):
                 reach[length - 1, : size - length + 1] = extreme(
                     reach[length - 2, : size - length + 1], reach[0, length - 1 :]
@@ -174,7 +174,7 @@ class _Side:
         is_free = high[0] < 0
         begin = np.repeat(side.offsets[:-1], side.lengths)
         place = np.arange(size)
-        linked = np.maximum.accumulate(np.where(is_free, -1, place)) if size else place  # the last one up to here
+        linked = np.maximum.accumulate(np.where(is_free, -1, place)) if size else place  # the last linked token so far
         last = np.maximum(np.concatenate([[-1], linked[:-1]])[:size], begin - 1)
         backwards = np.minimum.accumulate(np.where(is_free, size, place)[::-1])[::-1] if size else place
         following = np.minimum(np.concatenate([backwards[1:], [size]])[:size], place + left)
@@ -183,7 +183,7 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Block:
-    """Some sentence pairs with their links, and which token of each side is their first one."""
+    """Some sentence pairs with their links, and the index of the first token of each side."""
 
     bitext: Bitext
     links: Links
@@ -192,7 +192,7 @@ class _Block:
 
 
 def _blocks(bitext: Bitext, links: Links) -> Iterator[_Block]:
-    """All sentence pairs, so many at once; the links are ordered by source token."""
+    """Yield all sentence pairs in blocks. The links must be ordered by source token."""
     for first in range(0, len(bitext.source), SENTENCES_AT_ONCE):
         last = min(first + SENTENCES_AT_ONCE, len(bitext.source))
         sides, begins = [], []
@@ -207,7 +207,7 @@ def _blocks(bitext: Bitext, links: Links) -> Iterator[_Block]:
 
 
 def _counted(pair: np.ndarray, bits: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Every different (pair, bits) once, with the sum of its counts: (3, different)."""
+    """Return every distinct (pair, bits) once, with the sum of its counts, (3, distinct)."""
     order = np.lexsort((bits, pair))
     pair, bits, count = pair[order], bits[order], count[order]
     is_first = np.ones(len(pair), dtype=bool)
@@ -219,7 +219,7 @@ def _counted(pair: np.ndarray, bits: np.ndarray, count: np.ndarray) -> np.ndarra
 
 @dataclass(frozen=True)
 class LinkedWords:
-    """w(other | own) of words of one side given words of the other; the null word is `null`."""
+    """w(other | own) of words of one side given words of the other. The null word is `null`."""
 
     keys: np.ndarray  # own · size + other, rising
     probability: np.ndarray
@@ -228,18 +228,18 @@ class LinkedWords:
 
     @classmethod
     def of(cls, side: np.ndarray, other: np.ndarray, num_side: int, num_other: int) -> LinkedWords:
-        """From pairs of linked words; num_side stands for the null word of the side, num_other for the other's."""
+        """Count pairs of linked words. num_side and num_other stand for the null words."""
         size = num_other + 1
         keys, counts = np.unique(side * size + other, return_counts=True)
         return cls(keys, counts / np.bincount(keys // size, counts)[keys // size], size, num_side)
 
     def __call__(self, side: np.ndarray, other: np.ndarray) -> np.ndarray:
-        """w(other | side), of pairs that were linked."""
+        """Return w(other | side) of linked pairs."""
         return self.probability[np.searchsorted(self.keys, side * self.size + other)]
 
 
 def linked_words(bitext: Bitext, links: Links, num_sources: int, num_targets: int) -> tuple[LinkedWords, LinkedWords]:
-    """w(target word | source word), and w(source word | target word)."""
+    """Return w(target word | source word), and w(source word | target word)."""
     alone = [np.ones(len(side.tokens), dtype=bool) for side in (bitext.source, bitext.target)]
     alone[0][links.source] = alone[1][links.target] = False
     without = [side.tokens[left] for side, left in zip((bitext.source, bitext.target), alone, strict=True)]
@@ -258,12 +258,12 @@ def linked_words(bitext: Bitext, links: Links, num_sources: int, num_targets: in
 def lexical_weights(
     side: np.ndarray, other: np.ndarray, bits: np.ndarray, side_step: int, other_step: int, words: LinkedWords
 ) -> np.ndarray:
-    """lex(other | side) of phrase pairs: (Q,).
+    """Return lex(other | side) of phrase pairs, (Q,).
 
     Args:
-        side, other: words of the phrases, (Q, W), −1 behind their ends.
+        side, other: words of the phrases, (Q, W), padded with −1.
         bits: the links, (Q,).
-        side_step, other_step: how many bits a place further on each side.
+        side_step, other_step: bits per word on each side.
     """
     total = np.ones(len(bits))
     for j in range(other.shape[1]):
@@ -282,7 +282,7 @@ def phrase_pairs(
     counts: PhraseCounts, bitext: Bitext, links: Links, source_words: tuple[str, ...], target_words: tuple[str, ...],
     longest: int,
 ) -> Iterator[PhrasePair]:  # fmt: skip
-    """The lines of a phrase table, in the order of their bytes (as `LC_ALL=C sort` has them)."""
+    """Yield the lines of a phrase table in byte order (as `LC_ALL=C sort`)."""
     forward, backward = linked_words(bitext, links, len(source_words), len(target_words))
     source = _words_of(counts.sources, bitext.source.tokens, longest)
     target = _words_of(counts.targets, bitext.target.tokens, longest)
@@ -303,7 +303,7 @@ def phrase_pairs(
 
 
 def _words_of(phrases: Phrases, tokens: np.ndarray, longest: int) -> np.ndarray:
-    """(phrases, W) ids of words, −1 behind their ends."""
+    """Return ids of words, (phrases, W), padded with −1."""
     place = phrases.begins[:, None] + np.arange(longest)
     words = tokens[np.minimum(place, len(tokens) - 1)] if len(tokens) else np.zeros_like(place)
     return np.where(np.arange(longest) < phrases.lengths[:, None], words, -1)
@@ -314,7 +314,7 @@ def _texts(rows: np.ndarray, words: tuple[str, ...]) -> list[list[str]]:
 
 
 def _ranks(texts: list[list[str]]) -> np.ndarray:
-    """The place of each in the order of bytes, with the blank behind it that a line has."""
+    """Return the rank of each text in byte order, including the blank after it in a line."""
     order = sorted(range(len(texts)), key=lambda n: (" ".join(texts[n]) + " |").encode())
     ranks = np.empty(len(texts), dtype=np.int64)
     ranks[order] = np.arange(len(texts))

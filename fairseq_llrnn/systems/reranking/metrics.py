@@ -1,12 +1,11 @@
-"""BLEU and chrF of a corpus, as a function of sums of statistics over its sentences; all by sacrebleu's own code.
+"""BLEU and chrF of a corpus as functions of summed sentence statistics, computed by sacrebleu's own code.
 
-Sizes: N sentences, K hypotheses of a sentence, C statistics of a hypothesis (n-gram matches, counts, lengths).
-A corpus score is score(Σ_n statistics(hypothesis chosen for n)), so that another choice costs a sum and no counting.
-Sources: Papineni et al. 2002 (BLEU), Popović 2015 (chrF), Post 2018 (sacrebleu), Koehn 2004 (paired bootstrap).
+Sizes: N sentences, K hypotheses of a sentence, C statistics of a hypothesis (n-gram matches, counts, lengths). A corpus
+score is score(Σ_n statistics(hypothesis chosen for n)), so that another choice costs a sum and no counting. Sources:
+Papineni et al. 2002 (BLEU), Popović 2015 (chrF), Post 2018 (sacrebleu), Koehn 2004 (paired bootstrap).
 
-`corpus_scores` gives BLEU and chrF of Y systems, each compared with the first one by paired bootstrap, and
-`sentence_scores` chrF of each sentence. `most_different` picks the sentences that are worth reading: those in which the
-systems' sentence scores lie furthest apart.
+`corpus_scores` returns BLEU and chrF of Y systems, each compared with the first by paired bootstrap. `sentence_scores`
+returns chrF of each sentence, and `most_different` the sentences in which these scores differ most.
 """
 
 import difflib
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
 
 
 METRICS = ("bleu", "chrf")
-TOKENIZERS = ("13a", "none")  # of BLEU: sacrebleu's default; none at all, for text in tokens, as multi-bleu has it
+TOKENIZERS = ("13a", "none")  # of BLEU: sacrebleu's default; none, for tokenised text, as in multi-bleu
 RESAMPLES = 1000
 
 
 class Comparison(NamedTuple):
-    """Corpus scores of a baseline and a system; p is None where they are equal, and there is nothing to test."""
+    """Corpus scores of a baseline and a system. p is None if they are equal."""
 
     before: float
     after: float
@@ -40,14 +39,14 @@ class Comparison(NamedTuple):
 
 
 class CorpusMetric:
-    """A metric with sacrebleu's default settings, of one reference a sentence.
+    """A metric with sacrebleu's default settings and one reference per sentence.
 
     Args:
         name: of METRICS.
-        tokenize: of TOKENIZERS. chrF counts characters, and does without.
+        tokenize: of TOKENIZERS, ignored by chrF, which counts characters.
 
     Raises:
-        OptionError: sacrebleu, which is optional, is not installed.
+        OptionError: the optional library sacrebleu is not installed.
     """
 
     def __init__(self, name: str, tokenize: str = TOKENIZERS[0]) -> None:
@@ -55,12 +54,12 @@ class CorpusMetric:
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
 
-        # force: no warning about tokenised text, which n-best lists of tokenised systems are
+        # force: no warning about tokenised text
         self.metric: Metric = BLEU(tokenize=tokenize, force=True) if name == "bleu" else CHRF()
         self.name = "BLEU" if name == "bleu" else "chrF2"
 
     def statistics(self, hypotheses: Sequence[str], reference: str) -> np.ndarray:
-        """What each hypothesis of a sentence adds to the corpus, (K, C)."""
+        """Return the statistics of each hypothesis of a sentence, (K, C)."""
         (counted,) = self.metric._cache_references([[reference]])
         rows = [
             self.metric._compute_segment_statistics(self.metric._preprocess_segment(hypothesis), counted)
@@ -69,15 +68,15 @@ class CorpusMetric:
         return np.array(rows, dtype=np.int64)
 
     def score(self, sums: np.ndarray) -> float:
-        """The corpus score, 0 to 100, of summed statistics (C,)."""
+        """Return the corpus score, 0 to 100, of summed statistics, (C,)."""
         return float(self.metric._compute_score_from_stats(sums.tolist()).score)
 
     def signature(self) -> str:
-        """sacrebleu's signature; it is complete once `statistics` was called."""
+        """Return sacrebleu's signature, which is complete only after a call of `statistics`."""
         return str(self.metric.get_signature())
 
     def compare(self, before: Sequence[str], after: Sequence[str], references: Sequence[str]) -> Comparison:
-        """Scores of two systems on the same sentences, with paired bootstrap resampling between them."""
+        """Compare two systems on the same sentences by paired bootstrap resampling."""
         from sacrebleu.significance import PairedTest
 
         logging.getLogger("sacrebleu").setLevel(logging.WARNING)
@@ -92,7 +91,7 @@ class CorpusMetric:
 
 @dataclass(frozen=True)
 class MetricScores:
-    """Scores (Y) with a p-value each: None for the first system, and for one that scores exactly as the first does."""
+    """Scores of the systems (Y), with p-values: None for the first system, and for a score equal to the first one's."""
 
     name: str
     signature: str
@@ -101,14 +100,14 @@ class MetricScores:
 
 
 def corpus_scores(texts: Texts, tokenize: str = TOKENIZERS[0]) -> list[MetricScores]:
-    """For each of METRICS; `tokenize`, of TOKENIZERS, is BLEU's."""
+    """Return the scores of each metric of METRICS. `tokenize`, of TOKENIZERS, is for BLEU."""
     first, *others = texts.systems.values()
     results = []
     for name in METRICS:
         metric = CorpusMetric(name, tokenize)
         if others:
             compared = [metric.compare(first, other, texts.reference) for other in others]
-            scores = [compared[0].before, *(one.after for one in compared)]
+            scores = [compared[0].before, *(comparison.after for comparison in compared)]
             results.append(MetricScores(metric.name, compared[0].signature, scores, [None, *(c.p for c in compared)]))
         else:
             sums = sum(metric.statistics([h], r)[0] for h, r in zip(first, texts.reference, strict=True))
@@ -118,21 +117,21 @@ def corpus_scores(texts: Texts, tokenize: str = TOKENIZERS[0]) -> list[MetricSco
 
 
 def sentence_scores(texts: Texts) -> np.ndarray:
-    """chrF of every sentence and system, (N, Y)."""
+    """Return chrF of every sentence and system, (N, Y)."""
     metric = CorpusMetric("chrf")
     rows = zip(zip(*texts.systems.values(), strict=True), texts.reference, strict=True)
     return np.array([[metric.score(s) for s in metric.statistics(outputs, reference)] for outputs, reference in rows])
 
 
-MOST_WORDS = 300  # of a line that is shown: comparing takes quadratic time
+MOST_WORDS = 300  # shown of a line, because comparing takes quadratic time
 
-Piece = tuple[str, bool]  # a stretch of text, and whether it is unlike the reference
+Piece = tuple[str, bool]  # a stretch of text, and whether it differs from the reference
 
 
 def most_different(scores: np.ndarray, count: int) -> list[int]:
-    """Numbers of at most `count` sentences of (N, Y) scores, the widest range first; of one system, the worst first.
+    """Return at most `count` sentence numbers, by the range of scores, (N, Y), or of one system by the lowest score.
 
-    Sentences in which all systems score alike are left out (of one system: those that are perfect).
+    Sentences with equal scores (of one system: with perfect scores) are omitted.
     """
     least = scores.min(axis=1)  # shape: (N,)
     ranges = (scores.max(axis=1) if scores.shape[1] > 1 else 100.0) - least
@@ -141,7 +140,7 @@ def most_different(scores: np.ndarray, count: int) -> list[int]:
 
 
 def pieces(output: str, reference: str) -> list[Piece]:
-    """The output cut into stretches, those that difflib does not find in the reference in this order marked.
+    """Split an output into stretches, marked if difflib does not match them with the reference in order.
 
     Joined, they are the output without Moses' escapes, or its first MOST_WORDS words.
     """
@@ -165,7 +164,7 @@ def pieces(output: str, reference: str) -> list[Piece]:
 
 
 def shortened(line: str) -> str:
-    """A plain line, cut where `pieces` cuts."""
+    """Return a line without Moses' escapes, truncated like `pieces`."""
     text = plain(line)
     places: Sequence[tuple[int, int]] = spans(text)
     return text if len(places) <= MOST_WORDS else text[: places[MOST_WORDS - 1][1]] + " …"

@@ -6,22 +6,22 @@ A table is text, plain or gzip:
 
     source words ||| target words ||| scores ||| source-target links, 0-0 1-1 ||| counts of target, source, both ||| …
 
-Scores are probabilities, as many on each line. Moses' own four are φ(source | target), its lexical weight, φ(target |
-source), its lexical weight. Links and counts may be missing; what stands behind them is kept.
+Scores are probabilities, equally many on each line. Moses' own four are φ(source | target), its lexical weight,
+φ(target | source), its lexical weight. Links and counts may be missing. Further fields are kept.
 
 A `PhraseTable` gives a hypothesis a feature for each of its columns (Cho et al. 2014, §3.1 adds one).
 
-A covering cuts a hypothesis y into spans. Each is the target side of a phrase pair whose source side stands somewhere
-in the source x, or a single word that is left uncovered. Where the source side stands, and whether another span uses it
-too, is free: there is no distortion, so that the best covering is found exactly, from left to right:
+A covering splits a hypothesis y into spans. Each span is the target side of a phrase pair whose source side occurs in
+the source x, or a single uncovered word. Source phrases may be in any order and overlap. Without distortion the best
+covering is found exactly, from left to right:
 
-    v(u)      = max over pairs (f, u), f in x, of  mean over columns c of log p_c(f, u)          −∞ where there is none
+    v(u)      = max over pairs (f, u), f in x, of  mean over columns c of log p_c(f, u)          −∞ if there is none
     best(0)   = 0
     best(k)   = max( best(k − 1) + UNCOVERED,  max over j < k of best(j) + v(y_j … y_{k−1}) )
-    feature c = Σ log p_c over the pairs of the best covering, and UNCOVERED for each word that is left
+    feature c = Σ log p_c over the pairs of the best covering, and UNCOVERED for each uncovered word
 
-Of equal coverings the one is taken whose last span is shortest, and so on; a word is left uncovered only where that
-is better. A score of 0 counts as e^LEAST, as in Moses. The best covering takes J·W look-ups.
+Ties go to the covering with the shortest last span, and so on. A word is left uncovered only if that is better. A score
+of 0 counts as e^LEAST, as in Moses. The best covering takes J·W look-ups.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PhrasePair:
     scores: tuple[float, ...]
     links: tuple[tuple[int, int], ...] = ()  # (source place, target place)
     counts: tuple[float, ...] = ()
-    rest: tuple[str, ...] = ()  # fields behind these, as they were read
+    rest: tuple[str, ...] = ()  # further fields, unchanged
 
     def line(self) -> str:
         scores = " ".join(f"{score:.9g}" for score in self.scores)
@@ -68,11 +68,11 @@ class PhrasePair:
 
 
 def iter_phrase_pairs(count: ReadCount) -> Iterator[PhrasePair]:
-    """The phrase pairs of a table, in its order; whoever uses them counts them as read, or leaves them out.
+    """Yield the phrase pairs of a table. The caller counts each as read or left out.
 
     Raises:
-        DataError: a file that cannot be read or has no phrase pairs; a line with too few fields, an empty side, scores
-            that are no numbers of 0 or more or not as many as on the first line, or links outside the phrases.
+        DataError: the file cannot be read or has no phrase pairs, or a line is invalid. Invalid are too few fields, an
+            empty side, negative scores or scores unlike the first line's in number, and links outside the phrases.
     """
     columns: int | None = None
     path = count.file
@@ -82,8 +82,8 @@ def iter_phrase_pairs(count: ReadCount) -> Iterator[PhrasePair]:
             columns = len(pair.scores)
         elif len(pair.scores) != columns:
             raise DataError(
-                f"{place(path, number)}: expected as many scores as in the first line, {columns}, found "
-                f"{len(pair.scores)}; fix the line, or make the table again"
+                f"{place(path, number)}: expected {columns} scores, as in the first line, found {len(pair.scores)}; "
+                "fix the line, or make the table again"
             )
         yield pair
     if columns is None:
@@ -94,7 +94,7 @@ def iter_phrase_pairs(count: ReadCount) -> Iterator[PhrasePair]:
 
 
 def read_phrase_table(path: Path | str) -> Iterator[PhrasePair]:
-    """All of them. Raises as above."""
+    """Yield all phrase pairs of a table. Raises as `iter_phrase_pairs`."""
     count = ReadCount(path, "phrase pairs")
     for pair in iter_phrase_pairs(count):
         count.read += 1
@@ -102,7 +102,7 @@ def read_phrase_table(path: Path | str) -> Iterator[PhrasePair]:
 
 
 def num_scores(path: Path | str) -> int:
-    """How many scores each pair of a table has, from its first line. Raises DataError."""
+    """Return the number of scores per pair, from the first line of a table. Raises DataError."""
     return len(next(read_phrase_table(path)).scores)
 
 
@@ -115,8 +115,8 @@ def _parsed(line: str, where: str) -> PhrasePair:
         )
     source, target = tuple(fields[0].split()), tuple(fields[1].split())
     if not source or not target:
-        which = "source" if not source else "target"
-        raise DataError(f"{where}: expected words on both sides, found an empty {which} in {shown(line)}; fix the line")
+        side = "source" if not source else "target"
+        raise DataError(f"{where}: expected words on both sides, found an empty {side} in {shown(line)}; fix the line")
     scores = _numbers(fields[2], where, "scores, probabilities of 0 or more")
     if not scores:
         raise DataError(f"{where}: expected scores in the third field, found none in {shown(line)}; fix the line")
@@ -150,7 +150,7 @@ def _links(text: str, num_source: int, num_target: int, where: str) -> tuple[tup
 
 @contextmanager
 def writing(path: Path) -> Iterator[TextIO]:
-    """A text file that takes its name when it is whole, packed if it ends in .gz. Raises OSError."""
+    """Open a text file that is created atomically, and compressed if its name ends in .gz. Raises OSError."""
     with whole_binary(path) as raw:
         if path.suffix == ".gz":
             with gzip.GzipFile("", "wb", 6, raw, 0) as packed, io.TextIOWrapper(packed, "utf-8", newline="\n") as file:
@@ -161,24 +161,24 @@ def writing(path: Path) -> Iterator[TextIO]:
 
 
 def write_phrase_table(path: Path, pairs: Iterable[PhrasePair]) -> int:
-    """Write a table; returns how many pairs it has. Raises OSError."""
+    """Write a table and return its number of pairs. Raises OSError."""
     with writing(path) as file:
         return write_phrase_pairs(file, pairs)
 
 
 def write_phrase_pairs(file: TextIO, pairs: Iterable[PhrasePair]) -> int:
-    """Write the lines of a table; returns how many pairs it has. Raises OSError."""
-    many = 0
+    """Write the lines of a table and return their number. Raises OSError."""
+    number = 0
     for pair in pairs:
         file.write(pair.line() + "\n")
-        many += 1
-    return many
+        number += 1
+    return number
 
 
 UNCOVERED = -10.0  # nats, in every column
 LEAST = -100.0
 NOT_IN_SOURCES = "of phrases that no source has"
-WORDS, UNKNOWN = "words", "unknown words"  # what is counted, as for other models
+WORDS, UNKNOWN = "words", "unknown words"  # counted as for other models
 
 Columns = tuple[float, ...]  # log p of a pair, or sums of these, by column
 Pairs = dict[str, tuple[float, Columns]]  # by target phrase: the best mean over columns, and the columns
@@ -186,18 +186,18 @@ Pairs = dict[str, tuple[float, Columns]]  # by target phrase: the best mean over
 
 @dataclass
 class PhraseTable:
-    """The pairs of a table whose source phrases stand in some sources, by source phrase."""
+    """The pairs of a table whose source phrases occur in some sources, by source phrase."""
 
     pairs: dict[str, Pairs]
     longest_source: int
     longest_target: int
     notes: Counter[str] = field(default_factory=Counter)
     _current: tuple[str, Pairs] | None = None  # the last source and its pairs
-    _last: tuple[object, object, list[Columns]] | None = None  # what was asked last, and the answer
+    _last: tuple[object, object, list[Columns]] | None = None  # the last sources and hypotheses, and their scores
 
     @classmethod
     def read(cls, path: Path | str, sources: Iterable[str]) -> PhraseTable:
-        """Read what can be of use for these sources. Raises DataError for a file that is no table."""
+        """Read the pairs that occur in these sources. Raises DataError for an invalid table."""
         sentences = [sentence_of(source).split() for source in sources]
         spans: dict[int, set[str]] = {}  # by length
         pairs: dict[str, Pairs] = {}
@@ -218,14 +218,14 @@ class PhraseTable:
         return cls(pairs, max(spans), longest)
 
     def scores(self, sources: Sequence[str], hypotheses: Sequence[str], num_columns: int) -> list[Columns]:
-        """The features of every hypothesis. Called again for the same lists, it answers without computing."""
+        """Return the features of every hypothesis, cached for the last lists."""
         if self._last is None or self._last[0] is not sources or self._last[1] is not hypotheses:
             by_hypothesis = [self._cover(s, h, num_columns) for s, h in zip(sources, hypotheses, strict=True)]
             self._last = sources, hypotheses, by_hypothesis
         return self._last[2]
 
     def _of_source(self, source: str) -> Pairs:
-        """The best pair for each target phrase."""
+        """Return the best pair for each target phrase."""
         if self._current is None or self._current[0] != source:
             words = sentence_of(source).split()
             best: Pairs = {}
@@ -258,7 +258,7 @@ class PhraseTable:
 
 
 class PhraseColumn:
-    """One column of a table as a scorer of hypotheses; the first one tells what was counted."""
+    """One column of a table as a scorer of hypotheses. The first one holds the table's counts."""
 
     def __init__(self, table: PhraseTable, column: int, num_columns: int) -> None:
         self.table, self.column, self.num_columns = table, column, num_columns
@@ -267,7 +267,7 @@ class PhraseColumn:
         self.prior: str | None = None
 
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
-        """The feature of each hypothesis."""
+        """Return the feature of each hypothesis."""
         by_hypothesis = self.table.scores(sources or (), hypotheses, self.num_columns)
         return [columns[self.column] for columns in by_hypothesis]
 

@@ -1,11 +1,11 @@
-"""Rescoring of n-best lists: every model scores every hypothesis, then a weighted sum of the scores ranks them.
+"""Rescoring of n-best lists: every model scores every hypothesis, and a weighted sum of the scores ranks them.
 
     Job (list, source) ─ score_list ─> ScoreFile ─ features ─> (K, D) per sentence ─ rank ─> best first
                                                 └─ dev_set ─> DevSet ─ tuning.tune ─> weights (D,) ─┘
 
 Sizes: K hypotheses of a sentence, D features: the list's own total, one score per model in nats, the number of words.
-Noisy channel (Yee et al. 2019; Ng et al. 2019, §2.4): log p(y|x), log p(x|y) and log p(y) with tuned weights; the
-number of words balances what sums of logarithms take from long hypotheses.
+Noisy channel (Yee et al. 2019; Ng et al. 2019, §2.4): log p(y|x), log p(x|y) and log p(y) with tuned weights. The
+number of words compensates for the lower sums of long hypotheses.
 """
 
 import itertools
@@ -28,24 +28,24 @@ from fairseq_llrnn.systems.reranking.score_cache import ScoreFile, Scores
 from fairseq_llrnn.systems.reranking.tuning import DevSet
 
 LIST, WORDS = "list", "words"
-PENALTY = -10_000.0  # nats: for a hypothesis that a model could not score, or that it finds impossible
-CHUNK = 1000  # hypotheses between two writes to disk, but at least one sentence
+PENALTY = -10_000.0  # nats, for a hypothesis that a model could not score, or with zero probability
+CHUNK = 1000  # hypotheses between two writes to disk (at least one sentence)
 
 
 class Scorer(Protocol):
-    """What fairseq_llrnn.plugin.scoring.sentences offers."""
+    """The interface of fairseq_llrnn.plugin.scoring.sentences."""
 
     notes: Counter[str]
-    dictionaries: tuple[Path, ...]  # what the scores depend on, besides the model
+    dictionaries: tuple[Path, ...]  # on which the scores depend, in addition to the model
     prior: str | None  # the signature of a model's prior
 
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
-        """log p(hypothesis </s> | source) in nats, −inf for those that it cannot score."""
+        """Return log p(hypothesis </s> | source) in nats, −inf if it cannot be scored."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A scorer of hypotheses; backwards: of the source given the hypothesis, without what stands behind a tab."""
+    """A scorer of hypotheses. backwards: of the source given the hypothesis, without the part after a tab."""
 
     scorer: Scorer
     backwards: bool = False
@@ -56,14 +56,15 @@ class Model:
         return self.scorer.score(hypotheses, list(map(sentence_of, sources)))
 
 
-# ---- what is rescored ------------------------------------------------------------------------------------------------
+# ---- input -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Job:
-    """A list with what belongs to it: the source's file, if there is one, and a reference, if it is to be compared.
+    """A list with its source file and reference, if any.
 
-    `sentences` are those of the source, or those up to the list's last one.
+    Attributes:
+        sentences: number of sentences of the source, or up to the list's last one.
     """
 
     lists: NBestFile
@@ -72,7 +73,7 @@ class Job:
     sentences: int
 
     def __iter__(self) -> Iterator[NBest]:
-        """All sentences in order, those without hypotheses included, with the sources of the file or of the list."""
+        """Yield all sentences in order, also those without hypotheses, with the sources of the file or of the list."""
         texts: Iterator[str | None]
         texts = itertools.repeat(None) if self.source is None else (line for _, line in iter_lines(self.source))
         waiting = iter(self.lists)
@@ -86,13 +87,13 @@ class Job:
 
 
 def open_job(nbest: str, source: str | None, reference: str | None, format_name: str | None, scratch: Path) -> Job:
-    """Look through all files of a job, so that what is wrong with them shows before anything is computed.
+    """Check all files of a job before any computation.
 
     Args:
-        scratch: a folder of the job's own, for copies of what can be read only once.
+        scratch: a folder of this job for copies of inputs that can be read only once.
 
     Raises:
-        DataError: see open_nbest; a list, a source and a reference that are not of the same text.
+        DataError: as in open_nbest, or if list, source and reference are not of the same text.
     """
     lists = open_nbest(nbest, scratch, format_name)
     sentences, file = lists.last + 1, None
@@ -120,9 +121,9 @@ def open_job(nbest: str, source: str | None, reference: str | None, format_name:
 
 
 def _check_same_source(lists: NBestFile, file: Path, source: str) -> None:
-    """Raise DataError where the list says other sources than the file has, in letters and digits and in any case.
+    """Raise DataError if the list's sources differ from the file's in letters and digits, ignoring case.
 
-    So it may have other pieces, or be tokenised in another way; an unknown word may be any.
+    Pieces and tokenisation may therefore differ, and an unknown word matches any.
     """
     texts = enumerate(text for _, text in iter_lines(file))
     for nbest in lists:
@@ -131,15 +132,15 @@ def _check_same_source(lists: NBestFile, file: Path, source: str) -> None:
         text = next(text for number, text in texts if number == nbest.number)
         if not _is_made_of([_letters(part) for part in nbest.source.split(UNK)], _letters(sentence_of(text))):
             raise DataError(
-                f"{lists.name}: expected the sources of {source}, found another one of sentence {nbest.number}: "
-                f"{shown(nbest.source)}, where the file has {shown(text)}; give the source of this list"
+                f"{lists.name}: the source of sentence {nbest.number} is {shown(nbest.source)}, but {source} has "
+                f"{shown(text)}; give the source of this list"
             )
 
 
 def _is_made_of(parts: Sequence[str], text: str) -> bool:
-    """Whether the text is these parts (`_letters`), in this order, with anything between them."""
+    """Return whether the text has these parts (`_letters`) in this order, with anything between them."""
     first, *others = parts
-    middle = "".join(f"(?>.*?{part})" for part in others[:-1])  # where each comes first: no other place is tried
+    middle = "".join(f"(?>.*?{part})" for part in others[:-1])  # first occurrences, without backtracking
     return re.fullmatch("".join([first, middle, *(f".*{part}" for part in others[-1:])]), text) is not None
 
 
@@ -151,7 +152,7 @@ def _letters(text: str) -> str:
 
 
 def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None:
-    """Score what `scores` does not hold yet, chunk by chunk."""
+    """Score the sentences that `scores` lacks, chunk by chunk."""
     with tqdm(
         desc=f"scoring {job.lists.name}", total=job.lists.hypotheses, initial=scores.hypotheses,
         unit=" hypotheses", leave=False, disable=None,
@@ -175,7 +176,7 @@ def score_list(job: Job, models: Mapping[str, Model], scores: ScoreFile) -> None
 
 
 def chunks(sentences: Iterable[NBest]) -> Iterator[list[NBest]]:
-    """Sentences with about CHUNK hypotheses together: what is scored, and kept, at once."""
+    """Yield chunks of sentences with about CHUNK hypotheses, which are scored and stored together."""
     chunk: list[NBest] = []
     size = 0
     for nbest in sentences:
@@ -193,34 +194,34 @@ def chunks(sentences: Iterable[NBest]) -> Iterator[list[NBest]]:
 
 @dataclass(frozen=True)
 class Weighing:
-    """What is summed up: names of the features (D) and their weights (D,)."""
+    """Names of the features (D) and their weights (D,)."""
 
     names: tuple[str, ...]
     weights: np.ndarray
 
     @classmethod
     def untuned(cls, has_totals: bool, models: Iterable[str], columns: Sequence[str] = ()) -> "Weighing":
-        """The list's totals (if it has any) and the models' scores weigh 1, the number of words 0.
+        """Return weights of 1 for the list's totals (if any) and the models' scores, and 0 for the number of words.
 
         Args:
-            columns: those of a phrase table, which together weigh 1.
+            columns: of a phrase table, whose weights sum to 1.
         """
         names = (*([LIST] if has_totals else []), *models, *columns, WORDS)
         return cls(names, np.array([1 / len(columns) if n in columns else float(n != WORDS) for n in names]))
 
     def of_the_list(self) -> "Weighing":
-        """The list as it is: ranked by its own totals; in its own order, if it has none."""
+        """Return weights that rank by the list's own totals, or keep its order if it has none."""
         return replace(self, weights=np.array([float(name == LIST) for name in self.names]))
 
     def features(self, hypotheses: Sequence[Hypothesis], scores: Mapping[str, Sequence[float]]) -> np.ndarray:
-        """(K, D) of a sentence's hypotheses and their scores by model, which are at least PENALTY."""
+        """Return the features of a sentence's hypotheses, (K, D), with the models' scores clipped at PENALTY."""
         columns = {name: [max(score, PENALTY) for score in of_model] for name, of_model in scores.items()}
         columns[LIST] = [h.score or 0.0 for h in hypotheses]
         columns[WORDS] = [len(h.text.split()) for h in hypotheses]
         return np.array([columns[name] for name in self.names], dtype=np.float64).T
 
     def rank(self, hypotheses: Sequence[Hypothesis], scores: Mapping[str, Sequence[float]]) -> list[Ranked]:
-        """The hypotheses, best first (equals in the order of the list), with the models' scores and weighted sums."""
+        """Return the hypotheses, best first (ties in list order), with the models' scores and weighted sums."""
         features = self.features(hypotheses, scores)
         totals = features @ self.weights  # shape: (K,)
         added = [(i, name) for i, name in enumerate(self.names) if name not in (LIST, WORDS)]
@@ -230,7 +231,9 @@ class Weighing:
         ]
 
     def dev_set(self, job: Job, scores: ScoreFile, metric: CorpusMetric) -> DevSet:
-        """Features and statistics of all hypotheses of a job with references; where there is none, of an empty one."""
+        """Return features and statistics of the hypotheses of a job with references, or of an empty one if there is
+        none.
+        """
         features, statistics = [], []
         bar = tqdm(job, f"comparing {job.lists.name}", job.sentences, unit=" sentences", leave=False, disable=None)
         for nbest, by_model, reference in zip(bar, scores, job.references or (), strict=True):

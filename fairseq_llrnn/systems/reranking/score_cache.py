@@ -1,9 +1,8 @@
-"""Scores of an n-best list on disk, a chunk of sentences a line, so that a run which was stopped can go on.
+"""Scores of an n-best list on disk, a chunk of sentences a line, so that an interrupted run can resume.
 
-The first line says what the scores were computed from. Each further one holds a chunk: for every model the scores of
-each sentence's hypotheses (null for −inf), and what was counted meanwhile. A line is on disk before the next one is
-computed; one that was cut short by a crash is dropped. One process at a time has the file: it is locked while it is
-open.
+The first line holds digests of the inputs. Each further line holds a chunk: for every model, the scores of each
+sentence's hypotheses (null for −inf), and its counts. A line is on disk before the next one is computed. A line
+truncated by a crash is dropped. The file is locked while it is open, so only one process uses it.
 """
 
 import io
@@ -24,22 +23,25 @@ from fairseq_llrnn.files.numbers import LARGEST_LOG_PROB
 from fairseq_llrnn.files.reading import check_regular_file
 
 NAME, VERSION = "llrnn rescore", 1
-MAX_LINE_BYTES = 1 << 26  # some thousand sentences; what is longer is another kind of file
+MAX_LINE_BYTES = 1 << 26  # some thousand sentences
 Scores = dict[str, list[list[float]]]  # by model: the scores of each sentence's hypotheses
 StoredScores = Mapping[str, Sequence[Sequence[float | None]]]  # the same; None is −inf
-Notes = Mapping[str, Mapping[str, int]]  # by model: what was counted
+Notes = Mapping[str, Mapping[str, int]]  # counts by model
 
 
 class ScoreFile:
-    """The scores so far; opening a file that exists goes on where it ends.
+    """The scores so far. Opening an existing file resumes at its end.
 
-    `sentences` and `hypotheses` are how many it holds, `notes` by model what was counted (such as unknown words).
+    Attributes:
+        sentences, hypotheses: numbers of those stored.
+        notes: counts by model (such as of unknown words).
 
     Args:
-        path: the file. inputs: what the scores depend on, by a name that a person understands: digests or settings.
+        path: the file.
+        inputs: digests or settings on which the scores depend, by readable names.
 
     Raises:
-        DataError: it cannot be written, is damaged, was made from something else, or another process writes it.
+        DataError: the file cannot be written, is damaged, has other inputs, or is locked by another process.
     """
 
     def __init__(self, path: Path, inputs: Mapping[str, str]) -> None:
@@ -60,7 +62,7 @@ class ScoreFile:
             raise
 
     def _look_through(self, inputs: Mapping[str, str]) -> int:
-        """Where the last whole line ends."""
+        """Return the end of the last complete line."""
         end = 0
         for number, line in enumerate(iter(lambda: self._file.readline(MAX_LINE_BYTES + 1), b""), 1):
             if not line.endswith(b"\n") and len(line) <= MAX_LINE_BYTES:
@@ -74,7 +76,7 @@ class ScoreFile:
                     self._count(*checked(line))
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
                 raise DataError(
-                    f"{self.path}, line {number}: expected the scores of a run that was stopped, found something else; "
+                    f"{self.path}, line {number}: expected the scores of an interrupted run, found something else; "
                     "remove the file to start again, or give another --out"
                 ) from None
             end += len(line)
@@ -83,12 +85,12 @@ class ScoreFile:
     def _check(self, record: Any, inputs: Mapping[str, str]) -> None:
         if record[NAME] != VERSION:
             raise ValueError
-        then = record["inputs"]
-        others = sorted(name for name in {*then, *inputs} if then.get(name) != inputs.get(name))
-        if others:
+        recorded = record["inputs"]
+        differing = sorted(name for name in {*recorded, *inputs} if recorded.get(name) != inputs.get(name))
+        if differing:
             raise DataError(
-                f"{self.path}: holds the scores of a run that was stopped and had other inputs ({', '.join(others)}); "
-                "give the same ones to go on, remove the file to start again, or give another --out"
+                f"{self.path}: holds the scores of an interrupted run with other inputs ({', '.join(differing)}); give "
+                "the same inputs to resume, remove the file to start again, or give another --out"
             )
 
     def _count(self, scores: StoredScores, notes: Notes) -> None:
@@ -99,7 +101,7 @@ class ScoreFile:
             self.notes.setdefault(model, Counter()).update(counted)
 
     def append(self, scores: Scores, notes: Notes) -> None:
-        """Add a chunk; on disk when this returns."""
+        """Add a chunk. It is on disk when this returns."""
         record = {
             "scores": {
                 model: [[score if math.isfinite(score) else None for score in row] for row in rows]
@@ -116,7 +118,7 @@ class ScoreFile:
         os.fsync(self._file.fileno())
 
     def __iter__(self) -> Iterator[dict[str, Sequence[float]]]:
-        """For every sentence, by model, its hypotheses' scores."""
+        """Yield every sentence's scores of its hypotheses, by model."""
         with self.path.open("rb") as file:
             next(file)
             for line in file:
@@ -131,8 +133,8 @@ class ScoreFile:
         self._file.close()
 
     def remove(self) -> None:
-        """The scores are needed no more."""
-        self.path.unlink(missing_ok=True)  # before another process can have it
+        """Delete the file when the scores are no longer needed."""
+        self.path.unlink(missing_ok=True)  # before the lock is released
         self.close()
 
 
@@ -144,9 +146,9 @@ class Chunk(BaseModel):
 
 
 def checked(line: bytes) -> tuple[StoredScores, Notes]:
-    """The scores of a chunk, which are of the same hypotheses for every model, and what was counted.
+    """Return the scores of a chunk, of the same hypotheses for every model, and the counts.
 
-    Raises ValueError for what is none.
+    Raises ValueError for an invalid line.
     """
     chunk = Chunk.model_validate_json(line, strict=True)
     if len({tuple(map(len, rows)) for rows in chunk.scores.values()}) != 1 or not {*chunk.notes} <= {*chunk.scores}:
@@ -155,16 +157,15 @@ def checked(line: bytes) -> tuple[StoredScores, Notes]:
 
 
 def _open_locked(path: Path) -> BinaryIO:
-    """The file, empty if it was not there; raises DataError where another process has it."""
+    """Return the file, created if needed. Raises DataError if another process has it."""
     check_regular_file(path, may_be_pipe=False)
     while True:
         file = open(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b")  # noqa: SIM115
         if lock(file.fileno()) is False:
             file.close()
             raise DataError(
-                f"{path}: another `llrnn rescore` is writing its scores there; wait until it has ended, or give "
-                "another --out"
+                f"{path}: another `llrnn rescore` writes its scores there; wait until it ends, or give another --out"
             )
         if path.exists() and os.path.samestat(os.fstat(file.fileno()), path.stat()):
             return file
-        file.close()  # the other process ended, and removed it, between our opening and locking
+        file.close()  # another process removed it between our opening and locking

@@ -1,16 +1,16 @@
-"""How much of what a translation should contain it contains: by frequency in training, by rule, and by gold facts.
+"""Recall of words that a translation should contain: by training frequency, by a rule, and by gold facts.
 
-Gold facts about the sentences of a test say which words must be copied or mapped, and which must agree. They are JSON
-lines, one object a sentence, as `scripts/make_corpus.py --bilingual` writes (core/toy_french/bilingual):
+Gold facts list the words of each test sentence that must be copied or mapped, and those that must agree. They are JSON
+lines, one object a sentence, written by `scripts/make_corpus.py --bilingual` (core/toy_french/bilingual):
 
     {"copies": [{"kind": "number", "french": "57.843", "seen": false}, …],
      "agreements": [{"form": "fermées", "seen": true}, …]}
 
-Whatever else an object holds is not read. "agreements" may be missing.
+Other keys are ignored. "agreements" may be missing.
 
-In a tally, sentence by sentence, a word that the reference has r times and the output c times counts min(r, c) times
-(BLEU's clipped counts); where it stands does not matter. So this measures the choice of words, not their order, and
-is recall; for words matched by a rule, precision stands beside it.
+A word that the reference has r times and the output c times in a sentence counts min(r, c) times (BLEU's clipped
+counts), in any position. The tallies thus measure the recall of words, not their order. Words matched by a rule also
+have a precision.
 """
 
 import json
@@ -27,13 +27,13 @@ from fairseq_llrnn.systems.reranking.texts import clipped, has_letters, occurren
 AGREEMENT = "agreement"
 EXPECTED = (
     'expected {"copies": [{"kind": "number", "french": "37", "seen": true}, …], "agreements": [{"form": "belle", '
-    '"seen": false}, …]}, as scripts/make_corpus.py --bilingual writes'
+    '"seen": false}, …]}, the format of scripts/make_corpus.py --bilingual'
 )
 
 
 @dataclass(frozen=True)
 class Fact:
-    """The words that the translation has to contain; `seen`: training shows them."""
+    """Words that the translation must contain. `seen`: whether they occur in training."""
 
     kind: str
     form: tuple[str, ...]
@@ -41,10 +41,10 @@ class Fact:
 
 
 def read_facts(path: str, reference: Sequence[Sequence[str]]) -> list[list[Fact]]:
-    """The facts of every sentence of the reference, which is given in words.
+    """Return the facts of every sentence of the reference, which is given in words.
 
     Raises:
-        DataError: a line of another form, another number of lines, or a fact that the reference does not bear out.
+        DataError: an invalid line, another number of lines, or a fact that does not hold for the reference.
     """
     facts = [list(_facts(line, place(path, number))) for number, line in iter_sentences(path)]
     if len(facts) != len(reference):
@@ -70,7 +70,7 @@ def _facts(line: str, where: str) -> Iterator[Fact]:
         facts = [(fact["kind"], fact["french"], fact["seen"]) for fact in record["copies"]]
         facts += [(AGREEMENT, fact["form"], fact["seen"]) for fact in record.get("agreements", ())]
         for kind, form, seen in facts:
-            (kind + form).encode()  # ValueError for halves of characters, which no file can hold
+            (kind + form).encode()  # ValueError for lone surrogates
             parts = tuple(words(form))
             if not kind or not parts or not isinstance(seen, bool):
                 raise TypeError
@@ -94,7 +94,8 @@ class Tally:
 
 @dataclass(frozen=True)
 class RuleTally:
-    """Words that match a rule: how many the reference has, each output has (Y), and how many of these are right (Y)."""
+    """Words that match a rule: their number in the reference, in each output (Y), and the correct ones among these (Y).
+    """
 
     total: int
     in_outputs: list[int]
@@ -102,7 +103,7 @@ class RuleTally:
 
 
 def by_frequency(reference: Sentences, systems: Sequence[Sentences], counts: Mapping[str, int]) -> list[Tally]:
-    """Every word of the reference, punctuation included, by how often the training text has it."""
+    """Count every word of the reference, punctuation included, by its frequency in the training text."""
     bucket = {word: _bucket(counts.get(word, 0)) for sentence in reference for word in sentence}
     totals = Counter(bucket[word] for sentence in reference for word in sentence)
     matches = [
@@ -117,13 +118,13 @@ def _bucket(count: int) -> str:
 
 
 def by_rule(reference: Sentences, systems: Sequence[Sentences], rule: UserPatterns) -> RuleTally:
-    """Words that match `rule`, as wholes.
+    """Count words that match `rule` as a whole.
 
-    Where most of the reference's sentences begin with a capital, the first word of a sentence counts only if it
-    also matches in lower case: *Les 37 hommes* does not begin with a name, for all a rule can tell.
+    If most sentences of the reference begin with a capital, a sentence-initial word counts only if it also matches in
+    lower case, because its capital does not mark a name (*Les 37 hommes*).
 
     Raises:
-        OptionError: the rule takes far too long.
+        OptionError: the rule is far too slow.
     """
     firsts = [_first(sentence) for sentence in reference]
     letters = [word for word in firsts if word is not None and word[0].isalpha()]
@@ -135,15 +136,15 @@ def by_rule(reference: Sentences, systems: Sequence[Sentences], rule: UserPatter
 
     def matching(sentence: Sequence[str]) -> list[str]:
         first = _first(sentence) if initial_capitals else None
-        kept = []
+        matching_words = []
         for word in sentence:
             if word is first:
                 first = None
                 if not matches(word.lower()):
                     continue
             if matches(word):
-                kept.append(word)
-        return kept
+                matching_words.append(word)
+        return matching_words
 
     wanted = [matching(sentence) for sentence in reference]
     matched = [[matching(sentence) for sentence in outputs] for outputs in systems]
@@ -159,7 +160,7 @@ def _first(sentence: Sequence[str]) -> str | None:
 
 
 def by_facts(facts: Sequence[Sequence[Fact]], systems: Sequence[Sentences]) -> list[Tally]:
-    """The facts (N) of each kind, first those whose words training shows, then the unseen."""
+    """Count the facts (N) of each kind, those seen in training first."""
     totals: Counter[tuple[str, bool]] = Counter()
     matches: list[Counter[tuple[str, bool]]] = [Counter() for _ in systems]
     for number, of_sentence in enumerate(facts):
@@ -173,7 +174,7 @@ def by_facts(facts: Sequence[Sequence[Fact]], systems: Sequence[Sentences]) -> l
 
 
 def _contained(facts: Iterable[Fact], output: Sequence[str]) -> Iterable[Fact]:
-    """Facts whose form the output has; facts of one form need as many occurrences."""
+    """Yield facts whose form the output has. Several facts of one form need as many occurrences."""
     used: Counter[tuple[str, ...]] = Counter()
     for fact in facts:
         if occurrences(fact.form, output) > used[fact.form]:

@@ -1,16 +1,15 @@
-"""Texts to evaluate: the words of their lines, and systems' outputs beside a reference.
+"""Texts to evaluate: a source, a reference, systems' outputs, and the words of their lines.
 
-`words`: a line has the same words whether it is tokenised or not, so that systems of either kind are counted alike.
+`words` returns the same words for a tokenised line as for an untokenised one, so that systems of either kind are
+comparable.
 
     L'été, 57.843 t-shirts QX-417   ->   L' | été | , | 57.843 | t-shirts | QX-417
 
-A word is letters, digits and underscores with hyphens between them; `.`, `,`, `:` and `/` between digits belong to it,
-and so does an apostrophe at its end, which in French means an elision (*l' été*, *qu' il*). A joiner, a non-joiner
-(U+200D, U+200C: Persian has them within words) and a soft hyphen belong to the letters before them; other characters
-without width (Unicode's Cf) to no word. `<unk>` is a word. Whatever else is visible is a word by itself. Moses' escapes
-(`&apos;`) are read as what they stand for.
-
-`Texts` are a source, a reference and the outputs of systems, line by line.
+A word consists of letters, digits and underscores, with hyphens between them. `.`, `,`, `:` and `/` between digits
+belong to it, and so does an apostrophe at its end, as in French elision (*l' été*, *qu' il*). Joiner, non-joiner
+(U+200D, U+200C: used within Persian words) and soft hyphen belong to the preceding letters. Other characters without
+width (Unicode's Cf) belong to no word. `<unk>` is a word, and so is every other visible character. Moses' escapes
+(`&apos;`) are decoded.
 """
 
 from __future__ import annotations
@@ -38,33 +37,33 @@ _WORD = regex.compile(rf"<unk>|{_LETTERS}(?:(?:-|(?<=\p{{N}})[.,:/](?=\p{{N}})){
 
 
 def plain(line: str) -> str:
-    """The line without Moses' escapes."""
+    """Return the line without Moses' escapes."""
     return _ESCAPE.sub(lambda match: ESCAPES[match[0]], line)
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of every word of a plain text."""
+    """Return start and end of every word of a plain text."""
     return [match.span() for match in _WORD.finditer(text)]
 
 
 def words(line: str) -> list[str]:
-    """The words of a line."""
+    """Return the words of a line."""
     return _WORD.findall(plain(line))
 
 
 def has_letters(word: str) -> bool:
-    """Whether it is more than punctuation."""
+    """Return whether a word has a letter or digit."""
     return any(character.isalnum() for character in word)
 
 
 def occurrences(phrase: Sequence[str], sentence: Sequence[str]) -> int:
-    """How often the words of `phrase` stand in `sentence` one after the other."""
+    """Return how often the words of `phrase` occur contiguously in `sentence`."""
     size = len(phrase)
     return sum(list(sentence[i : i + size]) == list(phrase) for i in range(len(sentence) - size + 1)) if size else 0
 
 
 def clipped(reference: Iterable[str], output: Iterable[str]) -> Counter[str]:
-    """The multiset intersection: how often the output has each word of the reference, at most as often as it."""
+    """Return the multiset intersection of the words of reference and output."""
     return Counter(reference) & Counter(output)
 
 
@@ -75,23 +74,23 @@ _RESCORED = re.compile(rf"F-[0-9]+\t{PREFIX}")
 
 @dataclass(frozen=True)
 class Texts:
-    """N lines each; systems by name, in the order in which they were given."""
+    """N lines each, and systems by name in the given order."""
 
-    source: list[str]  # without what stands behind a tab, which is required of its translation (terms)
+    source: list[str]  # without terms after a tab
     reference: list[str]
     systems: dict[str, list[str]]
-    priors: dict[str, str] = field(default_factory=dict)  # signatures by system, of logs
+    priors: dict[str, str] = field(default_factory=dict)  # signatures by system, from logs
 
     def __len__(self) -> int:
         return len(self.reference)
 
 
 def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts:
-    """Read the files, plain or gzip; a system's may be what fairseq-generate printed.
+    """Read the files, plain or gzip. A system's file may be the output of fairseq-generate.
 
     Raises:
-        DataError: a file that cannot be read, is empty, or has another number of lines than the reference; a reference
-            without words; an output of fairseq-generate without a hypothesis for every sentence, reranked, or unsound.
+        DataError: a file cannot be read, is empty, or has another number of lines than the reference. Or the reference
+            has no words. Or an output of fairseq-generate is invalid, reranked, or lacks hypotheses.
     """
     try:
         with tempfile.TemporaryDirectory() as folder:
@@ -106,8 +105,8 @@ def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts
                 texts.priors.update({} if prior is None else {name: prior})
     except OSError as error:
         raise DataError(
-            f"{error.filename or 'TMPDIR'}: {error.strerror or error}; make room for temporary files, or let "
-            "TMPDIR name another folder"
+            f"{error.filename or 'TMPDIR'}: {error.strerror or error}; make room for temporary files, or set TMPDIR "
+            "to another folder"
         ) from error
     if not any(has_letters(line) for line in texts.reference):
         raise DataError(f"{reference}: expected a sentence a line, found no word in {len(texts):,} lines")
@@ -121,7 +120,7 @@ def read_texts(source: str, reference: str, systems: Mapping[str, str]) -> Texts
 
 
 def count_words(path: str) -> Counter[str]:
-    """How often each word occurs in a text, which may be large. Raises DataError."""
+    """Count the words of a text, which may be large. Raises DataError."""
     counts: Counter[str] = Counter()
     for _, line in iter_sentences(path):
         counts.update(words(line))
@@ -138,7 +137,7 @@ def _read(path: str, file: Path) -> list[str]:
 
 
 def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str | None]:
-    """The translations, and the signature of the prior, if fairseq's log has one."""
+    """Return the translations, and the prior's signature if fairseq's log has one."""
     folder = scratch / str(number)
     folder.mkdir()
     file = settle(path, folder, "system")
@@ -149,9 +148,9 @@ def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str 
         if match := _PRIOR.search(line):
             prior = match[1]
             break
-        if _RESCORED.match(line):  # without logs
+        if _RESCORED.match(line):
             raise DataError(
-                f"{place(path, line_number)}: expected what fairseq-generate printed, found the reranked list of "
+                f"{place(path, line_number)}: expected the output of fairseq-generate, found the reranked list of "
                 "`llrnn rescore --nbest-out`; give OUT of `llrnn rescore --out OUT`, the best hypotheses"
             )
     listed = open_nbest(file, folder, FAIRSEQ.NAME)
@@ -163,6 +162,6 @@ def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str 
     if len(best) <= listed.last:
         raise DataError(
             f"{path}: expected a hypothesis of every sentence from 0 to {listed.last}, found none of {len(best)}; "
-            "generate again with --required-batch-size-multiple 1, and without leaving out sentences"
+            "generate all sentences again, with --required-batch-size-multiple 1"
         )
     return best, prior

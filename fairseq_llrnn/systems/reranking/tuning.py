@@ -1,15 +1,15 @@
-"""Weights of a sum of scores, tuned so that the best hypotheses of a development set have the highest BLEU or chrF.
+"""Tune the weights of a sum of scores so that a development set's best hypotheses have the highest BLEU or chrF.
 
 Sizes: N sentences, K hypotheses of the longest list, D scores of a hypothesis, C statistics of a hypothesis.
 
-The corpus score is piecewise constant in the weights: it has no gradient, and it changes only where another hypothesis
-wins. scipy's differential evolution (Storn & Price 1997) asks for values alone, searches the whole box of weights, and
-starts from the weights at hand, so that the result is never below them. It was measured against Och's exact line
-search (2003; eight restarts, coordinates and random directions) on lists of 600 sentences, 50 hypotheses and 5 scores:
-in the same two seconds its dev scores were equal or better, 62.64 against 62.32 and 66.83 against 66.83, its test
-scores the same. It needs a twentieth of the code, and no second implementation of the metrics.
+The corpus score is piecewise constant in the weights. It has no gradient, and changes only when another hypothesis
+wins. scipy's differential evolution (Storn & Price 1997) needs only values, searches the whole box of weights, and
+starts from the given weights, so that the result is never worse. In a comparison with Och's exact line search (2003,
+eight restarts, coordinates and random directions) on lists of 600 sentences, 50 hypotheses and 5 scores, its dev scores
+after two seconds were equal or better (62.64 and 62.32, 66.83 and 66.83), and its test scores equal. It needs a
+twentieth of the code, and no second implementation of the metrics.
 
-Tuned weights on disk: a small JSON file that says what they weigh and how they were found.
+Tuned weights are stored in a small JSON file with the details of their tuning.
 """
 
 import json
@@ -29,11 +29,11 @@ from fairseq_llrnn.files.reading import read_whole, reading
 
 POPULATION = 15  # candidates per weight, scipy's default
 GENERATIONS = 150
-TOLERANCE = 1e-5  # stops where the candidates' scores differ by less than this part of their mean
+TOLERANCE = 1e-5  # of the candidates' scores, relative to their mean, for convergence
 
 
 class Tuned(NamedTuple):
-    """Weights (D,), whose absolute values sum to one, and the dev scores of the start and of them."""
+    """Weights (D,) with absolute values that sum to one, and the dev scores before and after tuning."""
 
     weights: np.ndarray
     before: float
@@ -42,9 +42,9 @@ class Tuned(NamedTuple):
 
 @dataclass(frozen=True)
 class DevSet:
-    """Scores (N, K, D) and statistics (N, K, C) of all hypotheses; `present` (N, K) says which places hold one.
+    """Scores (N, K, D) and statistics (N, K, C) of all hypotheses. `present` (N, K) marks the places that hold one.
 
-    Every sentence has at least one; where a list has none, the caller puts an empty hypothesis.
+    Every sentence has at least one. The caller adds an empty hypothesis to a sentence without any.
     """
 
     scores: np.ndarray
@@ -53,7 +53,7 @@ class DevSet:
 
     @classmethod
     def of(cls, scores: Sequence[np.ndarray], statistics: Sequence[np.ndarray]) -> "DevSet":
-        """From an array (K_n, D) and an array (K_n, C) for every sentence."""
+        """Return a set from an array (K_n, D) and an array (K_n, C) for every sentence."""
         sizes = np.array([len(rows) for rows in scores])
         present = np.arange(sizes.max())[None, :] < sizes[:, None]
         filled = []
@@ -64,22 +64,22 @@ class DevSet:
         return cls(filled[0], filled[1], present)
 
     def choice(self, weights: np.ndarray) -> np.ndarray:
-        """The hypothesis (N,) with the highest weighted sum of scores; the first one of equals."""
+        """Return the hypothesis with the highest weighted sum of scores, (N,), the first among ties."""
         totals = np.where(self.present, self.scores @ weights, -np.inf)  # shape: (N, K)
         return totals.argmax(axis=1)
 
     def sums(self, weights: np.ndarray) -> np.ndarray:
-        """The statistics (C,) of the corpus that these weights choose."""
+        """Return the corpus statistics, (C,), of the hypotheses that these weights choose."""
         return self.statistics[np.arange(len(self.present)), self.choice(weights)].sum(axis=0)
 
     def spread(self) -> np.ndarray:
-        """How much each score (D,) typically differs within a list: the median of its standard deviations."""
+        """Return the typical spread of each score within a list, (D,): the median of the standard deviations."""
         sizes = self.present.sum(axis=1)[:, None]
         mean = self.scores.sum(axis=1) / sizes  # shape: (N, D)
         squares = np.where(self.present[..., None], self.scores - mean[:, None], 0.0) ** 2
         deviations = np.sqrt(squares.sum(axis=1) / sizes)
         spread = np.median(deviations, axis=0)
-        # a score that is mostly constant
+        # the second case is a score that is mostly constant
         return np.where(spread > 0, spread, np.where(deviations.max(axis=0) > 0, deviations.max(axis=0), 1.0))
 
 
@@ -87,11 +87,12 @@ def tune(dev: DevSet, metric: Callable[[np.ndarray], float], start: np.ndarray, 
     """Search the weights with the highest metric.
 
     Args:
-        metric: the corpus score of summed statistics (C,). start: (D,) weights to compare with and to start from.
-        signed: (D,) bool: which weights may be negative. The others weigh scores of which more is better.
-        seed: the same seed gives the same weights.
+        metric: the corpus score of summed statistics, (C,).
+        start: (D,) initial weights, also the baseline.
+        signed: (D,) bool, whether a weight may be negative. The others weigh scores for which higher is better.
+        seed: determines the result.
     """
-    spread = dev.spread()  # so that a step means as much in every direction
+    spread = dev.spread()  # makes steps comparable in all directions
     before = metric(dev.sums(start))
     first = start * spread
     scale = np.abs(start).sum() or 1.0
@@ -102,35 +103,35 @@ def tune(dev: DevSet, metric: Callable[[np.ndarray], float], start: np.ndarray, 
 
         optimum = differential_evolution(
             lambda weights: -metric(dev.sums(weights / spread)),
-            [(-1.0 if both else 0.0, 1.0) for both in signed],
+            [(-1.0 if is_signed else 0.0, 1.0) for is_signed in signed],
             x0=first / (np.abs(first).max() or 1.0),
             popsize=POPULATION,
             maxiter=GENERATIONS,
             tol=TOLERANCE,
-            polish=False,  # it would follow gradients, and there are none
+            polish=False,  # there are no gradients
             rng=seed,
             callback=show,
         )
     weights = optimum.x / spread
     weights = weights / (np.abs(weights).sum() or 1.0)
     after = metric(dev.sums(weights))
-    if after < before:  # by a rounding that decides between equals
+    if after < before:  # rounding may change ties
         weights, after = start / scale, before
     return Tuned(weights, before, after)
 
 
 def write_weights(path: Path, names: Sequence[str], weights: np.ndarray, facts: dict[str, Any]) -> None:
-    """`facts`: what else a person may want to know of them, such as the metric and the dev scores."""
+    """Write weights. `facts`: further details, such as the metric and the dev scores."""
     record = {"weights": dict(zip(names, weights.tolist(), strict=True)), **facts}
     with whole_file(path) as file:
         file.write(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
-    """Weights (D,) of these features.
+    """Return the weights of these features, (D,).
 
     Raises:
-        DataError: it cannot be read, is no such file, or weighs other features.
+        DataError: the file cannot be read or is invalid, or has weights of other features.
     """
     with reading(path):
         content = read_whole(path)
@@ -139,14 +140,17 @@ def read_weights_file(path: Path, names: Sequence[str]) -> np.ndarray:
         weights = {str(name): float(value) for name, value in record["weights"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise DataError(
-            f'{path}: expected weights that `llrnn rescore --tune` wrote ({{"weights": {{"model": 0.3, …}}}}), found '
+            f'{path}: expected weights of `llrnn rescore --tune` ({{"weights": {{"model": 0.3, …}}}}), found '
             "something else; tune again"
         ) from None
     if sorted(weights) != sorted(names):
         raise DataError(
-            f"{path}: expected weights of {', '.join(names)}, found those of {', '.join(weights)}; give the same "
-            "models, and a list of the same kind, as when they were tuned"
+            f"{path}: expected weights of {', '.join(names)}, found those of {', '.join(weights)}; give the models "
+            "and the kind of list used in tuning"
         )
     if not all(abs(weight) <= LARGEST_SCORE for weight in weights.values()):
-        raise DataError(f"{path}: expected finite weights, found {weights}; tune again ({LARGEST_SCORE:g} is the most)")
+        raise DataError(
+            f"{path}: expected finite weights, found {weights}; tune again (the limit is "
+            f"{LARGEST_SCORE:g})"
+        )
     return np.array([weights[name] for name in names])

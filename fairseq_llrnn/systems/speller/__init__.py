@@ -1,8 +1,8 @@
-"""A network of characters that spells unknown words, beside the n-grams of their open class.
+"""A network of characters that spells unknown words, mixed with the n-grams of their open class.
 
-    network.py  the network, given the state of the model; strings drawn, or the best ones
-    spelled.py  what it reads and writes
-    speller.py  registers it as the speller of a kind of open vocabularies
+    network.py  the network, given the state of the model, and sampled or best strings
+    spelled.py  its input and output
+    speller.py  registration as the speller of a kind of open vocabularies
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ KIND = "neural"  # of open vocabularies
 
 @dataclass(frozen=True)
 class SpellerSizes:
-    """How large a speller is."""
+    """The sizes of a speller."""
 
     embed_dim: int = 32  # E
     hidden_size: int = 128  # D
-    dropout: float = 0.3  # on what the LSTM reads and says
+    dropout: float = 0.3  # on the input and output of the LSTM

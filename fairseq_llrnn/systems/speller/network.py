@@ -1,39 +1,37 @@
 """A network of characters that spells words outside the dictionary, given the state of the model and the open class.
 
-Sizes: m strings or beginnings at once, P positions of their characters and ends, A symbols, O open classes, K kinds
-of spelling that they share, H hidden width, E and D the widths of the speller's embeddings and of its LSTM.
+Sizes: m strings or prefixes, P positions of their characters and ends, A symbols, O open classes, K kinds of spelling
+that they share, H hidden width, E and D the widths of the speller's embeddings and of its LSTM.
 
-h is the hidden state that has to predict the word.
+h is the hidden state that predicts the word.
 
-    s_0          =  tanh(W₀ h + c₀)                                    what the LSTM begins with
-    s_i          =  LSTM(s_{i−1}, row of the character before)
+    s_0          =  tanh(W₀ h + c₀)                                    initial state of the LSTM
+    s_i          =  LSTM(s_{i−1}, row of the previous character)
     z_i(k)       =  tanh(W₁ s_i + row of kind k)                       (E,)
     N(c | i, k)  ∝  b(c | i) exp(u_cᵀ z_i(k) + d_c)
     N(w | h, o)  =  Σ_k q_o(k) Π_i N(w_i | i, k)
     P(w | h, o)  =  (1 − g_o) P_o(w | w ∉ V) + g_o N(w | h, o)
 
-So each character has a log-linear layer, whose background b is the n-grams of all classes together, and P_o are the
-n-grams of one class, with its numbers. A class is a mixture of a few kinds, because a step for each of fifty classes
-would cost more than the rest of the model. Before training u and d are zero and g_o is a half: the speller begins as
-n-grams, and whatever the network learns, no string costs more than −log(1 − g_o) above them.
+So each character has a log-linear layer, whose background b is the n-grams of all classes together. P_o are the n-grams
+of one class, with its numbers. A class is a mixture of a few kinds, because a step for each of fifty classes would cost
+more than the rest of the model. Before training u and d are zero and g_o is a half, so the speller begins as n-grams.
+Whatever the network learns, no string costs more than −log(1 − g_o) above them.
 
-All strings outside the dictionary V add up to one. P_o(w | w ∉ V) does (open_vocabulary/vocabulary.py). N(· | k)
-allows no end behind nothing and behind a word of V, so that a string in which it ends is neither; and it is a
-distribution over symbols after any beginning, so what is left to show is that it ends. z is inside (−1, 1)ᴱ, so all
-scores are inside ±B, with B = max_c ‖u_c‖₁ + |d_c|. n-grams have finitely many contexts, in each of which an end has
-a positive probability, at least β. Behind a beginning longer than all words of V, N(end) ≥ β e^{−2B} =: ε, so at most
-(1 − ε)ⁿ is left after n characters more, which goes to zero.
+The probabilities of all strings outside the dictionary V sum to one. For P_o(w | w ∉ V) see
+open_vocabulary/vocabulary.py. N(· | k) allows no end after the empty prefix or after a word of V, so all its strings
+are outside V. It is a distribution over symbols after any prefix. It remains to show that strings end. z is inside (−1,
+1)ᴱ, so all scores are inside ±B, with B = max_c ‖u_c‖₁ + |d_c|. n-grams have finitely many contexts, in each of which
+the end has at least a probability β > 0. After a prefix longer than all words of V, N(end) ≥ β e^{−2B} =: ε. So at most
+(1 − ε)ⁿ remains after n more characters, which tends to zero.
 
 Sources: Luong & Manning 2016, §4.3 (a word is spelled from the state that predicts it); Mielke & Eisner 2019.
 
-`draw_strings` draws strings as probable as they are, `best_strings` finds the best ones by a beam search.
-
-As with n-grams alone (open_vocabulary/spelling.py), drawn strings have unknown characters as often as the model has
-them, and are cut after LONGEST_DRAWN characters; the best strings are of known characters, LONGEST at most. None is a
-word of the dictionary. `best_strings` keeps the BEAM most probable beginnings of each
-place, of all kinds together; a beginning is at least as probable as what goes on from it, so the search of a place
-stops when BEAM strings are better than all. The places of a batch go on side by side, since one step of the network
-for many beginnings takes hardly longer than for few.
+`draw_strings` samples strings, and `best_strings` finds the best ones by a beam search. As with n-grams alone
+(open_vocabulary/spelling.py), samples have unknown characters as often as the model, and are truncated after
+LONGEST_DRAWN characters. The best strings have known characters, at most LONGEST. None is a word of the dictionary.
+`best_strings` keeps the BEAM most probable prefixes of each place, over all kinds. A prefix is at least as probable as
+its continuations, so a search stops when BEAM strings are better than all prefixes. The places of a batch are searched
+together, because a step of the network for many prefixes takes hardly longer than for few.
 """
 
 from __future__ import annotations
@@ -53,9 +51,9 @@ from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.systems.speller import SpellerSizes as SpellerSizes
 from fairseq_llrnn.systems.speller.spelled import WHOLE, Spelled, SpelledStrings, starts_of
 
-KINDS = 8  # K, if there are so many classes
-AT_ONCE = 64  # places whose strings are searched side by side
-CELLS = 1 << 22  # positions × kinds × symbols that are computed at once, where no gradient is kept
+KINDS = 8  # most kinds K
+AT_ONCE = 64  # places searched together
+CELLS = 1 << 22  # positions × kinds × symbols in one chunk, without a gradient
 
 
 class NeuralSpeller(Speller):
@@ -65,7 +63,7 @@ class NeuralSpeller(Speller):
         self, num_classes: int, num_symbols: int, hidden_size: int, sizes: SpellerSizes,
         spelled: SpelledStrings | None = None,
     ) -> None:  # fmt: skip
-        """num_classes: O. num_symbols: A. hidden_size: H. spelled: strings of a table, where ids are asked for."""
+        """num_classes: O. num_symbols: A. hidden_size: H. spelled: strings of a table, required for ids."""
         super().__init__()
         self.spelled = spelled
         self.num_classes, self.num_symbols, self.hidden_size = num_classes, num_symbols, hidden_size
@@ -83,35 +81,36 @@ class NeuralSpeller(Speller):
         nn.init.zeros_(self.output.bias)
 
     def untouched(self) -> Tensor:
-        """0, of which every parameter is a part: so that all have a gradient where there is nothing to spell."""
+        """Return 0 with a gradient to every parameter, for batches with nothing to spell."""
         return torch.stack([parameter.sum() for parameter in self.parameters()]).sum() * 0.0
 
     def log_probs(self, hidden: Tensor, spelled: Spelled, log_ngrams: Tensor) -> Tensor:
-        """log P(w | h, o) of strings: (m, O) float32 or better.
+        """Return log P(w | h, o) of strings, (m, O), at least float32.
 
         Args:
-            hidden: the state that predicts each string, (m, H). log_ngrams: log P_o(w | w ∉ V), (m, O).
+            hidden: the state that predicts each string, (m, H).
+            log_ngrams: log P_o(w | w ∉ V), (m, O).
         """
         return self.mixed(self.log_neural(hidden, spelled), log_ngrams)
 
     def mixed(self, log_neural: Tensor, log_ngrams: Tensor) -> Tensor:
-        """log of the mixture of both, (m, O) each."""
+        """Return the log of the mixture of both, (m, O) each."""
         gate = self.gate.to(log_neural.dtype)
         counted = functional.logsigmoid(-gate) + log_ngrams.to(log_neural)
         return torch.logaddexp(counted, functional.logsigmoid(gate) + log_neural)
 
     def log_neural(self, hidden: Tensor, spelled: Spelled) -> Tensor:
-        """log N(w | h, o): (m, O) float32 or better."""
+        """Return log N(w | h, o), (m, O), at least float32."""
         by_kind = self.log_by_kind(hidden, spelled)
         return (by_kind.unsqueeze(1) + self.log_shares.to(by_kind)).logsumexp(-1)
 
     @property
     def log_shares(self) -> Tensor:
-        """log q_o(k): (O, K)."""
+        """Return log q_o(k), (O, K)."""
         return functional.log_softmax(self.shares.to(_wide(self.shares)), dim=-1)
 
     def log_by_kind(self, hidden: Tensor, spelled: Spelled) -> Tensor:
-        """log Π_i N(w_i | i, k): (m, K) float32 or better."""
+        """Return log Π_i N(w_i | i, k), (m, K), at least float32."""
         at_once = max(1, CELLS // (self.num_kinds * self.num_symbols))
         if torch.is_grad_enabled() or len(spelled.read) <= at_once:
             return self._log_by_kind(hidden, spelled)
@@ -142,21 +141,24 @@ class NeuralSpeller(Speller):
     # ---- step by step, for searches ---------------------------------------------------------------------------------
 
     def begin(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """The LSTM's state before a string: hidden (m, H) -> (1, m, D), twice."""
-        both = self.start(hidden.to(self.start.weight.dtype)).tanh().unsqueeze(0)
-        first, second = both.chunk(2, dim=-1)
+        """Return the LSTM's state before a string: hidden (m, H) -> (1, m, D), twice."""
+        states = self.start(hidden.to(self.start.weight.dtype)).tanh().unsqueeze(0)
+        first, second = states.chunk(2, dim=-1)
         return first.contiguous(), second.contiguous()
 
     def step(
         self, symbols: Tensor, state: tuple[Tensor, Tensor], of_kind: Tensor, log_base: Tensor
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """log N(· | k) of the next symbol, and the state behind the one that was read.
+        """Return log N(· | k) of the next symbol, and the state after the symbol that was read.
 
         Args:
-            symbols: read, (m,). state: (1, m, D), twice. of_kind: (m,). log_base: (m, A).
+            symbols: read, (m,).
+            state: (1, m, D), twice.
+            of_kind: (m,).
+            log_base: (m, A).
 
         Returns:
-            (m, A) float32 or better, and the state.
+            (m, A), at least float32, and the state.
         """
         states, state = self.lstm(self.characters(symbols).unsqueeze(1), state)
         inner = torch.tanh(self.inner(states[:, 0]) + self.kinds(of_kind))
@@ -164,7 +166,7 @@ class NeuralSpeller(Speller):
         return functional.log_softmax(inner @ weight.T + bias, dim=-1), state
 
     def _widened(self, inner: Tensor, log_base: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """z, u and d + log b, (P, A), where sums over symbols are made: float32 or better."""
+        """Return z, u and d + log b, (P, A), in at least float32 for sums over symbols."""
         wide = _wide(inner)
         bias = self.output.bias.to(wide) + log_base.to(inner.device, wide)
         return inner.to(wide), self.output.weight.to(wide), bias
@@ -179,19 +181,19 @@ class NeuralSpeller(Speller):
         self, table: OpenTable, states: Tensor, classes: np.ndarray, random: np.random.Generator | None,
         strings: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
-        """As the contract has it: drawn from the mixture, or the best that network and n-grams propose."""
+        """Write strings sampled from the mixture, or the best candidates of network and n-grams (see Speller)."""
 
         assert self.spelled is not None
         if random is None:
             for start in range(0, len(classes), AT_ONCE):
-                here = slice(start, start + AT_ONCE)
-                best = self._best(table, self.spelled, states[here], classes[here])
-                strings[here] = [table.words.open(string) for string in best]
+                rows = slice(start, start + AT_ONCE)
+                best = self._best(table, self.spelled, states[rows], classes[rows])
+                strings[rows] = [table.words.open(string) for string in best]
             return np.zeros(len(classes), dtype=bool)
         gate = self.gate.detach().double().sigmoid().cpu().numpy()[classes]
         chosen = np.flatnonzero(random.random(len(classes)) < gate)
-        some = states[torch.from_numpy(chosen).to(states.device)]
-        drawn = draw_strings(self, self.spelled, some, classes[chosen], random)
+        chosen_states = states[torch.from_numpy(chosen).to(states.device)]
+        drawn = draw_strings(self, self.spelled, chosen_states, classes[chosen], random)
         strings[chosen] = [table.words.open(string) for string in drawn]
         left = np.ones(len(classes), dtype=bool)
         left[chosen] = False
@@ -201,21 +203,21 @@ class NeuralSpeller(Speller):
     def _best(
         self, table: OpenTable, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray
     ) -> Iterator[str]:
-        """The most probable string at each place, of what the network and the n-grams propose."""
+        """Yield the most probable string at each place among the candidates of the network and the n-grams."""
 
         by_network = best_strings(self, spelled, hidden, classes)
         proposed = [
-            [table.words.symbols[table.spelt(o)], *some]
-            for o, some in zip(classes.tolist(), by_network, strict=True)
+            [table.words.symbols[table.spelt(o)], *candidates]
+            for o, candidates in zip(classes.tolist(), by_network, strict=True)
         ]
-        place = np.arange(len(classes)).repeat([len(some) for some in proposed])
-        strings = [string for some in proposed for string in some]
+        place = np.arange(len(classes)).repeat([len(candidates) for candidates in proposed])
+        strings = [string for candidates in proposed for string in candidates]
         log_ngrams = torch.from_numpy(table.log_probs_of(strings)).to(hidden.device)
         states = hidden[torch.from_numpy(place).to(hidden.device)]
         log_probs = self.log_probs(states, spelled.of_strings(strings), log_ngrams)
         odds = log_probs.double().cpu().numpy()[np.arange(len(strings)), classes[place]]
-        for some, log_prob in zip(proposed, np.split(odds, np.flatnonzero(np.diff(place)) + 1), strict=True):
-            yield some[int(log_prob.argmax())]
+        for candidates, log_prob in zip(proposed, np.split(odds, np.flatnonzero(np.diff(place)) + 1), strict=True):
+            yield candidates[int(log_prob.argmax())]
 
 
 def _wide(values: Tensor) -> torch.dtype:
@@ -226,7 +228,7 @@ BEAM = 16
 
 
 class _Writers:
-    """Beginnings of strings, each of one kind, and the network behind them."""
+    """Prefixes of strings, each of one kind, and the state of the network after them."""
 
     def __init__(self, speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, kinds: Tensor) -> None:
         """hidden: (m, H). kinds: (m,)."""
@@ -238,7 +240,7 @@ class _Writers:
         self.texts = [""] * len(hidden)
 
     def next(self) -> np.ndarray:
-        """log N of each next symbol: (m, A) float64; the network has then read the last one."""
+        """Read the last symbol and return log N of each next symbol, (m, A) float64."""
         log_base = torch.from_numpy(self.spelled.log_base(self.tails))
         no_end = torch.tensor([not text or text in self.spelled.vocabulary_words for text in self.texts])
         log_base[no_end, END] = -torch.inf
@@ -247,7 +249,7 @@ class _Writers:
         return answer
 
     def write(self, rows: np.ndarray, symbols: np.ndarray, letters: Sequence[str]) -> None:
-        """Go on from some beginnings, (n,), each with a symbol, (n,), and its character; OTHER for an unknown one."""
+        """Extend some prefixes, (n,), each by a symbol, (n,), and its character, with OTHER for an unknown one."""
         index = torch.from_numpy(rows).to(self.read.device)
         self.state = self.state[0][:, index].contiguous(), self.state[1][:, index].contiguous()
         read = np.where(symbols == OTHER, self.ngrams.alphabet.size, symbols)
@@ -260,7 +262,7 @@ class _Writers:
 def draw_strings(
     speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray, random: np.random.Generator
 ) -> list[str]:
-    """A string of each class (m,) as N(· | h, o) has them, h from hidden (m, H)."""
+    """Sample a string of each class (m,) from N(· | h, o), with h from hidden (m, H)."""
     kinds = draw_columns(speller.log_shares.exp().double().cpu().numpy()[classes], random)
     writers = _Writers(speller, spelled, hidden, torch.from_numpy(kinds).to(hidden.device))
     strings, row_of = [""] * len(classes), np.arange(len(classes))  # the string of each writer
@@ -268,10 +270,10 @@ def draw_strings(
         if len(row_of) == 0:
             break
         chosen = draw_columns(np.exp(writers.next()), random)
-        on = np.flatnonzero(chosen != END)
-        symbols = np.where(chosen[on] == BEGIN, OTHER, chosen[on])
-        row_of = row_of[on]
-        writers.write(on, symbols, [chr(point) for point in spelled.alphabet.points(symbols, random).tolist()])
+        continuing = np.flatnonzero(chosen != END)
+        symbols = np.where(chosen[continuing] == BEGIN, OTHER, chosen[continuing])
+        row_of = row_of[continuing]
+        writers.write(continuing, symbols, [chr(point) for point in spelled.alphabet.points(symbols, random).tolist()])
         for row, text in zip(row_of.tolist(), writers.texts, strict=True):
             strings[row] = text
     return strings
@@ -281,9 +283,9 @@ def draw_strings(
 def best_strings(
     speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray
 ) -> list[Sequence[str]]:
-    """Likely strings of N(· | h, o) at each place, at most BEAM: hidden (m, H), classes (m,)."""
+    """Return at most BEAM likely strings of N(· | h, o) at each place: hidden (m, H), classes (m,)."""
     kinds = torch.arange(speller.num_kinds, device=hidden.device)
-    places = np.arange(len(hidden)).repeat(len(kinds))  # of each beginning, ascending
+    places = np.arange(len(hidden)).repeat(len(kinds))  # of each prefix, ascending
     writers = _Writers(speller, spelled, hidden.repeat_interleave(len(kinds), 0), kinds.repeat(len(hidden)))
     log_probs = speller.log_shares.double().cpu().numpy()[classes].reshape(-1)
     ended: list[dict[str, float]] = [{} for _ in range(len(hidden))]
@@ -298,9 +300,9 @@ def best_strings(
         cells = []
         starts = np.flatnonzero(np.diff(places, prepend=-1))
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(places)], strict=True):
-            here = places[start]
-            ended[here] = dict(sorted(ended[here].items(), key=lambda item: (-item[1], item[0]))[:BEAM])
-            least = min(ended[here].values()) if len(ended[here]) == BEAM else -np.inf
+            place = places[start]
+            ended[place] = dict(sorted(ended[place].items(), key=lambda item: (-item[1], item[0]))[:BEAM])
+            least = min(ended[place].values()) if len(ended[place]) == BEAM else -np.inf
             cells.append(start * odds.shape[1] + _largest(odds[start:end].reshape(-1), BEAM, least))
         rows, symbols = np.unravel_index(np.concatenate(cells), odds.shape)
         log_probs, places = odds[rows, symbols], places[rows]
@@ -309,7 +311,7 @@ def best_strings(
 
 
 def _largest(values: np.ndarray, most: int, least: float) -> np.ndarray:
-    """The places of the largest values above `least`, at most so many, the largest first."""
+    """Return the indices of at most `most` values above `least`, the largest first."""
     above = np.flatnonzero(values > least)
     if len(above) > most:
         bound = np.partition(values[above], -most)[-most]

@@ -1,18 +1,18 @@
-"""Strings as a network of characters reads and writes them, with what character n-grams say at every place.
+"""Strings as input and output of a network of characters, with the character n-grams at every position.
 
-Sizes: m strings, P positions of all of them together (a string of n characters has n + 1, the last one is its end), A
-symbols (open_vocabulary/alphabet.py). Symbol BEGIN, which nobody writes, stands for all unknown characters together;
-they are read as symbol A.
+Sizes: m strings, P positions of all of them together (a string of n characters has n + 1, including its end), A symbols
+(open_vocabulary/alphabet.py). Symbol BEGIN, which is never written, stands for all unknown characters in the output. In
+the input they are symbol A.
 
-At each position there is b(c | what stands before), the n-grams of all classes together
-(open_vocabulary/characters.py), but no end:
+At each position there is b(c | prefix), the n-grams of all classes together (open_vocabulary/characters.py), with no
+end
 
-    behind nothing, since no string is empty;
-    behind a word of the dictionary, since an open class has no such string.
+* after the empty prefix, because no string is empty;
+* after a word of the dictionary, because an open class has no such string.
 
-An alias (a word of the dictionary, as if that lacked it) may end, and its n-grams are those without it
-(open_vocabulary/classes.py). What n-grams say depends on the last symbols alone, so there are no more different rows
-than grams. They are kept, and forgotten when they have become KEPT_CELLS numbers, or KEPT_STRINGS strings.
+An alias (a word of the dictionary treated as unknown) may end, and its n-grams exclude it (open_vocabulary/classes.py).
+n-grams depend on the last symbols only, so there are no more distinct rows than grams. Rows are cached, and dropped
+when they exceed KEPT_CELLS numbers or KEPT_STRINGS strings.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
 KEPT_CELLS = 1 << 26  # 256 MiB
 KEPT_STRINGS = 1 << 17  # 180 MiB
-WHOLE = FOLDS  # the n-grams of all rare words, behind those without a part of them
+WHOLE = FOLDS  # the fold number of n-grams of all rare words
 
 
 @dataclass(frozen=True)
 class Spelled:
-    """Some strings, one behind the other (module docstring)."""
+    """Some strings, concatenated (module docstring)."""
 
     lengths: Tensor  # (m,) int64, positions of each; Σ = P
     read: Tensor  # (P,) int64, the symbol before each position: BEGIN first, A for an unknown character
-    write: Tensor  # (P,) int64, the symbol there: END last, BEGIN for an unknown character
-    log_base: Tensor  # (P, A) float32, log b; −inf where no end may be
-    log_unknown: Tensor  # (m,) float32, log of the probability of its unknown characters among all of them
+    write: Tensor  # (P,) int64, the symbol at each position: END last, BEGIN for an unknown character
+    log_base: Tensor  # (P, A) float32, log b; −inf for a forbidden end
+    log_unknown: Tensor  # (m,) float32, log probability of the unknown characters given that they are unknown
 
     def of(self, strings: slice) -> Spelled:
-        """Some neighbours among them."""
+        """Return some adjacent strings."""
         ends = starts_of(self.lengths)
         first, last = int(ends[strings.start]), int(ends[strings.stop])
         rows = slice(first, last)
@@ -56,7 +56,7 @@ class Spelled:
 
 
 def starts_of(lengths: Tensor) -> Tensor:
-    """Where each string begins, and the last one ends: (m + 1,)."""
+    """Return the first position of each string, and the end of the last one: (m + 1,)."""
     return torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
 
 
@@ -64,13 +64,13 @@ def starts_of(lengths: Tensor) -> Tensor:
 class _String:
     read: np.ndarray  # (n + 1,)
     write: np.ndarray  # (n + 1,)
-    rows: np.ndarray  # (n + 1,) int64, places of its log b among all rows
+    rows: np.ndarray  # (n + 1,) int64, indices of its log b among all rows
     no_end: np.ndarray  # (n + 1,) bool
     unknown: int  # unknown characters
 
 
 class SpelledStrings:
-    """What was asked of strings so far."""
+    """A cache of strings and of n-gram rows."""
 
     def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
         if vocabulary.rare is None:
@@ -88,31 +88,32 @@ class SpelledStrings:
         return self  # a copy of a model belongs to the same dictionary
 
     def of(self, ids: np.ndarray) -> Spelled:
-        """Those with some ids beyond the dictionary, (m,): words of the dictionary among them are aliases."""
+        """Return the strings with some ids beyond the dictionary, (m,). Words of the dictionary among them are aliases.
+        """
         self._make_room()
         new = [i for i in dict.fromkeys(ids.tolist()) if i not in self._strings]
         strings = [self.words.symbols[i] for i in new]
-        self._strings.update(zip(new, self._look(strings, [s in self.vocabulary_words for s in strings]), strict=True))
-        return self._together([self._strings[i] for i in ids.tolist()])
+        self._strings.update(zip(new, self._spell(strings, [s in self.vocabulary_words for s in strings]), strict=True))
+        return self._concatenate([self._strings[i] for i in ids.tolist()])
 
     def of_strings(self, strings: Sequence[str]) -> Spelled:
-        """Those outside the dictionary that get no ids."""
+        """Return strings outside the dictionary, without giving them ids."""
         self._make_room()
-        return self._together(self._look(strings, [False] * len(strings)))
+        return self._concatenate(self._spell(strings, [False] * len(strings)))
 
     def model(self, fold: int) -> CharacterNGrams:
-        """The n-grams without a part of the rare words, or with all (WHOLE)."""
+        """Return the n-grams without a fold of the rare words, or with all of them (WHOLE)."""
         strings = self.vocabulary.strings
         return (strings if fold == WHOLE else self.rare.without(strings, fold)).characters
 
     def log_base(self, tails: np.ndarray, fold: int = WHOLE) -> np.ndarray:
-        """log b in some contexts (m, n), an end always allowed: (m, A) float32."""
-        rows = self._rows_of(tails, fold)  # which may make room for more
+        """Return log b in some contexts (m, n), with ends allowed: (m, A) float32."""
+        rows = self._rows_of(tails, fold)  # may replace self._rows
         return self._rows[rows]
 
     # ---- one string, one context ------------------------------------------------------------------------------------
 
-    def _look(self, strings: Sequence[str], alias: Sequence[bool]) -> list[_String]:
+    def _spell(self, strings: Sequence[str], alias: Sequence[bool]) -> list[_String]:
         if not strings:
             return []
         rows = self.alphabet.rows(strings)
@@ -121,18 +122,20 @@ class SpelledStrings:
         places = [np.zeros(len(string) + 1, dtype=np.int64) for string in strings]
         folds = np.array([fold_of(s) if is_alias else WHOLE for s, is_alias in zip(strings, alias, strict=True)])
         for fold in np.unique(folds).tolist():
-            these, model = np.flatnonzero(folds == fold), self.model(fold)
-            tails = model.beginnings(len(these))
+            unfinished, model = np.flatnonzero(folds == fold), self.model(fold)
+            tails = model.beginnings(len(unfinished))
             depth = 0
-            while len(these):
+            while len(unfinished):
                 numbers = self._rows_of(tails, fold)
-                for i, place in zip(these.tolist(), numbers.tolist(), strict=True):
+                for i, place in zip(unfinished.tolist(), numbers.tolist(), strict=True):
                     places[i][depth] = place
                 depth += 1
-                longer = np.array([len(strings[i]) >= depth for i in these.tolist()])
-                these, tails = these[longer], tails[longer]
-                tails = model.tails_after(tails, np.array([symbols[i][depth] for i in these.tolist()], dtype=np.int64))
-        looked = []
+                longer = np.array([len(strings[i]) >= depth for i in unfinished.tolist()])
+                unfinished, tails = unfinished[longer], tails[longer]
+                tails = model.tails_after(
+                    tails, np.array([symbols[i][depth] for i in unfinished.tolist()], dtype=np.int64)
+                )
+        spelled_strings = []
         for string, of_string, place, is_alias in zip(strings, symbols, places, alias, strict=True):
             no_end = np.zeros(len(string) + 1, dtype=bool)
             no_end[: self._longest_word + 1] = [
@@ -141,11 +144,11 @@ class SpelledStrings:
             no_end[-1] &= not is_alias
             unknown = of_string == OTHER
             read, write = np.where(unknown, self.alphabet.size, of_string), np.where(unknown, BEGIN, of_string)
-            looked.append(_String(read[:-1], write[1:], place, no_end, int(unknown.sum())))
-        return looked
+            spelled_strings.append(_String(read[:-1], write[1:], place, no_end, int(unknown.sum())))
+        return spelled_strings
 
     def _rows_of(self, tails: np.ndarray, fold: int) -> np.ndarray:
-        """The places of the rows of some contexts (m, n): the longest gram of a context, and its length, tell it."""
+        """Return the row indices of contexts (m, n), which are identified by their longest gram and its length."""
         depth = tails.shape[1] - 1 - (tails[:, ::-1] >= 0).argmax(1)
         gram = tails[np.arange(len(tails)), depth]
         keys = ((gram * tails.shape[1] + depth) * (FOLDS + 1) + fold).tolist()
@@ -166,21 +169,21 @@ class SpelledStrings:
         return np.array([self._places[key] for key in keys], dtype=np.int64)
 
     def _make_room(self) -> None:
-        """Forget everything where too much is kept. What was returned before does not change."""
+        """Clear caches that are too large. Earlier results do not change."""
         if self._rows.size > KEPT_CELLS:
             self._rows = self._rows[:0].copy()
             self._places.clear()
             self._strings.clear()
-        if len(self._strings) > KEPT_STRINGS:  # which may have few contexts
+        if len(self._strings) > KEPT_STRINGS:  # perhaps with few contexts
             self._strings.clear()
 
-    def _reserve(self, many: int) -> None:
-        if many > len(self._rows):
-            grown = np.empty((max(many, 2 * len(self._rows)), self.alphabet.size), dtype=np.float32)
+    def _reserve(self, num_rows: int) -> None:
+        if num_rows > len(self._rows):
+            grown = np.empty((max(num_rows, 2 * len(self._rows)), self.alphabet.size), dtype=np.float32)
             grown[: len(self._rows)] = self._rows
             self._rows = grown
 
-    def _together(self, strings: Sequence[_String]) -> Spelled:
+    def _concatenate(self, strings: Sequence[_String]) -> Spelled:
         def joined(name: str) -> np.ndarray:
             return np.concatenate([getattr(string, name) for string in strings])
 

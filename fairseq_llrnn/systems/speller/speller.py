@@ -1,4 +1,4 @@
-"""Registers the speller of priors with `--open-vocabulary neural`."""
+"""Register the speller of priors with `--open-vocabulary neural`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 @register_speller(KIND)
-def neural_speller(head: Any, table: OpenTable, told: Any, beside: int | None) -> Speller:
-    """The network. told: SpellerSizes."""
+def neural_speller(head: Any, table: OpenTable, sizes: Any, beside: int | None) -> Speller:
+    """Return the network. sizes: SpellerSizes, or None for the default."""
     from fairseq_llrnn.systems.speller.network import NeuralSpeller
     from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
     spelled = head.prior.session.memoize(KIND, lambda: SpelledStrings(table.vocabulary, table.words))
     size = head.hidden_size if beside is None else beside
     return NeuralSpeller(
-        len(table.vocabulary.names), spelled.alphabet.size, size, told or SpellerSizes(), spelled
+        len(table.vocabulary.names), spelled.alphabet.size, size, sizes or SpellerSizes(), spelled
     )

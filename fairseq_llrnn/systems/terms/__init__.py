@@ -1,12 +1,12 @@
-"""Terms: words and phrases that a translation has to have, in forms that the network chooses.
+"""Terminology constraints: required words and phrases of a translation, whose inflected forms the network chooses.
 
-    tsv_file.py   files of terms: a phrase of the source, a lemma of the target; terms on disk
-    tbx_file.py   those in TBX
-    form_analyses.py  analyses of forms, completed by rules; which forms of several words agree
-    phrases.py    the forms of phrases, from those of their words; the words of terms
-    groups.py     terms as groups of the evidence's strings
-    terms.py      which phrases of a sentence ask for which term, and the forms of terms
-    invented_terms.py   terms that training requires
-    evidence.py   the kind of evidence that a prior with terms has
-    explain.py    options of `llrnn explain`
+    tsv_file.py       term files (TSV) and their storage on disk
+    tbx_file.py       term files in TBX
+    form_analyses.py  morphological analyses of forms, completed by rules; agreement between words
+    phrases.py        forms of phrases, derived from the forms of their words
+    groups.py         terms as groups of evidence strings
+    terms.py          term matching in source sentences, and the forms of terms
+    invented_terms.py terms that training derives from its targets
+    evidence.py       the evidence kind `terms`, and the values of `--term-strength`
+    explain.py        options of `llrnn explain`
 """

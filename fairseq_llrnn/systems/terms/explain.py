@@ -1,4 +1,4 @@
-"""`llrnn explain --terms`: terms that the translation must have."""
+"""`llrnn explain --terms`: explain a translation with required terms."""
 
 from __future__ import annotations
 
@@ -16,34 +16,39 @@ OPTIONS = ("terms", "term_forms", "source_lexicon")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    asked = parser.add_argument_group("with terms")
-    asked.add_argument(
+    group = parser.add_argument_group("with terms")
+    group.add_argument(
         "--terms", metavar="FILE",
-        help="terms that the translation must have, as of fairseq-interactive; those of the source alone stand behind "
-        "it, with tabs",
+        help="file of required terms, as in fairseq-interactive; append the terms of one source to it, separated by "
+        "tabs",
     )  # fmt: skip
-    asked.add_argument(
-        "--term-forms", metavar="FILES", help="tables that know the forms of terms (default: as in training)"
+    group.add_argument(
+        "--term-forms", metavar="FILES", help="tables with the forms of terms (default: those of training)"
     )
-    asked.add_argument(
+    group.add_argument(
         "--source-lexicon", metavar="FILES",
-        help="tables that know the lemmas of the source's words (default: as in training)",
+        help="tables with the lemmas of source words (default: those of training)",
     )  # fmt: skip
 
 
-def begin(args: argparse.Namespace) -> TermsAsked | None:
-    """What looks for terms; None: none are asked for."""
-    return TermsAsked(args) if any(getattr(args, name) is not None for name in OPTIONS) else None
+def begin(args: argparse.Namespace) -> TermMatcher | None:
+    """Return the term matcher, or None if no option of terms is given."""
+    return TermMatcher(args) if any(getattr(args, name) is not None for name in OPTIONS) else None
 
 
-class TermsAsked:
-    """Has a model look for terms in sources. args: of the command."""
+class TermMatcher:
+    """Match terms in the sources that a model explains. args: options of the command."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
 
     def opened(self, loaded: Explainer) -> None:
-        """Raises OptionError for a model or a prior that knows no terms, and DataError for the file."""
+        """Attach the terms to the model.
+
+        Raises:
+            OptionError: the model is a language model, or its prior has no terms.
+            DataError: invalid term file.
+        """
         from fairseq_llrnn.plugin.scoring.explainer import TranslationExplainer
         from fairseq_llrnn.systems.terms.plugin import check_options
         from fairseq_llrnn.systems.terms.plugin.extension import open_terms
@@ -52,21 +57,21 @@ class TermsAsked:
         if not isinstance(loaded, TranslationExplainer):
             options = {name: getattr(args, name) for name in OPTIONS}
             check_unused_options(
-                options, f"expected a translation model, found a language model in {args.path}; leave it out"
+                options, f"not supported with the language model {args.path}; leave it out or explain a translation"
             )
             return
         task = loaded.task
         recorded: Any = task.cfg
-        asked = argparse.Namespace(
+        options_of_terms = argparse.Namespace(
             terms=args.terms, term_forms=args.term_forms or recorded.term_forms, term_strength=recorded.term_strength,
             source_lexicon=args.source_lexicon or recorded.source_lexicon, invented_terms=0.0,
             source_lang=recorded.source_lang, target_lang=recorded.target_lang,
         )  # fmt: skip
-        check_options(asked, task.prior)
-        task.src_dict.marker = open_terms(asked, task.prior, task.source_prior)
+        check_options(options_of_terms, task.prior)
+        task.src_dict.marker = open_terms(options_of_terms, task.prior, task.source_prior)
 
     def add(self, words: Sequence[str], explained: Sequence[Explanation]) -> None:
-        """Nothing: slots say what a term is."""
+        """Do nothing: the explanation's slots name the terms."""
 
     def end(self) -> None:
-        """Nothing."""
+        """Do nothing."""

@@ -1,19 +1,20 @@
-"""The analyses of the forms of lemmas, and which forms of several words agree: those that a phrase may have.
+"""Morphological analyses of forms, and agreement between the words of a phrase.
 
-An *analysis* of a form is a set of features, such as {Case:Gen, Number:Sing, Gender:Masc, Animacy:Anim}; a form may
-have several. Words agree if each has an analysis such that, in every group of AGREEING, those that have values of it
-share one. What a word has no value of agrees with all. (One analysis may have several values of a group, where a
-source does not tell its analyses apart: any of them.)
+An *analysis* of a form is a set of features, such as {Case:Gen, Number:Sing, Gender:Masc, Animacy:Anim}. A form may
+have several. Words agree if each has an analysis such that all analyses share a value in every group of AGREEING. A
+word without a value of a group agrees with any word in that group. An ambiguous analysis has several values of a group,
+any of which may be the right one.
 
-`FormAnalyses` keep those apart that agree with different words. A treebank shows a form with the analyses that its
-text happened to need, and a dictionary of lemmas shows none. So what a form may be comes from three places: the
-analyses that the source of forms has; where it has none, the features of the word in the prior, if they say one thing
-only; and rules. A rule is a change from the lemma to the form (`ý -> ého`), of adjectives, or of nouns of one gender;
-it says the analyses that forms made by it were seen with. Where a form has neither, its last letters say what most
-forms that end so are.
+`FormAnalyses` keeps analyses apart because each agrees with different words. It takes them from three places:
 
-As to its role, an analysis is of a noun, of a modifier (adjectives, determiners, numerals, participles), of a verb,
-or of another part of speech; one without a part of speech may be any.
+* the source of forms; a treebank lists only the analyses that occur in its text, and a dictionary of lemmas lists none;
+* the word's features in the prior, if the source has no analysis and the features are unambiguous;
+* rules. A rule is a change from lemma to form (`ý -> ého`), for adjectives or for nouns of one gender, with the
+  analyses observed for the forms that it derives. A form without rule and analysis gets the analyses that most forms
+  with the same last letters have.
+
+The role of an analysis is noun, modifier (adjective, determiner, numeral, participle), verb or another part of speech.
+An analysis without a part of speech fits every role.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from fairseq_llrnn.lexicon.languages.lemmas import GROUP as LEMMA
 from fairseq_llrnn.lexicon.merge_sources import WordForms
 
 AGREEING = ("Case", "Number", "Gender", "Animacy", "Definite")
-LASTING = ("Degree", "Polarity")  # groups of which a form in a phrase keeps the value: no comparatives, no negations
-MOST_CHOICES = 512  # that are found
+LASTING = ("Degree", "Polarity")  # forms of a phrase keep these values: no comparatives, no negations
+MOST_CHOICES = 512  # at most, in the result of `agreeing`
 
 Analysis = frozenset[str]
-Values = tuple[frozenset[str], ...]  # of each group of AGREEING the values that are possible; empty: any
+Values = tuple[frozenset[str], ...]  # the possible values of each group of AGREEING; empty: any
 ANY: Values = (frozenset(),) * len(AGREEING)
 
 
 def values_of(analysis: Iterable[str], groups: Sequence[str] = AGREEING) -> Values:
-    """What an analysis says of some groups."""
+    """Return the values that an analysis has in each of some groups."""
     values: dict[str, set[str]] = {group: set() for group in groups}
     for name in analysis:
         if (group := feature_group(name)) in values:
@@ -46,50 +47,51 @@ def values_of(analysis: Iterable[str], groups: Sequence[str] = AGREEING) -> Valu
     return tuple(map(frozenset, values.values()))
 
 
-def unify(one: Values, other: Values) -> Values | None:
-    """What both allow; None where they contradict each other."""
-    both = []
-    for a, b in zip(one, other, strict=True):
+def unify(first: Values, second: Values) -> Values | None:
+    """Return the common values of two analyses, or None if they contradict each other."""
+    unified = []
+    for a, b in zip(first, second, strict=True):
         common = a & b if a and b else a | b
         if (a or b) and not common:
             return None
-        both.append(common)
-    return tuple(both)
+        unified.append(common)
+    return tuple(unified)
 
 
 def agreeing(
     words: Sequence[Mapping[str, Collection[Values]]], weights: Sequence[Mapping[str, float]] | None = None
 ) -> list[tuple[str, ...]]:
-    """The choices of a form for each word that agree: the MOST_CHOICES with the largest sums of weights, in order.
+    """Return agreeing choices of one form per word: the MOST_CHOICES with the largest sums of weights, in order.
 
-    From word to word, the best beginnings of each set of values are kept. No other can begin one of the best choices:
-    whatever may follow it may follow those that are before it, too, and they stay before it (rounding of sums aside).
+    The search keeps the best prefixes of each set of values. Prefixes with equal values have the same continuations, so
+    a dropped prefix cannot begin a better choice (except for rounding of the sums).
 
     Args:
-        words: of each word its forms with what their analyses say; at least one each. weights: of the forms, 0 without.
+        words: for each word its forms, each with the values of at least one analysis.
+        weights: of the forms (default 0).
     """
     weights = weights or [{} for _ in words]
-    reached: dict[Values, dict[tuple[str, ...], float]] = {ANY: {(): 0.0}}
+    prefixes: dict[Values, dict[tuple[str, ...], float]] = {ANY: {(): 0.0}}
     for forms, weight in zip(words, weights, strict=True):
         by_values = defaultdict(list)
-        for form, some in forms.items():
-            for values in set(some):
+        for form, all_values in forms.items():
+            for values in set(all_values):
                 by_values[values].append(form)
-        going: dict[Values, dict[tuple[str, ...], float]] = {}
-        for before, choices in reached.items():
+        extended: dict[Values, dict[tuple[str, ...], float]] = {}
+        for before, choices in prefixes.items():
             for values, its_forms in by_values.items():
-                both = unify(before, values)
-                if both is not None:
-                    more = {(*c, form): s + weight.get(form, 0.0) for c, s in choices.items() for form in its_forms}
-                    going.setdefault(both, {}).update(more)
-        reached = {values: dict(_best(choices)) for values, choices in going.items()}
-    counts = {choice: sum_ for choices in reached.values() for choice, sum_ in choices.items()}
+                unified = unify(before, values)
+                if unified is not None:
+                    longer = {(*c, form): s + weight.get(form, 0.0) for c, s in choices.items() for form in its_forms}
+                    extended.setdefault(unified, {}).update(longer)
+        prefixes = {values: dict(_best(choices)) for values, choices in extended.items()}
+    counts = {choice: sum_ for choices in prefixes.values() for choice, sum_ in choices.items()}
     return [choice for choice, _ in _best(counts)]
 
 
 def _best(choices: Mapping[tuple[str, ...], float]) -> list[tuple[tuple[str, ...], float]]:
-    """Those of the largest sums, in order; of equal sums the first by the alphabet."""
-    return nsmallest(MOST_CHOICES, choices.items(), key=lambda one: (-one[1], one[0]))
+    """Return the choices with the largest sums, in order, ties alphabetically."""
+    return nsmallest(MOST_CHOICES, choices.items(), key=lambda item: (-item[1], item[0]))
 
 
 NOUN, MODIFIER, VERB = "noun", "modifier", "verb"
@@ -100,17 +102,17 @@ ROLES = {
 }
 MAIN = frozenset(("Case", "Number", "Gender"))
 GENDERS = ("Gender", "Animacy")
-LEAST_SEEN, LEAST_COUNT, LEAST_SHARE = 5, 3, 0.02  # forms of a rule; how many, and what share, show an analysis of it
-LEAST_OF_ENDING, LEAST_SHARE_OF_ENDING = 20, 0.2  # the same of last letters, which say less
+LEAST_SEEN, LEAST_COUNT, LEAST_SHARE = 5, 3, 0.02  # a rule's forms; number and share of them with an analysis
+LEAST_OF_ENDING, LEAST_SHARE_OF_ENDING = 20, 0.2  # the same for last letters, which are less reliable
 LONGEST_ENDING = 2
 LEAST_SHARE_OF_ROLE = 0.2  # of the analyses of a lemma's forms
-CERTAIN = 0.999  # value of a feature that is not guessed, or guessed by all
+CERTAIN = 0.999  # least value of a feature that is listed, or guessed by all guessers
 
 Features = Mapping[str, float]
 
 
 def forms_of_features(features: Mapping[str, Features]) -> WordForms:
-    """The forms of words, by their features `Lemma:…`."""
+    """Return the forms of lemmas according to the words' features `Lemma:…`."""
     forms = WordForms()
     for word, names in features.items():
         for name in names:
@@ -120,21 +122,21 @@ def forms_of_features(features: Mapping[str, Features]) -> WordForms:
 
 
 class FormAnalyses:
-    """Analyses by lemma, form and role."""
+    """Analyses of forms by lemma, form and role."""
 
     def __init__(self, forms: WordForms, features: Callable[[], Mapping[str, Features]] = dict) -> None:
-        """features: those of the prior's words, asked for once, when a phrase needs them; RELEVANT ones count."""
+        """features: returns the features of the prior's words (groups of RELEVANT), called once at first need."""
         self.forms, self._features = forms, features
         self._memo: dict[tuple[str, str], list[Analysis]] = {}
 
     @cached_property
     def features(self) -> Mapping[str, Features]:
-        """Of the prior's words."""
+        """Return the features of the prior's words."""
         return self._features()
 
     @cached_property
     def lemmas_of(self) -> Mapping[str, list[str]]:
-        """The lemmas of each form."""
+        """Return the lemmas of each form."""
         lemmas: dict[str, list[str]] = {}
         for lemma in self.forms:
             for form in self.forms.strings(lemma):
@@ -142,75 +144,77 @@ class FormAnalyses:
         return lemmas
 
     def roles(self, lemma: str) -> set[str]:
-        """What forms of a lemma may be; nothing where nobody knows a part of speech."""
-        every = [one for form in self.forms.strings(lemma) for one in self._analyses(lemma, form)]
-        counted = Counter(role for one in every if is_precise(one) for role in _roles(one))
+        """Return the roles of a lemma's forms, empty if no part of speech is known."""
+        all_analyses = [analysis for form in self.forms.strings(lemma) for analysis in self._analyses(lemma, form)]
+        counted = Counter(role for analysis in all_analyses if is_precise(analysis) for role in _roles(analysis))
         often = {role for role, count in counted.items() if count >= LEAST_SHARE_OF_ROLE * counted.total()}
-        return often or {role for one in every for role in _roles(one)}
+        return often or {role for analysis in all_analyses for role in _roles(analysis)}
 
     def of(self, lemma: str, form: str, role: str) -> set[Analysis]:
-        """What a form may be in a role; nothing where nobody knows."""
+        """Return the analyses of a form in a role, empty if none is known."""
         all_analyses = self._analyses(lemma, form)
-        of_role = [one for one in all_analyses if role in (_roles(one) or (role,))]
-        analyses = {_bare(one) for one in of_role if is_precise(one) and _agrees(one)}
+        of_role = [analysis for analysis in all_analyses if role in (_roles(analysis) or (role,))]
+        analyses = {_bare(analysis) for analysis in of_role if is_precise(analysis) and _agrees(analysis)}
         if role != VERB and role in (self.roles(lemma) or (role,)):
             gender = self._gender(lemma) if role == NOUN else None
             lasting = self._lasting(form, all_analyses)
             ruled = self._ruled(role, gender, lemma, form, bool(analyses))
-            analyses |= {one for one in ruled if unify(values_of(one, LASTING), lasting) is not None}
-        return _most_specific({one for one in analyses or map(_bare, of_role) if _agrees(one)})
+            analyses |= {analysis for analysis in ruled if unify(values_of(analysis, LASTING), lasting) is not None}
+        return _most_specific({analysis for analysis in analyses or map(_bare, of_role) if _agrees(analysis)})
 
     def _analyses(self, lemma: str, form: str) -> list[Analysis]:
-        """Analyses with their parts of speech: of the source, or those of the prior where these say more."""
+        """Return analyses with their parts of speech, from the source of forms or, if more precise, from the prior."""
         key = lemma, form
         if key not in self._memo:
             self._memo[key] = self._read(lemma, form)
         return self._memo[key]
 
     def _read(self, lemma: str, form: str) -> list[Analysis]:
-        analyses = [one for one in map(_relevant, self.forms.analyses(lemma, form)) if one]
-        if any(is_precise(one) and _agrees(one) for one in analyses):
+        analyses = [analysis for analysis in map(_relevant, self.forms.analyses(lemma, form)) if analysis]
+        if any(is_precise(analysis) and _agrees(analysis) for analysis in analyses):
             return analyses
         features = self.features.get(form, {})
         possible = _relevant(features)
         certain = frozenset([name for name in possible if features[name] >= CERTAIN])
         if is_precise(certain) and _agrees(certain) and _main(possible) <= _main(certain):
             return [certain]
-        return [one for one in (*analyses, possible) if one]
+        return [analysis for analysis in (*analyses, possible) if analysis]
 
     def _lasting(self, form: str, analyses: Iterable[Analysis]) -> Values:
-        """The degree and polarity of a form; of guessed ones, those that are likely."""
+        """Return the degree and polarity of a form, and of guessed values only the likely ones."""
         best: dict[str, float] = {}
-        features = {name: self.features.get(form, {}).get(name, 1.0) for one in analyses for name in one}
+        features = {name: self.features.get(form, {}).get(name, 1.0) for analysis in analyses for name in analysis}
         for name, value in features.items():
             best[_group(name)] = max(value, best.get(_group(name), 0.0))
         return values_of((name for name, value in features.items() if 2 * value > best[_group(name)]), LASTING)
 
     def _gender(self, lemma: str) -> Analysis:
-        """The gender of a noun, with its animacy: the lemma's own, or what most of its forms have."""
-        of_lemma = {name for one in self._analyses(lemma, lemma) for name in one if _group(name) in GENDERS}
+        """Return the gender and animacy of a noun: those of its lemma, or of most of its forms."""
+        of_lemma = {name for analysis in self._analyses(lemma, lemma) for name in analysis if _group(name) in GENDERS}
         if len(of_lemma) == len(set(map(_group, of_lemma))) > 0:
             return frozenset(of_lemma)
         counted = Counter(
-            frozenset(name for name in one if _group(name) in GENDERS)
+            frozenset(name for name in analysis if _group(name) in GENDERS)
             for form in self.forms.strings(lemma)
-            for one in self._analyses(lemma, form)
-            if is_precise(one) and NOUN in _roles(one)
+            for analysis in self._analyses(lemma, form)
+            if is_precise(analysis) and NOUN in _roles(analysis)
         )
-        return max(counted, key=lambda one: (counted[one], sorted(one)), default=frozenset())
+        return max(counted, key=lambda analysis: (counted[analysis], sorted(analysis)), default=frozenset())
 
     def _ruled(self, role: str, gender: Analysis | None, lemma: str, form: str, has_analyses: bool) -> set[Analysis]:
-        some = self._often((role, gender, *_change(lemma, form)), LEAST_SEEN, LEAST_SHARE)
+        ruled = self._frequent_analyses((role, gender, *_change(lemma, form)), LEAST_SEEN, LEAST_SHARE)
         for length in range(LONGEST_ENDING, 0, -1):
-            if not some and not has_analyses and len(form) > length:
-                some = self._often((role, gender, form[-length:]), LEAST_OF_ENDING, LEAST_SHARE_OF_ENDING)
-        return some
+            if not ruled and not has_analyses and len(form) > length:
+                ruled = self._frequent_analyses((role, gender, form[-length:]), LEAST_OF_ENDING, LEAST_SHARE_OF_ENDING)
+        return ruled
 
-    def _often(self, key: Hashable, least: int, share: float) -> set[Analysis]:
+    def _frequent_analyses(self, key: Hashable, least: int, share: float) -> set[Analysis]:
         total, counted = self._totals[key], self._rules.get(key, Counter())
         if total < least:
             return set()
-        return {one for one, count in counted.items() if one and count >= max(LEAST_COUNT, share * total)}
+        return {
+            analysis for analysis, count in counted.items() if analysis and count >= max(LEAST_COUNT, share * total)
+        }
 
     @cached_property
     def _totals(self) -> Counter[Hashable]:
@@ -218,17 +222,19 @@ class FormAnalyses:
 
     @cached_property
     def _rules(self) -> Mapping[Hashable, Counter[Analysis]]:
-        """How often forms of a change, and of last letters, have an analysis."""
+        """Count the analyses of forms, by change from the lemma and by last letters."""
         rules: dict[Hashable, Counter[Analysis]] = defaultdict(Counter)
         for lemma in self.forms:
             gender = self._gender(lemma)
             for form in self.forms.strings(lemma):
-                analyses = [one for one in self._analyses(lemma, form) if is_precise(one) and _agrees(one)]
+                analyses = [
+                    analysis for analysis in self._analyses(lemma, form) if is_precise(analysis) and _agrees(analysis)
+                ]
                 for role in (NOUN, MODIFIER):
-                    of_role = {_bare(one) for one in analyses if role in _roles(one)}
-                    of = gender if role == NOUN else None
-                    keys = [(role, of, form[-n:]) for n in range(1, LONGEST_ENDING + 1)]
-                    for key in (*keys, (role, of, *_change(lemma, form))) if of_role else ():
+                    of_role = {_bare(analysis) for analysis in analyses if role in _roles(analysis)}
+                    gender_of_role = gender if role == NOUN else None
+                    keys = [(role, gender_of_role, form[-n:]) for n in range(1, LONGEST_ENDING + 1)]
+                    for key in (*keys, (role, gender_of_role, *_change(lemma, form))) if of_role else ():
                         rules[key].update(of_role)
                         rules[key][_ALL] += 1
         return rules
@@ -243,10 +249,10 @@ def _group(name: str) -> str:
     return feature_group(name)
 
 
-# There are few analyses and many forms: what is said of an analysis is remembered.
+# There are few analyses and many forms: functions of an analysis are cached.
 @cache
 def is_precise(analysis: Analysis) -> bool:
-    """Whether it has one value of a group at most, and is of one role."""
+    """Return whether an analysis has at most one value of each group, and at most one role."""
     groups = [_group(name) for name in analysis if _group(name) not in ("POS", "VerbForm")]
     return len(groups) == len(set(groups)) and len(_roles(analysis)) <= 1
 
@@ -262,19 +268,19 @@ def _relevant(features: Iterable[str]) -> Analysis:
 
 @cache
 def _main(analysis: Analysis) -> frozenset[str]:
-    """The main groups of which an analysis has values."""
+    """Return the groups of MAIN in which an analysis has a value."""
     return MAIN & {_group(name) for name in analysis}
 
 
 @cache
 def _bare(analysis: Analysis) -> Analysis:
-    """Without its part of speech."""
+    """Return an analysis without its part of speech."""
     return frozenset(name for name in analysis if _group(name) in (*AGREEING, *LASTING))
 
 
-def _most_specific(some: set[Analysis]) -> set[Analysis]:
-    """Without those that lack a case, a number or a gender where another one has the same groups and more."""
-    return {one for one in some if not any(_main(one) < _main(more) for more in some)}
+def _most_specific(analyses: set[Analysis]) -> set[Analysis]:
+    """Drop each analysis whose groups of MAIN are a proper subset of those of another one."""
+    return {analysis for analysis in analyses if not any(_main(analysis) < _main(other) for other in analyses)}
 
 
 @cache
@@ -290,7 +296,7 @@ def _roles(analysis: Analysis) -> frozenset[str]:
 
 
 def _change(lemma: str, form: str) -> tuple[str, str]:
-    """What replaces what at the end, with the letter before it where one of both is nothing."""
+    """Return the endings of lemma and form that differ, with the letter before them if one is empty."""
     same = len(os.path.commonprefix((lemma, form)))
     same -= same == min(len(lemma), len(form)) > 0
     return lemma[same:], form[same:]

@@ -1,26 +1,24 @@
-"""Training with terms: lemmas of words of the target, required as if a user had asked for them.
+"""Training with terms: require lemmas of target words as if a user had given them.
 
 Sizes: L source tokens.
 
-The groups of terms that training may ask for (`InventedGroups`) are made once of a run: lemmas, and phrases of the
-first training data.
+`InventedGroups` holds the groups of terms that training may require. It is built once in a run, from the lemmas and
+from phrases of the first training data. A group has all forms of a lemma or phrase.
 
-All forms of a lemma, or of a phrase, are a group. Phrases are runs of nouns and adjectives in the targets. Two
-neighbours need not belong together (*psa bílý* in *vidí psa bílý muž*). So where words inflect for case or gender, the
-words of a phrase agree, and all of them change with its forms; elsewhere, its last word does.
+Phrases are sequences of adjacent nouns and adjectives in the targets. Neighbours need not belong together (*psa bílý*
+in *vidí psa bílý muž*). In languages with case or gender, therefore, the words of a phrase must agree and all of them
+must change with its forms; in others, its last word must change. Each group adds tokens to the session, so with data in
+several folders (one per epoch) only the first folder supplies phrases.
 
-Every group takes tokens that the session keeps; so data in several folders, of which an epoch reads one, has the
-phrases of the first.
-
-`InventedTerms` look up some content words and phrases of the target among these groups, of a share of the pairs. The
-words of the source that translate one best carry the mark of its group, or, where none does and now and then, any
-word, without being its place: so the model learns to place a term, and to choose its form by the context. Which ones
-depends on the seed, the epoch and the sentence's number alone.
+`InventedTerms` selects content words and phrases of the target among these groups, in a share of the pairs. The source
+words that translate a term best carry its mark. If no source word does, and sometimes at random, any source word
+carries the mark, without giving the term's place. The model thus learns where to place a term, and how to choose its
+form in context. The selection depends only on the seed, the epoch and the number of the sentence.
 
     inventing = InventedTerms(prior, InventedGroups(prior, forms, len(targets), targets.__getitem__, seed), 0.3, seed)
     source = inventing.of(source, target, epoch, number)
 
-Over pieces, terms are words that pieces spell, on either side.
+With pieces, terms are words spelled by pieces, on both sides.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ Forms = Mapping[str, Mapping[str, float]]  # string -> features
 def invented_phrases(
     sentences: Iterable[Sequence[str]], phrases: PhraseForms, most: int = MOST_PHRASES
 ) -> dict[str, Forms]:
-    """The first phrases that the sentences say, each with its forms; no one is a form of another."""
+    """Return the first `most` phrases of the sentences, each with its forms. No phrase is a form of another."""
     names = _names(phrases)
     if NOUNS.isdisjoint(names):
         return {}
@@ -59,27 +57,31 @@ def invented_phrases(
 
     @cache
     def kinds(word: str) -> frozenset[str]:
-        of = (one for lemma in phrases.analyses.lemmas_of.get(word, ()) for one in phrases.forms.analyses(lemma, word))
-        names = {name for one in of for name in one}
+        analyses = (
+            analysis
+            for lemma in phrases.analyses.lemmas_of.get(word, ())
+            for analysis in phrases.forms.analyses(lemma, word)
+        )
+        names = {name for analysis in analyses for name in analysis}
         if not any(name.startswith("POS:") for name in names):
             guessed = phrases.analyses.features.get(word, {})
             names = {name for name, value in guessed.items() if value >= LEAST_GUESS}
         return frozenset(name for name in names if name.startswith("POS:"))
 
     invented: dict[str, Forms] = {}
-    met: set[str] = set()
+    seen: set[str] = set()
     for words in sentences:
         content = [bool(kinds(word)) and kinds(word) <= CONTENT for word in words]
         for begin, end in runs(len(words)):
             run, string = words[begin:end], " ".join(words[begin:end])
-            if string in met or not all(content[begin:end]) or not any(kinds(word) & NOUNS for word in run):
+            if string in seen or not all(content[begin:end]) or not any(kinds(word) & NOUNS for word in run):
                 continue
-            met.add(string)
+            seen.add(string)
             if agree and not phrases.agree(run):
                 continue
             forms = phrases.of(run)
             if _change([form.split() for form in forms], agree):
-                met.update(forms)
+                seen.update(forms)
                 invented[string] = forms
                 if len(invented) == most:
                     return invented
@@ -87,15 +89,15 @@ def invented_phrases(
 
 
 def _names(phrases: PhraseForms) -> set[str]:
-    """All that is known of any word."""
+    """Return all features of all words."""
     forms = phrases.forms
-    listed = (one for lemma in forms for form in forms.of(lemma) for one in forms.analyses(lemma, form))
+    listed = (analysis for lemma in forms for form in forms.of(lemma) for analysis in forms.analyses(lemma, form))
     return set(chain.from_iterable(chain(phrases.analyses.features.values(), listed)))
 
 
-def runs(many: int) -> list[tuple[int, int]]:
-    """The beginnings and ends of all runs of two words and more in a sentence."""
-    return [(begin, begin + size) for size in range(2, LONGEST + 1) for begin in range(many - size + 1)]
+def runs(num_words: int) -> list[tuple[int, int]]:
+    """Return the (begin, end) of all sequences of 2 to LONGEST words in a sentence of that many words."""
+    return [(begin, begin + size) for size in range(2, LONGEST + 1) for begin in range(num_words - size + 1)]
 
 
 def _change(forms: Sequence[Sequence[str]], agree: bool) -> bool:
@@ -105,15 +107,15 @@ def _change(forms: Sequence[Sequence[str]], agree: bool) -> bool:
     return all(len(set(place)) > 1 for place in (places if agree else places[-1:]))
 
 
-STREAM = 3  # its random numbers are others than those of the evidence's data
-MOST_SENTENCES = 20_000  # whose phrases are looked for
-MOST_FREQUENT = 0.01  # of all forms together, as a share: more frequent lemmas are function words
+STREAM = 3  # of random numbers, independent of those of the evidence data
+MOST_SENTENCES = 20_000  # searched for phrases
+MOST_FREQUENT = 0.01  # share of all words; lemmas with more frequent forms are function words
 CLOSED = FUNCTION_WORDS | {"POS:PUNCT", "POS:SYM"}
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Of a group: at the first token of its place and at the others, and at any token that is not its place."""
+    """The marks of a group: on the first and the other tokens of its place, and on a token that is not its place."""
 
     first: int
     others: int
@@ -121,16 +123,17 @@ class Marks:
 
 
 class InventedGroups:
-    """Groups by the words and phrases of the target; all made at the beginning: processes that read have copies."""
+    """Groups by the words and phrases of the target. All are built at the start, because worker processes have copies.
+    """
 
     def __init__(
         self, prior: Prior, forms: WordForms, many: int, target: Callable[[int], np.ndarray], seed: int
     ) -> None:
-        """many, target: how many sentences say phrases, and the tokens of one by its number."""
+        """many, target: the number of target sentences, and a function from a sentence's number to its tokens."""
         self.table = evidence_table(prior)
         groups = TermGroups(self.table)
         self.group_of: dict[str, int] = {}  # of every word and phrase of the target
-        self.words_of: dict[int, frozenset[str]] = {}  # all words, or phrases, of a group
+        self.words_of: dict[int, frozenset[str]] = {}  # the forms of a group
         self.marks: dict[int, Marks] = {}
         shares = target_shares(prior)
         for lemma in forms:
@@ -140,13 +143,13 @@ class InventedGroups:
         self._add_phrases(sentences, phrase_forms(prior, forms), groups)
 
     def words(self, target: np.ndarray) -> tuple[list[str], list[tuple[int, int]]]:
-        """The words of a target, "" for none, and where each begins and ends."""
+        """Return the words of a target ("" for a token that is no word), and the (begin, end) of each."""
         spans = self.table.target_words.spans(target)
         return [self.table.target_words.word(target[begin:end]) or "" for begin, end in spans], spans
 
     def _add(self, lemma: str, forms: WordForms, shares: Mapping[str, float], groups: TermGroups) -> None:
-        single = (one for one in forms.of(lemma).items() if len(one[0].split()) == 1)
-        features_of = dict(sorted(single, key=lambda one: one[0] not in shares))  # a group has no room for all
+        single = (item for item in forms.of(lemma).items() if len(item[0].split()) == 1)
+        features_of = dict(sorted(single, key=lambda item: item[0] not in shares))  # frequent first: MOST_FORMS at most
         frequent_forms = [form for form in features_of if form in shares][:MOST_FORMS]
         frequent = math.fsum(shares[form] for form in frequent_forms) > MOST_FREQUENT
         if len(features_of) < 2 or not frequent_forms or not any(map(str.isalpha, lemma)) or frequent:
@@ -170,55 +173,56 @@ class InventedGroups:
         self.marks[group] = Marks(*(self.table.groups.mark([use]) for use in uses))
 
 
-MOST = 3  # words of a sentence's terms; a phrase may be more
-PHRASES_FIRST = 0.5  # share of the sentences that ask for phrases before words
-LEAST_PROBABILITY = 0.05  # t(x | s) of a source word at which a term is looked for
-WITHOUT_PLACE = 0.1  # share of the terms whose place is not said
+MOST = 3  # words in the terms of a sentence; a phrase may exceed it
+PHRASES_FIRST = 0.5  # share of the sentences that select phrases before words
+LEAST_PROBABILITY = 0.05  # t(x | s) of a source word that may be the place of a term
+WITHOUT_PLACE = 0.1  # share of the terms without a place
 
 
 class InventedTerms:
-    """Sources that carry terms, a share of them."""
+    """Add terms to a share of the sources."""
 
     def __init__(self, prior: Prior, groups: InventedGroups, share: float, seed: int) -> None:
         self.share, self.seed, self.groups, self.table = share, seed, groups, groups.table
         lexical = prior.translations
         self.lexical = None if lexical is None else lexical.unit_table
-        forms_of_lemmas = None if lexical is None else lexical.forms  # where they are, the table has lemmas
+        forms_of_lemmas = None if lexical is None else lexical.forms  # if present, the table is of lemmas
         self.unit_of = np.arange(len(prior.symbols)) if forms_of_lemmas is None else forms_of_lemmas.head_of
 
     def of(self, source: np.ndarray, target: np.ndarray, epoch: int, number: int) -> np.ndarray:
-        """The source (L,) of a sentence with terms of its target, or as it is."""
+        """Return the source (L,) with marks of terms of its target, or unchanged."""
         random = np.random.default_rng((self.seed, epoch, number, STREAM))
-        has_terms = (source >> SHIFT).any()  # its own: what they ask for, the target would have to say once more
+        has_terms = (source >> SHIFT).any()  # a further term could require the same words twice
         if random.random() >= self.share or has_terms:
             return source
         words, spans = self.groups.words(target)
         free = self._free(source)
-        changed, many = source.copy(), random.integers(1, MOST + 1)
+        changed, num_words = source.copy(), random.integers(1, MOST + 1)
         translations = [self._translations(int(token)) for token in source]
         covered: set[int] = set()  # numbers of words of the target
         for begin, end in self._candidates(words, random):
-            if not free or len(covered) >= many:
+            if not free or len(covered) >= num_words:
                 break
-            # words may be forms of two lemmas: what the target says twice, or for another term, it cannot say once
+            # A term must occur once; its words may be forms of two lemmas, or part of another term.
             if not covered.isdisjoint(range(begin, end)) or not self._is_said_once(begin, end, words, target, spans):
                 continue
             covered.update(range(begin, end))
-            at = self._place(translations, free, [target[slice(*span)] for span in spans[begin:end]])
+            place = self._place(translations, free, [target[slice(*span)] for span in spans[begin:end]])
             marks = self.groups.marks[self.groups.group_of[" ".join(words[begin:end])]]
-            if not at or random.random() < WITHOUT_PLACE:
-                at = [free[int(random.integers(len(free)))]]
-                changed[at[0][0]] = marked(int(source[at[0][0]]), marks.anywhere)
+            if not place or random.random() < WITHOUT_PLACE:
+                place = [free[int(random.integers(len(free)))]]
+                changed[place[0][0]] = marked(int(source[place[0][0]]), marks.anywhere)
             else:
-                for token in range(at[0][0], at[-1][1]):
-                    changed[token] = marked(int(source[token]), marks.first if token == at[0][0] else marks.others)
-            free = [span for span in free if span not in at]
+                for token in range(place[0][0], place[-1][1]):
+                    changed[token] = marked(int(source[token]), marks.first if token == place[0][0] else marks.others)
+            free = [span for span in free if span not in place]
         return changed
 
     def _candidates(self, words: Sequence[str], random: np.random.Generator) -> list[tuple[int, int]]:
-        """Where the target says a word or a phrase of a group, in a drawn order; often phrases first, which are few."""
-        every = [*((i, i + 1) for i in range(len(words))), *runs(len(words))]
-        in_groups = [(begin, end) for begin, end in every if " ".join(words[begin:end]) in self.groups.group_of]
+        """Return the spans of words and phrases with a group in random order, in half of the sentences phrases first.
+        """
+        all_spans = [*((i, i + 1) for i in range(len(words))), *runs(len(words))]
+        in_groups = [(begin, end) for begin, end in all_spans if " ".join(words[begin:end]) in self.groups.group_of]
         in_order = [in_groups[i] for i in random.permutation(len(in_groups))]
         if random.random() < PHRASES_FIRST:
             in_order.sort(key=lambda run: run[1] - run[0] == 1)
@@ -227,7 +231,7 @@ class InventedTerms:
     def _is_said_once(
         self, begin: int, end: int, words: Sequence[str], target: np.ndarray, spans: Sequence[tuple[int, int]]
     ) -> bool:
-        """Whether no form of the words' group, and no word that would spell one, is anywhere else in the target."""
+        """Return whether the rest of the target has no form of the span's group, and no token that spells one."""
         group, size = self.groups.group_of[" ".join(words[begin:end])], end - begin
         forms = sum(" ".join(words[i : i + size]) in self.groups.words_of[group] for i in range(len(words) - size + 1))
         rest = np.concatenate([target[: spans[begin][0]], target[spans[end - 1][1] :]])
@@ -235,38 +239,38 @@ class InventedTerms:
         return forms == 1 and not np.isin(rest, beside).any()
 
     def _free(self, source: np.ndarray) -> list[tuple[int, int]]:
-        """The words of a source (L,) without special symbols and marks: where each begins and ends."""
+        """Return the spans of the words of a source (L,) without special symbols and without marks."""
         tokens = plain(source)
         ordinary = (tokens >= len(SPECIALS)) & (tokens == source)
         return [span for span in self.table.source_words.spans(tokens) if ordinary[slice(*span)].all()]
 
     def _translations(self, token: int) -> Mapping[int, float]:
-        """t(x | s) of a source token, by x."""
+        """Return t(x | s) of a source token, by x."""
         table = self.lexical
         return {} if table is None or token >= table.num_sources else dict(table.row(token))
 
     def _place(
         self, translations: Sequence[Mapping[int, float]], free: Sequence[tuple[int, int]], words: Sequence[np.ndarray]
     ) -> list[tuple[int, int]]:
-        """The free words of the source that translate a term's words best: neighbours, or the best of them."""
+        """Return the free source words that translate a term's words best if adjacent, else the best of them."""
         matches = [best for best in (self._best(translations, free, word) for word in words) if best is not None]
         places = sorted({place for _, place in matches})
-        if all(one[1] == other[0] for one, other in pairwise(places)):
+        if all(first[1] == second[0] for first, second in pairwise(places)):
             return places
         return [max(matches)[1]]
 
     def _best(
         self, translations: Sequence[Mapping[int, float]], free: Sequence[tuple[int, int]], word: np.ndarray
     ) -> tuple[float, tuple[int, int]] | None:
-        """The free word of the source that translates best into a word (of one token or several pieces); or None.
+        """Return (probability, span) of the free source word that translates a target word best, or None.
 
-        A piece of the target is translated by the best piece of the source's word; the mean of all of them counts.
+        Each piece of the target word counts with its best piece of the source word. The probability is their mean.
         """
         units = self.unit_of[word[word < len(self.unit_of)]].tolist()
         best = None
         for begin, end in free:
-            each = (max(row.get(unit, 0.0) for row in translations[begin:end]) for unit in units)
-            probability = math.fsum(each) / len(word)
+            best_of_piece = (max(row.get(unit, 0.0) for row in translations[begin:end]) for unit in units)
+            probability = math.fsum(best_of_piece) / len(word)
             if probability >= (LEAST_PROBABILITY if best is None else best[0]):
                 best = probability, (begin, end)
         return best

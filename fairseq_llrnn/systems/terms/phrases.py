@@ -1,19 +1,18 @@
-"""The forms of a phrase whose own forms nobody lists (those of its words, where they agree), and the words of terms.
+"""Forms of phrases, derived from the agreeing forms of their words.
 
-Which words inflect is decided without a parser:
+The words that inflect are found without a parser:
 
-    * An adposition, and all that follows it, stays as it is: *maison* de campagne, *hasičská stanice* v Praze.
-    * The head is one of the nouns (`head_of`). Other nouns stay as they are (*stanice* metra).
-    * A modifier inflects with the head, if it agrees with it as it was given, or was given as a lemma.
-    * A verb that comes first has all of its forms, and the words behind it stay as they are.
-    * Words without any of this (adverbs, particles, conjunctions) stay as they are; so does an unknown word behind the
-      head with all that follows it. Where one stands before the head, or nobody knows how forms agree, nothing is
-      known of the phrase.
+* An adposition and all words after it stay unchanged: *maison* de campagne, *hasičská stanice* v Praze.
+* One of the nouns is the head (`head_of`). Other nouns stay unchanged (*stanice* metra).
+* A modifier inflects with the head if the given form agrees with the head, or if it is a lemma.
+* An initial verb takes all its forms, and the words after it stay unchanged.
+* Adverbs, particles and conjunctions stay unchanged. So does an unknown word after the head, with all words after it.
+  If an unknown word precedes the head, or no agreement is known, the phrase has no derived forms.
 
-A word that is no lemma inflects as the lemmas that it is a form of: petite maison is petit and maison.
+A word that is not a lemma inflects as the lemmas it is a form of: petite maison is petit and maison.
 
-The words that terms are of are those of a dictionary, or, over pieces, those that a training text spells in them. A
-piece that is a whole word has those features of it that are true of most of its occurrences (features/subwords.py).
+The words of terms are those of a dictionary or, with pieces, those that the pieces spell in a training text. A piece
+that is a whole word has the features that hold for most of its occurrences (features/subwords.py).
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ from fairseq_llrnn.systems.terms.form_analyses import (
 
 ADPOSITION, CONJUNCTION = "POS:ADP", "POS:CCONJ"
 CLOSED = frozenset((ADPOSITION, CONJUNCTION, "POS:SCONJ"))
-LEAST_WEIGHT = 1e-9  # of a word that no text has
-# What is remembered: the lines of an interactive search, and training, name the same phrases and words over and over.
+LEAST_WEIGHT = 1e-9  # of a word that occurs in no text
+# Cache sizes: interactive translation and training repeat the same phrases and words.
 MOST_PHRASES, MOST_WORDS = 1000, 50_000
 
 
@@ -57,25 +56,27 @@ class Word:
     """A word of a phrase in a role."""
 
     forms: Mapping[str, set[Analysis]]
-    features: Mapping[str, Mapping[str, float]]  # of the forms, whatever their analyses
-    analyses_of_form: set[Analysis]  # of the phrase's form
+    features: Mapping[str, Mapping[str, float]]  # of the forms
+    analyses_of_form: set[Analysis]  # of the form given in the phrase
     is_lemma: bool
 
     @cached_property
     def values(self) -> Mapping[str, list[Values]]:
-        """What the analyses of the forms say of agreement."""
-        return {form: [values_of(one) for one in some] for form, some in self.forms.items()}
+        """Return the agreement values of the analyses of each form."""
+        return {form: [values_of(analysis) for analysis in analyses] for form, analyses in self.forms.items()}
 
 
 def head_of(nouns: Sequence[int], modifiers: Container[int], has_agreement: Callable[[int], bool]) -> int | None:
-    """The noun of a phrase that its modifiers, and the rest of the sentence, agree with: what a network reads, too.
+    """Return the place of a phrase's head noun, with which modifiers agree. The network reads the head as input.
 
-    It is the first one, since other nouns follow as genitives or names (*stanice* metra, *Stand* der Technik), and
-    rather one that can be no modifier (jeune *fille*); where nouns have neither case nor gender, the last one (fire
-    *truck*). A compound whose head comes last in a language with cases is written as one word, or wrong here.
+    It is the first noun, because other nouns follow as genitives or names (*stanice* metra, *Stand* der Technik). A
+    noun that cannot be a modifier goes before one that can (jeune *fille*). If nouns have neither case nor gender, it
+    is the last one (fire *truck*). The rule is wrong for a head-final compound written as several words in a language
+    with cases.
 
     Args:
-        nouns: places of those that no adposition is before, in order. modifiers: of what may be one.
+        nouns: places of the nouns before any adposition, in order.
+        modifiers: places of possible modifiers.
         has_agreement: whether the noun at a place has a case or a gender.
     """
     head = next((place for place in nouns if place not in modifiers), next(iter(nouns), None))
@@ -83,12 +84,12 @@ def head_of(nouns: Sequence[int], modifiers: Container[int], has_agreement: Call
 
 
 def has_case_or_gender(names: Iterable[str]) -> bool:
-    """Of features."""
+    """Return whether any of the features is a case or a gender."""
     return any(name.startswith(("Case:", "Gender:")) for name in names)
 
 
 class PhraseForms:
-    """Combines the forms of words."""
+    """Derive the forms of phrases from the forms of their words."""
 
     def __init__(
         self,
@@ -98,19 +99,22 @@ class PhraseForms:
     ) -> None:
         """
         Args:
-            weights: of the prior's words, how frequent they are. features: what the prior knows of them.
+            weights: relative frequencies of the prior's words.
+            features: returns the features of the prior's words.
         """
         self.forms, self.weights, self.analyses = forms, weights or {}, FormAnalyses(forms, features)
         self._memo = lru_cache(MOST_PHRASES)(self._combined)
         self._word = lru_cache(MOST_WORDS)(self._in_role)
 
     def of(self, words: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
-        """Forms of a phrase with their features, the given one first, then the frequent ones; none if nobody knows."""
+        """Return the forms of a phrase with their features, the given form first, then by frequency, empty if unknown.
+        """
         return self._memo(tuple(words))
 
     def agree(self, words: Sequence[str]) -> bool:
-        """Whether the words of a phrase that inflect agree as they are."""
-        choices = [{"": [values_of(one) for one in word.analyses_of_form]} for word in self._inflected(words).values()]
+        """Return whether the inflecting words of a phrase agree in the given forms."""
+        inflected = self._inflected(words).values()
+        choices = [{"": [values_of(analysis) for analysis in word.analyses_of_form]} for word in inflected]
         return bool(choices) and bool(agreeing(choices))
 
     def _combined(self, words: tuple[str, ...]) -> dict[str, dict[str, float]]:
@@ -118,18 +122,18 @@ class PhraseForms:
         if not inflected:
             return {}
         choices = [inflected[i].values if i in inflected else {word: [ANY]} for i, word in enumerate(words)]
-        weights = [{form: self._log_weight(form) for form in some} for some in choices]
+        weights = [{form: self._log_weight(form) for form in values} for values in choices]
         combined: dict[str, dict[str, float]] = {}
         for choice in [words, *agreeing(choices, weights)]:
-            some = (inflected[i].features.get(form, {}) for i, form in enumerate(choice) if i in inflected)
-            combined.setdefault(" ".join(choice), {name: 1.0 for features in some for name in features})
+            values = (inflected[i].features.get(form, {}) for i, form in enumerate(choice) if i in inflected)
+            combined.setdefault(" ".join(choice), {name: 1.0 for features in values for name in features})
         return combined
 
     def _inflected(self, words: Sequence[str]) -> dict[int, Word]:
-        """The words that inflect, by their place; none where nobody knows how."""
+        """Return the words that inflect, by place, empty if that cannot be decided."""
         end = next((i for i, word in enumerate(words) if self._is_adposition(word)), len(words))
         nouns = {i: noun for i in range(end) if (noun := self._word(words[i], NOUN)) is not None}
-        modifiers = {i: each for i in range(end) if (each := self._word(words[i], MODIFIER)) is not None}
+        modifiers = {i: modifier for i in range(end) if (modifier := self._word(words[i], MODIFIER)) is not None}
         if end and 0 not in nouns and 0 not in modifiers and (verb := self._verb(words[0])) is not None:
             return {0: verb}
         head = head_of(list(nouns), modifiers, lambda i: any(map(has_case_or_gender, chain(*nouns[i].forms.values()))))
@@ -157,7 +161,7 @@ class PhraseForms:
         return ADPOSITION in parts and CONJUNCTION not in parts
 
     def _in_role(self, word: str, role: str) -> Word | None:
-        """A word in a role; None where it cannot have it, or nobody knows its analyses."""
+        """Return a word in a role, or None if it cannot have the role, or if no analysis is known."""
         forms: dict[str, set[Analysis]] = {}
         features: dict[str, Mapping[str, float]] = {}
         analyses_of_form: set[Analysis] = set()
@@ -170,42 +174,46 @@ class PhraseForms:
             of_lemma = self.analyses.of(lemma, word, role)
             if lemma != word and not of_lemma:
                 continue
-            every = {form: self.analyses.of(lemma, form, role) for form in self.forms.of(lemma)}
-            lasting = {form: some for form, all_ in every.items() if (some := self._lasting(of_lemma, all_))}
+            by_form = {form: self.analyses.of(lemma, form, role) for form in self.forms.of(lemma)}
+            lasting = {form: analyses for form, all_ in by_form.items() if (analyses := self._lasting(of_lemma, all_))}
             is_lemma |= lemma == word and len(lasting) > 1
-            for form, some in lasting.items():
-                forms.setdefault(form, set()).update(some)
+            for form, analyses in lasting.items():
+                forms.setdefault(form, set()).update(analyses)
                 features.setdefault(form, self.forms.of(lemma)[form])
             analyses_of_form |= of_lemma
             if is_lemma:
-                break  # what is a lemma is not a form of another one
-        if not any(one for some in forms.values() for one in some):
+                break  # a lemma is not read as a form of another lemma
+        if not any(analysis for analyses in forms.values() for analysis in analyses):
             return None
         return Word(forms, features, analyses_of_form, is_lemma)
 
     def _verb(self, word: str) -> Word | None:
         lemmas = [word] if self.forms.of(word) else self.analyses.lemmas_of.get(word, [])
-        of = {form: features for lemma in lemmas for form, features in self.forms.of(lemma).items()}
-        if len(of) < 2 or not any(VERB in self.analyses.roles(lemma) for lemma in lemmas):
+        form_features = {form: features for lemma in lemmas for form, features in self.forms.of(lemma).items()}
+        if len(form_features) < 2 or not any(VERB in self.analyses.roles(lemma) for lemma in lemmas):
             return None
-        return Word({form: {frozenset()} for form in of}, of, set(), True)
+        return Word({form: {frozenset()} for form in form_features}, form_features, set(), True)
 
     @staticmethod
-    def _lasting(of_form: set[Analysis], some: set[Analysis]) -> set[Analysis]:
-        """The analyses that have the degree and polarity of the given form, where it has some."""
-        wanted = {values_of(one, LASTING) for one in of_form} or {values_of((), LASTING)}
-        return {one for one in some if any(unify(values_of(one, LASTING), want) is not None for want in wanted)}
+    def _lasting(of_form: set[Analysis], analyses: set[Analysis]) -> set[Analysis]:
+        """Return the analyses with the degree and polarity of the given form, if it has any."""
+        wanted = {values_of(analysis, LASTING) for analysis in of_form} or {values_of((), LASTING)}
+        return {
+            analysis
+            for analysis in analyses
+            if any(unify(values_of(analysis, LASTING), want) is not None for want in wanted)
+        }
 
 
-def _agree(one: set[Analysis], other: set[Analysis]) -> bool:
-    return any(unify(values_of(a), values_of(b)) is not None for a in one for b in other)
+def _agree(first: set[Analysis], second: set[Analysis]) -> bool:
+    return any(unify(values_of(a), values_of(b)) is not None for a in first for b in second)
 
 
 MOSTLY = 0.5
 
 
 def target_shares(prior: Prior) -> dict[str, float]:
-    """How frequent each word of the target is, as a share of all."""
+    """Return the relative frequency of each target word."""
     counts = next((target for _, target in (part.text_words for part in prior.parts) if target is not None), None)
     if counts is None:
         return dict(zip(prior.symbols, np.exp(prior.log_weights).tolist(), strict=True))
@@ -214,7 +222,7 @@ def target_shares(prior: Prior) -> dict[str, float]:
 
 
 def source_words(prior: Prior) -> Iterable[str]:
-    """The words of the source that are known."""
+    """Return the source words of the prior."""
     text_words = next((source for source, _ in (part.text_words for part in prior.parts) if source is not None), None)
     return prior.source_symbols if text_words is None else sorted(text_words)
 
@@ -222,11 +230,11 @@ def source_words(prior: Prior) -> Iterable[str]:
 def word_features(
     prior: Prior, words: Collection[str], groups: Collection[str] | None = None
 ) -> dict[str, Mapping[str, float]]:
-    """The features of the words of a prior: of those that the output predicts, and of those that are read.
+    """Return the features of a prior's words: output features and, if separate, input features.
 
     Args:
-        words: over pieces, those of the training text; a piece that is none of them only begins or ends others.
-        groups: of features; None: all.
+        words: with pieces, the words of the training text; other pieces only begin or continue words.
+        groups: of features (None: all).
     """
     pieces, sides = pieces_of(prior), [prior.output]
     if prior.input is not prior.output:
@@ -247,6 +255,6 @@ def word_features(
 
 
 def phrase_forms(prior: Prior, forms: WordForms) -> PhraseForms:
-    """What finds the forms of phrases, from those of words and what the prior knows of these."""
+    """Return a `PhraseForms` with the frequencies and features of a prior's words."""
     shares = target_shares(prior)
     return PhraseForms(forms, shares, lambda: word_features(prior, shares, RELEVANT))

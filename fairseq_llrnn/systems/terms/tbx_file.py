@@ -1,4 +1,4 @@
-"""Terms of a TBX file (TermBase eXchange, ISO 30042), in its older and newer dialects, and in TBX-Min.
+"""Read terms from TBX files (TermBase eXchange, ISO 30042): the older and newer dialects, and TBX-Min.
 
     entry      <termEntry>, <conceptEntry>       one concept
                or <entry>
@@ -7,11 +7,13 @@
     term       <tig>, <ntig>, <termSec> or       <term>, and notes: <termNote type="partOfSpeech">, administrativeStatus
                <termGroup>                       (with style="dct", and in TBX-Min, elements of these names)
 
-Each source term of an entry becomes a row whose target is the entry's preferred target term, or else the first. Terms
-whose status forbids them are left out. Of several regions (`pt-BR`, `pt-PT`), the target's own comes first, then the
-language alone; the source's terms are those of all. Where several entries have the same source term, the first counts.
-A TBX file is XML: expat reads it, element by element; nothing outside the file is fetched, of entities that XML lacks
-only HTML's are known (`&nbsp;`), and those that a file defines by itself are refused.
+Each source term of an entry becomes a row. Its target is the entry's preferred target term, or else the first one.
+Terms with a status that forbids them are dropped. Of several regional variants (`pt-BR`, `pt-PT`) of the target, the
+requested one comes first, then the language without a region. Source terms of all regions are used. If several entries
+have the same source term, the first one counts.
+
+expat parses the file as XML. Nothing outside the file is fetched. HTML entities (`&nbsp;`) are accepted; entities
+defined in the file raise an error.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from fairseq_llrnn.systems.terms.tsv_file import StoredTerms, TermEntry, check_e
 ENTRIES = ("termEntry", "conceptEntry", "entry")
 LANGUAGES = ("langSet", "langSec", "langGroup")
 TERMS = ("tig", "ntig", "termSec", "termGroup")
-# what is no TBX, by the outermost element of its XML: what it is, and what becomes a row of a TSV
+# other formats, by the root element: the name, and the content of a row in an equivalent TSV
 OTHER_FORMATS = {
     "tmx": ("TMX, a translation memory", "each <tu>, with its <seg> in both languages"),
     "rdf": ("RDF, as of SKOS", "each concept, with its skos:prefLabel in both languages"),
@@ -44,7 +46,7 @@ OTHER_FORMATS = {
     "olif": ("OLIF", "each entry, with its canonical form in both languages"),
 }
 RDF = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:@(?:prefix|base)\s|(?i:prefix)\s+[\w-]*:\s*<|\{[ \r\n][^\t])")
-XML = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff\0)?\s*<[^\t\n]*")  # the beginning of a file
+XML = re.compile(rb"(?:\xef\xbb\xbf|\xff\xfe|\xfe\xff\0)?\s*<[^\t\n]*")  # at the start of a file
 logger = logging.getLogger(__name__)
 
 KINDS = {
@@ -62,12 +64,12 @@ NEVER = (
     "deprecat", "supersed", "forbid", "obsole", "not", "non", "unapprov", "unprefer", "unaccept", "disallow",
     "disapprov", "discourag", "prohibit", "reject", "withdraw", "avoid", "donot", "outdated", "banned", "invalid",
 )  # fmt: skip
-# What statuses begin with, the best one first; a term without a status is admitted.
+# Prefixes of statuses, the best rank first; a term without a status has the rank ADMITTED.
 RANKS = (("prefer", "approv", "recommend"), ("standard", "legal", "regulat"), ("admit", "accept", "allow", "permit"))
 ADMITTED, UNKNOWN = 2, 3
-MOST_NOTES = 8  # kinds of them in the warning, the most frequent ones
+MOST_NOTES = 8  # kinds of notes in the warning, most frequent first
 BLOCK = 1 << 14  # bytes
-ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][\w.-]*);")  # but XML's own
+ENTITY = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z][\w.-]*);")  # except those of XML
 LONGEST = 10_000  # characters of a term or a note
 
 
@@ -75,54 +77,54 @@ LONGEST = 10_000  # characters of a term or a note
 class _Term:
     text: str = ""
     upos: str | None = None
-    rank: int | None = ADMITTED  # place among RANKS, UNKNOWN; None: it is never required
+    rank: int | None = ADMITTED  # index in RANKS, or UNKNOWN; None: forbidden
     line: int = 0
 
 
 @dataclass
 class _Reading:
-    """What is known of the entry that is being read."""
+    """State of the entry that is being read."""
 
     path: Path | str
     parser: Any
-    asked: tuple[str, ...]  # the languages, without regions
+    languages_to_read: tuple[str, ...]  # without regions
     entries: list[TermEntry] = field(default_factory=list)
     languages: set[str] = field(default_factory=set)  # of the whole file
     entry: dict[str, list[_Term]] = field(default_factory=dict)  # terms by language and region, as `pt-br`
     notes: Counter[str] = field(default_factory=Counter)
-    lines: dict[str, int] = field(default_factory=dict)  # where the first of each note is
+    lines: dict[str, int] = field(default_factory=dict)  # of the first note of each kind
     language: str = ""
     term: _Term | None = None
     text: list[str] | None = None  # of <term> or <termNote>, while it is read
     note: str = ""
 
-    def say(self, note: str, line: int) -> None:
-        """Count what is worth telling of the languages that are asked for."""
-        if _primary(self.language) in self.asked:
+    def count_note(self, note: str, line: int) -> None:
+        """Count a note if the current language is one of those to read."""
+        if _primary(self.language) in self.languages_to_read:
             self.notes[note] += 1
             self.lines.setdefault(note, line)
 
     def take_note(self, term: _Term, text: str) -> None:
-        """A note on a term, of the kind `note`. Of several statuses the last one counts, if none forbids it."""
+        """Apply a note of the kind `self.note` to a term. The last status counts, unless one forbids the term."""
         value = _plain(text)
         if self.note == PART_OF_SPEECH:
             term.upos = KINDS.get(value)
             if value not in KINDS:
-                self.say(f"terms have the part of speech {shown(text)}, which is not known", term.line)
+                self.count_note(f"terms have the unknown part of speech {shown(text)}", term.line)
         elif term.rank is not None and (value := _status(value)) not in NO_STATUS:
             term.rank = next((rank for rank, names in enumerate(RANKS) if value.startswith(names)), UNKNOWN)
             if value.startswith(NEVER):
                 term.rank = None
-                self.say(f"terms are left out by their status {shown(text)}", term.line)
+                self.count_note(f"terms are left out by their status {shown(text)}", term.line)
             elif term.rank == UNKNOWN:
-                self.say(f"terms have the status {shown(text)}, which is not known: others come first", term.line)
+                self.count_note(f"terms have the unknown status {shown(text)}: others come first", term.line)
 
 
 def is_xml(path: Path | str) -> bool:
-    """Return whether a file begins as XML, and not as a row of a table.
+    """Return whether a file begins as XML rather than as a table row.
 
     Raises:
-        DataError: it cannot be read, or begins as RDF in Turtle or JSON.
+        DataError: the file cannot be read, or begins as RDF in Turtle or JSON.
     """
     with opened(path) as (file, _):
         begin = XML.match(first := file.peek(BLOCK))
@@ -132,13 +134,13 @@ def is_xml(path: Path | str) -> bool:
 
 
 def _other_format(name: str, where: str) -> str:
-    what, row = OTHER_FORMATS[name]
-    return f"{where}: expected terms as TBX or TSV, found {what}; write a TSV with a row `source<TAB>target` of {row}"
+    found, row = OTHER_FORMATS[name]
+    return f"{where}: expected terms as TBX or TSV, found {found}; write a TSV with a row `source<TAB>target` of {row}"
 
 
 def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
-    """The rows of a TBX file, checked; raises DataError as `iter_tbx`, and for what no row may have."""
-    count, others = ReadCount(path, "source terms"), list[str]()
+    """Return the checked rows of a TBX file. Raises DataError as `iter_tbx`, and for invalid rows."""
+    count, other_translations = ReadCount(path, "source terms"), list[str]()
 
     def entries() -> Iterator[TermEntry]:
         for entry in iter_tbx(count, languages):
@@ -148,37 +150,36 @@ def read_tbx(path: Path | str, languages: Sequence[str]) -> StoredTerms:
     def repeated(first: TermEntry, entry: TermEntry) -> None:
         count.read -= 1
         count.left_out[REPEATED if first.target == entry.target else OTHERWISE] += 1
-        if first.target != entry.target and len(others) < MOST_NAMED:
-            others.append(" ".join(entry.source))
+        if first.target != entry.target and len(other_translations) < MOST_NAMED:
+            other_translations.append(" ".join(entry.source))
 
     terms = StoredTerms(entries(), repeated)
-    if others:
+    if other_translations:
         number = count.left_out[OTHERWISE]
-        some = ", ".join(others) + (", …" if number > len(others) else "")
+        named = ", ".join(other_translations) + (", …" if number > len(other_translations) else "")
         logger.warning(
-            f"{path}: {number:,} terms have another translation in an earlier entry, which counts ({some}); for "
-            "another choice, give them in a TSV"
+            f"{path}: {number:,} terms have another translation in an earlier entry, which is used ({named}); to "
+            "choose another one, write these terms in a TSV"
         )
     count.done()
     return terms
 
 
 def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
-    """The rows of a TBX file, as they stand; whoever uses them counts them as read, or leaves them out.
+    """Yield the unchecked rows of a TBX file. The caller counts each as read or left out.
 
     Args:
-        languages: of source and target, as `en` or `pt_BR`. What is left out, or taken for want of better, is counted
-            in a warning at the end.
+        languages: of source and target, as `en` or `pt_BR`. One warning at the end counts dropped terms and fallbacks.
 
     Raises:
-        DataError: no XML, entities of its own or unknown ones, or neither language in it.
+        DataError: invalid XML, entities defined in the file or unknown, or a language without terms.
     """
     path, parser = count.file, expat.ParserCreate()
     source, target = (_tag(language) for language in languages)
     reading = _Reading(path, parser, (_primary(source), _primary(target)))
 
     def start(name: str, attributes: dict[str, str]) -> None:
-        if attributes:  # expat leaves unknown entities within them out, and says nothing
+        if attributes:  # expat drops unknown entities in attributes silently
             tag = (parser.GetInputContext() or b"").partition(b">")[0]
             if b"&" in tag and (entity := ENTITY.search(tag)):
                 raise DataError(_undefined(path, parser.CurrentLineNumber, entity[1].decode()))
@@ -203,7 +204,7 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
             reading.entries += _rows(count, reading, source, target)
         elif name in TERMS and reading.term is not None:
             if is_blank(reading.term.text):
-                reading.say("terms are empty", reading.term.line)
+                reading.count_note("terms are empty", reading.term.line)
             reading.entry.setdefault(reading.language, []).append(reading.term)
             reading.term = None
         elif reading.text is not None and (name in ("term", "termNote") or _plain(name) == reading.note):
@@ -225,18 +226,18 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
 
     def entity(*_: object) -> None:
         raise DataError(
-            f"{place(path, parser.CurrentLineNumber)}: expected TBX without entities of its own, found one; write it "
-            "out, and remove <!ENTITY …>"
+            f"{place(path, parser.CurrentLineNumber)}: entities defined in the file (<!ENTITY …>) are not supported; "
+            "replace them with their text, and remove the definitions"
         )
 
     def unknown(name: str, is_parameter: bool) -> None:
-        if is_parameter:  # of a DTD, which is not read
+        if is_parameter:  # of a DTD
             return
         if (text := html5.get(f"{name};")) is None:
             raise DataError(_undefined(path, parser.CurrentLineNumber, name))
         characters(text)
 
-    parser.UseForeignDTD(True)  # so that expat names an entity that nothing defines
+    parser.UseForeignDTD(True)  # expat then reports undefined entities
     parser.SkippedEntityHandler = unknown
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler, parser.EntityDeclHandler = characters, entity
@@ -252,7 +253,7 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
             parser.Parse(b"", True)
             yield from reading.entries
     except expat.ExpatError as error:
-        rest = block[parser.ErrorByteIndex - read :]  # where standalone="yes", expat itself finds it
+        rest = block[parser.ErrorByteIndex - read :]  # with standalone="yes", expat raises for undefined entities
         if error.code == expat.errors.codes[expat.errors.XML_ERROR_UNDEFINED_ENTITY] and (name := ENTITY.search(rest)):
             raise DataError(_undefined(path, error.lineno, name[1].decode())) from None
         raise DataError(
@@ -261,35 +262,34 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
         ) from None
     missing = [language for language in map(_primary, (source, target)) if language not in reading.languages]
     if missing:
-        there = ", ".join(sorted(reading.languages - {""})) or "none"
-        raise DataError(f"{path}: expected terms in the language {missing[0]}, found {there}; give another file")
+        available = ", ".join(sorted(reading.languages - {""})) or "none"
+        raise DataError(f"{path}: expected terms in the language {missing[0]}, found {available}; give another file")
     if reading.notes:
         most = reading.notes.most_common(MOST_NOTES)
-        notes = (f"{many:,} {note} (line {reading.lines[note]})" for note, many in most)
-        more = len(reading.notes) - MOST_NOTES
-        logger.warning(f"{path}: {'; '.join(notes)}" + (f"; and {more:,} other kinds of notes" if more > 0 else ""))
+        notes = (f"{count_of_note:,} {note} (line {reading.lines[note]})" for note, count_of_note in most)
+        rest_count = len(reading.notes) - MOST_NOTES
+        logger.warning(
+            f"{path}: {'; '.join(notes)}" + (f"; and {rest_count:,} other kinds of notes" if rest_count > 0 else "")
+        )
 
 
 def _undefined(path: Path | str, line: int, name: str) -> str:
-    return (
-        f"{place(path, line)}: expected text, found the entity &{name};, which nothing in the file defines; write the "
-        "character itself"
-    )
+    return f"{place(path, line)}: expected text, found the undefined entity &{name};; write the character itself"
 
 
 @lru_cache(maxsize=1024)
 def _plain(name: str) -> str:
-    """As names compare: `properNoun`, `Proper-Noun` and `proper_noun` are one."""
+    """Return a name in the form for comparison: `properNoun`, `Proper-Noun` and `proper_noun` are equal."""
     return re.sub(r"[\W_]", "", name).casefold()
 
 
 def _status(text: str) -> str:
-    """`preferredtermadmnsts` -> `preferred`."""
+    """Return a status without its suffix: `preferredtermadmnsts` -> `preferred`."""
     return text.removesuffix("admnsts").removesuffix("term")
 
 
 def _note(element: str, attributes: dict[str, str]) -> str:
-    """What kind of note begins: by its attribute (style="dca") or its name ("dct"); empty: none, or of no use."""
+    """Return the kind of note that an element begins, by its attribute (style="dca") or name ("dct"), "" if unused."""
     kind = _plain(attributes.get("type", "") if element == "termNote" else element)
     return kind if kind == PART_OF_SPEECH or kind in STATUS else ""
 
@@ -302,19 +302,21 @@ def _primary(tag: str) -> str:
     return tag.partition("-")[0]
 
 
-def _distance(tag: str, asked: str) -> tuple[int, int]:
-    """How far a language of the file is from the one that is asked for: the same, one that says less, another region.
+def _distance(tag: str, requested: str) -> tuple[int, int]:
+    """Return how far a language tag is from the requested one: 0 the same, 1 less specific, 2 another region.
 
-    All of `pt-BR` are Portuguese: where `pt` is asked for, the first of its regions will do.
+    All regions of a language match a request without a region: any `pt-…` serves for `pt`.
     """
-    subtags, wanted = (frozenset(one.split("-")[1:]) for one in (tag, asked))  # without the language: pt-pt
+    subtags, wanted = (
+        frozenset(language.split("-")[1:]) for language in (tag, requested)
+    )  # without the language: pt-pt
     if wanted <= subtags:
         return 0, len(subtags - wanted)
     return (1, len(wanted - subtags)) if subtags < wanted else (2, -len(subtags & wanted))
 
 
 def _rows(count: ReadCount, reading: _Reading, source: str, target: str) -> Iterator[TermEntry]:
-    """Of an entry: its source terms in any region, which are counted, with its best target term."""
+    """Yield the source terms of an entry in any region, each with the best target term, and count them."""
     sources, targets = list[_Term](), dict[str, list[_Term]]()
     for tag, terms in reading.entry.items():
         used = [term for term in terms if term.rank is not None and not is_blank(term.text)]
@@ -330,7 +332,7 @@ def _rows(count: ReadCount, reading: _Reading, source: str, target: str) -> Iter
     region = min(targets, key=lambda tag: _distance(tag, target))
     best = min(targets[region], key=lambda term: term.rank or 0)
     if sources and _distance(region, target)[0] == 2:
-        reading.say(f"entries have no term of {target}, and that of {region} is taken", best.line)
+        reading.count_note(f"entries have no term in {target}: the one in {region} is used", best.line)
     for term in sources:
         where = place(reading.path, term.line)
         yield TermEntry(tuple(term.text.split()), best.text, best.upos, (), where, IN_NOTES)

@@ -1,12 +1,16 @@
-"""Terms in sentences: which phrases of a source ask for which term, and the marks that say so.
+"""Match terms in source sentences, and mark their tokens.
 
-A phrase matches by its words, or, word by word, by a lemma of the source if the source's words have lemmas. In
-lower-cased text it matches in any case. Where matches overlap, the longest counts, then the first in the sentence.
-Over pieces, too, terms are words: those that the pieces of a source spell, and a form is one token of the target,
-however many pieces the dictionary has for it (evidence/piece_table.py).
-The forms of a term are those that its row gives; else those that are known of the lemma (lexicon/lemmas.py), of
-the part of speech that the row says; else, of a phrase, those of its words that agree (systems/terms/phrases.py); else
-the lemma alone, with a warning.
+A phrase matches by its words or, word by word, by a lemma of the source word if lemmas are known. In lower-cased text
+case is ignored. Of overlapping matches the longest counts, then the first in the sentence. With pieces, terms are still
+words: those that the source pieces spell. A form is one target token, however many pieces spell it
+(evidence/piece_table.py).
+
+The forms of a term come from the first source that has any:
+
+* its row;
+* the known forms of the lemma (lexicon/lemmas.py), restricted to the part of speech of the row;
+* for a phrase, the agreeing forms of its words (systems/terms/phrases.py);
+* the lemma alone, with a warning.
 """
 
 from __future__ import annotations
@@ -39,35 +43,35 @@ from fairseq_llrnn.systems.terms.tsv_file import (
 logger = logging.getLogger(__name__)
 
 ARROW = " => "
-OTHER_ARROWS = ("->", "-->", "→", "⇒")  # which people write for it
+OTHER_ARROWS = ("->", "-->", "→", "⇒")  # common misspellings of ARROW
 BAR = "|"
-IN_CELLS = f"behind the term, with blanks around the bar: `dog{ARROW}pes {BAR} NOUN`"
-CELL = f"`term`, or `source phrase{ARROW}term`, and behind it, if you like, its part of speech: `term {BAR} NOUN`"
+IN_CELLS = f"after the term, with blanks around the bar: `dog{ARROW}pes {BAR} NOUN`"
+CELL = f"`term` or `source phrase{ARROW}term`, optionally followed by its part of speech: `term {BAR} NOUN`"
 
-MOST_AT_HAND = 10_000  # terms of a run
-NAMED = 5  # targets, of all about which a remark is true
-MOST_WARNINGS = 1000  # of a run, for targets of single sentences
-UNKNOWN = "expected known forms, found none: the term is taken as it is given"
-OTHER_KIND = "expected forms that are known to be of the part of speech that is given, found none: all forms are taken"
-CUT = f"expected at most {MOST_FORMS} forms, found more: some are left out"
+MOST_AT_HAND = 10_000  # cached terms of a file
+NAMED = 5  # targets in one remark
+MOST_WARNINGS = 1000  # in a run, for targets of single sentences
+UNKNOWN = "no forms are known: the term is used in the given form only"
+OTHER_KIND = "no known form has the given part of speech: all forms are used"
+CUT = f"more than {MOST_FORMS} forms are known: some are left out"
 SEPARATORS = ("/", "|")
-ALTERNATIVES = "expected one term, found what may be alternatives: it is taken as it stands"
+ALTERNATIVES = "expected one term, found possible alternatives: the text is used unchanged"
 ADVICE = {
-    ALTERNATIVES: "write targets as forms in the fourth column of a TSV, parted by |, and a row for each source",
+    ALTERNATIVES: "write targets as forms in the fourth column of a TSV, separated by |, and a row for each source",
     UNKNOWN: "give forms with --term-forms, as in training, or in the fourth column of a TSV",
     OTHER_KIND: "fix the part of speech, or leave it out",
-    CUT: "give the forms that may be needed in the fourth column of a TSV",
+    CUT: "list the forms that you need in the fourth column of a TSV",
 }
 
 
 def _may_be_alternatives(word: str, index: Container[str]) -> bool:
-    """Whether a dictionary lacks `maison/domicile`, and has both."""
+    """Return whether a word such as `maison/domicile` is not in the dictionary, and all its parts are."""
     parts = word.split("/")
     return len(parts) > 1 and word not in index and all(part in index and len(part) > 1 for part in parts)
 
 
 class Terms:
-    """Terms of a run, and those that single sentences ask for."""
+    """Find the terms of a file and of single sentences in source sentences."""
 
     def __init__(
         self,
@@ -81,35 +85,37 @@ class Terms:
     ) -> None:
         """
         Args:
-            entries: of all sentences. must: whether each has to be said. source_lemmas: of words, by word.
-            phrases: what finds the forms of phrases (`phrase_forms` of phrases.py); without, from `forms`.
+            entries: terms for all sentences.
+            must: whether each term is required.
+            source_lemmas: lemmas of source words, by word.
+            phrases: derives the forms of phrases (`phrase_forms` of phrases.py) (default from `forms`).
         """
         self.table, self.forms, self.must, self.groups = table, forms, must, TermGroups(table)
         self.phrases = PhraseForms(forms) if phrases is None else phrases
         self._lemmas = source_lemmas or {}
         self._is_lower = is_lower(table.source.word_index)
-        self.matched = 0  # phrases of the entries, found in sentences; also where a sentence repeats the entry
+        self.matched = 0  # matches of the entries in sentences, and repetitions of entries in single sentences
         self._noted: dict[str, list[str]] = {remark: [] for remark in ADVICE}  # the first NAMED
         self._times: Counter[str] = Counter()
-        self._warned: set[tuple[str, str]] | None = None  # of terms of single sentences; None while entries are read
-        self._entries, self._by_key = entries, EntriesByKey()  # by the keys of its first word
+        self._warned: set[tuple[str, str]] | None = None  # by terms of single sentences; None while entries are read
+        self._entries, self._by_key = entries, EntriesByKey()  # by the keys of the first word
         self._unicode = form_of(table.source.word_index), form_of(table.target.word_index)
         for row, entry in enumerate(map(self._spelled, entries)):
             self._check(entry)
-            self.forms_of(entry)  # what is to be said of them
+            self.forms_of(entry)  # collects remarks
             self._by_key.add(row, self._phrase_keys(entry.source[0]))
         self._entry_at = lru_cache(MOST_AT_HAND)(self._read_entry)
         self._group_at = lru_cache(MOST_AT_HAND)(self._read_group)
         table.groups.required |= must
         for remark, targets in self._noted.items():
             if targets:
-                some = "; ".join(targets) + ("; …" if self._times[remark] > len(targets) else "")
-                many = f"{self._times[remark]:,} of {len(entries):,} targets"
-                logger.warning(as_one_line(f"terms: {many} ({some}): {remark}; {ADVICE[remark]}"))
+                named = "; ".join(targets) + ("; …" if self._times[remark] > len(targets) else "")
+                number = f"{self._times[remark]:,} of {len(entries):,} targets"
+                logger.warning(as_one_line(f"terms: {number} ({named}): {remark}; {ADVICE[remark]}"))
         self._noted, self._warned = {}, set()
 
     def _note(self, remark: str, target: str, where: str) -> None:
-        """Of an entry, for the one warning of all; of a single sentence at once, and each target once."""
+        """Add a remark on a file's entry to the common warning, or warn once about a single sentence's target."""
         if self._warned is None:
             self._times[remark] += 1
             if self._times[remark] <= NAMED:
@@ -120,28 +126,28 @@ class Terms:
             logger.warning(as_one_line(warning))
 
     def _read_entry(self, row: int) -> TermEntry:
-        """An entry of the run."""
+        """Return a row of the file."""
         return self._spelled(self._entries[row])
 
     def _read_group(self, row: int) -> int:
-        """The group of an entry of the run, which takes much longer to make than the entry to read."""
+        """Return the group of a row of the file, cached because it takes much longer than reading an entry."""
         entry = self._entry_at(row)
         return self.groups.number(entry.target, self.forms_of(entry, is_noted=True), self.must)
 
     def _of_run(self, key: str) -> list[tuple[TermEntry, int]]:
-        """Entries whose first word has the key, with their rows."""
+        """Return the entries of the file whose first word has the key, with their row numbers."""
         rows = ((self._entry_at(row), row) for row in self._by_key.rows(key))
         return [(entry, row) for entry, row in rows if key in self._phrase_keys(entry.source[0])]
 
     def _spelled(self, entry: TermEntry) -> TermEntry:
-        """In the Unicode forms of the dictionaries."""
+        """Return an entry in the Unicode forms of the dictionaries."""
         of_source, of_target = self._unicode
         source = tuple(in_form(word, of_source) for word in entry.source)
         forms = tuple(in_form(form, of_target) for form in entry.forms)
         return replace(entry, source=source, target=in_form(entry.target, of_target), forms=forms)
 
     def _check(self, entry: TermEntry) -> None:
-        """Raise DataError for a part of speech among the words, and for pieces."""
+        """Raise DataError for a part of speech or a list among the words, and for pieces."""
         for refuse in (check_kind_places, check_no_lists):
             refuse(entry, self.table.source.word_index, self.table.target.word_index)
         for words, index in (
@@ -157,14 +163,14 @@ class Terms:
         wrong = next((word for word in words if pieces.mark("") in word), None)
         if wrong is not None:
             raise DataError(
-                f"{entry.where}: expected words, found pieces: {wrong!r}; write terms in whole words, whatever the "
-                "text is cut into"
+                f"{entry.where}: expected words, found pieces: {wrong!r}; write terms as whole words, even if the text "
+                "is segmented"
             )
 
     # ---- forms ------------------------------------------------------------------------------------------------------
 
     def forms_of(self, entry: TermEntry, is_noted: bool = False) -> Mapping[str, Mapping[str, float]]:
-        """The strings of a term, with what is known of them. is_noted: its remarks are in the warning already."""
+        """Return the forms of a term with their features. is_noted: whether its remarks were logged before."""
         note = self._note if not is_noted else lambda *_: None
         if entry.forms:
             return {form: {} for form in entry.forms}
@@ -178,21 +184,21 @@ class Terms:
             of_kind = {form: f for form, f in forms.items() if wanted in self._parts_of_speech(form, f)}
             if forms and not of_kind:
                 note(OTHER_KIND, f"{entry.target} {entry.upos}", entry.where)
-            if of_kind and not is_combined:  # forms of a phrase are forms of the same words
+            if of_kind and not is_combined:  # the forms of a phrase share one part of speech
                 forms = of_kind
         if not forms:
             note(UNKNOWN, entry.target, entry.where)
             return {entry.target: {}}
         if len(forms) > MOST_FORMS:
             note(CUT, entry.target, entry.where)
-        index = self.table.target.word_index  # words of the dictionary go first where there is no room for all
-        in_order = sorted(forms.items(), key=lambda one: self.table.token_string(one[0]) not in index)
+        index = self.table.target.word_index  # words of the dictionary first, because a group is cut at MOST_FORMS
+        in_order = sorted(forms.items(), key=lambda item: self.table.token_string(item[0]) not in index)
         return {entry.target: forms.get(entry.target, {}), **dict(in_order)}
 
     def _parts_of_speech(self, form: str, features: Mapping[str, float]) -> set[str]:
-        """Those that its source says; of one that says none, those that the prior knows, or guesses.
+        """Return the listed parts of speech of a form, else those that the prior knows or guesses.
 
-        Those of a phrase are the parts of speech of its words, whichever of them is the head.
+        A phrase has the parts of speech of all its words, whichever is the head.
         """
         listed = {name for name in features if name.startswith("POS:")}
         by_word = self.phrases.analyses.features if not listed else {}
@@ -205,22 +211,22 @@ class Terms:
         return word.lower() if self._is_lower else word
 
     def _keys(self, word: str) -> set[str]:
-        """Of a word of a text: it, and its lemmas behind a tab."""
+        """Return the keys of a word in a text: the word, and its lemmas after a tab."""
         cased = self._cased(word)
         return {cased, *(f"\t{lemma}" for lemma in self._lemmas.get(cased, ()))}
 
     def _phrase_keys(self, word: str) -> set[str]:
-        """Of a word of a phrase, which may be a lemma that the text lacks."""
+        """Return the keys of a word in a phrase. The word may be a lemma that does not occur in the text."""
         return self._keys(word) | {f"\t{self._cased(word)}"}
 
     def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
-        """The source tokens of a sentence with the marks of its terms.
+        """Return the source tokens of a sentence with the marks of its terms.
 
         Args:
-            cells: of this sentence alone, as CELL says.
+            cells: the terms of this sentence alone, in the format CELL.
 
         Raises:
-            DataError: a cell without a term; one whose phrase is not in the sentence; two that contradict each other.
+            DataError: a cell has no term, or a phrase that the sentence lacks, or contradicts another cell.
         """
         read = np.array([plain(token) for token in tokens], dtype=np.int64)
         spans = self.table.source_words.spans(read)
@@ -241,9 +247,9 @@ class Terms:
         matches = self._matches(keys, single.values())
         groups = self.table.groups.groups
         of_file = [groups[group].name for _, _, group in matches if group not in {g for _, g in single.values()}]
-        repeated = sum(self._asks_for(entry) for entry in of_sentence.values())
+        repeated = sum(self._is_in_file(entry) for entry in of_sentence.values())
         self.matched += len(of_file) + repeated
-        for group in tuple(anywhere):  # what the file asks for is asked for
+        for group in tuple(anywhere):  # drop cells that repeat a term of the file
             if groups[group].name in of_file:
                 of_file.remove(groups[group].name)
                 anywhere.remove(group)
@@ -253,29 +259,31 @@ class Terms:
         ]  # fmt: skip
         if missing:
             raise DataError(
-                f"{missing[0].where}: expected the phrase {' '.join(missing[0].source)!r} in the sentence, found none "
-                f"there, or a longer term in its place; fix it, or give the term alone: {missing[0].target}"
+                f"{missing[0].where}: the sentence lacks the phrase {' '.join(missing[0].source)!r}, or a longer term "
+                f"covers it; fix the phrase, or give the term alone: {missing[0].target}"
             )
         uses: dict[int, list[Use]] = {}
         for start, end, group in matches:
             first = spans[start][0]
-            for at in range(first, spans[end - 1][1]):
-                uses.setdefault(at, []).append(Use(group, at == first, True))
+            for place in range(first, spans[end - 1][1]):
+                uses.setdefault(place, []).append(Use(group, place == first, True))
         symbols = self.table.source.symbols
         ordinary = [begin for begin, _ in spans if symbols[read[begin]] not in ("<s>", "<pad>", "</s>")]
         if anywhere and not ordinary:
-            raise DataError("terms: expected a source with words, found an empty one with a term; leave the term out")
+            raise DataError("terms: an empty source cannot have a term; leave the term out")
         for number, group in enumerate(anywhere):
             uses.setdefault(ordinary[number % len(ordinary)], []).append(Use(group, True, False))
         with_marks = list(tokens)
-        for at, some in uses.items():
-            with_marks[at] = self.table.groups.marked(with_marks[at], some)
+        for place, term_uses in uses.items():
+            with_marks[place] = self.table.groups.marked(with_marks[place], term_uses)
         return with_marks
 
-    def _asks_for(self, entry: TermEntry) -> bool:
-        """Whether the run asks for the same."""
+    def _is_in_file(self, entry: TermEntry) -> bool:
+        """Return whether the file has the same source and target."""
         rows = {row for key in self._phrase_keys(entry.source[0]) for row in self._by_key.rows(key)}
-        return any((one.source, one.target) == (entry.source, entry.target) for one in map(self._entry_at, rows))
+        return any(
+            (stored.source, stored.target) == (entry.source, entry.target) for stored in map(self._entry_at, rows)
+        )
 
     def _entry(self, cell: str) -> TermEntry:
         source, arrow, target = cell.partition(ARROW.strip())
@@ -283,14 +291,14 @@ class Terms:
         where = f"the column {cell.strip()!r}"
         other = next((word for word in cell.split()[1:-1] if word in OTHER_ARROWS), None)
         if other is not None and not arrow:
-            raise DataError(f"{where}: found `{other}` in place of `{ARROW.strip()}`; expected {CELL}")
+            raise DataError(f"{where}: found `{other}` instead of `{ARROW.strip()}`; expected {CELL}")
         if arrow and not source.strip():
             raise DataError(f"{where}: the source side is empty; expected {CELL}")
         target, bar, upos = target.rstrip().partition(f" {BAR} ")
         if ARROW.strip() in target.split():
             raise DataError(f"{where}: found a second `{ARROW.strip()}`; expected {CELL}")
         if target.split()[1:] and target.split()[-1] == BAR:
-            raise DataError(f"{where}: found nothing behind the `{BAR}`; expected {CELL}")
+            raise DataError(f"{where}: found nothing after the `{BAR}`; expected {CELL}")
         kind = upos.strip().upper() if bar else None
         entry = self._spelled(TermEntry(tuple(source.split()), " ".join(target.split()), kind, (), where, IN_CELLS))
         check_entry(entry)
@@ -300,38 +308,38 @@ class Terms:
     def _matches(
         self, keys: Sequence[set[str]], single: Iterable[tuple[TermEntry, int]]
     ) -> list[tuple[int, int, int]]:
-        """Where terms are: start, end and group; those of the sentence alone come before the others."""
+        """Return the (start, end, group) of terms. Terms of the sentence alone go before those of the file."""
         of_first: dict[str, list[tuple[TermEntry, int]]] = {}
         for entry, group in single:
             for key in self._phrase_keys(entry.source[0]):
                 of_first.setdefault(key, []).append((entry, group))
-        kept: list[tuple[int, int, int]] = []
+        matched: list[tuple[int, int, int]] = []
         taken: set[int] = set()
         for entries, group_of in ((lambda key: of_first.get(key, ()), int), (self._of_run, self._group_at)):
             matches = self._all_matches(keys, entries)
-            for (start, end), number in sorted(matches.items(), key=lambda one: (one[0][0] - one[0][1], one[0][0])):
+            for (start, end), number in sorted(matches.items(), key=lambda item: (item[0][0] - item[0][1], item[0][0])):
                 if taken.isdisjoint(range(start, end)):
                     taken.update(range(start, end))
-                    kept.append((start, end, group_of(number)))
-        return sorted(kept)
+                    matched.append((start, end, group_of(number)))
+        return sorted(matched)
 
     def _all_matches(
         self, keys: Sequence[set[str]], entries: Callable[[str], Sequence[tuple[TermEntry, int]]]
     ) -> dict[tuple[int, int], int]:
-        """All places where phrases match, which may overlap: start and end -> the number beside the entry."""
+        """Return all matches of phrases, which may overlap: (start, end) -> the number paired with the entry."""
         matches: dict[tuple[int, int], int] = {}
-        for place, at in enumerate(keys):
+        for place, word_keys in enumerate(keys):
             fitting = []
-            for entry, number in (one for key in sorted(at) for one in entries(key)):
+            for entry, number in (item for key in sorted(word_keys) for item in entries(key)):
                 end = place + len(entry.source)
                 if (lemmas := self._lemmas_needed(entry, keys[place:end])) is not None:
                     fitting.append((lemmas, number, end))
-            for _, number, end in sorted(fitting, key=lambda one: one[0]):  # words go before lemmas
+            for _, number, end in sorted(fitting, key=lambda item: item[0]):  # words go before lemmas
                 matches.setdefault((place, end), number)
         return matches
 
     def _lemmas_needed(self, entry: TermEntry, keys: Sequence[set[str]]) -> int | None:
-        """How many words with these keys are those of a phrase by lemmas alone; None: they are another phrase."""
+        """Return how many words match a phrase by lemma only, or None if the phrase does not match."""
         if len(keys) != len(entry.source):
             return None
         words = list(zip(keys, entry.source, strict=True))

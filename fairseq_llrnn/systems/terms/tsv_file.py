@@ -1,19 +1,19 @@
-"""Files of terms: what a phrase of the source is to become in the target.
+"""Read term files: source phrases and their required target terms.
 
 Sizes: N entries.
 
-    source phrase, target lemma (or phrase), part of speech (optional), forms of the target (optional, parted by `|`)
+    source phrase, target lemma (or phrase), part of speech (optional), forms of the target (optional, separated by `|`)
 
-Tabs part these; an empty cell is none. Phrases are tokens with blanks between them, as the text has them. TBX files
-are read by tbx_file.py.
+The columns are separated by tabs, and an empty cell counts as absent. Phrases are tokens of the text, separated by
+blanks. tbx_file.py reads TBX files.
 
-A file may have a million terms, of which a sentence needs a few. So the entries of `StoredTerms` are lines of a
-temporary file that has no name and ends with the process; processes that are forked share it, since each reads at
-places of its own (pread). In memory are where they begin, and hashes.
+A file may have a million terms, and a sentence needs few of them. `StoredTerms` therefore keeps the entries as lines of
+an unnamed temporary file, which exists until the process ends. Forked processes share the file; each reads at its own
+offsets (pread). Memory holds only offsets and hashes.
 
-Refused is what stands where terms have words: several words with commas (`pes,psa`), and parts of speech (`dog | NOUN
-=> pes`, `dog => pes|Noun`, `dog<TAB>pes (noun)`). Whatever else is behind a bar, behind a slash or in brackets may be
-a word: `spare|part`, `km / h`, `noun/verb`, and abbreviations: `USB / AUX`, `adenosine diphosphate (ADP)`,
+Two misplacements among the words raise an error: several words with commas (`pes,psa`), and a part of speech (`dog |
+NOUN => pes`, `dog => pes|Noun`, `dog<TAB>pes (noun)`). Other text after a bar or slash or in brackets may be part of
+the term: `spare|part`, `km / h`, `noun/verb`, and abbreviations such as `USB / AUX`, `adenosine diphosphate (ADP)` and
 `Datenverarbeitung (ADV)`.
 """
 
@@ -42,23 +42,23 @@ from fairseq_llrnn.systems.terms.groups import MOST_FORMS
 
 @dataclass(frozen=True)
 class TermEntry:
-    """What one row asks for."""
+    """A row of a term file."""
 
-    source: tuple[str, ...]  # tokens; none where the term may stand anywhere
+    source: tuple[str, ...]  # tokens; empty if the term is not tied to a phrase
     target: str
     upos: str | None = None
-    forms: tuple[str, ...] = ()  # as the file gives them
+    forms: tuple[str, ...] = ()  # from the fourth column
     where: str = ""  # file and line
-    kind_place: str = "in the third column"  # where a part of speech belongs
+    kind_place: str = "in the third column"  # the place of a part of speech, for errors
 
 
 class StoredTerms(Sequence[TermEntry]):
-    """All different source phrases of a file, each with its first entry, in the order of the file."""
+    """The first entry of each source phrase of a file, in file order."""
 
     def __init__(self, entries: Iterable[TermEntry], repeated: Callable[[TermEntry, TermEntry], None]) -> None:
         """
         Args:
-            repeated: is called with the first entry of a phrase and each later one, after all were read.
+            repeated: called after reading, with the first and each later entry of a phrase.
         """
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  it ends with this object
         ends, sources = array("Q", [0]), array("q")
@@ -72,10 +72,10 @@ class StoredTerms(Sequence[TermEntry]):
         self._rows = np.setdiff1d(self._rows, self._later(np.array(sources, dtype=np.int64), repeated))
 
     def _later(self, sources: np.ndarray, repeated: Callable[[TermEntry, TermEntry], None]) -> list[int]:
-        """The rows whose source phrase stood before. sources: (N,) hashes."""
-        _, which, counts = np.unique(sources, return_inverse=True, return_counts=True)
+        """Return the rows whose source phrase occurred before. sources: (N,) hashes."""
+        _, source_number, counts = np.unique(sources, return_inverse=True, return_counts=True)
         later, first = [], dict[tuple[str, ...], TermEntry]()
-        for row in np.flatnonzero(counts[which] > 1).tolist():
+        for row in np.flatnonzero(counts[source_number] > 1).tolist():
             entry = self[row]
             if first.setdefault(entry.source, entry) is not entry:
                 repeated(first[entry.source], entry)
@@ -90,7 +90,7 @@ class StoredTerms(Sequence[TermEntry]):
 
     def __getitem__(self, row: int | slice) -> TermEntry | list[TermEntry]:
         if isinstance(row, slice):
-            return [self[one] for one in range(*row.indices(len(self)))]
+            return [self[row_number] for row_number in range(*row.indices(len(self)))]
         begin, end = self._places[self._rows[row] : self._rows[row] + 2].tolist()
         source, target, upos, forms, where, kind_place = json.loads(os.pread(self._file.fileno(), end - begin, begin))
         return TermEntry(tuple(source), target, upos, tuple(forms), where, kind_place)
@@ -103,7 +103,7 @@ class StoredTerms(Sequence[TermEntry]):
 
 
 class EntriesByKey:
-    """Entries by keys, which are found again: of each entry only its number and the hashes of its keys are kept."""
+    """Index from keys to row numbers, which stores hashes of the keys only."""
 
     def __init__(self) -> None:
         self._hashes, self._rows = array("q"), array("q")
@@ -115,7 +115,7 @@ class EntriesByKey:
             self._rows.append(row)
 
     def rows(self, key: str) -> list[int]:
-        """In ascending order; perhaps some that have another key."""
+        """Return row numbers in ascending order, because of hash collisions perhaps also of other keys."""
         if self._sorted is None:
             hashes = np.array(self._hashes, dtype=np.int64)
             order = np.argsort(hashes, kind="stable")
@@ -134,11 +134,11 @@ _MISPLACED = re.compile(
 )
 
 
-_LISTED = re.compile(r"[^\W\d_][,;]([^\W\d_]|\Z)")  # between words; `1,2-dioxan` is one
+_LISTED = re.compile(r"[^\W\d_][,;]([^\W\d_]|\Z)")  # not in `1,2-dioxan`
 
 
 def check_no_lists(entry: TermEntry, source: Container[str], target: Container[str]) -> None:
-    """Raise DataError for several words with commas between them, unless the dictionary has that as one.
+    """Raise DataError for several words joined by commas, unless the vocabulary has them as one word.
 
     Args:
         source, target: the words of both languages.
@@ -148,17 +148,17 @@ def check_no_lists(entry: TermEntry, source: Container[str], target: Container[s
         wrong = next((word for word in words if _LISTED.search(word) and word not in vocabulary), None)
         if wrong is not None:
             raise DataError(
-                f"{entry.where}: expected one {side} in tokens, as the text has them, found {wrong!r}; write a row for "
-                "each source, the forms of a target in the fourth column of a TSV, with | between them, and a comma "
-                "that belongs to the phrase as a token of its own"
+                f"{entry.where}: expected one {side}, tokenised as in the text, found {wrong!r}; write a row for each "
+                "source, the forms of a target in the fourth column of a TSV, separated by |, and a comma that belongs "
+                "to the phrase as a separate token"
             )
 
 
 def check_kind_places(entry: TermEntry, source: Container[str], target: Container[str]) -> None:
-    """Raise DataError for a phrase that ends in a part of speech, unless the dictionary has its last words.
+    """Raise DataError for a phrase that ends in a part of speech, unless the vocabulary has its last words.
 
     Args:
-        source, target: as of `check_no_lists`.
+        source, target: as in `check_no_lists`.
     """
     for side, words, vocabulary in (("source", entry.source, source), ("target", entry.target.split(), target)):
         phrase = " ".join(words)
@@ -166,24 +166,25 @@ def check_kind_places(entry: TermEntry, source: Container[str], target: Containe
             continue
         if not all(word in vocabulary for word in words[phrase.count(" ", 0, match.start()) :]):
             raise DataError(
-                f"{entry.where}: expected words as the {side}, found {phrase!r}, with a part of speech; write that "
+                f"{entry.where}: the {side} {phrase!r} ends in a part of speech; write the part of speech "
                 f"{entry.kind_place}"
             )
 
 
-COLUMNS = "source phrase, target lemma, part of speech (optional), forms parted by | (optional)"
+COLUMNS = "source phrase, target lemma, part of speech (optional), forms separated by | (optional)"
 MOST_WORDS = 16  # of a phrase
 REPEATED = "repeated"
 
 
 def read_terms(path: Path | str, languages: Sequence[str] = ()) -> StoredTerms:
-    """Read the rows of a TSV. A row that repeats another is left out, and a first row that names the columns.
+    """Read the rows of a TSV. Repeated rows and a header in the first row are skipped.
 
     Args:
-        languages: of source and target, as `en` or `pt_BR`, by which the columns may be called.
+        languages: of source and target, as `en` or `pt_BR`; the header may use them as column names.
 
-    Raises DataError, with file and line, for another shape, an empty side, a phrase of too many words, a special
-    symbol, a phrase that has two different targets, and a file without rows.
+    Raises:
+        DataError: with file and line, for a wrong number of columns, an empty side, a phrase with too many words, a
+            special symbol, a phrase with two different targets, or a file without rows.
     """
     count = ReadCount(path, later=True)
 
@@ -200,7 +201,7 @@ def read_terms(path: Path | str, languages: Sequence[str] = ()) -> StoredTerms:
 
 
 def _entries(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
-    """The rows as they stand, checked."""
+    """Yield the checked rows."""
     codes = [language.replace("-", "_").partition("_")[0].lower() for language in languages]
     header = [
         {*names, code, *(name for name in CODES if CODES[name] == CODES.get(code))}
@@ -219,13 +220,13 @@ def _entries(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
 
 
 def check_same_term(other: TermEntry, entry: TermEntry) -> None:
-    """Raise DataError for an entry of the same phrase with another target: both cannot be required."""
-    kinds = {one.upos for one in (other, entry)} - {None}
+    """Raise DataError for two entries of the same phrase with different targets, which cannot both be required."""
+    kinds = {entry_of_pair.upos for entry_of_pair in (other, entry)} - {None}
     if (other.target, other.forms) != (entry.target, entry.forms) or len(kinds) > 1:
         raise DataError(
-            f"{entry.where}: {' '.join(entry.source)!r} became {_described(other)} in {other.where}, found "
-            f"{_described(entry)} here; a phrase cannot be required to become both: remove one, or give both as forms "
-            "of one row"
+            f"{entry.where}: {' '.join(entry.source)!r} has the target {_described(entry)} here and "
+            f"{_described(other)} in {other.where}; a phrase can have one target only: remove one, or give both as "
+            "forms of one row"
         )
 
 
@@ -235,7 +236,7 @@ def _described(entry: TermEntry) -> str:
 
 
 def check_entry(entry: TermEntry) -> TermEntry:
-    """The entry. Raises DataError for an empty target, special symbols and phrases of too many words."""
+    """Return the entry. Raise DataError for an empty target, special symbols or phrases with too many words."""
     check_not_blank(entry.target, entry.where, "the target side")
     if entry.upos is not None and entry.upos not in UPOS:
         raise DataError(
@@ -244,14 +245,14 @@ def check_entry(entry: TermEntry) -> TermEntry:
         )
     if len(entry.forms) > MOST_FORMS:
         raise DataError(
-            f"{entry.where}: expected at most {MOST_FORMS} forms, found {len(entry.forms)}; leave out those that are "
-            "not needed"
+            f"{entry.where}: expected at most {MOST_FORMS} forms, found {len(entry.forms)}; remove the least useful "
+            "ones"
         )
     for phrase in (entry.source, *(tuple(side.split()) for side in (entry.target, *entry.forms))):
         if len(phrase) > MOST_WORDS:
             raise DataError(
                 f"{entry.where}: expected a phrase of at most {MOST_WORDS} words, found {len(phrase)}: "
-                f"{shown(' '.join(phrase))}; a term is no sentence: shorten it"
+                f"{shown(' '.join(phrase))}; shorten it: a term is not a sentence"
             )
         check_no_specials(phrase, entry.where)
         for word in phrase:

@@ -1,22 +1,22 @@
-"""What convolutions make of a source sentence, for a language model to read beside each word.
+"""Convolutional models of a source sentence, as input of a language model at each word.
 
 Sizes: B batch, L words of the source, Q dimensions of a word's vector, C columns, M vectors of a sentence. Source:
 Kalchbrenner & Blunsom 2013.
 
-The convolutional sentence model (CSM) makes one vector of a sentence, the convolutional n-gram model (CGM) vectors of
-its n-grams, by convolutions whose widths grow from layer to layer. Every dimension has kernels of its own:
+The convolutional sentence model (CSM) makes one vector of a sentence, and the convolutional n-gram model (CGM) vectors
+of its n-grams, by convolutions whose widths grow from layer to layer. Every dimension has separate kernels:
 
     E¹ = the words' vectors       Eⁱ[c] = tanh( Σ_j Kⁱ[j] ∘ Eⁱ⁻¹[c + j] ), j < i       i = 2, 3, …: C − i + 1 columns
 
-until one column is left; where 1 < C < i, a kernel of its own for C columns, Lᶜ, makes one of them. The CGM stops
-after some layers, each column then being one of n = 1 + 1 + 2 + … words.
+until one column is left. If 1 < C < i, a separate kernel for C columns, Lᶜ, makes one of them. The CGM stops after some
+layers, so that each column covers n = 1 + 1 + 2 + … words.
 
-A `ConvolutionalSource` makes one vector for all words of the target (RCTM I, M = 1), or one for each place in it
-(RCTM II). The paper unfolds to the length that the target has, and adds the length's probability; here it is the most
-probable length, in training and search alike, so that a next word never depends on how long its sentence will be.
+A `ConvolutionalSource` makes one vector for all words of the target (RCTM I, M = 1), or one for each place in it (RCTM
+II). The paper unfolds to the length of the target, and adds the length's probability. Here it is the most probable
+length, in training and search, so that a next word does not depend on the length of its sentence.
 
-The length m of a translation is Poisson(λ(k)), k the length of the source (`PoissonLength`). λ(k) = α k + β, α and β
-learned.
+The length m of a translation is Poisson(λ(k)), with k the length of the source (`PoissonLength`). λ(k) = α k + β, with
+α and β learned.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from torch.nn import functional
 
 from fairseq_llrnn.networks.recurrent import dropout, roll_rows, word_table
 
-LONGEST = 100  # words that one kernel for each layer is meant for; longer sentences use the widest one again and again
+LONGEST = 100  # words for which each layer has its own kernel; longer sentences repeat the widest one
 
 
 class Kernels(nn.Module):
-    """Kernels of all widths from 2 to `widest`, Q numbers for each of their places, one below the other."""
+    """Kernels of all widths from 2 to `widest`, Q numbers for each place, stacked."""
 
     def __init__(self, widest: int, size: int) -> None:
         super().__init__()
         self.widest = widest
         self.weight = nn.Parameter(torch.empty(_start(widest + 1), size))
         with torch.no_grad():
-            for width in range(2, widest + 1):  # so that sums of many columns are about as large as those of few
+            for width in range(2, widest + 1):  # the scale of sums does not depend on the width
                 self.of_width(width).uniform_(-1, 1).mul_(math.sqrt(3 / width))
 
     def of_width(self, width: int) -> Tensor:
-        """(width, Q)"""
+        """Return the kernel of a width, (width, Q)."""
         return self.weight[_start(width) : _start(width + 1)]
 
     def fold(self, x: Tensor, width: int) -> Tensor:
-        """Each `width` columns to one: (B, C, Q) -> (B, C − width + 1, Q)."""
+        """Convolve each `width` columns to one: (B, C, Q) -> (B, C − width + 1, Q)."""
         columns, kernel = x.size(1) - width + 1, self.of_width(width)
         total = x[:, :columns] * kernel[0]
         for j in range(1, width):
@@ -56,7 +56,7 @@ class Kernels(nn.Module):
         return torch.tanh(total)
 
     def unfold(self, x: Tensor, width: int) -> Tensor:
-        """The other way, each column to `width`, added where they meet: (B, C, Q) -> (B, C + width − 1, Q)."""
+        """Expand each column to `width`, added where they overlap: (B, C, Q) -> (B, C + width − 1, Q)."""
         kernel, columns = self.of_width(width), x.size(1)
         out = x.new_zeros(x.size(0), columns + width - 1, x.size(2))
         for j in range(width):
@@ -65,12 +65,12 @@ class Kernels(nn.Module):
 
 
 def _start(width: int) -> int:
-    """Where the kernel of a width begins, below all narrower ones."""
+    """Return the first row of a width's kernel."""
     return width * (width - 1) // 2 - 1
 
 
 def words_of_column(layers: int) -> int:
-    """n, the words that a column stands for after so many layers of an n-gram model."""
+    """Return n, the words covered by a column after this number of layers of an n-gram model."""
     return 1 + layers * (layers + 1) // 2
 
 
@@ -85,8 +85,8 @@ class SentenceModel(nn.Module):
         self.last = Kernels(widest - 1, size)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        """(B, L, Q), of which the first lengths[i] ≥ 1 columns count, -> (B, Q)."""
-        # whatever the lengths, all weights have a gradient: torch's DistributedDataParallel waits for it
+        """Return vectors: (B, L, Q) with lengths[i] ≥ 1 valid columns -> (B, Q)."""
+        # all weights get a gradient, which torch's DistributedDataParallel requires
         result = x.new_zeros(x.size(0), x.size(2)) + 0 * (self.layers.weight[0] + self.last.weight[0])
         rows, width = torch.arange(len(x), device=x.device), 2
         while len(rows):
@@ -103,7 +103,7 @@ class SentenceModel(nn.Module):
 
 
 class NgramModel(nn.Module):
-    """The CGM: sentences -> a vector for each of their n-grams; a sentence of fewer words counts as one n-gram."""
+    """The CGM: sentences -> a vector for each n-gram. A sentence of fewer words counts as one n-gram."""
 
     def __init__(self, size: int, layers: int) -> None:
         """size: Q. layers: 1 for pairs of words, 2 for n = 4, 3 for n = 7."""
@@ -112,7 +112,7 @@ class NgramModel(nn.Module):
         self.layers = Kernels(layers + 1, size)
 
     def forward(self, x: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """(B, L, Q), zero behind lengths[i] columns, -> (B, C, Q) and how many columns of each count."""
+        """Return (B, L, Q), zero after lengths[i] columns, -> (B, C, Q), and the numbers of valid columns."""
         x = nn.functional.pad(x, (0, 0, 0, max(0, self.n - x.size(1))))
         for width in range(2, self.layers.widest + 1):
             x = self.layers.fold(x, width)
@@ -128,7 +128,7 @@ class InvertedNgramModel(nn.Module):
         self.layers = Kernels(layers + 1, size)
 
     def forward(self, x: Tensor, columns: Tensor) -> Tensor:
-        """(B, C, Q), of which the first columns[i] count, -> (B, C + n − 1, Q); behind the end, its last vector."""
+        """Return (B, C, Q), with columns[i] valid columns, -> (B, C + n − 1, Q), padded with the last vector."""
         place = torch.arange(x.size(1) + self.n - 1, device=x.device)
         lengths = columns
         for width in range(self.layers.widest, 1, -1):
@@ -139,13 +139,14 @@ class InvertedNgramModel(nn.Module):
 
 
 def stretch(x: Tensor, have: Tensor, want: Tensor) -> Tensor:
-    """Columns at as many other places, evenly from the first to the last one, each a mean of its two neighbours.
+    """Resample columns evenly from the first to the last one, each a mean of its two neighbours.
 
     Args:
-        x: (B, C, Q), of which the first have[i] ≥ 1 columns count. want: (B,), numbers of at least 1.
+        x: (B, C, Q), with have[i] ≥ 1 valid columns.
+        want: (B,), numbers of at least 1.
 
     Returns:
-        (B, max want, Q), where only the first want[i] columns mean something.
+        (B, max want, Q), with want[i] valid columns.
     """
     place = torch.arange(int(want.max()), device=x.device)
     steps = (want - 1).clamp_min(1).unsqueeze(1)
@@ -161,10 +162,12 @@ class ConvolutionalSource(nn.Module):
     """Embedding -> a state per source word, and M vectors of the sentence.
 
     Args:
-        num_words, pad: of the source dictionary. size: Q.
-        ngram_layers: None for a vector of the whole sentence; else of the n-gram model and of its inverted counterpart.
-        dropout_in: on the words' vectors. variational: one mask per sentence.
-        embedding: tokens (B, L) -> (B, L, Q), zero at padding; None: a table with a row per word.
+        num_words, pad: of the source dictionary.
+        size: Q.
+        ngram_layers: layers of the n-gram model and of its inverted counterpart (None: one vector of the sentence).
+        dropout_in: on word vectors.
+        variational: one mask per sentence.
+        embedding: tokens (B, L) -> (B, L, Q), zero at padding (None: a table with a row per word).
     """
 
     def __init__(
@@ -193,11 +196,11 @@ class ConvolutionalSource(nn.Module):
             self.length = PoissonLength()
 
     def forward(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Read sentences (B, L), padded on either side.
+        """Encode sentences (B, L), padded on either side.
 
         Returns:
-            states (B, L, Q), each at its word's place, zero on padding; vectors (B, M, Q): those of places 1 to M of
-            the target, of which the last one stands for all behind it, too.
+            states (B, L, Q), each at its word's place, zero on padding; vectors (B, M, Q) of places 1 to M of the
+                target, the last one also for all later places.
         """
         valid = tokens.ne(self.pad)
         lengths, before = valid.sum(1), valid.long().argmax(1)  # shape: (B,) each
@@ -213,7 +216,7 @@ class ConvolutionalSource(nn.Module):
 
 
 class PoissonLength(nn.Module):
-    """α begins at 1 and β near 0: as long as the source."""
+    """The rate λ of the length, initially about the source length (α = 1, β near 0)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,18 +224,18 @@ class PoissonLength(nn.Module):
         self.intercept = nn.Parameter(torch.tensor(-4.0))
 
     def forward(self, source_lengths: Tensor) -> Tensor:
-        """λ: (B,) -> (B,), at least float32."""
+        """Return λ: (B,) -> (B,), at least float32."""
         dtype = torch.promote_types(self.slope.dtype, torch.float32)
         slope, intercept = functional.softplus(self.slope.to(dtype)), functional.softplus(self.intercept.to(dtype))
         return slope * source_lengths + intercept
 
 
 def most_probable(rate: Tensor) -> Tensor:
-    """The most probable length of at least 1: ⌊λ⌋, (B,) -> (B,)."""
+    """Return the most probable length of at least 1: ⌊λ⌋, (B,) -> (B,)."""
     return rate.detach().floor().long().clamp_min(1)
 
 
 def log_prob(rate: Tensor, lengths: Tensor) -> Tensor:
-    """log p(m): λ and m, (B,) -> (B,)."""
+    """Return log p(m): λ and m, (B,) -> (B,)."""
     m = lengths.to(rate.dtype)
     return m * rate.log() - rate - torch.lgamma(m + 1)

@@ -1,4 +1,4 @@
-"""Adds the cells of variable computation to networks/recurrent.py; the heavy part is imported with the first one."""
+"""Register the cells of variable computation in networks/recurrent.py. They are imported at first use."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""`llrnn explain --computation`: how much a network computed as it read each word, as a picture.
+"""`llrnn explain --computation`: draw the share of the network computed at each word.
 
 The picture is that of Jernite 2018, figure 2.5.
 """
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from fairseq_llrnn.plugin.scoring.explainer import Explainer
 
 
-LINE = 60  # tokens beside each other
-INCHES, HEIGHT = 0.22, 1.3  # of a token, of a line
+LINE = 60  # tokens in a line
+INCHES, HEIGHT = 0.22, 1.3  # per token, per line
 
 
 @dataclass(frozen=True)
 class ReadSentence:
-    """What was read, and the share of the dimensions that was computed for each token."""
+    """The tokens of a sentence, and the share of the dimensions computed for each."""
 
     tokens: Sequence[str]
     shares: Sequence[float]
 
 
 def lines_of(sentences: Sequence[ReadSentence]) -> list[ReadSentence]:
-    """The sentences, cut into lines that fit the picture."""
+    """Split the sentences into lines that fit the picture."""
     return [
         ReadSentence(sentence.tokens[start : start + LINE], sentence.shares[start : start + LINE])
         for sentence in sentences
@@ -64,48 +64,49 @@ def draw_computation(sentences: Sequence[ReadSentence], path: Path) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument_group(
-        "with a cell that chooses how much it computes",
-        "`computes`: the share of its dimensions that the network computed as it read the word.",
+        "with a cell of variable computation",
+        "`computes`: the share of its dimensions that the network computed for the word.",
     ).add_argument(
         "--computation", metavar="FILE.png",
-        help="of a model with --cell vcgru or vcrnn: also draw what share of its dimensions it computed to read each "
-        "word, which the table has as `computes` (needs matplotlib)",
+        help="also draw the share of dimensions that a model with --cell vcgru or vcrnn computed for each word, which "
+        "is in the table as `computes` (needs matplotlib)",
     )  # fmt: skip
 
 
 def begin(args: argparse.Namespace) -> Picture | None:
-    """The picture, if one is asked for. Raises OptionError: no PNG, no such place, no matplotlib."""
+    """Return the picture if requested. Raises OptionError for another format, an invalid place, or without matplotlib.
+    """
     path = args.computation
     if path is None:
         return None
     if Path(path).suffix.lower() != ".png":
-        raise OptionError(f"--computation {path}: expected the name of a PNG; let it end in .png")
+        raise OptionError(f"--computation {path}: expected a file name that ends in .png; fix the name")
     check_place(path, f"--computation {path}")
     need_matplotlib("--computation")
     return Picture(path, args.path)
 
 
 class Picture:
-    """Of all sentences. path: of the picture. model: of the checkpoint."""
+    """A picture of all sentences. path: of the picture. model: the checkpoint's path."""
 
     def __init__(self, path: str, model: str) -> None:
         self.path, self.model, self.read = path, model, list[ReadSentence]()
 
     def opened(self, loaded: Explainer) -> None:
-        """Nothing: each sentence says whether the model is one."""
+        """Do nothing: `add` checks the model."""
 
     def add(self, words: Sequence[str], explained: Sequence[Explanation]) -> None:
-        """Raises OptionError for a model that always computes everything."""
+        """Add a sentence. Raises OptionError for a model that always computes everything."""
         details = [detail for e in explained[: len(words)] for detail in e.details if detail.name == COMPUTATION]
         if len(details) < len(words):
             raise OptionError(
-                f"--computation: expected a model of --cell vcgru or vcrnn, found {self.model}, which computes "
-                "everything for every word; leave it out"
+                f"--computation: expected a model of --cell vcgru or vcrnn, found {self.model}, which always computes "
+                "all dimensions; leave it out"
             )
         self.read.append(ReadSentence(words, [detail.facts for detail in details]))
 
     def end(self) -> None:
-        """Draw it. Raises OptionError where it cannot be written."""
+        """Draw the picture. Raises OptionError if it cannot be written."""
         if any(sentence.tokens for sentence in self.read):
             with writing(f"--computation {self.path}", "result"):
                 draw_computation(self.read, Path(self.path))

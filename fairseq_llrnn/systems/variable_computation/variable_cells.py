@@ -1,18 +1,19 @@
 """Recurrent cells that choose at every step how many of their dimensions they compute: VCRNN and VCGRU.
 
-Sizes: B batch, T time, D input width, H hidden width, K matrices beside each other (VCRNN 1, VCGRU 3).
-Source: Jernite 2018, section 2.4 (Jernite et al. 2017), equations 2.8 to 2.14:
+Sizes: B batch, T time, D input width, H hidden width, K matrices side by side (VCRNN 1, VCGRU 3). Source: Jernite 2018,
+section 2.4 (Jernite et al. 2017), equations 2.8 to 2.14:
 
-    m_t = σ(u·h + v·x_t + b)                                    the scheduler: what share of the dimensions counts
+    m_t = σ(u·h + v·x_t + b)                                    the scheduler: the share of the dimensions
     e_i = Thres(σ(λ (m_t H − i))), i = 1 … H                    the soft mask, sharper with λ
     h'  = e ⊙ g(e ⊙ h, e ⊙ x_t) + (1 − e) ⊙ h                   g: the step of an ordinary cell
 
-Thres makes 0 of what is below THRESHOLD and 1 of what is above 1 − THRESHOLD, so that only the first n dimensions, n
-about m_t H, have any part in a step. Where no gradient is asked for, only these are computed, at a cost of n² instead
-of H²: the same numbers, sooner. Of a batch, n is that of the row that needs most.
+Thres maps values below THRESHOLD to 0 and above 1 − THRESHOLD to 1, so that only the first n dimensions, n about m_t H,
+take part in a step. Without a gradient only these are computed, at a cost of n² instead of H², with the same result. In
+a batch, n is the largest of all rows.
 
-The thesis has inputs of width H. Where D is another width, an input is projected first (`project`, without bias). Its
-equations have no biases; here g has one each, as in torch's own cells. The Elman step is tanh, as in torch's.
+The thesis has inputs of width H. Here an input of another width D is projected first (`project`, without bias). The
+thesis' equations have no biases. Here g has one for each gate, as in torch's cells. The Elman step is tanh, as in
+torch.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ THRESHOLD = 1e-3  # ε of equation 2.9
 
 @dataclass(frozen=True)
 class Sharpness:
-    """λ of the mask: it grows with the updates of training from a tenth of `final`, and stays there after `updates`."""
+    """λ of the mask. It grows with training updates from a tenth of `final`, and stays constant after `updates`."""
 
     final: float = 1.0
     updates: int = 0
@@ -46,27 +47,29 @@ class Sharpness:
 class Computation:
     """How much a layer computed at each step."""
 
-    share: Tensor  # m, (B, T), float32 or better, with its gradient
-    width: Tensor  # n, the dimensions that had a part in the step, (B, T), integers
-    multiplications: Tensor  # that may not be zero, (B, T)
+    share: Tensor  # m, (B, T), at least float32, with its gradient
+    width: Tensor  # n, the dimensions that take part in the step, (B, T), integers
+    multiplications: Tensor  # with factors that may be nonzero, (B, T)
 
 
 def soft_mask(reach: Tensor, index: Tensor, sharpness: float) -> Tensor:
-    """Equation 2.9: e (B, n) of m H (B, 1) and 1 … n."""
+    """Return e (B, n) of m H (B, 1) and 1 … n (equation 2.9)."""
     mask = torch.sigmoid(sharpness * (reach - index))
     return functional.threshold(mask, THRESHOLD, 0.0).where(mask <= 1.0 - THRESHOLD, 1.0)
 
 
 def masked_in(reach: Tensor, sharpness: float) -> Tensor:
-    """How many dimensions the mask of m H leaves above 0, if there are as many: σ(λ (m H − i)) > ε solved for i."""
+    """Return the number of dimensions with a mask above 0, unlimited by H: σ(λ (m H − i)) > ε solved for i."""
     return (reach + math.log((1.0 - THRESHOLD) / THRESHOLD) / sharpness).floor()
 
 
 class VariableCell(nn.Module):
-    """A layer of which a subclass says what a step is.
+    """A layer with a step defined by a subclass.
 
     Args:
-        input_size: D. hidden_size: H. gates: K.
+        input_size: D.
+        hidden_size: H.
+        gates: K.
     """
 
     updates: Tensor
@@ -84,23 +87,23 @@ class VariableCell(nn.Module):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -0.1, 0.1)
         self.sharpness = Sharpness()
-        # of training; kept with the weights, so that a checkpoint is used with the λ that it was trained with
+        # of training; stored in checkpoints, which thus keep their λ
         self.register_buffer("updates", torch.zeros((), dtype=torch.long))
 
     def set_num_updates(self, num_updates: int) -> None:
-        """Before every update of training, also of one that was resumed. fairseq calls it so."""
+        """Set the number of updates. fairseq calls it before every update, also of a resumed training."""
         self.updates.fill_(num_updates)
 
     def forward(self, x: Tensor, before: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """As torch's layers: (B, T, D), (1, B, H) -> (B, T, H), (1, B, H)."""
+        """Run like torch's layers: (B, T, D), (1, B, H) -> (B, T, H), (1, B, H)."""
         hidden, last, _ = self.run(x, before)
         return hidden, last
 
     def run(self, x: Tensor, before: Tensor | None = None) -> tuple[Tensor, Tensor, Computation]:
-        """As `forward`, and how much was computed."""
+        """Run like `forward`, and also return how much was computed."""
         x = x if self.project is None else self.project(x)
         h = x.new_zeros(x.size(0), self.hidden_size) if before is None else before[0]
-        # the input's part in the scheduler needs no mask: all steps at once, (B, T, 1), in float32 or better
+        # the input's part of the scheduler needs no mask: all steps together, (B, T, 1), at least float32
         exact = torch.promote_types(x.dtype, torch.float32)
         of_input = (x.to(exact) * self.from_input.to(exact)).sum(-1, keepdim=True) + self.from_start.to(exact)
         sharpness = self.sharpness.after(int(self.updates))
@@ -123,33 +126,38 @@ class VariableCell(nn.Module):
         return torch.stack(hidden, 1), h.unsqueeze(0), Computation(share, width, self.multiplications(width))
 
     def multiplications(self, width: Tensor) -> Tensor:
-        """Those of each step that may not be zero: matrices of n×n, the scheduler, the projection; width: n, (B, T)."""
+        """Return the possibly nonzero multiplications of steps with width n, (B, T): n×n matrices, scheduler,
+        projection.
+        """
         project = 0 if self.project is None else self.project.weight.numel()
         return 2 * self.gates * width**2 + 2 * self.hidden_size + project
 
     def _step(self, x: Tensor, h: Tensor, mask: Tensor) -> Tensor:
-        """All dimensions of a step, masked: x, h and e (B, H) -> (B, H)."""
+        """Compute all dimensions of a step, masked: x, h and e (B, H) -> (B, H)."""
         return self.step(mask * x, h, mask, self.weight_ih, self.weight_hh, self.bias)
 
     def _first(self, n: int, x: Tensor, h: Tensor, mask: Tensor) -> Tensor:
-        """The same, of which the first n dimensions are computed and the others kept; e (B, n)."""
+        """Compute only the first n dimensions of a step, and keep the others; e (B, n)."""
         if n == 0:
             return h
         weights = self.weight_ih[:, :n, :n], self.weight_hh[:, :n, :n], self.bias[:, :n]
         return torch.cat([self.step(mask * x[:, :n], h[:, :n], mask, *weights), h[:, n:]], 1)
 
     def step(self, x: Tensor, h: Tensor, mask: Tensor, from_x: Tensor, from_h: Tensor, bias: Tensor) -> Tensor:
-        """The next state.
+        """Return the next state.
 
         Args:
-            x: masked, (B, n). h: not masked, (B, n). mask: e, (B, n).
-            from_x, from_h: V and U, (K, n, n). bias: (K, n).
+            x: masked, (B, n).
+            h: not masked, (B, n).
+            mask: e, (B, n).
+            from_x, from_h: V and U, (K, n, n).
+            bias: (K, n).
         """
         raise NotImplementedError
 
 
 class VCRNN(VariableCell):
-    """Equation 2.11."""
+    """The variable Elman cell (equation 2.11)."""
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, hidden_size, gates=1)
@@ -160,7 +168,7 @@ class VCRNN(VariableCell):
 
 
 class VCGRU(VariableCell):
-    """Equations 2.12 to 2.14; the matrices are those of r, z and h̃."""
+    """The variable GRU (equations 2.12 to 2.14), with matrices for r, z and h̃."""
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__(input_size, hidden_size, gates=3)
@@ -174,14 +182,14 @@ class VCGRU(VariableCell):
 
 
 def between(h: Tensor, new: Tensor, share: Tensor) -> Tensor:
-    """h + share · (new − h), as precise as h: products may have been made in half precision."""
+    """Return h + share · (new − h) in the precision of h, although products may be in half precision."""
     return torch.lerp(h, new.to(h.dtype), share.to(h.dtype))
 
 
 def products(x: Tensor, weights: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
-    """x (B, n) times each of the matrices (K, n, n), plus their biases (K, n): K of (B, n).
+    """Return x (B, n) times each of the matrices (K, n, n), plus their biases (K, n): K of (B, n).
 
-    Whole matrices lie one below the other and are one product; corners of them are multiplied where they lie.
+    Whole matrices are stacked, and need one product. Corners of them are multiplied separately.
     """
     if weights.is_contiguous():
         flat = functional.linear(x, weights.flatten(0, 1), None if bias is None else bias.flatten())
@@ -190,7 +198,7 @@ def products(x: Tensor, weights: Tensor, bias: Tensor | None = None) -> Sequence
 
 
 def sharpen(network: RecurrentNetwork, sharpness: Sharpness) -> None:
-    """Give the cells of a network the λ of their masks. Raises ValueError for a network of others."""
+    """Set λ of the masks of a network's cells. Raises ValueError for a network with other cells."""
     for layer in network.layers:
         if not isinstance(layer, VariableCell):
             raise ValueError(f"expected a cell of variable computation, found {network.cell!r}")

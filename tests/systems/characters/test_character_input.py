@@ -98,13 +98,13 @@ def test_the_architectures_have_the_sizes_of_the_thesis(world: World, arch: str,
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--character-mode", "add"], "--character-mode add: expected --input-characters cnn beside it, found none"),
-        (["--highway-layers", "2"], "--highway-layers 2: expected --input-characters cnn beside it"),
+        (["--character-mode", "add"], "--character-mode add: it needs --input-characters cnn; add it"),
+        (["--highway-layers", "2"], "--highway-layers 2: it needs --input-characters cnn"),
         ([*SMALL, "--highway-layers", "11"], "--highway-layers 11: expected a number from 0 to 10, or mlp"),
         ([*SMALL, "--highway-layers", "-1"], "--highway-layers -1: expected a number from 0 to 10, or mlp"),
         ([*SMALL, "--character-embed-dim", "0"], "--character-embed-dim 0: expected a number of at least 1"),
-        ([*SMALL, "--character-filters", "3"], "--character-filters 3: expected widths and how many filters have them"),
-        ([*SMALL, "--tie-features"], "--tie-features: expected a network that reads features, found"),
+        ([*SMALL, "--character-filters", "3"], "--character-filters 3: expected widths and their numbers of filters"),
+        ([*SMALL, "--tie-features"], "--tie-features: with --input-characters cnn it needs"),
     ],
 )
 def test_what_makes_no_sense_is_refused(world: World, options: list[str], said: str) -> None:
@@ -115,8 +115,8 @@ def test_what_makes_no_sense_is_refused(world: World, options: list[str], said: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([*SMALL, "--feature-input"], "--feature-input: expected --character-mode add beside --input-characters"),
-        (ADDED, "--character-mode add: expected --feature-input beside it, found none"),
+        ([*SMALL, "--feature-input"], "--feature-input: with --input-characters it needs --character-mode add"),
+        (ADDED, "--character-mode add: it needs --feature-input; add it"),
         ([*SMALL, "--tie-features"], "--tie-features: expected --feature-input"),
         ([*SMALL, "--decoder-embed-path", "x.vec"], "leave out one of --decoder-embed-path and --input-characters"),
     ],

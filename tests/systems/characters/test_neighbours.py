@@ -68,8 +68,8 @@ def test_by_features_words_with_the_same_ones_are_the_same() -> None:
         (CharacterInput(OPTIONS), "", "--neighbours '': expected one word without blanks"),
         (CharacterInput(OPTIONS), "le chat", "expected one word without blanks"),
         (CharacterInput(OPTIONS), "<unk>", "--neighbours <unk>: expected a word, found a special symbol"),
-        (FeatureInput(6), "chatte", "expected a word of the dictionary, since this model reads features only"),
-        (None, "chat", "expected a model that reads features or characters, found one with a table of words"),
+        (FeatureInput(6), "chatte", "not in the dictionary, and this model reads features only"),
+        (None, "chat", "expected a model that reads features or characters, found one with a separate table"),
     ],
 )
 def test_what_has_no_neighbours(embedding: object, word: str, said: str) -> None:
@@ -104,17 +104,17 @@ def test_of_a_model_without_characters(shell: Shell, trained: Path) -> None:
 
 def test_what_is_refused(shell: Shell, world: World, model: Path, evidence_models: dict[str, Path]) -> None:
     for args, said in (
-        (["--neighbours", "rose"], "--neighbours: it needs --path FILE, found none"),
+        (["--neighbours", "rose"], "--neighbours: it needs --path FILE; add it"),
         (["--path", model], f"--path {model}: it needs --neighbours WORD, found none"),
         ([], "expected PRIOR, the folder of a prior, or --neighbours WORD"),
         (["--path", model, "--neighbours", ""], "--neighbours '': expected one word without blanks"),
         (["--path", world.place / "no.pt", "--neighbours", "rose"], "no.pt: expected a checkpoint, found no such file"),
         (["--source-prior", world.data], f"--source-prior {world.data}: it needs --neighbours WORD, found none"),
-        ([world.data / "prior", "--path", model, "--neighbours", "rose"], "expected no PRIOR and no words of it"),
-        (["--source", "pink", "--path", model, "--neighbours", "rose"], "expected no PRIOR and no words of it"),
+        ([world.data / "prior", "--path", model, "--neighbours", "rose"], "not possible together with PRIOR or"),
+        (["--source", "pink", "--path", model, "--neighbours", "rose"], "not possible together with PRIOR or"),
         (["--path", model, "--neighbours", "rose", "--source-prior", "x"], "leave --source-prior out"),
-        (["--path", evidence_models["transformer"], "--neighbours", "rose"], "found one with a table of words"),
-        (["--path", evidence_models["stock"], "--neighbours", "rose"], "expected a model of ours"),
+        (["--path", evidence_models["transformer"], "--neighbours", "rose"], "found one with a separate table"),
+        (["--path", evidence_models["stock"], "--neighbours", "rose"], "expected a model of this package"),
     ):
         done = shell.run("llrnn", "show", *args, code=2)
         assert said in done.err and "Traceback" not in done.err and not done.out

@@ -69,9 +69,9 @@ def test_both_sides_have_the_sizes_of_the_thesis(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (SIZES, "--character-embed-dim 4: expected --input-characters cnn or --source-characters cnn beside it, found"),
-        ([*SOURCE, "--character-mode", "add"], "--character-mode add: expected --input-characters cnn beside it"),
-        ([*SOURCE, "--character-filters", "3"], "--character-filters 3: expected widths and how many filters"),
+        (SIZES, "--character-embed-dim 4: it needs --input-characters cnn or --source-characters cnn; add one"),
+        ([*SOURCE, "--character-mode", "add"], "--character-mode add: it needs --input-characters cnn"),
+        ([*SOURCE, "--character-filters", "3"], "--character-filters 3: expected widths and their numbers of filters"),
         ([*SOURCE, "--highway-layers", "11"], "--highway-layers 11: expected a number from 0 to 10, or mlp"),
     ],
 )

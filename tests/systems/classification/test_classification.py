@@ -263,7 +263,7 @@ def test_labels_that_the_dictionary_lacks(shell: Shell, labels: LabelsWorld, tmp
     assert said.json_lines("train")[-1]["train_bsz"] == 2
     (tmp_path / "train.labels").write_text("foods\nstorms\ncoins\n", encoding="utf-8")
     preprocess(shell, tmp_path, tmp_path / "none", "train", dictionaries=labels.data)
-    assert_says(train(shell, labels, tmp_path / "none"), "found none that the dictionary has")
+    assert_says(train(shell, labels, tmp_path / "none"), "expected labels of the dictionary, found none")
 
 
 def train(shell: Shell, labels: LabelsWorld, data: Path, *more: object, code: int | None = None) -> Result:
@@ -283,7 +283,7 @@ def test_what_does_not_fit(
     for arguments, message in (
         ([*has_labels, "--prior", words], "expected a prior of labels.*llrnn prior --labels"),
         ([*has_labels, "--arch", "llrnn_lstm"], "llrnn_lstm needs --task llrnn_translation"),
-        ([*has_labels, "--arch", "lstm"], "LSTMModel: expected a classifier, as --task llrnn_classification needs"),
+        ([*has_labels, "--arch", "lstm"], "LSTMModel: --task llrnn_classification needs a classifier"),
         ([*translation.task_args(), "--arch", "llrnn_bag", *TRAINING], "llrnn_bag needs --task llrnn_classification"),
         ([*has_labels, "--encoder-embed-dim", 0], "--encoder-embed-dim 0"),
         ([*has_labels, "--dropout", 1.5], "--dropout 1.5"),

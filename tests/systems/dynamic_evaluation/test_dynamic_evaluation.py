@@ -115,7 +115,7 @@ def test_a_later_sentence_changes_no_earlier_score(prior: str, models: dict[str,
 def test_no_training_sentence_that_the_model_can_read(models: dict[str, Path]) -> None:
     scorer = scorer_of(models["prior"])
     scorer.longest = 1
-    with pytest.raises(DataError, match="--subset test: expected sentences to which the model gives a probability, f"):
+    with pytest.raises(DataError, match="--subset test: the model gives probability 0 to all"):
         training_squares(scorer, weights_of(scorer), "test", 5, 1)
 
 
@@ -159,7 +159,7 @@ def test_a_damaged_data_folder_is_one_line(models: dict[str, Path], llrnn: Llrnn
     index = (data / "train.idx").read_bytes()
     (data / "train.idx").write_bytes(index[: len(index) // 2])
     llrnn(NAME, world.place / "test.txt", "--path", models["prior"], "--data", data).refuses(
-        "…--subset train: expected what fairseq-preprocess wrote, found a damaged file (…); write the data folder again"
+        "…--subset train: expected a file of fairseq-preprocess, found damage (…); make the data folder again"
     )
 
 
@@ -239,7 +239,7 @@ def test_a_text_that_says_the_same_again_is_learned(models: dict[str, Path], llr
         (["--groups", "0"], "--groups 0: expected a number of at least 1"),
         (
             ["--rule", "sgd", "--groups", "9"],
-            "--groups 9: expected --rule rms, found sgd, which divides by no gradients of training; leave it out",
+            "--groups 9: it needs --rule rms, found sgd, which has no gradient statistics; leave it out",
         ),
         (["--subset", "nowhere"], "…expected the data set 'nowhere'…found test, test1, train, valid; choose one…"),
     ],
@@ -255,7 +255,7 @@ def test_models_and_texts_that_are_refused(
 ) -> None:
     text, path = world.place / "test.txt", models["prior"]
     llrnn(NAME, text, "--path", f"{path}:{path}").refuses(
-        f"--path {path}:{path}: expected one checkpoint, found 2; a text changes one model, so give one"
+        f"--path {path}:{path}: expected one checkpoint, found 2; dynamic evaluation adapts one model"
     )
     shutil.copy(path, tmp_path / "a:b.pt")
     places = ("--data", world.data, "--prior", world.prior("prior"), "--rule", "sgd", "--rate", 0.1)
@@ -264,7 +264,7 @@ def test_models_and_texts_that_are_refused(
     empty.touch()
     llrnn(NAME, empty, "--path", path).refuses(f"expected a text, found none in {empty}; give one sentence a line")
     done = llrnn(NAME, "--path", path, "--decay", 0, text)
-    assert done.code == 2 and f"expected a number, found '{text}'; the name of a text stands before" in done.err
+    assert done.code == 2 and f"expected a number, found '{text}'; give the name of a text before" in done.err
 
     stock, translator = train_stock_lm(shell, world.data, tmp_path / "stock"), evidence_models["lstm"]
     llrnn(NAME, text, "--path", stock).refuses(

@@ -46,7 +46,7 @@ def test_an_expert_that_raises_is_named_with_the_sentence_and_its_line() -> None
     with pytest.raises(DataError) as caught:
         panel.ask(("how", "many"), ("deux",))
     message = str(caught.value)
-    assert message.startswith("expert Says, asked of the source 'how many' and the target so far 'deux': fires failed")
+    assert message.startswith("expert Says, for the source 'how many' and the target so far 'deux': fires failed")
     assert "KeyError: 'no such town'" in message and "test_experts_panel.py, line " in message
     assert isinstance(caught.value.__cause__, KeyError)
 
@@ -98,7 +98,7 @@ def test_an_exception_in_no_dictionary_is_said_once(caplog: pytest.LogCaptureFix
     assert panel.ask(("a",), ()).exceptions == {IDS["deux"]: (2.0,)}
     panel.ask(("b",), ())
     assert [r.message for r in caplog.records] == [
-        "expert Says: the exception 'nobody' is in no dictionary, and is ignored (one warning)"
+        "expert Says: the exception 'nobody' is in no dictionary, and is ignored (no further warnings)"
     ]
 
 
@@ -169,8 +169,8 @@ def test_a_class_is_found_in_its_file(tmp_path: Path) -> None:
         ("none.py:Mine", "expected a file of Python code, found no none.py"),
         ("mine.py:Yours", "found none of that name; experts in the file: Mine, Greedy"),
         ("mine.py:Other", "found type; experts in the file"),
-        ("mine.py:Greedy", "cannot be made without arguments"),
-        ("broken.py:Mine", r"failed when it was read: ZeroDivisionError: division by zero \(.*broken.py, line 2\)"),
+        ("mine.py:Greedy", "cannot be created without arguments"),
+        ("broken.py:Mine", r"failed at import: ZeroDivisionError: division by zero \(.*broken.py, line 2\)"),
     ],
 )
 def test_what_is_no_expert_is_refused(

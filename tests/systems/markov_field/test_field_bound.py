@@ -133,7 +133,7 @@ def test_forbidden_tokens_have_no_part() -> None:
 
 def test_potentials_beyond_float64_say_so() -> None:
     potentials = random_potentials(3, 1, spread=1e308)
-    with pytest.raises(DataError, match="beyond what float64 can sum; train with a --penalty"):
+    with pytest.raises(DataError, match="left the range of float64; train with a --penalty"):
         Star(potentials).solve(no_delta(Star(potentials)))
 
 

@@ -99,7 +99,7 @@ def test_a_tagger_without_tags_or_with_names_that_come_twice(name: str, changed:
     size, many = len(names["tags"]), len(names["features"])
     arrays = {"tags": np.zeros(size), "pairs": np.zeros((1, size, size)), "words": np.zeros((1, size, many))}
     write_folder(str(tmp_path / "tagger"), TAGS, {"order": 1, "offsets": [0], **names}, arrays)
-    with pytest.raises(DataError, match="each tag and feature once, found else; train it again"):
+    with pytest.raises(DataError, match="each tag and feature once, found others; train it again"):
         Tagger.load(str(tmp_path / "tagger"))
 
 
@@ -162,7 +162,7 @@ def refuse_features(many: object, places: list[list[int]], field_folder: Path, t
         write_arrays(file, arrays)
     description["arrays_sha256"] = hashlib.sha256((tmp_path / ARRAYS_FILE).read_bytes()).hexdigest()
     (tmp_path / JSON_FILE).write_text(json.dumps(description), encoding="utf-8")
-    with pytest.raises(DataError, match="something unsound .features that point outside their table.; train it again"):
+    with pytest.raises(DataError, match="invalid content .features that point outside their table.; train it again"):
         MarkovField.load(str(tmp_path))
 
 

@@ -21,7 +21,7 @@ from field_oracles import (
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.systems.markov_field.lbfgs import LBFGS, SQUARE, of_words
-from fairseq_llrnn.systems.markov_field.learning import METHODS, Learner, Plan, joined, parted
+from fairseq_llrnn.systems.markov_field.learning import METHODS, Learner, Plan, join_values, split_values
 from fairseq_llrnn.systems.markov_field.moments import count_moments
 from fairseq_llrnn.systems.markov_field.objective import Objective, bound, tighten
 from fairseq_llrnn.systems.markov_field.potentials import FORMS, Form, Potentials
@@ -82,19 +82,20 @@ def test_figure_4_6_the_lifted_model_is_nearly_the_one_of_the_exact_likelihood()
     def exact(x: torch.Tensor) -> tuple[float, torch.Tensor]:
         leaf = x.detach().requires_grad_()
         with torch.enable_grad():
-            parameters = parted(leaf, form.shapes())
+            parameters = split_values(leaf, form.shapes())
             loss = 0.5 * penalty * parameters["edges"].square().sum() - likelihood_of(form.potentials(parameters))
             (gradient,) = torch.autograd.grad(loss, leaf)
         return loss.item(), gradient
 
-    search = LBFGS(exact, joined(form.initial(), form.shapes()))
+    search = LBFGS(exact, join_values(form.initial(), form.shapes()))
     for _ in range(100):
         search.step()
     learner = Learner.begin(Objective(form, moments, penalty), Plan(iterations=100), form.initial())
     learner.run()
     parameters, _ = learner.result()
 
-    best, lifted = (float(likelihood_of(form.potentials(p))) for p in (parted(search.x, form.shapes()), parameters))
+    at_optimum = split_values(search.x, form.shapes())
+    best, lifted = (float(likelihood_of(form.potentials(p))) for p in (at_optimum, parameters))
     seen = moments.unary[moments.unary > 0]
     without_edges = float(seen @ seen.log())
     assert learner.history is not None and learner.history[-1].bound < lifted < best  # the bound is one
@@ -249,5 +250,5 @@ def test_a_form_that_is_none(arguments: tuple[str, int, int], message: str) -> N
 
 
 def test_explicit_potentials_have_no_features() -> None:
-    with pytest.raises(OptionError, match="--form explicit: found --prior beside it"):
+    with pytest.raises(OptionError, match="--form explicit: not possible with --prior"):
         form_of("explicit", features=torch.eye(4).to_sparse())

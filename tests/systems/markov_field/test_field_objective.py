@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.systems.markov_field.lbfgs import LBFGS
-from fairseq_llrnn.systems.markov_field.learning import joined, parted
+from fairseq_llrnn.systems.markov_field.learning import join_values, split_values
 from fairseq_llrnn.systems.markov_field.moments import layout
 from fairseq_llrnn.systems.markov_field.objective import Objective, bound
 from fairseq_llrnn.systems.markov_field.potentials import FORMS
@@ -52,7 +52,7 @@ def test_moments_are_sums_over_sentences_whatever_their_order(
 def value_of(objective: Objective, x: torch.Tensor) -> float:
     shapes = objective.form.shapes()
     many = len(x) - objective.form.order * objective.form.size
-    return objective.at(parted(x[:many], shapes), x[many:].view(objective.form.order, -1)).objective
+    return objective.at(split_values(x[:many], shapes), x[many:].view(objective.form.order, -1)).objective
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -66,8 +66,8 @@ def test_gradients_are_finite_differences(name: str, with_features: bool) -> Non
     objective = Objective(form, moments_of(SENTENCES, 2, 4), penalty=0.1)
     many = sum(int(np.prod(shape)) for shape in form.shapes().values())
     x = 0.5 * torch.randn(many + 8, dtype=torch.float64, generator=generator)
-    value = objective.at(parted(x[:many], form.shapes()), x[many:].view(2, 4))
-    found = torch.cat([joined(value.gradient, form.shapes()), value.delta_gradient.flatten()])
+    value = objective.at(split_values(x[:many], form.shapes()), x[many:].view(2, 4))
+    found = torch.cat([join_values(value.gradient, form.shapes()), value.delta_gradient.flatten()])
     step = 1e-6 * torch.eye(len(x), dtype=torch.float64)
     expected = [(value_of(objective, x + d) - value_of(objective, x - d)) / 2e-6 for d in step]
     torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), atol=1e-7, rtol=1e-5)

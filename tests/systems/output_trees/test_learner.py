@@ -165,7 +165,7 @@ def test_other_trees_are_refused() -> None:
 def test_statistics_of_another_tree_are_refused(name: str, value: object) -> None:
     learner = learner_of(9, 3, 2)
     state = {**learner.state_dict(), name: value}
-    with pytest.raises(DataError, match=f"checkpoint: {name}: expected numbers from 0 on"):
+    with pytest.raises(DataError, match=f"checkpoint: {name}: expected numbers of at least 0"):
         learner.load_state_dict(state)
 
 

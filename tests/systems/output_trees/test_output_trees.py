@@ -190,7 +190,7 @@ def test_rows_of_new_nodes_are_zeros_in_both_precisions(
     assert not layer.node_rows[-1].any() and not layer.node_bias[-1]
     assert layer.node_rows[:-1].all() and layer.node_bias[:-1].all()
     trained_step(setting, optimizer, 1)
-    assert layer.begun is None, "once"
+    assert layer.new_rows is None, "once"
 
 
 def test_an_update_of_several_batches_counts_once_in_an_epoch(world: World) -> None:
@@ -235,7 +235,7 @@ def test_a_tree_in_a_file(shell: Shell, world: World, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (["--tree-arity", "3"], "--tree-arity 3: expected --output-tree beside it, found none; give it, or leave"),
+        (["--tree-arity", "3"], "--tree-arity 3: needs --output-tree; add it, or leave"),
         (["--output-tree", __file__, "--tree-arity", "3"],
          f"--tree-arity 3: expected --output-tree with a kind of tree, found the file {re.escape(__file__)}; leave"),
         ([*TREE, "--tree-reassign", "2"], "--tree-reassign 2: expected --output-tree learned, found huffman"),

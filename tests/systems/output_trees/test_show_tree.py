@@ -94,9 +94,9 @@ def test_what_is_refused(prior: Path, tree: Path, llrnn: Llrnn, tmp_path: Path) 
     text.write_text("le chat\n", encoding="utf-8")
     for arguments, message in (
         ((prior, "--picture", "a.png"), "--picture a.png: it needs --tree FILE, found none; give both"),
-        (("--tree", tree), f"--tree {tree}: a file with a tree needs PRIOR, the prior that it was made for; give it"),
+        (("--tree", tree), f"--tree {tree}: a tree file needs PRIOR, the prior that it was made for; give it"),
         ((prior, "--tree", other), f"{other}: expected a tree over the classes of this prior"),
-        ((prior, "--tree", tree, "--neighbours", "le"), "--neighbours: it says nothing of --tree; ask one after the"),
+        ((prior, "--tree", tree, "--neighbours", "le"), "--neighbours: not possible together with --tree; run"),
         ((prior, "--tree", tree, "--prior", "p"), f"--prior p: expected one prior, found {prior} as well; leave one"),
         ((prior, "zebra", "--tree", tree), f"{prior}: expected a word of its dictionary, found 'zebra'"),
         ((prior, "--tree", tree, "--picture", tmp_path / "absent" / "a.png"), "a.png: expected a place in a folder, "
@@ -122,9 +122,9 @@ def test_the_tree_of_a_checkpoint(shell: Shell, world: World, tmp_path: Path) ->
     state = read_checkpoint(path)
     assert tree_of_checkpoint(str(path), None)[0].parent.tolist() == state["model"][KEY].tolist()
     for name, value, message in (
-        ("floats", state["model"][KEY].float(), "expected whole numbers as the parents of its tree, found others"),
+        ("floats", state["model"][KEY].float(), "expected integers as the parents of its tree, found other values"),
         ("circle", torch.zeros_like(state["model"][KEY]), "tree: parent of node 0: expected -1, for the root"),
-        ("none", None, "expected a checkpoint of a model with a tree, found none in it; give one that was"),
+        ("none", None, "the model has no output tree; give a checkpoint that was"),
     ):
         weights = {key: value if key == KEY else kept for key, kept in state["model"].items()}
         if value is None:

@@ -176,7 +176,7 @@ def test_other_ways_to_join_processes_are_refused() -> None:
     with (
         mock.patch("torch.distributed.is_initialized", lambda: True),
         mock.patch("torch.distributed.get_world_size", lambda: 2),
-        pytest.raises(OptionError, match=f"{SPARSE}: expected --ddp-backend legacy_ddp with 2 processes"),
+        pytest.raises(OptionError, match=f"{SPARSE}: with 2 processes it needs --ddp-backend legacy_ddp"),
     ):
         check_optimizer(optimizer, model)
 
@@ -184,7 +184,7 @@ def test_other_ways_to_join_processes_are_refused() -> None:
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ([SPARSE], f"{SPARSE}: expected --output-tree beside it, found none"),
+        ([SPARSE], f"{SPARSE}: needs --output-tree; add it"),
         ([*TREE, "--tree-rows", "composed", SPARSE], f"{SPARSE}: expected .* found --tree-rows composed"),
     ],
 )

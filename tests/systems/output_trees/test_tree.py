@@ -83,8 +83,8 @@ def test_nodes_may_be_numbered_anew(given_tree: tuple[list[int], int], random: o
 @pytest.mark.parametrize(
     ("parent", "leaves", "message"),
     [
-        ([-1, 0, 0], 3, "expected a row of parents, whole numbers, of 3 leaves and at least one node above"),
-        ([-1, 0, 0], 0, "expected a row of parents"),
+        ([-1, 0, 0], 3, "expected an integer vector of the parents of 3 leaves and at least one internal node"),
+        ([-1, 0, 0], 0, "expected an integer vector of the parents"),
         ([[-1, 0]], 1, "of shape (1, 2)"),
         ([-1.0, 0.0], 1, "found float64"),
         ([0, 0], 1, "parent of node 0: expected -1, for the root, found 0"),

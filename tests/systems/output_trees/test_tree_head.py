@@ -204,7 +204,7 @@ def test_a_tree_without_a_limit_of_depth_changes_and_its_nodes_keep_their_rows(r
     if rows == "free":
         state = head.state_dict()
         state["tree.row_of"] = torch.zeros_like(state["tree.row_of"])
-        with pytest.raises(DataError, match="the checkpoint: expected the order of the rows of .* nodes of its tree"):
+        with pytest.raises(DataError, match="the checkpoint: expected a permutation of the rows of the .* nodes"):
             learned.load_state_dict(state)
 
 
@@ -225,11 +225,11 @@ def test_half_precision_keeps_the_digits_of_masses() -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda parent: parent.double(), "the checkpoint: expected whole numbers as the parents of its tree"),
+        (lambda parent: parent.double(), "the checkpoint: expected integers as the parents of its tree"),
         (lambda parent: parent[:-1], "the checkpoint: tree: "),
         (lambda parent: parent.roll(1), "the checkpoint: tree: parent of node 0: expected -1, for the root"),
         (lambda parent: parent.clone().fill_(10**9), "the checkpoint: tree: "),
-        (lambda parent: "parents", "the checkpoint: expected whole numbers as the parents of its tree"),
+        (lambda parent: "parents", "the checkpoint: expected integers as the parents of its tree"),
     ],
 )
 def test_a_tree_of_damaged_weights_is_named(damage: Any, message: str) -> None:

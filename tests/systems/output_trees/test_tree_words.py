@@ -113,19 +113,19 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("classes", "leaves"), [(OTHER, None), (OWN, 5)])
 def test_a_tree_of_another_prior_is_refused(tmp_path: Path, classes: str, leaves: int | None) -> None:
     save_tree(tmp_path / "a.tree", TREE, OWN)
-    with pytest.raises(DataError, match="a.tree: expected a tree over the classes of this prior.*build the tree anew"):
+    with pytest.raises(DataError, match="a.tree: expected a tree over the classes of this prior.*rebuild the tree"):
         load_tree(tmp_path / "a.tree", classes, leaves)
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({name: SOUND[name] for name in ("parent", "classes")}, "found nothing called 'leaves'"),
+        ({name: SOUND[name] for name in ("parent", "classes")}, "found no array 'leaves'"),
         ({**SOUND, "leaves": np.array([4.0])}, "found leaves of float64"),
         ({**SOUND, "leaves": np.array([4, 4])}, "found other arrays"),
         ({**SOUND, "classes": np.zeros(3, np.uint8)}, "found other arrays"),
         ({**SOUND, "parent": TREE.parent - 1}, "tree: parent of node 0: expected -1"),
-        ({**SOUND, "leaves": np.array([10**18])}, "expected a row of parents"),
+        ({**SOUND, "leaves": np.array([10**18])}, "expected an integer vector of the parents"),
     ],
 )
 def test_damaged_files_are_refused(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
@@ -140,7 +140,7 @@ def test_damaged_files_are_refused(tmp_path: Path, arrays: dict[str, np.ndarray]
 def test_what_is_no_such_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("le chat\n")
     for path in (tmp_path / "text", tmp_path / "absent", tmp_path):
-        with pytest.raises(DataError, match="expected a tree, found .*give a file that a tree was saved to"):
+        with pytest.raises(DataError, match="expected a tree file, found .*give one of `save_tree`"):
             load_tree(path, None)
     with pytest.raises(DataError, match="the tree cannot be written"):
         save_tree(tmp_path / "absent" / "a.tree", TREE, OWN)

@@ -244,7 +244,7 @@ def test_bad_options(
     assert "expected another language than --source-lang" in refused("-t", "src", "--words", 9, "--destdir", out)
     said = refused("-t", "tgt", "--words", 9, "--destdir", tmp_path / "no" / "out")
     assert said.endswith("expected a place in a folder, but there is no such folder; make it first")
-    assert "expected a new folder, or one that this command made, found something else, which would be lost" in refused(
+    assert "expected a new folder, or one of an earlier run, found something else, which would be lost" in refused(
         "-t", "tgt", "--words", 9, "--destdir", tmp_path
     )
     (tmp_path / "short.src").write_text("a b\n", encoding="utf-8")
@@ -261,10 +261,10 @@ def test_bad_options(
     said = llrnn("rare-words", "restore", "--data", out, "--source", short, "--out", short).error
     assert said == f"--out {short}: expected another file, found one that is read, which would be lost"
     said = llrnn("rare-words", "restore", "--data", tmp_path, "--source", tmp_path / "short.src").error
-    assert "a folder that `llrnn rare-words annotate` wrote, found no source-words.txt there; give its --dest" in said
+    assert "a folder of `llrnn rare-words annotate`, found no source-words.txt in it; give its --dest" in said
     annotate(llrnn, translation.place, out, "--scheme", "copyable")
     typed(monkeypatch, "a\nb\n")
     said = llrnn("rare-words", "restore", "--data", out, "--source", tmp_path / "short.src").error
-    assert said.startswith("stdin: expected as many lines as in ") and "short.src, 1, found 2; give the transl" in said
+    assert said.startswith("stdin: expected 1 lines, as in ") and "short.src, found 2; give the transl" in said
     annotate(llrnn, translation.place, out, "--scheme", "positional")  # it may replace its own folder
     assert "<unkpos" in (out / "train.tgt").read_text(encoding="utf-8")

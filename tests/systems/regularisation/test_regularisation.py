@@ -59,7 +59,7 @@ def test_weights_are_dropped_in_training_alone(cell: str) -> None:
 
 
 def test_a_cell_without_such_weights_is_refused() -> None:
-    with pytest.raises(OptionError, match=r"--weight-drop: expected a cell whose .* weight_hh…, found none in Linear"):
+    with pytest.raises(OptionError, match=r"--weight-drop: expected a cell with .* weight_hh…, found none in Linear"):
         with_dropped_weights(0.5, nn.Linear(2, 2), torch.ones(1, 1, 2), None)
 
 

@@ -365,7 +365,7 @@ def test_a_reranked_list_is_no_system(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         read_texts(str(lines), str(lines), {"s": str(system)})
     assert str(error.value) == (
-        f"{system}, line 3: expected what fairseq-generate printed, found the reranked list of `llrnn rescore "
+        f"{system}, line 3: expected the output of fairseq-generate, found the reranked list of `llrnn rescore "
         "--nbest-out`; give OUT of `llrnn rescore --out OUT`, the best hypotheses"
     )
 
@@ -378,7 +378,7 @@ def test_no_room_for_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(DataError) as error:
         read_texts("s", "r", {})
     assert str(error.value) == (
-        f"{tmp_path}: No space left on device; make room for temporary files, or let TMPDIR name another folder"
+        f"{tmp_path}: No space left on device; make room for temporary files, or set TMPDIR to another folder"
     )
 
 

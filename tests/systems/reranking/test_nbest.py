@@ -127,7 +127,7 @@ def test_marks_of_decoders_are_no_words(opened: Open, name: str) -> None:
     assert texts(lists) == texts(lists) == [(0, WORDS_ALONE)]
     assert [h.text for nbest in lists for h in nbest.hypotheses] == WORDS_ALONE
     assert lists.notes == {
-        "hypotheses with marks of a decoder (|0-1|, <s>, </s>), which are no words and are left out": 2
+        "hypotheses with marks of a decoder (|0-1|, <s>, </s>), which are removed": 2
     }
     again = opened(reranked(lists).replace("llrnn_", "other_"))
     assert texts(again) == [(0, WORDS_ALONE[::-1])] and not again.notes
@@ -245,4 +245,4 @@ def test_a_reranked_json_list_keeps_what_else_there_is(opened: Open) -> None:
 @pytest.mark.parametrize("name", LISTS)
 def test_a_rescored_list_is_not_rescored_again(opened: Open, name: str) -> None:
     said = failure(opened, reranked(opened(LISTS[name])))
-    assert "found the score 'llrnn_model', which `llrnn rescore` has added; give the list as its system" in said
+    assert "found the score 'llrnn_model' of an earlier `llrnn rescore`; give the original list" in said

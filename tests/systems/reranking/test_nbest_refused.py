@@ -25,8 +25,8 @@ def test_an_empty_list(opened: Open, content: bytes) -> None:
     [
         ("two men are\n", "found lines like 'two men are'; is it the right file?"),
         ("S-0\tla mer\nS-1\tle roi\n", "found 2 sentences without any hypothesis; is it the right file?"),
-        ("0 ||| a ||| -1\n123456 ||| b ||| -1\n", "expected numbers that count the sentences from 0, found 2 "
-         "sentences, and 123,456 as the largest number; number them as the lines of the source"),
+        ("0 ||| a ||| -1\n123456 ||| b ||| -1\n", "expected sentence numbers from 0 without large gaps, found 2 "
+         "sentences and 123,456 as the largest number; number them like the lines of the source"),
     ],
 )  # fmt: skip
 def test_another_kind_of_file(opened: Open, text: str, says: str) -> None:
@@ -45,11 +45,11 @@ def test_another_encoding(opened: Open) -> None:
     ("text", "says"),
     [
         ("0 ||| a ||| -1\n1 ||| b ||| -1\n0 ||| c ||| -1\n",
-         "line 3: sentence 0 comes a second time (it was there from line 1 on)"),
+         "line 3: sentence 0 is repeated (it was there from line 1 on)"),
         ('{"id": 3, "hypotheses": []}\n{"id": 3, "hypotheses": [{"text": "a"}]}\n',
-         "line 2: sentence 3 comes a second time (it was there just before)"),
+         "line 2: sentence 3 is repeated (it was there just before)"),
         ("H-0\t-1\ta\nH-1\t-1\tb\nH-0\t-1\tc\n",
-         "line 3: sentence 0 comes a second time (it was there from line 1 on)"),
+         "line 3: sentence 0 is repeated (it was there from line 1 on)"),
         ("S-0\ta\nH-0\t-1\ta\nS-0\ta\nH-0\t-1\tc\n",
          "line 3: sentence 0 begins a second time; expected each number once"),
         ("S-0\ta\nS-0\ta\nH-0\t-1\tc\n", "line 2: sentence 0 begins a second time; expected each number once"),
@@ -71,7 +71,7 @@ def test_another_encoding(opened: Open) -> None:
          "line 1: expected a finite number as value of a feature, found 'x'; fix the line"),
         ("0 ||| a ||| -1\n0 ||| a ||| L= 1 ||| -1\n", "line 2: expected 3 fields, as in the first line, found 4; fix"),
         ("0 ||| a ||| L= 1 ||| -1\n1 ||| a ||| L= 1 2 ||| -1\n",
-         "line 2: expected the features of the first line ('L×1'), found 'L×2'; every line must have the same ones"),
+         "line 2: expected the features of the first line ('L×1'), found 'L×2'; give every line the same ones"),
         ("0 ||| a ||| L= 1 ||| -1\n1 ||| a ||| M= 1 ||| -1\n",
          "line 2: expected the features of the first line ('L×1')"),
         ('{"id": 0\n', "line 1: expected a JSON object, found '{\"id\": 0' ("),
@@ -98,9 +98,9 @@ def test_another_encoding(opened: Open) -> None:
         ('{"id": 0, "hypotheses": [{"text": "a", "features": {"lm": null}}]}',
          "line 1: expected a finite number as lm, found 'null'; fix the line"),
         ('{"id": 0, "hypotheses": [{"text": "a", "score": 1}, {"text": "b"}]}',
-         "line 1: expected hypotheses with score, as the first one has, found one with text alone; every hypothesis"),
+         "line 1: expected hypotheses with score, like the first one, found one with text alone; give the same ones"),
         ('{"id": 0, "hypotheses": [{"text": "a"}]}\n{"id": 1, "hypotheses": [{"text": "b", "features": {"lm": 1}}]}',
-         "line 2: expected hypotheses with text alone, as the first one has, found one with feature 'lm'; every"),
+         "line 2: expected hypotheses with text alone, like the first one, found one with feature 'lm'; give"),
     ],
 )  # fmt: skip
 def test_lines_that_cannot_be_read(opened: Open, text: str, says: str) -> None:

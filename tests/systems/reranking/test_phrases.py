@@ -302,7 +302,7 @@ def test_digits_of_other_tables_are_kept(tmp_path: Path) -> None:
         ("a ||| b ||| 1 x", "expected scores, probabilities of 0 or more, found '1 x'; fix the line"),
         ("a ||| b ||| 1 -2", "expected scores, probabilities of 0 or more, found '1 -2'"),
         ("a ||| b ||| 1 nan", "expected scores, probabilities of 0 or more, found '1 nan'"),
-        ("a ||| b ||| 1 2 3", "expected as many scores as in the first line, 2, found 3; fix the line, or make the"),
+        ("a ||| b ||| 1 2 3", "expected 2 scores, as in the first line, found 3; fix the line, or make the"),
         ("a ||| b ||| 1 1 ||| 0-1", "expected links `SOURCE-TARGET` between 1 source and 1 target words.*found '0-1'"),
         ("a ||| b ||| 1 1 ||| x", "expected links .* found 'x'"),
         ("a ||| b ||| 1 1 ||| 0-0 ||| many", "expected counts of 0 or more, found 'many'"),

@@ -60,7 +60,7 @@ def test_what_cannot_be_used_is_said(llrnn: Llrnn, tmp_path: Path) -> None:
     assert (done.code, done.out) == (0, "3 phrase pairs of 2 sentence pairs, 3 links\n")
     assert but_counts(done.err) == (
         "note: 1 sentence pair not used: a side without words, or with too many\n"
-        "note: 1 sentence pair not used: a word with |, which Moses takes for factors\n"
+        "note: 1 sentence pair not used: a word with |, Moses' separator of factors\n"
     )
     assert out.read_text(encoding="utf-8") == (
         "x y ||| 1 2 ||| 1 1 1 1 ||| 0-0 1-1 ||| 1 1 1\nx ||| 1 ||| 1 1 1 1 ||| 0-0 ||| 2 2 2\n"
@@ -142,7 +142,7 @@ def test_tables_that_cannot_be_used(
     bad.write_text("a ||| b ||| 1 1\na ||| b ||| 1\n", encoding="utf-8")
     given = ["rescore", "--path", checkpoint, "--nbest", nbest, "--phrase-table"]
     said = llrnn(*given, bad, "--source", source, "--out", out).error
-    assert said.startswith(f"{bad}, line 2: expected as many scores as in the first line, 2, found 1; fix the line")
+    assert said.startswith(f"{bad}, line 2: expected 2 scores, as in the first line, found 1; fix the line")
     assert llrnn(*given, bad, "--out", out).error == (
         f"--phrase-table {bad}: it needs the source, which {nbest} lacks; give --source FILE"
     )

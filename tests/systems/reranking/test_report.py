@@ -127,7 +127,7 @@ def test_all_figures(llrnn: Llrnn, files: dict[str, Path]) -> None:
         ["wrong pairs", "0", "1", "0"],
         ["… in gender", "0", "1", "0"],
         ["… in number", "0", "0", "0"],
-        ["pairs looked at", "3", "3", "3"],
+        ["pairs compared", "3", "3", "3"],
     ]:  # fmt: skip
         assert row in rows
     page = Reading(files["out"].read_text(encoding="utf-8"))
@@ -194,8 +194,8 @@ def test_unknown_words_and_marks_of_decoders(llrnn: Llrnn, files: dict[str, Path
     done = llrnn(*arguments(files, *systems(files)))
     larger = "use a larger dictionary, pieces or an open vocabulary"
     assert done.code == 0 and [line for line in done.err.splitlines() if "<unk>" in line] == [
-        "warning: 1 of the 12 words of the reference are <unk> (8.3%): a system's <unk> counts as right there; give "
-        "the text itself",
+        "warning: 1 of the 12 words of the reference are <unk> (8.3%): a system's <unk> counts as correct there; give "
+        "the original text",
         f"warning: 1 of the 12 words of first are <unk> (8.3%): {larger}",
         f"note: 1 of the 48 words of <b>second</b> are <unk> (2.1%): {larger}",
     ]
@@ -210,7 +210,7 @@ def test_unknown_words_and_marks_of_decoders(llrnn: Llrnn, files: dict[str, Path
         (["file"], "--system file: expected NAME=FILE, such as softmax=softmax.out"),
         (["=file"], "--system =file: expected NAME=FILE, such as softmax=softmax.out"),
         (["name="], "--system name=: expected NAME=FILE, such as softmax=softmax.out"),
-        (["a=b", "a=c"], "--system a=c: expected another name, found a for b already"),
+        (["a=b", "a=c"], "--system a=c: the name a is used for b; give another name"),
     ],
 )
 def test_systems_that_make_no_sense(llrnn: Llrnn, files: dict[str, Path], given: list[str], says: str) -> None:

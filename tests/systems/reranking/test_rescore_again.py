@@ -46,10 +46,10 @@ def test_a_stopped_run_goes_on(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["best", "best.scores", "nbest", "whole"]
 
     other = llrnn("rescore", "--path", checkpoint, "--nbest", write("other", MOSES), "--out", out).error
-    assert other.startswith(f"{out}.scores: holds the scores of a run that was stopped and had other inputs (list);")
+    assert other.startswith(f"{out}.scores: holds the scores of an interrupted run with other inputs (list);")
     calls = 10
     done = llrnn(*arguments, out)
-    assert f"note: goes on after 4 sentences of 16, whose scores {out}.scores holds\n" in done.err
+    assert f"note: resumed after 4 sentences of 16, with the scores in {out}.scores\n" in done.err
     assert calls == 10 + 6
     assert out.read_bytes() == whole["whole"]
     assert (tmp_path / "reranked").read_bytes() == whole["reranked"]
@@ -79,6 +79,6 @@ def test_scores_of_other_dictionaries_are_not_gone_on_from(
         lines = [lines[1], lines[0], *lines[2:]] if "src" in name else lines
         (data / name).write_text("".join(lines), encoding="utf-8")
     assert llrnn(*arguments, "--data", data).error.startswith(
-        f"{out}.scores: holds the scores of a run that was stopped and had other inputs (dict.src.txt of --path);"
+        f"{out}.scores: holds the scores of an interrupted run with other inputs (dict.src.txt of --path);"
     )
     assert llrnn(*arguments).code == 0

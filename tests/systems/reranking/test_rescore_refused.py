@@ -21,9 +21,9 @@ HERE = __file__
         (["--tokenize", "13a", "--weights", "w"], "--tokenize 13a: belongs to --tune or --reference, which are"),
         (["--seed", 0], "--seed 0: belongs to --tune, which is missing; give both or none"),
         (["--seed", 9, "--reference", "r", "--tokenize", "none"], "--seed 9: belongs to --tune, which is missing;"),
-        (["--tune", "a", "b", "c", "--weights", "w"], "--tune and --weights: expected one of them; "),
-        (["--source", "-"], "expected at most one input from stdin (`-`), found several; give files"),
-        (["--nbest-out", "o"], "--out and --nbest-out: expected two places, found o for both"),
+        (["--tune", "a", "b", "c", "--weights", "w"], "--tune and --weights: give one of them; "),
+        (["--source", "-"], "only one input can come from stdin (`-`), found several; give files"),
+        (["--nbest-out", "o"], "--out and --nbest-out: both are o; give two different files"),
         (["--source", HERE, "--out", HERE], f"--out {HERE}: expected another file, found one that is read, which"),
         (["--out", "absent/o"], "--out absent/o: expected a place in a folder, but there is no such folder; make it"),
         (["--out", "/dev"], "--out /dev: expected a file to write or replace, found a folder or device; give another"),
@@ -51,7 +51,7 @@ def test_models_in_each_others_places(
         f"--reverse-path {checkpoint}: expected a translation model, found a language model; give it as --lm-path"
     )
     assert said(AS_FAIRSEQ, "--path", forward, "--reverse-path", forward) == (
-        f"--reverse-path {forward}: expected a model of the other direction, found one from src to tgt, as --path; "
+        f"--reverse-path {forward}: expected a model of the other direction, found one from src to tgt, like --path; "
         "give one that was trained with source and target exchanged"
     )
     assert said(MOSES, "--path", forward) == (
@@ -72,8 +72,7 @@ def test_lists_with_and_without_totals_do_not_go_together(
         tmp_path / "best",
     )  # fmt: skip
     assert done.error == (
-        f"{dev}: expected a total of every hypothesis, as {tmp_path}/nbest has, found none; give lists of the same "
-        "system"
+        f"{dev}: its hypotheses lack totals, unlike those of {tmp_path}/nbest; give lists of the same system"
     )
 
 
@@ -86,7 +85,7 @@ def test_a_disk_without_room(
     monkeypatch.setattr("fairseq_llrnn.systems.reranking.commands.rescore.os.replace", full)
     done: Done = llrnn("rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--out", tmp_path / "best")
     assert done.error == (
-        f"{tmp_path}/best: No space left on device; give --out and --nbest-out in folders that can be written to, on a "
-        "disk with room; started again, it goes on from the scores so far"
+        f"{tmp_path}/best: No space left on device; give --out and --nbest-out in writable folders with enough disk "
+        "space; the next run resumes from the scores so far"
     )
     assert sorted(p.name for p in tmp_path.iterdir()) == ["best.scores", "nbest"]

@@ -86,7 +86,7 @@ def test_unknown_words_of_a_source_may_be_any(tmp_path: Path) -> None:
         assert _is_made_of(parts[:1], "a") == (parts[0] == "a")
     (tmp_path / "list").write_text("S-0\t" + "<unk> a " * 60 + "c\nH-0\t-1\tb\n", encoding="utf-8")
     (tmp_path / "source").write_text("a " * 200 + "\n", encoding="utf-8")
-    with pytest.raises(DataError, match="found another one of sentence 0"):
+    with pytest.raises(DataError, match="list: the source of sentence 0 is"):
         open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
 
 
@@ -101,8 +101,8 @@ def test_a_source_of_another_list_is_refused(tmp_path: Path, other: str, written
     with pytest.raises(DataError) as error:
         open_job(str(tmp_path / "list"), str(tmp_path / "source"), None, None, tmp_path)
     assert str(error.value) == (
-        f"{tmp_path}/list: expected the sources of {tmp_path}/source, found another one of sentence 1: {other!r}, "
-        "where the file has 'a big dog'; give the source of this list"
+        f"{tmp_path}/list: the source of sentence 1 is {other!r}, but {tmp_path}/source has 'a big dog'; give the "
+        "source of this list"
     )
 
 

@@ -71,7 +71,7 @@ def test_two_writers(path: Path) -> None:
     """The second one writes nothing, and hears why, until the first one has ended."""
     first = ScoreFile(path, INPUTS)
     before = path.read_bytes()
-    with pytest.raises(DataError, match="llrnn rescore. is writing its scores there; wait until it has ended, or give"):
+    with pytest.raises(DataError, match="llrnn rescore. writes its scores there; wait until it ends, or give"):
         ScoreFile(path, INPUTS)
     assert path.read_bytes() == before
     first.close()
@@ -100,8 +100,8 @@ def test_a_file_that_is_removed_while_it_is_opened(path: Path, monkeypatch: pyte
 
 def test_other_inputs(path: Path) -> None:
     assert failure(path, {"list": "ffff", "--path": "2c3d", "--lm-path": "4e5f"}) == (
-        f"{path}: holds the scores of a run that was stopped and had other inputs (--lm-path, list); give the same "
-        "ones to go on, remove the file to start again, or give another --out"
+        f"{path}: holds the scores of an interrupted run with other inputs (--lm-path, list); give the same "
+        "inputs to resume, remove the file to start again, or give another --out"
     )
 
 
@@ -119,7 +119,7 @@ def test_other_inputs(path: Path) -> None:
 def test_another_kind_of_file(path: Path, line: int, content: str) -> None:
     path.write_bytes(content.encode("latin-1"))
     assert failure(path) == (
-        f"{path}, line {line}: expected the scores of a run that was stopped, found something else; remove the file to "
+        f"{path}, line {line}: expected the scores of an interrupted run, found something else; remove the file to "
         "start again, or give another --out"
     )
 

@@ -125,8 +125,8 @@ def test_train_stop_resume_score_and_generate(
 
 def test_where_it_makes_no_sense(translation: TranslationWorld, opened: str, shell: Shell) -> None:
     done = shell.run("fairseq-train", *translation.train_args(), "--speller-start", "separate", code=None)
-    assert_says(done, "--speller-start separate: expected a prior whose open vocabulary is spelled by a network")
+    assert_says(done, "--speller-start separate: it needs a prior built with `llrnn prior --open-vocabulary neural`")
     done = shell.run(
         "fairseq-train", *translation.train_args(prior=opened), *SEPARATE, "--attention", "none", code=None
     )
-    assert_says(done, "--speller-start separate: expected attention on the source, found --attention none")
+    assert_says(done, "--speller-start separate: it needs attention on the source, found --attention none")

@@ -87,7 +87,7 @@ def test_terms_of_a_sentence_are_words(prior: Prior) -> None:
 def test_pieces_in_the_place_of_words_are_refused(prior: Prior) -> None:
     convention = prior.settings["pieces"]
     wrong = "▁ab" if convention == "sentencepiece" else "ab@@"
-    message = f"expected words, found pieces: {wrong!r}; write terms in whole words, whatever the text is cut into"
+    message = f"expected words, found pieces: {wrong!r}; write terms as whole words, even if the text is segmented"
     for bad in (entry(wrong, "ab"), entry("a", wrong), entry("a", "ab", f"ab {wrong}")):
         with pytest.raises(DataError) as raised:
             make(prior, bad)

@@ -52,10 +52,10 @@ def test_columns_may_be_left_out_or_empty(tmp_path: Path) -> None:
         ("<unk> dog\tpes\n", "'<unk>' is a special symbol"),
         ("dog\tpes\t\tpes|<pad>\n", "'<pad>' is a special symbol"),
         (f"dog\t{'pes ' * 17}\n", "expected a phrase of at most 16 words, found 17"),
-        ("dog\tpes\ndog\thafan\n", "line 2: 'dog' became 'pes' in"),
-        ("dog\tpes\ndog\thafan\n", "cannot be required to become both: remove one, or give both as forms"),
+        ("dog\tpes\ndog\thafan\n", "line 2: 'dog' has the target 'hafan' here and 'pes' in"),
+        ("dog\tpes\ndog\thafan\n", "can have one target only: remove one, or give both as forms"),
         ("saw\tscie\tN\n", "line 1: expected a part of speech, one of ADJ, ADP"),
-        ("saw\tscie\tNOUN\nsaw\tscie\tVERB\n", "line 2: 'saw' became 'scie' as NOUN in"),
+        ("saw\tscie\tNOUN\nsaw\tscie\tVERB\n", "has the target 'scie' as VERB here and 'scie' as NOUN in"),
         (f"dog\tpes\t\t{'|'.join(f'p{i}' for i in range(65))}\n", "line 1: expected at most 64 forms, found 65"),
         ("\n\n", "expected rows of source phrase"),
     ],
@@ -141,7 +141,7 @@ def test_xml_is_known_by_its_beginning(tmp_path: Path) -> None:
 def test_of_two_entries_of_a_term_the_first_counts(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     twice = TBX.replace("truck &amp; trailer", "fire truck").replace('xml:lang="de"', 'xml:lang="cs"')
     assert ("fire truck", "hasičský vůz", "NOUN") in read_xml(tmp_path, twice)
-    assert "1 terms have another translation in an earlier entry, which counts (fire truck)" in caplog.text
+    assert "1 terms have another translation in an earlier entry, which is used (fire truck)" in caplog.text
 
 
 def tbx(terms: str, style: str = "dca") -> str:
@@ -205,8 +205,8 @@ def test_unknown_statuses_and_parts_of_speech_are_told(tmp_path: Path, caplog: p
     text = tbx("livre odd Substantif | maison | \u200b | demeure odd other")
     assert read_xml(tmp_path, text, "fr") == [("house", "maison", None)]
     assert [record.getMessage() for record in caplog.records] == [
-        f"{tmp_path}/terms.tbx: 2 terms have the status 'odd', which is not known: others come first (line 2); 1 terms "
-        "have the part of speech 'Substantif', which is not known (line 2); 1 terms are empty (line 2)"
+        f"{tmp_path}/terms.tbx: 2 terms have the unknown status 'odd': others come first (line 2); 1 terms have "
+        "the unknown part of speech 'Substantif' (line 2); 1 terms are empty (line 2)"
     ]
 
 
@@ -220,7 +220,7 @@ def test_parts_of_speech_in_any_case(style: str, said: str, upos: str | None, tm
     assert read_xml(tmp_path, tbx(f"maison preferred {said}", style), "fr") == [("house", "maison", upos)]
 
 
-TAKEN = "1 entries have no term of pt-br, and that of pt-pt is taken (line 2)"
+TAKEN = "1 entries have no term in pt-br: the one in pt-pt is used (line 2)"
 BRAZIL = "autocarro @pt-PT | coletivo @pt | ônibus @pt_BR | micro deprecated @PT-br"
 
 
@@ -243,7 +243,7 @@ def test_of_several_regions_the_nearest_counts(
     terms: str, asked: str, expected: str, note: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert read_xml(tmp_path, tbx(terms), asked) == [("house", expected, None)]
-    assert note in caplog.text and ("is taken" in caplog.text) == bool(note)
+    assert note in caplog.text and ("is used" in caplog.text) == bool(note)
 
 
 STANDALONE = 'standalone="yes"'
@@ -263,7 +263,7 @@ def test_entities_that_nothing_defines(head: str, term: str, found: str | None, 
     if found is not None:
         assert read_xml(tmp_path, text, "fr") == [("house", found, None)]
         return
-    message = "terms.tbx, line 3: expected text, found the entity &(foo|nbsp|eacute);, which nothing in the"
+    message = "terms.tbx, line 3: expected text, found the undefined entity &(foo|nbsp|eacute);"
     with pytest.raises(DataError, match=message):
         read_xml(tmp_path, text, "fr")
 
@@ -274,7 +274,7 @@ def test_entities_that_nothing_defines(head: str, term: str, found: str | None, 
         (TBX.replace("</text>", ""), "line 12: expected TBX, which is XML, found: mismatched tag"),
         ("dog\tpes\n", "line 1: expected TBX, which is XML, found"),
         (TBX.replace(' SYSTEM "TBXcoreStructV02.dtd"', ' [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]'),
-         "line 2: expected TBX without entities of its own, found one"),
+         "line 2: entities defined in the file (<!ENTITY …>) are not supported"),
         (TBX.replace("stříkačka", "s" * 10_001), "expected a term of at most 10,000 characters"),
         (TBX.replace("stříkačka", "a " * 17).replace("preferred", ""), "expected a phrase of at most 16 words"),
         (TBX.replace('"cs"', '"sk"'), "expected terms in the language cs, found de, en, sk"),
@@ -291,8 +291,8 @@ def test_a_part_of_speech_in_a_term_of_tbx_belongs_in_its_note(tmp_path: Path) -
     path.write_text(TBX.replace("hasičský vůz", "hasičský vůz (noun)"), encoding="utf-8")
     entry = read_tbx(path, ("en", "cs"))[0]
     message = (
-        "terms.tbx, line 4: expected words as the target, found 'hasičský vůz (noun)', with a part of speech; write "
-        "that in <termNote type=\"partOfSpeech\"> of the target's term"
+        "terms.tbx, line 4: the target 'hasičský vůz (noun)' ends in a part of speech; write the part of speech in "
+        "<termNote type=\"partOfSpeech\"> of the target's term"
     )
     with pytest.raises(DataError, match=re.escape(message)):
         check_kind_places(entry, (), ())

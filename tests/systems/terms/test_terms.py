@@ -119,7 +119,7 @@ def test_a_lemma_is_among_its_forms_however_many_there_are(caplog: pytest.LogCap
     batch(table, terms, ["dog"])
     [group] = table.groups.groups
     assert TARGET_WORDS.index("chien") in group.words and len(group.words) == 64
-    assert "1 of 1 targets (chien in terms.tsv, line 1): expected at most 64 forms, found more: some are" in caplog.text
+    assert "1 of 1 targets (chien in terms.tsv, line 1): more than 64 forms are known: some are left" in caplog.text
 
 
 def test_a_part_of_speech_that_no_form_has_is_named(caplog: pytest.LogCaptureFixture) -> None:
@@ -128,8 +128,8 @@ def test_a_part_of_speech_that_no_form_has_is_named(caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.WARNING):
         Terms(evidence_table(replace(TERM_PRIOR)), known, [entry("door", "porte", upos="VERB")])
     assert (
-        "terms: 1 of 1 targets (porte VERB in terms.tsv, line 1): expected forms that are known to be of the part of "
-        "speech that is given, found none: all forms are taken; fix the part of speech, or leave it out"
+        "terms: 1 of 1 targets (porte VERB in terms.tsv, line 1): no known form has the given part of "
+        "speech: all forms are used; fix the part of speech, or leave it out"
     ) in caplog.text
 
 
@@ -173,17 +173,17 @@ def test_a_term_of_the_sentence_goes_before_one_of_the_run() -> None:
     [
         (["=> chien"], "the source side is empty"),
         (["dog =>"], "the target side is empty"),
-        (["cat => chat"], "expected the phrase 'cat' in the sentence, found none there"),
-        (["dog => chien", "cat => chien"], "expected the phrase 'cat' in the sentence, found none there"),
-        (["dog => chien", "dog => chat"], "cannot be required to become both"),
+        (["cat => chat"], "the sentence lacks the phrase 'cat', or a longer term covers it"),
+        (["dog => chien", "cat => chien"], "the sentence lacks the phrase 'cat', or a longer term covers it"),
+        (["dog => chien", "dog => chat"], "can have one target only"),
         (["</s>"], "'</s>' is a special symbol"),
-        (["dog => chien => chat"], "found a second `=>`; expected `term`, or `source phrase => term`, and behind it"),
-        *(([f"dog {arrow} chien"], f"found `{arrow}` in place of `=>`; expected") for arrow in ("->", "→")),
-        (["dog => chien |"], "found nothing behind the `|`; expected `term`, or `source phrase => term`"),
-        (["chien | "], "found nothing behind the `|`; expected"),
-        (["dog => chien,chat"], "expected one target in tokens, as the text has them, found 'chien,chat'; write a row"),
-        (["dog => chien, chat"], "expected one target in tokens, as the text has them, found 'chien,'"),
-        (["dog,big => chien"], "expected one source in tokens, as the text has them, found 'dog,big'"),
+        (["dog => chien => chat"], "found a second `=>`; expected `term` or `source phrase => term`, optionally"),
+        *(([f"dog {arrow} chien"], f"found `{arrow}` instead of `=>`; expected") for arrow in ("->", "→")),
+        (["dog => chien |"], "found nothing after the `|`; expected `term` or `source phrase => term`"),
+        (["chien | "], "found nothing after the `|`; expected"),
+        (["dog => chien,chat"], "expected one target, tokenised as in the text, found 'chien,chat'; write a row"),
+        (["dog => chien, chat"], "expected one target, tokenised as in the text, found 'chien,'"),
+        (["dog,big => chien"], "expected one source, tokenised as in the text, found 'dog,big'"),
         *(([cell], "with blanks around the bar") for cell in ("dog => chien|NOUN", "dog => chien| NOUN", "chien "
         "|PROPN")),
         (["chien | NOUN | NOUN"], "expected a part of speech, one of ADJ"),
@@ -205,10 +205,10 @@ def test_bad_cells_are_refused(cells: list[str], message: str) -> None:
 )  # fmt: skip
 def test_a_part_of_speech_in_another_place_is_no_word(phrase: str) -> None:
     _, terms = make()
-    message = "expected words as the {}, found {!r}, with a part of speech; write that {}"
+    message = "the {} {!r} ends in a part of speech; write the part of speech {}"
     with pytest.raises(DataError) as raised:
         terms.marked([EOS], [f"{phrase} => chien"])
-    assert message.format("source", phrase, "behind the term, with blanks around the bar: `dog => pes | NOUN`") in str(
+    assert message.format("source", phrase, "after the term, with blanks around the bar: `dog => pes | NOUN`") in str(
         raised.value
     )
     for side, one in (("source", entry(phrase, "chien")), ("target", entry("dog", phrase))):
@@ -233,12 +233,12 @@ def test_words_with_bars_slashes_and_brackets_are_words(word: str) -> None:
 
 @pytest.mark.parametrize("word", ["chien,chat", "chien;chat", "chien,", "un;"])
 def test_words_with_commas_between_them_are_no_word(word: str) -> None:
-    message = "terms.tsv, line 1: expected one {} in tokens, as the text has them, found {!r}; write a row for each"
+    message = "terms.tsv, line 1: expected one {}, tokenised as in the text, found {!r}; write a row for each"
     for side, one in (("source", entry(word, "chien")), ("target", entry("dog", f"grand {word}"))):
         with pytest.raises(DataError) as raised:
             make(one)
         assert message.format(side, word) in str(raised.value)
-    with pytest.raises(DataError, match="the forms of a target in the fourth column of a TSV, with | between them"):
+    with pytest.raises(DataError, match="the forms of a target in the fourth column of a TSV, separated by [|]"):
         make(replace(entry("dog", "chien"), forms=("chien", word)))
     for fine in ("2,4-D", "1,5", ",", "chien , chat"):
         make(entry(fine, fine))
@@ -253,7 +253,7 @@ def test_what_the_dictionary_has_is_a_word() -> None:
 
 def test_an_empty_source_has_no_place_for_a_term() -> None:
     table, terms = make()
-    with pytest.raises(DataError, match="expected a source with words, found an empty one"):
+    with pytest.raises(DataError, match="an empty source cannot have a term"):
         batch(table, terms, ["</s>"], {0: ["chien"]})
 
 
@@ -281,8 +281,8 @@ def test_a_target_of_a_sentence_that_nobody_knows_is_named_once(caplog: pytest.L
         for cells in (["toutou"], ["toutou"], ["12 => minou"]):
             terms.marked(tokens_of(table, "12 </s>"), cells)
     assert [record.getMessage() for record in caplog.records] == [
-        f"terms: the target {target!r} of a single sentence: expected known forms, found none: the term is taken as it "
-        "is given; give forms with --term-forms, as in training, or in the fourth column of a TSV"
+        f"terms: the target {target!r} of a single sentence: no forms are known: the term is used in the given form "
+        "only; give forms with --term-forms, as in training, or in the fourth column of a TSV"
         for target in ("toutou", "minou")
     ]
 
@@ -313,7 +313,7 @@ def test_a_phrase_is_of_the_parts_of_speech_of_its_words(kind: str, caplog: pyte
     assert not caplog.text
     with caplog.at_level(logging.WARNING):
         assert len(forms(terms, entry("house", "petite maison", upos="VERB"))) == 2
-    assert "the target 'petite maison VERB' of a single sentence: expected forms that are known to be of" in caplog.text
+    assert "the target 'petite maison VERB' of a single sentence: no known form has the given part of" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -335,8 +335,8 @@ def test_a_file_that_matches_nothing_is_named_at_the_end(
     with caplog.at_level(logging.WARNING):
         del run
     message = (
-        "--terms terms.tsv: expected phrases that sentences have, found 0 of 3 rows in 1 sentences; write them as the "
-        "sources are: in tokens, lower-cased or not"
+        "--terms terms.tsv: none of the 3 phrases occurs in the 1 sentences; write phrases with the tokens and the "
+        "case of the sources"
     )
     assert (message in caplog.text) == warned
 
@@ -374,7 +374,7 @@ def test_a_phrase_whose_agreement_nobody_knows_is_taken_as_it_is(caplog: pytest.
     with caplog.at_level(logging.WARNING):
         _, terms = make(entry("big dog", "grand chien"))
     assert forms(terms, entry("big dog", "grand chien")) == {"grand chien"}
-    assert "1 of 1 targets (grand chien in terms.tsv, line 1): expected known forms, found none: the" in caplog.text
+    assert "1 of 1 targets (grand chien in terms.tsv, line 1): no forms are known: the term" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -393,9 +393,9 @@ def test_alternatives_are_said(source: str, target: str, named: str, caplog: pyt
         make(TermEntry(tuple(source.split()), target, where="terms.tsv, line 1"))
     said = [text for text in caplog.messages if "alternatives" in text]
     assert said == [
-        f"terms: 1 of 1 targets ({named} in terms.tsv, line 1): expected one term, found what may be alternatives: it "
-        "is taken as it stands; write targets as forms in the fourth column of a TSV, parted by |, and a row for each "
-        "source"
+        f"terms: 1 of 1 targets ({named} in terms.tsv, line 1): expected one term, found possible alternatives: the "
+        "text is used unchanged; write targets as forms in the fourth column of a TSV, separated by |, and a row for "
+        "each source"
     ] * bool(named)
 
 
@@ -404,11 +404,11 @@ def test_a_warning_of_many_terms_names_the_first_ones_and_their_lines(caplog: py
     with caplog.at_level(logging.WARNING):
         make(*rows, TermEntry(("dog",), "chien"))
     named = "; ".join(f"{word} in terms.tsv, line {i}" for i, word in enumerate("abcde", 1))
-    assert f"terms: 6 of 7 targets ({named}; …): expected known forms, found none" in caplog.text
+    assert f"terms: 6 of 7 targets ({named}; …): no forms are known" in caplog.text
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         make(TermEntry(("dog",), "toutou"))  # of no file
-    assert "terms: 1 of 1 targets (toutou): expected known forms, found none" in caplog.text
+    assert "terms: 1 of 1 targets (toutou): no forms are known" in caplog.text
 
 
 # ---- slots ----------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ WITH_EVIDENCE: dict[str, tuple[str, list[str]]] = {
     "RCTM II": ("static", ["llrnn_rctm", "--source-model", "cgm"]),
 }
 REFUSED: dict[str, tuple[list[str], str]] = {
-    "layers of no n-grams": (["llrnn_rctm", "--cgm-layers", "2"], "expected --source-model cgm, found csm"),
+    "layers of no n-grams": (["llrnn_rctm", "--cgm-layers", "2"], "it needs --source-model cgm, found csm"),
     "no layers of n-grams": (["llrnn_rctm", "--source-model", "cgm", "--cgm-layers", "0"], "expected a number from 1"),
     "no units": (["llrnn_encoder_decoder", "--maxout-units", "0"], "--maxout-units 0: expected a number of at least 1"),
     "no width": (["llrnn_encoder_decoder", "--decoder-output-dim", "-1"], "--decoder-output-dim -1: expected a number"),

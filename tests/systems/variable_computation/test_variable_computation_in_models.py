@@ -102,10 +102,10 @@ def test_training_resumes_with_the_same_sharpness_and_scores_with_it(
         (["--vc-penalty", "inf"], r"--vc-penalty inf: expected a number from 0 to 1,000,000"),
         (["--vc-sharpness", "0"], r"--vc-sharpness 0\.0: expected a finite number above 0"),
         (["--vc-sharpen-updates", "-5"], r"--vc-sharpen-updates -5: expected 0 or a number of updates"),
-        (["--vc-guide", "le zzz"], r"--vc-guide: expected words of the dictionary, found 'zzz'"),
+        (["--vc-guide", "le zzz"], r"--vc-guide: 'zzz' is not in the dictionary"),
         (["--context-window", "4"], r"--context-window 4: not supported with --cell vcgru"),
-        (["--cell", "lstm", "--vc-target", "0.3"], r"--vc-target 0\.3: expected --cell vcgru or vcrnn, found lstm"),
-        (["--cell", "gru", "--vc-guide", "le"], r"--vc-guide le: expected --cell vcgru or vcrnn, found gru"),
+        (["--cell", "lstm", "--vc-target", "0.3"], r"--vc-target 0\.3: it needs --cell vcgru or vcrnn, found lstm"),
+        (["--cell", "gru", "--vc-guide", "le"], r"--vc-guide le: it needs --cell vcgru or vcrnn, found gru"),
     ],
 )
 def test_what_is_refused(world: World, options: list[str], message: str) -> None:
@@ -121,7 +121,7 @@ def test_a_target_needs_our_criterion(world: World) -> None:
 
 
 def test_translation_models_refuse_them_too(translation: TranslationWorld) -> None:
-    with pytest.raises(OptionError, match="--vc-sharpness 2.0: expected --cell vcgru or vcrnn, found lstm"):
+    with pytest.raises(OptionError, match="--vc-sharpness 2.0: it needs --cell vcgru or vcrnn, found lstm"):
         build([*translation.train_args("llrnn_lstm"), "--vc-sharpness", "2"])
 
 
@@ -164,7 +164,7 @@ def test_what_explain_refuses(shell: Shell, variable: Path, checkpoint: Path, tm
         assert "Traceback" not in done.err
         return done.err.strip().splitlines()[-1]
 
-    assert "--computation m.pdf: expected the name of a PNG" in refused(variable, "m.pdf")
+    assert "--computation m.pdf: expected a file name that ends in .png" in refused(variable, "m.pdf")
     assert "expected a model of --cell vcgru or vcrnn" in refused(checkpoint, tmp_path / "m.png")
     assert "m.png: expected a place in a folder, but there is no such" in refused(variable, tmp_path / "none" / "m.png")
     assert not (tmp_path / "m.png").exists()

@@ -1,7 +1,7 @@
-"""What the system adds to our models: options of words that are read by their characters, and what reads them so.
+"""Options of our models for words represented by their characters.
 
-    presets.py       named architectures that are llrnn_lm with these options
-    word_vectors.py  the head of a trained model, for questions about what it reads
+    presets.py       named architectures: llrnn_lm with these options
+    word_vectors.py  the head of a trained model
 """
 
 from dataclasses import dataclass, field
@@ -19,60 +19,59 @@ from fairseq_llrnn.systems.characters.network import MOST_LAYERS, SMALL, Charact
 NONE, CNN = "none", "cnn"
 ONLY, ADD = "only", "add"
 MLP = "mlp"
-READERS = ("input_characters", "source_characters")  # options that ask for a network over characters
-ALONE = "expected {} beside it, found none; give {}, or leave this option out"  # of options that speak of one
+READERS = ("input_characters", "source_characters")  # options that select a network over characters
+ALONE = "it needs {}; add {}, or leave this option out"  # for its other options
 
 
 @dataclass
 class CharacterSizes(FairseqDataclass):
-    """Options of every network that reads characters, on either side; the defaults are the thesis' small model."""
+    """Options of every network over characters, on either side. The defaults are the thesis' small model."""
 
     character_embed_dim: int = field(default=15, metadata={"help": "width of a character's embedding"})
     character_filters: str = field(
-        default=written(SMALL), metadata={"help": "widths of the convolutions, and how many filters each width has"}
+        default=written(SMALL), metadata={"help": "widths of the convolutions, each with its number of filters"}
     )
     highway_layers: str = field(
         default="1",
-        metadata={"help": "number of highway layers behind the convolutions; `mlp`: one plain layer in their place"},
+        metadata={"help": "number of highway layers after the convolutions; `mlp`: one plain layer instead"},
     )
 
 
 @dataclass
 class CharacterConfig(CharacterSizes):
-    """Options of a model whose input may be read by characters."""
+    """Options of a model with character input."""
 
     input_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
         default=NONE,
-        metadata={"help": "`cnn`: the network reads words by their characters (convolutions and highway layers)"},
+        metadata={"help": "`cnn`: represent input words by their characters (convolutions and highway layers)"},
     )
     character_mode: ChoiceEnum([ONLY, ADD]) = field(  # type: ignore[valid-type]
         default=ONLY,
-        metadata={"help": "`only`: characters take the place of the features ψ; `add`: both are read, and added"},
+        metadata={"help": "`only`: characters replace the features ψ; `add`: the vectors of both are added"},
     )
 
 
 @dataclass
 class SourceCharacterConfig(CharacterSizes):
-    """Options of a model whose source may be read by characters."""
+    """Options of a model with character input on the source side."""
 
     source_characters: ChoiceEnum([NONE, CNN]) = field(  # type: ignore[valid-type]
         default=NONE,
         metadata={
-            "help": "`cnn`: the encoder reads source words by their characters, also those that its dictionary lacks; "
-            "beside --source-prior, both are read, and added; --character-embed-dim, --character-filters and "
-            "--highway-layers are its sizes, too"
+            "help": "`cnn`: represent source words by their characters, including unknown words; with --source-prior, "
+            "the vectors of both are added; sizes: --character-embed-dim, --character-filters and --highway-layers"
         },
     )
 
 
 class Characters(Extension):
-    """Words that are read by their characters, on either side."""
+    """Words represented by their characters, on either side."""
 
     options: ClassVar = {INPUT: CharacterConfig, SOURCE: SourceCharacterConfig}
     modules: ClassVar = {"characters": "--input-characters: expected cnn"}
 
     def embedding(self, args: Args, features: InputOf | None, size: int | None) -> InputOf | None:
-        """Options of sizes hold for the source as well. Older checkpoints lack them."""
+        """Return the input by characters. Older checkpoints lack options of sizes, which also apply to the source."""
         options = _options(args, size, "input_characters")
         if options is None:
             mode = non_default_options(args, CharacterConfig).get("character_mode")
@@ -81,18 +80,17 @@ class Characters(Extension):
         add = getattr(args, "character_mode", ONLY) == ADD
         if add and features is None:
             raise OptionError(
-                "--character-mode add: expected --feature-input beside it, found none; give it, so that features are "
-                "read"
+                "--character-mode add: it needs --feature-input; add it, or leave this option out"
             )
         if not add and getattr(args, "feature_input", False):
             raise OptionError(
-                "--feature-input: expected --character-mode add beside --input-characters, which reads characters "
-                "only; give it, or leave --feature-input out"
+                "--feature-input: with --input-characters it needs --character-mode add; add it, or leave "
+                "--feature-input out"
             )
         if not add and getattr(args, "tie_features", False):
             raise OptionError(
-                "--tie-features: expected a network that reads features, found --input-characters cnn, which reads "
-                "characters only; give --character-mode add, or leave one of them out"
+                "--tie-features: with --input-characters cnn it needs --character-mode add, because the input has no "
+                "features; add it, or leave one of them out"
             )
         from fairseq_llrnn.systems.characters.input import CharacterInput
 
@@ -102,16 +100,16 @@ class Characters(Extension):
         options = _options(args, size, "source_characters")
         if options is None:
             return None
-        both = getattr(args, "input_characters", NONE) == CNN
+        has_character_input = getattr(args, "input_characters", NONE) == CNN
         from fairseq_llrnn.systems.characters.input import SourceCharacters
         from fairseq_llrnn.systems.characters.network import CharacterEmbedding
 
-        kind = SourceCharacters if both else CharacterEmbedding
+        kind = SourceCharacters if has_character_input else CharacterEmbedding
         return kind(task.source_words, options, task.source_dictionary.pad())
 
 
 def _options(args: Args, size: int | None, reader: str) -> CharacterOptions | None:
-    """reader: the option that says whether there is the network."""
+    """Return the options of a network over characters, or None. reader: the option that selects the network."""
     options = non_default_options(args, CharacterSizes)
     if getattr(args, reader, NONE) == NONE:
         readers = [name for name in READERS if hasattr(args, name)]

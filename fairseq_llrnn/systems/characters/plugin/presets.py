@@ -1,4 +1,4 @@
-"""Named architectures that are llrnn_lm with words by their characters."""
+"""Named architectures of llrnn_lm with words represented by their characters."""
 
 from argparse import Namespace
 
@@ -11,18 +11,18 @@ from fairseq_llrnn.systems.characters.plugin import CNN
 
 @register_model_architecture("llrnn_lm", "llrnn_lm_char_small")
 def char_small(args: Namespace) -> None:
-    """Words by their characters, two layers of 300: LSTM-Char-Small (Jernite 2018, Table 2.2)."""
+    """Words represented by their characters, two layers of 300: LSTM-Char-Small (Jernite 2018, Table 2.2)."""
     _by_characters(args, written(SMALL), "1", 300)
 
 
 @register_model_architecture("llrnn_lm", "llrnn_lm_char_large")
 def char_large(args: Namespace) -> None:
-    """Words by their characters, two layers of 650: LSTM-Char-Large (Jernite 2018, Table 2.2)."""
+    """Words represented by their characters, two layers of 650: LSTM-Char-Large (Jernite 2018, Table 2.2)."""
     _by_characters(args, written(LARGE), "2", 650)
 
 
 def _by_characters(args: Namespace, filters: str, highway_layers: str, hidden_size: int) -> None:
-    """Dropout of the thesis (§2.3): none on what the characters say, a half elsewhere."""
+    """Set the thesis' options (§2.3). Dropout is 0 on the character vectors, and 0.5 elsewhere."""
     set_defaults(
         args,
         input_characters=CNN,

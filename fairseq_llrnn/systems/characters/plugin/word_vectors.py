@@ -1,4 +1,4 @@
-"""The head of a trained model, for questions about what its network reads."""
+"""Load the head of a trained model, to inspect its input vectors."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from fairseq_llrnn.plugin.names import name_of
 
 
 def load_head(path: str, places: Places) -> LogLinearHead:
-    """The head of a checkpoint's model, in evaluation mode.
+    """Return the head of a checkpoint's model, in evaluation mode.
 
     Raises:
-        DataError: no checkpoint, or one of a model that is not ours. OptionError: its data or prior is not there.
+        DataError: no checkpoint, or not one of our models.
+        OptionError: its data or prior is not found.
     """
     decoder = load_model(path, places, _check_kind)[0].eval().decoder
     assert isinstance(decoder, LogLinearDecoder)
@@ -25,6 +26,5 @@ def load_head(path: str, places: Places) -> LogLinearHead:
 def _check_kind(path: str, cfg: Any) -> None:
     if not (model := name_of(cfg, "model")).startswith("llrnn_"):
         raise DataError(
-            f"{path}: expected a model of ours (one whose name begins with llrnn_), found {model!r}; give another "
-            "checkpoint"
+            f"{path}: expected a model of this package (llrnn_…), found {model!r}; give another checkpoint"
         )

@@ -1,1 +1,1 @@
-"""`llrnn classify` (fairseq_llrnn/cli/main.py says what a module of commands offers)."""
+"""The command `llrnn classify`, with the interface of fairseq_llrnn/cli/main.py."""

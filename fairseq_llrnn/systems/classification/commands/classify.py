@@ -1,8 +1,8 @@
-"""`llrnn classify`: labels texts by a trained classifier, and makes its training files.
+"""`llrnn classify`: label texts with a trained classifier, and convert labelled texts to training files.
 
-A file with texts and labels has a text a line: `__label__cooking how much salt ?`, as fastText reads it, or `how much
-salt ?<TAB>cooking`, with a column for each label. fairseq-preprocess wants two files: the texts, and their labels
-with blanks between them.
+A file of labelled texts has a text a line: `__label__cooking how much salt ?`, as in fastText, or `how much salt
+?<TAB>cooking`, with a column for each label. fairseq-preprocess needs two files: the texts, and their labels separated
+by blanks.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class LabelledLine(NamedTuple):
 
 
 def read_labelled(path: Path | str) -> Iterator[LabelledLine]:
-    """The texts of a file with their labels; a line with a tab has columns, if it does not begin with a label.
+    """Yield the texts of a file with their labels. A line with tabs has columns, unless it begins with a label.
 
-    A first line that names the columns is left out.
+    A header in the first line is skipped.
 
     Raises:
-        DataError: as `iter_lines`; a line without labels, a label that is empty or has blanks in it.
+        DataError: as `iter_lines`, or a line without labels, or a label that is empty or has blanks.
     """
     count = ReadCount(path, "lines", later=True)
     for number, line in count.lines(lambda _: True):
@@ -54,20 +54,20 @@ def read_labelled(path: Path | str) -> Iterator[LabelledLine]:
             count.left_out[AS_HEADER] += 1
             continue
         labels = [column for column in columns if column]
-        if not columns or line.lstrip().startswith(PREFIX):  # fastText's words may be behind tabs as well
+        if not columns or line.lstrip().startswith(PREFIX):  # fastText also allows tabs between words
             words = line.split()
             labels = [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
             text = " ".join(word for word in words if not word.startswith(PREFIX))
         if not labels:
             raise DataError(
-                f"{place(path, number)}: expected `{PREFIX}LABEL` words, or labels behind tabs, found no label in "
+                f"{place(path, number)}: expected `{PREFIX}LABEL` words, or labels after tabs, found no label in "
                 f"{shown(line)}; label the line, or leave it out"
             )
         for label in labels:
             if label.split() != [label]:
                 raise DataError(
-                    f"{place(path, number)}: expected a label without blanks, found {shown(label)}; write _ in their "
-                    "place, or give several labels in columns of their own"
+                    f"{place(path, number)}: expected a label without blanks, found {shown(label)}; replace blanks by "
+                    "_, or give several labels in separate columns"
                 )
         count.read += 1
         yield LabelledLine(" ".join(text.split()), tuple(labels))
@@ -75,7 +75,7 @@ def read_labelled(path: Path | str) -> Iterator[LabelledLine]:
 
 
 NAME = "classify"
-HELP = "name the labels of texts"
+HELP = "predict the labels of texts"
 EXAMPLES = (
     "llrnn classify --path labels/checkpoint_best.pt -k 5 < test.text",
     "llrnn classify --path labels/checkpoint_best.pt --labels test.labels --json < test.text > answers.jsonl",
@@ -86,8 +86,8 @@ PREPARED = ("text", "labels")  # the ends of the files that --prepare writes
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        f"{HELP}: a text a line comes on stdin, words between blanks; a line of `label<TAB>probability<TAB>label …` "
-        "goes out, the best one first"
+        f"{HELP}: read a tokenised text per line from stdin, print a line `label<TAB>probability<TAB>label …`, "
+        "the best label first"
     )
     model = parser.add_argument_group("the model")
     model.add_argument("--path", metavar="FILE", help="checkpoint of --task llrnn_classification")
@@ -98,15 +98,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     results.add_argument("--json", action="store_true", help="print one JSON object a line")
     results.add_argument(
         "--labels", metavar="FILE",
-        help="the right labels, those of a text in a line with blanks between them: P@1, P@5 and R@5 in percent, on "
-        "stderr; with --json, they are the last line instead",
+        help="the gold labels, separated by blanks, a line for each text: print P@1, P@5 and R@5 in percent to stderr, "
+        "or with --json as the last line",
     )  # fmt: skip
     prepare = parser.add_argument_group("training files")
     prepare.add_argument(
         "--prepare", metavar="FILE",
-        help="read lines `__label__A __label__B text`, or `text<TAB>A<TAB>B`, and write what fairseq-preprocess reads",
+        help="read lines `__label__A __label__B text`, or `text<TAB>A<TAB>B`, and write files for fairseq-preprocess",
     )  # fmt: skip
-    prepare.add_argument("--out", metavar="PREFIX", help="of --prepare: PREFIX.text and PREFIX.labels are written")
+    prepare.add_argument("--out", metavar="PREFIX", help="with --prepare: write PREFIX.text and PREFIX.labels")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.systems.classification.plugin.prediction import load_label_predictor
 
     predictor = load_label_predictor(args.path, args.max_tokens, places_in(args))
-    # to know what is right, more are looked at than are shown
+    # P@5 and R@5 need five labels
     answers = predictor.answers(stdin_lines(), args.k if args.labels is None else max(5, args.k))
     if args.labels is None:
         _print(answers, args)
@@ -138,13 +138,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise OptionError for options that are out of range or do not go together."""
+    """Raise OptionError for options that are out of range or contradictory."""
     if (args.prepare is None) == (args.path is None):
         present = "neither" if args.path is None else "both"
         raise OptionError(f"expected --path with a checkpoint, or --prepare with a file, found {present}; give one")
     if (args.prepare is None) != (args.out is None):
-        there, missing = ("--out", "--prepare") if args.prepare is None else ("--prepare", "--out")
-        raise OptionError(f"{there}: it needs {missing}, found none; add it")
+        option, missing = ("--out", "--prepare") if args.prepare is None else ("--prepare", "--out")
+        raise OptionError(f"{option}: it needs {missing}; add it")
     if args.prepare is not None:
         idle = {"labels": args.labels, "json": args.json or None, "max_tokens": args.max_tokens}
         idle |= {part: value_of(args, "", part) for part in PARTS}
@@ -177,7 +177,7 @@ def _prepare(source: str, prefix: str) -> int:
 def _counted(
     answers: Iterable[Answer], path: str, of_model: frozenset[str], hits: LabelHits
 ) -> Iterator[Answer]:
-    """The answers, compared with the right labels on the way."""
+    """Yield the answers, and compare them with the gold labels."""
     gold = iter_lines(path)
     number = 0
     for number, answer in enumerate(answers, 1):
@@ -186,7 +186,7 @@ def _counted(
             raise DataError(f"{path}: expected a line of labels for each text, found {number - 1:,} lines, more texts")
         labels = set(line[1].split())
         if not labels:
-            raise DataError(f"{path}, line {number}: expected labels, found none; leave out the text, too, or label it")
+            raise DataError(f"{path}, line {number}: expected labels, found none; label the text, or remove it")
         hits.add([label for label, _ in answer.labels], labels & of_model, len(labels - of_model))
         yield answer
     if next(gold, None) is not None:
@@ -210,8 +210,8 @@ def _print(answers: Iterable[Answer], args: argparse.Namespace) -> None:
     if not texts:
         raise OptionError("expected texts, found none on stdin; give one a line")
     if too_long:
-        note(f"{plural(too_long, 'text')} without an answer: longer than --max-source-positions of the training allows")
+        note(f"{plural(too_long, 'text')} without an answer: longer than --max-source-positions of the training")
     if empty:
-        note(f"{plural(empty, 'text')} without words: the model's answer says how frequent labels are")
+        note(f"{plural(empty, 'text')} without words: the answer depends on the frequency of labels only")
     if unknown:
         note(f"{unknown:,} of {plural(words, 'word')} are unknown to the model")

@@ -1,8 +1,9 @@
-"""What the system brings for fairseq; importing it announces the task and the models.
+"""The parts for fairseq. Importing this module announces the task and the models.
 
     task.py              llrnn_classification
     labelled_texts.py    its data sets
-    llrnn_classifier.py  a bag of words, and a recurrent model (label_decoder.py: what both share)
+    llrnn_classifier.py  a bag of words, and a recurrent model
+    label_decoder.py     the parts that both models share
     prediction.py        labels of texts, by a checkpoint
 """
 

@@ -1,11 +1,10 @@
-"""What classifiers share: an encoder makes one vector of a text, and a log-linear head the probabilities of labels.
+"""The parts that classifiers share: an encoder from a text to a vector, and a log-linear head over labels.
 
 Sizes: B texts, L words, P pairs of a text and a label, D width of a word's vector, H width of a text's vector, k
-labels asked for.
+requested labels.
 
-The vector of a text is the mean of its words' vectors (`BagOfWords`: Joulin et al. 2017, fastText), or maximum, mean
-or end of the states of a recurrent network (`PooledStates`: Conneau et al. 2017, maximum and mean in both
-directions).
+The vector of a text is the mean of its words' vectors (`BagOfWords`: Joulin et al. 2017, fastText), or maximum, mean or
+end of the states of a recurrent network (`PooledStates`: Conneau et al. 2017, maximum and mean in both directions).
 """
 
 from __future__ import annotations
@@ -36,12 +35,14 @@ POOLINGS = ("max", "mean", "last")
 
 
 class BagOfWords(nn.Module):
-    """The mean of the vectors of a text's words, </s> among them, so that a text without words has a vector, too.
+    """The mean of the vectors of a text's words and </s>, so that an empty text has a vector, too.
 
     Args:
-        num_words, pad: of the dictionary. size: D, and H. embedding: tokens (B, L) -> (B, L, D), zero at padding; None:
-            a table with a row per word. sparse_gradients: those of the table have rows of the batch's words
-            and no other; torch's Adagrad and SGD take them.
+        num_words, pad: of the dictionary.
+        size: D, and H.
+        embedding: tokens (B, L) -> (B, L, D), zero at padding (None: a table with a row per word).
+        sparse_gradients: use sparse gradients of the table, with only the rows of the batch's words; supported by
+            torch's Adagrad and SGD.
     """
 
     def __init__(
@@ -58,12 +59,12 @@ class BagOfWords(nn.Module):
         self.pad, self.output_size, self.dropout = pad, size, dropout
         self.embedding = nn.Embedding(num_words, size, padding_idx=pad) if embedding is None else embedding
         if isinstance(self.embedding, nn.Embedding):
-            nn.init.uniform_(self.embedding.weight, -1.0 / size, 1.0 / size)  # as fastText does
+            nn.init.uniform_(self.embedding.weight, -1.0 / size, 1.0 / size)  # as in fastText
             nn.init.zeros_(self.embedding.weight[pad])
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, L) -> (B, H)"""
-        if isinstance(self.embedding, nn.Embedding):  # without a tensor of (B, L, D)
+        """Return vectors of texts: (B, L) -> (B, H)."""
+        if isinstance(self.embedding, nn.Embedding):  # avoids a tensor of (B, L, D)
             mean = functional.embedding_bag(
                 tokens, self.embedding.weight, mode="mean", padding_idx=self.pad, sparse=self.sparse_gradients
             )
@@ -83,11 +84,11 @@ class PooledStates(nn.Module):
 
     @property
     def embedding(self) -> nn.Module:
-        """What reads the words."""
+        """Return the embedding of words."""
         return self.encoder.embedding
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """(B, L) -> (B, H)"""
+        """Return vectors of texts: (B, L) -> (B, H)."""
         states, last = self.encoder(tokens)
         if self.pooling == "last":
             return last
@@ -98,21 +99,21 @@ class PooledStates(nn.Module):
 
 
 def label_head(args: Args, task: Any, size: int) -> LogLinearHead:
-    """The head of a classifier; its model begins as the background: a = 0."""
+    """Return the head of a classifier, whose initial model is the background: a = 0."""
     return LogLinearHead(task.prior, size, source_size=size, initial_scale=0.0, **all_head_arguments(args, task))
 
 
 class TextEncoder(FairseqEncoder):
-    """A network that makes a vector of a text, in fairseq's clothes."""
+    """A network from a text to a vector, as an encoder of fairseq."""
 
     def __init__(self, dictionary: Dictionary, network: BagOfWords | PooledStates, longest: int) -> None:
-        """longest: the most words of a text, with </s>."""
+        """longest: the most words of a text, including </s>."""
         super().__init__(dictionary)
         self.network = network
         self.longest = longest
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> EncoderOut:
-        """Texts (B, L) -> their vectors, (B, H), and themselves, each the only element of a list."""
+        """Return the vectors of texts (B, L), (B, H), and the texts, each as the only element of a list."""
         summary = self.network(encoder_input_ids(src_tokens, self.dictionary, self.network.embedding))
         return {"summary": [summary], "src_tokens": [src_tokens]}
 
@@ -123,13 +124,13 @@ class TextEncoder(FairseqEncoder):
         return self.longest
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-        """Refuse weights that were trained beside another source prior."""
+        """Check that the weights were trained with the same source prior."""
         check_source_prior(self.network.embedding, state_dict, f"{name}.")
         return state_dict
 
 
 class LabelDecoder(LogLinearDecoder):
-    """The hidden state before a label is its text's vector."""
+    """A decoder whose hidden state is the vector of the text."""
 
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
@@ -147,18 +148,20 @@ class LabelModel(LogLinearModel, FairseqEncoderDecoderModel):
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor, text_of: Tensor
     ) -> tuple[Tensor, dict[str, Any]]:
-        """Hidden states (P, 1, H) of pairs, and the head's record of them.
+        """Return the hidden states of pairs, (P, 1, H), and the head's record of them.
 
         Args:
-            src_tokens: (B, L). prev_output_tokens: </s>, (P, 1). text_of: (P,) the text of each pair.
+            src_tokens: (B, L).
+            prev_output_tokens: </s>, (P, 1).
+            text_of: (P,) the text of each pair.
         """
         encoder_out = self.encoder.reorder_encoder_out(self.encoder(src_tokens, src_lengths), text_of)
         return self.decoder(prev_output_tokens, encoder_out=encoder_out)
 
     def best_labels(self, src_tokens: Tensor, src_lengths: Tensor | None, k: int) -> tuple[Tensor, Tensor]:
-        """The k most probable labels of texts (B, L), exactly: log p and labels, (B, k) each, the best first.
+        """Return the k most probable labels of texts (B, L), exactly: log p and labels, (B, k) each, best first.
 
-        Of fewer labels than k, what is left has log p −inf.
+        With fewer than k labels, the rest has log p −inf.
         """
         hidden: Tensor = self.encoder(src_tokens, src_lengths)["summary"][0]
         head = self.decoder.head

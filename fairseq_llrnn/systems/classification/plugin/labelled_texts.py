@@ -1,7 +1,7 @@
-"""Texts with labels, as a classifier trains on them: a row of the loss for each pair of a text and one of its labels.
+"""Texts with labels as training data: a row of the loss for each pair of a text and one of its labels.
 
-Sizes: n texts, B texts of a batch, L words of the longest one with </s>, P pairs of a batch. Labels that the
-dictionary lacks are <unk>: nothing can be learnt of them, but who counts right answers should know that they are there.
+Sizes: n texts, B texts of a batch, L words of the longest one including </s>, P pairs of a batch. Labels missing in the
+dictionary are <unk>. They cannot be learned, but they count in the evaluation.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ import torch
 from fairseq.data import Dictionary, FairseqDataset, data_utils
 from torch import Tensor
 
-ALL, ONE = "all", "one"  # how many labels of a text an epoch of training sees
-STREAM = 5  # its random numbers are others than those of other data
+ALL, ONE = "all", "one"  # labels of a text in an epoch of training
+STREAM = 5  # of random numbers, independent of other data
 
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of n texts, those of text i at offsets[i] … offsets[i + 1] − 1; <unk> is none of them."""
+    """The labels of n texts, those of text i at offsets[i] … offsets[i + 1] − 1, without <unk>."""
 
     offsets: np.ndarray  # (n + 1,)
     ids: np.ndarray
-    unseen: np.ndarray  # (n,) how many more each text has that the dictionary lacks
+    unseen: np.ndarray  # (n,) number of further labels, missing in the dictionary
 
     @classmethod
     def read(cls, lines: Sequence[Tensor], dictionary: Dictionary) -> Labels:
-        """lines: each of labels and perhaps </s>, as fairseq-preprocess writes them; one given twice counts once."""
+        """Read lines of labels and optionally </s>, as written by fairseq-preprocess. Repeated labels count once."""
         rows = [np.unique(line[line != dictionary.eos()].numpy()) for line in lines]
         num_labels = [row[row != dictionary.unk()] for row in rows]
         unseen = np.array([int((line == dictionary.unk()).sum()) for line in lines], dtype=np.int64)
@@ -40,22 +40,22 @@ class Labels:
         return len(self.unseen)
 
     def of(self, index: int) -> np.ndarray:
-        """Those of a text that the dictionary has."""
+        """Return the labels of a text that are in the dictionary."""
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
 
     @property
     def num_labels(self) -> np.ndarray:
-        """(n,) how many labels of each text the dictionary has."""
+        """Return the number of labels in the dictionary for each text, (n,)."""
         return np.diff(self.offsets)
 
 
 class LabelledTexts(FairseqDataset):
     """Texts and their labels in fairseq's batches.
 
-    A batch's `net_input` holds src_tokens (B, L), padded on the right, src_lengths (B,), text_of (P,), the row of each
-    pair's text, and prev_output_tokens (P, 1), </s> before each label; `target` (P, 1) are the labels, `id` (P,) the
-    numbers of their texts, and `gold` a list of the B texts' labels and `gold_unseen` (B,) how many more each has.
-    Where the dictionary has none of the B texts' labels, the only pair is of padding, which counts nothing.
+    `net_input` of a batch has src_tokens (B, L), padded on the right, src_lengths (B,), text_of (P,), the row of each
+    pair's text, and prev_output_tokens (P, 1), </s> before each label. `target` (P, 1) are the labels, `id` (P,) the
+    numbers of their texts, `gold` a list of the B texts' labels, and `gold_unseen` (B,) the numbers of unseen ones. If
+    the dictionary has none of the labels, the only pair is padding, which does not count.
     """
 
     def __init__(
@@ -70,16 +70,19 @@ class LabelledTexts(FairseqDataset):
     ) -> None:
         """
         Args:
-            texts: of n words each, with </s>. sizes: (n,) their lengths. dictionary: of their words.
-            eos: the </s> of the labels' dictionary. kept: the numbers of the texts that are looked at.
-            seed: of the label that each epoch draws of each text; None: all of them.
+            texts: n texts, with </s>.
+            sizes: (n,) their lengths.
+            dictionary: of their words.
+            eos: the </s> of the labels' dictionary.
+            kept: the numbers of the texts to use.
+            seed: of the label sampled for each text in an epoch (None: all labels).
         """
         self.texts, self.labels, self.dictionary, self.eos = texts, labels, dictionary, eos
         self.kept, self.sizes = kept, sizes[kept]
         self.seed, self.epoch = seed, 1
 
     def set_epoch(self, epoch: int) -> None:
-        """Other labels are drawn in each."""
+        """Set the epoch, which determines the sampled labels."""
         self.epoch = epoch
 
     @property
@@ -103,8 +106,8 @@ class LabelledTexts(FairseqDataset):
         if not samples:
             return {}
         tokens = data_utils.collate_tokens([sample["source"] for sample in samples], self.dictionary.pad())
-        many = [len(sample["labels"]) for sample in samples]
-        text_of = torch.repeat_interleave(torch.arange(len(samples)), torch.tensor(many))
+        num_labels = [len(sample["labels"]) for sample in samples]
+        text_of = torch.repeat_interleave(torch.arange(len(samples)), torch.tensor(num_labels))
         target = torch.from_numpy(np.concatenate([sample["labels"] for sample in samples])).unsqueeze(1)
         pairs = len(target)
         if not pairs:
@@ -125,7 +128,7 @@ class LabelledTexts(FairseqDataset):
         }
 
     def num_tokens(self, index: int) -> int:
-        """What --max-tokens counts: the words of the text."""
+        """Return the words of the text, the size for --max-tokens."""
         return int(self.sizes[index])
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
@@ -135,6 +138,6 @@ class LabelledTexts(FairseqDataset):
         return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
-        """Texts of one length beside each other, otherwise at random (fairseq seeds numpy before)."""
+        """Return texts sorted by length, in random order within a length (fairseq seeds numpy before)."""
         order = np.random.permutation(len(self))
         return order[np.argsort(self.sizes[order], kind="stable")]

@@ -1,7 +1,6 @@
 """Classifiers with a log-linear head: llrnn_bag and llrnn_classifier.
 
-llrnn_bag reads a text as a bag of words, as fastText does. llrnn_classifier reads it with a recurrent network, whose
-states are pooled.
+llrnn_bag reads a text as a bag of words, like fastText. llrnn_classifier pools the states of a recurrent network.
 """
 
 from argparse import Namespace
@@ -40,7 +39,8 @@ class LLRNNBag(LabelModel):
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNBagConfig, task: FairseqTask) -> "LLRNNBag":
-        """Build from the options and the task's prior. Raises OptionError: another task, or a wrong number."""
+        """Build from the options and the task's prior. Raises OptionError for another task, or a number out of range.
+        """
         prior_of(task, "llrnn_bag", "llrnn_classification")
         check_sizes(args, "encoder_embed_dim")
         check_dropouts(args, "dropout")
@@ -66,7 +66,7 @@ class LLRNNClassifierConfig(SourceConfig):
     encoder_hidden_size: int = field(default=256, metadata={"help": "width of the layers, per direction"})
     encoder_layers: int = field(default=1, metadata={"help": "number of layers, each in both directions"})
     pooling: ChoiceEnum(POOLINGS) = field(  # type: ignore[valid-type]
-        default="max", metadata={"help": "how the states at a text's words become one vector; last: of each direction"}
+        default="max", metadata={"help": "pooling of the states at words; last: the last state of each direction"}
     )
     dropout: float = field(default=0.0, metadata={"help": "dropout on input, between layers and on output"})
 
@@ -77,7 +77,8 @@ class LLRNNClassifier(LabelModel):
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNClassifierConfig, task: FairseqTask) -> "LLRNNClassifier":
-        """Build from the options and the task's prior. Raises OptionError: another task, or a wrong number."""
+        """Build from the options and the task's prior. Raises OptionError for another task, or a number out of range.
+        """
         prior_of(task, "llrnn_classifier", "llrnn_classification")
         check_sizes(args, "encoder_embed_dim", "encoder_hidden_size", "encoder_layers")
         check_dropouts(args, "dropout")

@@ -1,4 +1,4 @@
-"""The most probable labels of texts, from a checkpoint of a classifier.
+"""Predict the most probable labels of texts with a checkpoint of a classifier.
 
     predict = load_label_predictor("labels/checkpoint_best.pt")
     for answer in predict.answers(["book me a flight to Paris"], k=5):
@@ -30,17 +30,17 @@ TEXTS = 1024  # of a batch, at most
 
 @dataclass(frozen=True)
 class Answer:
-    """What a classifier says of a text."""
+    """The prediction for a text."""
 
     number: int  # of its line, from 1
     words: Sequence[str]
     unknown: int = 0  # words that the dictionary lacks
-    labels: Sequence[tuple[str, float]] = ()  # with their probabilities, the best one first
-    too_long_for: int | None = None  # how many words a text may have, where it has more
+    labels: Sequence[tuple[str, float]] = ()  # with their probabilities, best first
+    too_long_for: int | None = None  # the most words of a text, if it has more
 
 
 class LabelPredictor:
-    """Names the labels of texts. Words that its dictionary lacks are <unk>, or read by their characters."""
+    """Predict the labels of texts. Unknown words are <unk>, or read by their characters."""
 
     def __init__(self, model: LabelModel, task: LLRNNClassificationTask, max_tokens: int = 4096) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -50,12 +50,12 @@ class LabelPredictor:
 
     @property
     def label_set(self) -> frozenset[str]:
-        """Those that have mass."""
+        """Return the labels that have mass."""
         prior = self.task.prior
         return frozenset(label for label, allowed in zip(prior.symbols, prior.allowed, strict=True) if allowed)
 
     def answers(self, lines: Iterable[str], k: int = 1) -> Iterator[Answer]:
-        """The k best labels of every line, in their order; fewer where there are fewer."""
+        """Yield the k best labels (or all, if fewer) of every line, in order."""
         k = min(k, len(self.task.prior.symbols))
         for batch in line_batches(lines, self.longest, TEXTS, self.max_tokens):
             read = [Answer(number, words) for number, words in batch]
@@ -78,11 +78,12 @@ class LabelPredictor:
 
 
 def load_label_predictor(path: str, max_tokens: int = 4096, places: Places = RECORDED) -> LabelPredictor:
-    """From a checkpoint.
+    """Return the predictor of a checkpoint.
 
     Raises:
-        DataError: no such file; a checkpoint that is damaged, holds code, or is of no classifier. OptionError: its data
-        or prior is not where its training was. PriorError: the prior does not fit.
+        DataError: the file is missing or damaged, holds code, or is not of a classifier.
+        OptionError: its data or prior is not found.
+        PriorError: the prior does not fit.
     """
     model, task, _ = load_model(path, places, _check_kind)
     assert isinstance(model, LabelModel) and isinstance(task, LLRNNClassificationTask)

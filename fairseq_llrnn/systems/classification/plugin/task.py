@@ -1,9 +1,9 @@
-"""The task llrnn_classification: texts and their labels, of which a model gives each a probability.
+"""The task llrnn_classification: texts and their labels, with a probability for each label.
 
     fairseq-preprocess --source-lang text --target-lang labels --trainpref train --validpref valid --destdir data-bin
     llrnn prior --labels --dict data-bin/dict.labels.txt --out data-bin/prior
 
-train.text has a text a line, train.labels its labels with blanks between them.
+train.text has a text a line, and train.labels its labels, separated by blanks.
 """
 
 import logging
@@ -37,8 +37,8 @@ from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel
 from fairseq_llrnn.systems.classification.plugin.labelled_texts import ALL, ONE, LabelledTexts, Labels
 
 logger = logging.getLogger(__name__)
-BEST = 5  # labels of each text that validation looks at
-HITS = "hits_"  # begins the names of what a LabelHits counts
+BEST = 5  # predicted labels per text in validation
+HITS = "hits_"  # prefix of the counts of LabelHits in logs
 
 
 NAME = "llrnn_classification"
@@ -47,30 +47,29 @@ NAME = "llrnn_classification"
 @dataclass
 @takes(NAME)
 class LLRNNClassificationConfig(PriorConfig):
-    """Where texts and labels are, the prior of the labels, and how they are read."""
+    """Data, prior of the labels, and their options."""
 
     data: Optional[str] = field(
-        default=None, metadata={"help": "data folder that fairseq-preprocess made; several with colons, one an epoch"}
+        default=None, metadata={"help": "data folder of fairseq-preprocess (or several, separated by colons)"}
     )
     source_lang: str = field(
-        default="text", metadata={"help": "what --source-lang of fairseq-preprocess called the texts"}
+        default="text", metadata={"help": "name of the texts in --source-lang of fairseq-preprocess"}
     )
     target_lang: str = field(
-        default="labels", metadata={"help": "what --target-lang of fairseq-preprocess called the labels"}
+        default="labels", metadata={"help": "name of the labels in --target-lang of fairseq-preprocess"}
     )
     labels_per_text: ChoiceEnum([ALL, ONE]) = field(  # type: ignore[valid-type]
         default=ALL,
         metadata={
-            "help": "of a text with several labels, training sees in each epoch all of them, each as an example of its "
-            "own, or one drawn at random"
+            "help": "for a text with several labels, each epoch uses all of them, as separate examples, or one sampled "
+            "at random"
         },
     )
     source_prior: Optional[str] = field(
         default=None,
         metadata={
-            "help": "directory that `llrnn prior` wrote for the dictionary of the texts: the encoder reads words by "
-            "their features (default, where a model is read: that of its training; in training: none, a table with a "
-            "row per word)"
+            "help": "directory of a prior for the dictionary of the texts, whose features are the encoder's input "
+            "(default: for a trained model, that of its training; in training none, a table with a row per word)"
         },
     )
     max_source_positions: int = field(default=1024, metadata={"help": "most words of a text, with </s>"})
@@ -81,12 +80,12 @@ class LLRNNClassificationConfig(PriorConfig):
 
 @register_task(NAME, dataclass=LLRNNClassificationConfig)
 class LLRNNClassificationTask(SourceSide, PriorTask):
-    """Texts, each with one or several labels, which have features and a background."""
+    """Texts with one or several labels, which have features and a background."""
 
     def __init__(self, cfg: Namespace, src_dict: Dictionary, tgt_dict: Dictionary) -> None:
         super().__init__(cfg)
         self.src_dict, self.tgt_dict = src_dict, tgt_dict
-        self.counted = set[str]()  # splits of whose labels was said what training lacks
+        self.counted = set[str]()  # splits whose missing labels were reported
 
     @property
     def source_dictionary(self) -> Dictionary:
@@ -98,7 +97,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
 
     @classmethod
     def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNClassificationTask":
-        """Raises PriorError for a prior that does not fit, OptionError for one that is none of labels."""
+        """Raise PriorError for a prior that does not fit, and OptionError for a prior that is not of labels."""
         files = [f"dict.{side}.txt" for side in (cfg.source_lang, cfg.target_lang)]
         check_first_folder(cfg.data, files)
         check_folders(cfg.data, files)
@@ -107,8 +106,9 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         task.prior = load_task_prior(cfg, task.target_dictionary, files[1])
         if not task.prior.has_labels:
             raise OptionError(
-                f"--prior {task.prior.folder}: expected a prior of labels, found one of words in a text, which gives "
-                f"</s> and <unk> a share; build it with `llrnn prior --labels --dict {os.path.join(folder, files[1])}`"
+                f"--prior {task.prior.folder}: expected a prior of labels, found one of the words of a text (with "
+                f"shares of </s> and <unk>); build it with `llrnn prior --labels --dict "
+                f"{os.path.join(folder, files[1])}`"
             )
         task.read_source_prior(cfg.source_prior)
         task.extend(NAME, kwargs.get("from_checkpoint", False))
@@ -117,10 +117,11 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
     # ---- data -------------------------------------------------------------------------------------------------------
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Texts and labels of a split.
+        """Load texts and labels of a split.
 
         Raises:
-            OptionError: no such split. DataError: other numbers of texts and labels; a text without labels.
+            OptionError: no such split.
+            DataError: different numbers of texts and labels, or a text without labels.
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         self._read(split, epoch, training)
@@ -145,40 +146,40 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         if len(texts) != len(lines):
             raise DataError(
                 f"the {split} data: expected a line of labels for each text, found {len(texts):,} texts and "
-                f"{len(lines):,} lines of labels; give fairseq-preprocess files with as many lines, "
-                "and no carriage returns within them, which end a text there"
+                f"{len(lines):,} lines of labels; give fairseq-preprocess files with equal numbers of lines, "
+                "without carriage returns, which it takes for ends of lines"
             )
         labels = Labels.read([lines[i] for i in range(len(lines))], self.target_dictionary)
         bare = np.flatnonzero(labels.num_labels + labels.unseen == 0)
         if len(bare):
             raise DataError(
                 f"text {bare[0] + 1} of the {split} data: expected at least one label, found an empty line "
-                f"({len(bare):,} such texts in all); leave such texts out"
+                f"({len(bare):,} such texts in all); remove these texts"
             )
-        self._say_what_lacks(split, labels, training)
-        # of what nothing can be learnt, training sees nothing; elsewhere it is a wrong answer
-        kept = np.flatnonzero(labels.num_labels > 0) if training else np.arange(len(texts))
-        if len(kept) == 0:
+        self._warn_about_missing(split, labels, training)
+        # texts with unseen labels only are useless in training, and wrong answers in evaluation
+        used = np.flatnonzero(labels.num_labels > 0) if training else np.arange(len(texts))
+        if len(used) == 0:
             raise DataError(
-                f"the {split} data: expected labels, found none that the dictionary has; preprocess it with the "
-                "dictionary of the training labels"
+                f"the {split} data: expected labels of the dictionary, found none; preprocess it with the dictionary "
+                "of the training labels"
             )
         seed = self.cfg.seed if training and self.cfg.labels_per_text == ONE else None
         self.datasets[split] = LabelledTexts(
-            texts, np.asarray(texts.sizes), labels, self.source_dictionary, self.target_dictionary.eos(), kept, seed
+            texts, np.asarray(texts.sizes), labels, self.source_dictionary, self.target_dictionary.eos(), used, seed
         )
 
-    def _say_what_lacks(self, split: str, labels: Labels, training: bool) -> None:
-        """Once of each split: how many labels its texts have that the dictionary lacks."""
+    def _warn_about_missing(self, split: str, labels: Labels, training: bool) -> None:
+        """Warn once per split about labels missing in the dictionary."""
         unseen, lost = int(labels.unseen.sum()), int(((labels.num_labels == 0) & (labels.unseen > 0)).sum())
         if not unseen or split in self.counted:
             return
         self.counted.add(split)
         total = unseen + len(labels.ids)
-        what = "are left out" if training else "count as wrong answers, and nothing in the loss"
+        consequence = "are left out" if training else "count as wrong answers, and nothing in the loss"
         logger.warning(
             f"the {split} data: {unseen:,} of {total:,} labels are not in the dictionary of labels; {lost:,} of "
-            f"{len(labels):,} texts have no other: they {what}"
+            f"{len(labels):,} texts have no other: they {consequence}"
         )
 
     def max_positions(self) -> int:
@@ -187,12 +188,12 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
     # ---- model and criterion -----------------------------------------------------------------------------------------
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """As every task's of ours; raises OptionError for a model that is no classifier."""
+        """Build a model. Raises OptionError for a model that is not a classifier."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, LabelModel):
             raise OptionError(
-                f"{type(model).__name__}: expected a classifier, as --task llrnn_classification needs, found another "
-                "kind; use --arch llrnn_bag or llrnn_classifier"
+                f"{type(model).__name__}: --task llrnn_classification needs a classifier; use --arch llrnn_bag or "
+                "llrnn_classifier"
             )
         if reads_strings(model.encoder):
             self.keep_unknown_source_words()
@@ -201,15 +202,15 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
     def build_generator(
         self, models: list[BaseFairseqModel], args: Any, *more: Any, **options: Any
     ) -> SequenceGenerator:
-        """Raises OptionError: a classifier writes nothing."""
+        """Raise OptionError, because a classifier generates no text."""
         raise OptionError("--task llrnn_classification: a classifier writes no text; use `llrnn classify --path FILE`")
 
     def valid_step(
         self, sample: dict[str, Any], model: BaseFairseqModel, criterion: FairseqCriterion
     ) -> tuple[Tensor, int, dict[str, Any]]:
-        """As fairseq's, and how many of the best labels are right."""
+        """Run fairseq's step, and count correct labels."""
         loss, size, log = super().valid_step(sample, model, criterion)
-        if not sample["ntokens"]:  # --sentence-avg has counted the padding
+        if not sample["ntokens"]:  # --sentence-avg counts padding
             size = log["sample_size"] = 0
         net_input = sample["net_input"]
         with torch.no_grad():
@@ -222,7 +223,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         return loss, size, log | {f"{HITS}{name}": value for name, value in vars(hits).items()}
 
     def reduce_metrics(self, logging_outputs: list[dict[str, Any]], criterion: FairseqCriterion) -> None:
-        """As fairseq's, and p_at_1, p_at_5 and r_at_5 in percent."""
+        """Log fairseq's metrics, and p_at_1, p_at_5 and r_at_5 in percent."""
         FairseqTask.reduce_metrics(self, logging_outputs, criterion)
         total = LabelHits()
         for log in logging_outputs:

@@ -1,1 +1,1 @@
-"""The sub-commands of `llrnn` that this extra brings."""
+"""Commands of `llrnn` in this system."""

@@ -1,4 +1,4 @@
-"""`llrnn discourse`: texts with paragraphs become the data on which the task `discourse` trains."""
+"""`llrnn discourse`: convert texts with paragraphs to training data of the task `discourse`."""
 
 import argparse
 import os
@@ -23,28 +23,28 @@ EXAMPLES = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; a text has a sentence a line, words between blanks, an empty line after a paragraph"
     texts = parser.add_argument_group("the texts")
-    for split, what in (("train", "to train on"), ("valid", "to choose a checkpoint by"), ("test", "for the end")):
+    for split, purpose in (("train", "for training"), ("valid", "for validation"), ("test", "for testing")):
         required = split != "test"
         texts.add_argument(
-            f"--{split}", nargs="+", metavar="FILE", required=required, default=[], help=f"texts {what} (.gz too)"
+            f"--{split}", nargs="+", metavar="FILE", required=required, default=[], help=f"texts {purpose} (.gz too)"
         )
     texts.add_argument(
-        "--language", choices=("en", "fr"), required=True, help="whose conjunctions tell how a sentence goes on"
+        "--language", choices=("en", "fr"), required=True, help="language of the conjunctions"
     )
-    texts.add_argument("--lower", action="store_true", help="lower-case the words (default: they keep their case)")
+    texts.add_argument("--lower", action="store_true", help="lower-case the words (default: keep their case)")
     texts.add_argument(
         "--words", type=int, default=100_000, metavar="N",
-        help="the most frequent words that the dictionary has (default: 100,000); others are unknown to all but "
+        help="number of most frequent words in the dictionary (default: 100,000); others are unknown, except to "
         "--source-characters",
     )  # fmt: skip
     texts.add_argument(
         "--next-every", type=int, default=8, metavar="N",
-        help="sentences of a paragraph from one NEXT example to the next (default: 8, no two share a sentence; 1 gives "
-        "the most examples)",
+        help="distance between NEXT examples of a paragraph, in sentences (default: 8, without overlap; 1 gives the "
+        "most examples)",
     )  # fmt: skip
-    texts.add_argument("--seed", type=int, default=1, metavar="N", help="of what is drawn at random (default: 1)")
+    texts.add_argument("--seed", type=int, default=1, metavar="N", help="random seed (default: 1)")
     result = parser.add_argument_group("the data")
-    result.add_argument("--out", required=True, metavar="DIR", help="where the data folder goes")
+    result.add_argument("--out", required=True, metavar="DIR", help="the data folder")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,11 +54,11 @@ def run(args: argparse.Namespace) -> int:
     check_least("--next-every", args.next_every, 1)
     out = Path(args.out)
     if not os.path.isdir(out.absolute().parent) or (os.path.exists(out) and not os.path.isdir(out)):
-        raise OptionError(f"--out {out}: expected a folder, or a name for a new one in a folder that is there")
+        raise OptionError(f"--out {out}: expected a folder, or a new name in an existing folder")
     if not may_replace(out, FILES.__contains__):
         raise OptionError(
-            f"--out {out}: expected a new folder, or one that this command made, found something else, which would be "
-            "lost; give another"
+            f"--out {out}: expected a new folder, or one of an earlier run, found something else, which would be lost; "
+            "give another name"
         )
     settings = Settings(args.language, args.lower, args.words, args.seed, args.next_every)
     with writing(args.out, "result"):
@@ -70,12 +70,12 @@ def run(args: argparse.Namespace) -> int:
                 note(f"{split} has no example of {objective.upper()}")
         if of_split.repeated:
             repeated = plural(of_split.repeated, "paragraph")
-            note(f"{repeated} of {split} left out, which another split has")
+            note(f"{repeated} of {split} left out, because another split has the same")
     return 0
 
 
 def table(counts: "dict[str, Counts]") -> str:
-    """What each split has; chance is the share of the most frequent answer."""
+    """Return the table of split sizes. Chance is the share of the most frequent answer."""
     lines = [f"{'':<7}{'paragraphs':>12}{'sentences':>12}{'words':>13}{'ORDER':>10}{'NEXT':>9}{'CONJUNCTION':>13}"]
     for split, of_split in counts.items():
         examples = of_split.examples

@@ -1,4 +1,4 @@
-"""`llrnn encode`: sentences in, vectors out."""
+"""`llrnn encode`: compute vectors of sentences."""
 
 import argparse
 from collections.abc import Iterable, Iterator
@@ -28,15 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sentences.add_argument("files", nargs="*", metavar="FILE", help="texts (.gz too; default, or `-`: stdin)")
     model = parser.add_argument_group("the model")
     model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of --arch discourse_encoder")
-    model.add_argument("--data", metavar="DIR", help="data folder (default: the one of its training)")
+    model.add_argument("--data", metavar="DIR", help="data folder (default: that of the training)")
     model.add_argument(
-        "--source-prior", metavar="DIR", help="prior by whose features it reads (default: the one of its training)"
+        "--source-prior", metavar="DIR", help="prior whose features are its input (default: that of the training)"
     )
     model.add_argument("--max-tokens", type=int, default=8192, metavar="N", help="words in a batch (default: 8192)")
     result = parser.add_argument_group("the vectors")
     result.add_argument(
         "--out", required=True, metavar="FILE",
-        help="where they go: a matrix of numpy (.npy), float32, a row for each sentence in its order",
+        help="a float32 matrix of numpy (.npy), a row for each sentence in order",
     )  # fmt: skip
 
 
@@ -65,9 +65,9 @@ def _counted(blocks: Iterable[np.ndarray], bar: tqdm) -> Iterator[np.ndarray]:
 
 
 def write_rows(file: IO[bytes], blocks: Iterable[np.ndarray], size: int) -> int:
-    """Write a matrix whose number of rows is known at its end, as numpy.save writes it; returns that number.
+    """Write a matrix with initially unknown length as numpy.save does, and return its number of rows.
 
-    numpy leaves room in the header for the largest number of rows.
+    numpy's header has room for the largest number of rows.
     """
 
     def header(rows: int) -> None:

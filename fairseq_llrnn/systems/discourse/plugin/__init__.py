@@ -1,6 +1,6 @@
-"""What the system brings for fairseq; importing it announces the task, the model and the criterion.
+"""The parts for fairseq. Importing this module announces the task, the model and the criterion.
 
-    task.py       --task discourse; examples in batches, each of one objective
+    task.py       --task discourse: examples in batches, each of one objective
     model.py      --arch discourse_encoder
     criterion.py  --criterion discourse
     encoding.py   vectors of sentences from a checkpoint

@@ -1,4 +1,4 @@
-"""The criterion `discourse`: −log p(answer), and how often the best answer is right, for each objective."""
+"""The criterion `discourse`: −log p(answer), and the accuracy of each objective."""
 
 import math
 from argparse import ArgumentParser
@@ -22,7 +22,7 @@ from fairseq_llrnn.systems.discourse.plugin.model import DiscourseEncoder
 
 @register_criterion("discourse", dataclass=FairseqDataclass)
 class DiscourseCriterion(FairseqCriterion):
-    """An example counts once, whatever its objective is."""
+    """Cross-entropy in which every example has the same weight, whatever its objective."""
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
@@ -32,9 +32,9 @@ class DiscourseCriterion(FairseqCriterion):
     def forward(
         self, model: DiscourseEncoder, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, int, dict[str, Any]]:
-        """The loss in nats, the sample size, and what to log."""
+        """Return the loss in nats, the sample size, and the log."""
         if not isinstance(model, DiscourseEncoder):
-            raise OptionError("--criterion discourse: expected --arch discourse_encoder, found another model; give it")
+            raise OptionError("--criterion discourse: needs --arch discourse_encoder, found another model; add it")
         objective, target = sample["objective"], sample["target"]
         scores = model(**sample["net_input"], objective=objective).float()
         loss = functional.cross_entropy(scores, target, reduction="none")  # shape: (B,)
@@ -45,19 +45,19 @@ class DiscourseCriterion(FairseqCriterion):
             "nsentences": size,
             "sample_size": size,
         }
-        for name in OBJECTIVES:  # of several processes, all log the same names
+        for name in OBJECTIVES:  # all processes must log the same names
             is_objective = name == objective
             log[f"examples_{name}"] = size if is_objective else 0
             log[f"correct_{name}"] = scores.argmax(1).eq(target).sum() if is_objective else 0
             if not model.training:
-                many = ANSWERS[name]
-                counts = torch.bincount(target, minlength=many).tolist() if is_objective else [0] * many
+                num_answers = ANSWERS[name]
+                counts = torch.bincount(target, minlength=num_answers).tolist() if is_objective else [0] * num_answers
                 log |= {f"answer_{name}_{i}": count for i, count in enumerate(counts)}
         return (loss.sum() if reduce else loss), size, log
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
-        """Loss in bits; accuracies, whose mean is `accuracy`; in validation, that of the best constant answer."""
+        """Log the loss in bits, the accuracies and their mean `accuracy`, and in validation the chance accuracy."""
         total: Counter[str] = Counter()
         for log in logging_outputs:
             total.update(log)
@@ -72,7 +72,7 @@ class DiscourseCriterion(FairseqCriterion):
             if shares[0] in total:
                 for share in shares:  # names with _ are not shown
                     metrics.log_scalar(f"_{share}", total[share] / examples, examples)
-                metrics.log_derived(f"{name}_chance", lambda meters, of=shares: max(_averages(meters, of, "_{}")))
+                metrics.log_derived(f"{name}_chance", lambda meters, names=shares: max(_averages(meters, names, "_{}")))
         metrics.log_derived("accuracy", _mean_accuracy)
 
     @staticmethod
@@ -86,6 +86,6 @@ def _mean_accuracy(meters: Any) -> float:
 
 
 def _averages(meters: Any, names: Sequence[str], called: str) -> list[float]:
-    """Of the meters that have counted something since they began anew; a 0 where none has."""
+    """Return the averages of meters with counts since their reset, or a 0 if there are none."""
     counted = [meters[called.format(name)] for name in names if called.format(name) in meters]
     return [round(meter.avg, 4) for meter in counted if meter.count] or [0.0]

@@ -1,4 +1,4 @@
-"""Vectors of sentences from a checkpoint of `discourse_encoder`."""
+"""Compute vectors of sentences with a checkpoint of `discourse_encoder`."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,12 +27,12 @@ from fairseq_llrnn.systems.discourse.data import DESCRIPTION, DICTIONARY, read_d
 from fairseq_llrnn.systems.discourse.plugin.model import FINGERPRINT, DiscourseEncoder
 from fairseq_llrnn.systems.discourse.plugin.task import DiscourseTask
 
-AT_ONCE = 4096  # sentences that are sorted by length together
+AT_ONCE = 4096  # sentences sorted by length together
 
 
 @dataclass(frozen=True)
 class Encoder:
-    """A model and the words that it reads."""
+    """A model and its vocabulary."""
 
     model: DiscourseEncoder
     task: DiscourseTask
@@ -41,27 +41,28 @@ class Encoder:
 
     @property
     def size(self) -> int:
-        """D"""
+        """Return D."""
         return self.model.encoder.output_size
 
     def blocks(self, lines: Iterable[str], place: str) -> Iterator[np.ndarray]:
-        """The vectors of sentences, in order, some at a time: (n, D) float32.
+        """Yield the vectors of sentences, in order, in blocks: (n, D) float32.
 
         Args:
-            lines: a sentence each. place: what the lines are from, for errors.
+            lines: a sentence each.
+            place: name of the input, for errors.
 
         Raises:
             DataError: an empty sentence, with its line.
         """
         words_of = self.task.source_words
-        open_ids = reads_strings(self.model.encoder.embedding)  # to others, all that is unknown is alike
+        open_ids = reads_strings(self.model.encoder.embedding)  # other embeddings do not distinguish unknown words
         waiting: list[list[int]] = []
         for number, line in enumerate(lines, 1):
             words = (line.lower() if self.lower else line).split()[: self.task.cfg.max_words]
             if not words:
                 raise DataError(
-                    f"{place}, line {number}: expected a sentence, found an empty line; leave it out: there is a "
-                    "vector for each line"
+                    f"{place}, line {number}: expected a sentence, found an empty line; remove it, because every line "
+                    "gets a vector"
                 )
             waiting.append([word_id(words_of, word, open_ids) for word in words])
             if len(waiting) == AT_ONCE:
@@ -72,14 +73,14 @@ class Encoder:
 
     @torch.no_grad()
     def vectors(self, sentences: Sequence[Sequence[int]]) -> np.ndarray:
-        """Those of sentences given as ids of their words, in batches of about one length: (n, D) float32."""
+        """Return the vectors of sentences given as word ids, in batches of similar length: (n, D) float32."""
         rows = np.empty((len(sentences), self.size), dtype=np.float32)
         order = sorted(range(len(sentences)), key=lambda i: len(sentences[i]))
         pad = self.task.dictionary.pad()
         while order:
             longest = len(sentences[order[-1]])
-            many = max(1, self.max_tokens // longest)
-            batch, order = order[-many:], order[:-many]
+            batch_size = max(1, self.max_tokens // longest)
+            batch, order = order[-batch_size:], order[:-batch_size]
             tokens = torch.full((len(batch), longest), pad)
             for row, i in enumerate(batch):
                 tokens[row, : len(sentences[i])] = torch.tensor(sentences[i])
@@ -88,12 +89,14 @@ class Encoder:
 
 
 def load_encoder(path: str, data: str | None, source_prior: str | None, max_tokens: int) -> Encoder:
-    """
+    """Return the encoder of a checkpoint.
+
     Args:
-        data, source_prior: where they are now; None: where the training had them.
+        data, source_prior: their current folders (None: those of the training).
 
     Raises:
-        DataError: no checkpoint, or one of another kind. OptionError: data or prior are nowhere.
+        DataError: no checkpoint, or one of another kind.
+        OptionError: data or prior are not found.
     """
     state = read_checkpoint(path)
     if name_of(state["cfg"], "model") != "discourse_encoder":
@@ -111,7 +114,7 @@ def load_encoder(path: str, data: str | None, source_prior: str | None, max_toke
 
 
 def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
-    """The folder with the words of a checkpoint: where its training had it, seen from here or there."""
+    """Return the data folder of a checkpoint, at its recorded place relative to here or to the checkpoint."""
     words = in_hex(state["model"].get(FINGERPRINT), path)
 
     def fits(folder: Path) -> bool:
@@ -125,8 +128,8 @@ def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
     found = first_that_fits(places_of(recorded, save_dir_of(state), path), fits)
     if found is None:
         raise OptionError(
-            f"{path} was trained with the data folder {recorded!r}, but its words are not there, seen from here or "
-            "from the checkpoint; give the folder with --data DIR"
+            f"{path} was trained with the data folder {recorded!r}, which does not exist, relative to here or to the "
+            "checkpoint, or has other words; give the folder with --data DIR"
         )
     report_moved(path, "data folder", recorded, found)
     return str(found)

@@ -38,7 +38,7 @@ class DiscourseEncoderConfig(SourceConfig):
     sentence_dim: int = field(default=256, metadata={"help": "width of a sentence's vector"})
     dropout: float = field(
         default=0.0,
-        metadata={"help": "of the words' vectors, in training; helps where examples are few and soon known by heart"},
+        metadata={"help": "dropout of word vectors; reduces overfitting to few examples"},
     )
 
 
@@ -69,9 +69,9 @@ class DiscourseEncoder(BaseFairseqModel):
 
     @classmethod
     def build_model(cls, args: DiscourseEncoderConfig, task: Any) -> "DiscourseEncoder":
-        """Raises OptionError: another task, or sizes that cannot be."""
+        """Build the model. Raises OptionError for another task or impossible sizes."""
         if not isinstance(task, DiscourseTask):
-            raise OptionError("--arch discourse_encoder: expected --task discourse, found another one; give it")
+            raise OptionError("--arch discourse_encoder: needs --task discourse, found another task; add it")
         check_sizes(args, "encoder_embed_dim", "sentence_dim")
         check_dropouts(args, "dropout")
         if args.encoder == BIGRU and args.sentence_dim % 2:
@@ -81,27 +81,27 @@ class DiscourseEncoder(BaseFairseqModel):
         return cls(args, task)
 
     def forward(self, src_tokens: Tensor, objective: str) -> Tensor:
-        """The scores of all answers: (B, sentences of an example, L) -> (B, answers)."""
+        """Return the logits of all answers: (B, sentences of an example, L) -> (B, answers)."""
         vectors = self.encode(src_tokens.flatten(0, 1))
         scores: Tensor = self.classifiers(objective, vectors.unflatten(0, src_tokens.shape[:2]))
         return scores
 
     def encode(self, tokens: Tensor) -> Tensor:
-        """The vectors of sentences, padded on the right, a word or more in each: (B, L) -> (B, D)."""
+        """Return the vectors of sentences, padded on the right, with at least one word each: (B, L) -> (B, D)."""
         vectors: Tensor = self.encoder(encoder_input_ids(tokens, self.dictionary, self.encoder.embedding))
         return vectors
 
     def upgrade_state_dict(self, state_dict: dict[str, Tensor]) -> None:
-        """Refuse weights that were trained over other words, or beside another source prior.
+        """Check that the weights are for the same words and source prior.
 
-        With --finetune-from-model, an encoder of other objectives will do: their classifiers are left out, and new ones
-        begin as they are.
+        With --finetune-from-model, the checkpoint may have other objectives. Their classifiers are dropped, and missing
+        ones keep their initial values.
         """
         saved = state_dict.get(FINGERPRINT)
         if saved is not None and in_hex(saved) != in_hex(self.dictionary_fingerprint):
             raise DataError(
-                "the checkpoint was trained with the words of another dict.txt than this data folder has; give the "
-                "folder of its training, or, to train anew, say another --save-dir"
+                "the checkpoint was trained with another dict.txt than that of this data folder; give the folder of "
+                "its training, or start a new training in another --save-dir"
             )
         check_source_prior(self.encoder.embedding, state_dict, "encoder.")
         if self.begins_elsewhere:
@@ -113,5 +113,5 @@ class DiscourseEncoder(BaseFairseqModel):
 
 
 def _fingerprint_of(dictionary: Dictionary) -> Tensor:
-    """As floating point: averages of checkpoints are the same again."""
+    """Return the fingerprint as floating point, so that averages of checkpoints keep it."""
     return torch.tensor(list(bytes.fromhex(hash_symbols(dictionary.symbols))), dtype=torch.float32)

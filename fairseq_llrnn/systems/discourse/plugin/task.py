@@ -1,6 +1,6 @@
 """The task `discourse`: sentence encoders that learn ORDER, NEXT and CONJUNCTION, alone or together.
 
-Batches have examples of one objective each; objectives alternate, as fairseq shuffles the batches of an epoch.
+A batch has examples of one objective. Objectives alternate, because fairseq shuffles the batches of an epoch.
 """
 
 import logging
@@ -47,15 +47,15 @@ class DiscourseDataset(FairseqDataset):
     ) -> None:
         """
         Args:
-            max_words: of a sentence; those behind are not read.
-            drawn: how many examples of each objective an epoch of training has, drawn anew in each; None: no training,
-                all examples, in their order.
+            max_words: maximal length of a sentence, which is truncated.
+            drawn: number of examples of each objective in an epoch of training, sampled in each epoch. None: not in
+                training, all examples in order.
         """
         self.split, self.objectives, self.max_words, self.pad = split, list(objectives), max_words, pad
         self.drawn = drawn
         self.begins = np.cumsum([0, *(len(split.examples[name]) for name in objectives)])
         lengths = np.minimum(split.lengths(), max_words)
-        # what an example takes of --max-tokens: its sentences, each as long as the longest of them
+        # the size of an example for --max-tokens: its number of sentences times the longest length
         self.sizes = np.concatenate(
             [
                 (rows.shape[1] - 1) * lengths[rows[:, :-1]].max(1, initial=0)
@@ -67,13 +67,13 @@ class DiscourseDataset(FairseqDataset):
         return int(self.begins[-1])
 
     def __getitem__(self, index: int) -> dict[str, Any]:
-        which = int(np.searchsorted(self.begins, index, side="right")) - 1
-        row = self.split.examples[self.objectives[which]][index - self.begins[which]]
+        objective = int(np.searchsorted(self.begins, index, side="right")) - 1
+        row = self.split.examples[self.objectives[objective]][index - self.begins[objective]]
         sentences = [self.split.sentence(number)[: self.max_words] for number in row[:-1]]
-        return {"id": index, "objective": self.objectives[which], "sentences": sentences, "answer": int(row[-1])}
+        return {"id": index, "objective": self.objectives[objective], "sentences": sentences, "answer": int(row[-1])}
 
     def collater(self, samples: list[dict[str, Any]]) -> dict[str, Any]:
-        """src_tokens (B, sentences of an example, L), padded on the right, and the answers (B,)."""
+        """Return a batch with src_tokens (B, sentences of an example, L), padded on the right, and the answers (B,)."""
         if not samples:
             return {}
         longest = max(len(sentence) for sample in samples for sentence in sample["sentences"])
@@ -100,7 +100,7 @@ class DiscourseDataset(FairseqDataset):
         return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
-        """In training, so many of each objective, examples of about one size side by side; fairseq sets the seed."""
+        """In training, sample examples of each objective and sort them by size. fairseq sets the seed."""
         if self.drawn is None:
             return np.arange(len(self))
         parts = []
@@ -116,15 +116,15 @@ class DiscourseDataset(FairseqDataset):
         max_sentences: int | None = None,
         required_batch_size_multiple: int = 1,
     ) -> list[np.ndarray]:
-        """As fairseq's, for each objective by itself. --batch-size counts pairs: of NEXT, a quarter as many.
+        """Batch each objective separately. --batch-size counts pairs, and NEXT gets a quarter as many examples.
 
-        No multiple of a batch's size is required: fairseq would leave out what is left over, and of CONJUNCTION, of
-        which there are few, that is much.
+        `required_batch_size_multiple` is ignored: fairseq would drop the remainder, a large share of the few
+        CONJUNCTION examples.
         """
         batches: list[np.ndarray] = []
-        which = np.searchsorted(self.begins, indices, side="right") - 1
+        objective = np.searchsorted(self.begins, indices, side="right") - 1
         for i, name in enumerate(self.objectives):
-            of_objective = indices[which == i]
+            of_objective = indices[objective == i]
             room = max_sentences
             if room is not None and name == "next":
                 room = max(1, 2 * room // LONG_EXAMPLE)
@@ -144,31 +144,31 @@ NAME = "discourse"
 class DiscourseConfig(FairseqDataclass):
     """Options of the task."""
 
-    data: Optional[str] = field(default=None, metadata={"help": "data folder that `llrnn discourse` wrote"})
+    data: Optional[str] = field(default=None, metadata={"help": "data folder of `llrnn discourse`"})
     objectives: str = field(
         default=",".join(OBJECTIVES),
-        metadata={"help": f"what is learned: one of {', '.join(OBJECTIVES)}, or several with commas, in turn"},
+        metadata={"help": f"objectives to learn: one of {', '.join(OBJECTIVES)}, or several, separated by commas"},
     )
     next_share: float = field(
         default=0.25,
         metadata={
-            "help": "share of the NEXT examples that an epoch has where NEXT is learned beside other objectives: each "
-            "has eight sentences, those of the others two"
+            "help": "share of the NEXT examples in an epoch if NEXT is learned with other objectives; each has eight "
+            "sentences, and examples of the others have two"
         },
     )
     epoch_examples: int = field(
         default=0,
         metadata={
-            "help": "most examples of an objective in an epoch, drawn anew in each, so that objectives with few of "
-            "them take as many batches as others (default: 0, all examples)"
+            "help": "most examples of an objective in an epoch, sampled again in each, which balances objectives with "
+            "few and many examples (default: 0, all examples)"
         },
     )
-    max_words: int = field(default=60, metadata={"help": "words of a sentence that are read"})
+    max_words: int = field(default=60, metadata={"help": "maximal length of a sentence in words; the rest is dropped"})
     source_prior: Optional[str] = field(
         default=None,
         metadata={
-            "help": "directory that `llrnn prior` wrote for dict.txt of the data folder: words are read by their "
-            "features (default: a table with a row per word)"
+            "help": "directory of a prior for dict.txt of the data folder, whose features are the input of words "
+            "(default: a table with a row per word)"
         },
     )
     train_subset: str = II("dataset.train_subset")
@@ -178,7 +178,7 @@ class DiscourseConfig(FairseqDataclass):
 
 @register_task(NAME, dataclass=DiscourseConfig)
 class DiscourseTask(PluginTask):
-    """Which sentence comes first, which comes next, and how it goes on."""
+    """Learn the order of sentences, the next sentence, and the relation between sentences."""
 
     def __init__(self, cfg: DiscourseConfig, dictionary: Dictionary, words: OpenWords, prior: Prior | None) -> None:
         super().__init__(cfg)
@@ -187,12 +187,12 @@ class DiscourseTask(PluginTask):
 
     @classmethod
     def setup_task(cls, cfg: Any, **kwargs: Any) -> "DiscourseTask":
-        """Raises OptionError for values that cannot be meant, DataError for a folder of another kind."""
+        """Raise OptionError for invalid values, and DataError for an invalid folder."""
         names = cfg.objectives.split(",")
         if len(set(names)) < len(names) or not set(names) <= set(OBJECTIVES):
             raise OptionError(
-                f"--objectives {cfg.objectives}: expected some of {', '.join(OBJECTIVES)} with commas between them, "
-                "each once; e.g. order,conjunction"
+                f"--objectives {cfg.objectives}: expected some of {', '.join(OBJECTIVES)}, separated by commas, each "
+                "once, e.g. order,conjunction"
             )
         if not 0.0 < cfg.next_share <= 1.0:
             raise OptionError(f"--next-share {cfg.next_share}: expected a share above 0, up to 1, e.g. 0.25")
@@ -209,13 +209,13 @@ class DiscourseTask(PluginTask):
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Raises DataError: no such split, a damaged one, or one without examples of an objective that is learned."""
+        """Load a split. Raises DataError if it is missing, damaged, or lacks examples of an objective."""
         folder = Path(self.cfg.data)
         if not os.path.isfile(folder / f"{split}.npz"):
-            there = ", ".join(sorted(file.stem for file in folder.glob("*.npz")))
+            splits = ", ".join(sorted(file.stem for file in folder.glob("*.npz")))
             raise DataError(
-                f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset), found {there or 'none'}; "
-                f"choose one of them, or give `llrnn discourse` a text for it"
+                f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset), found "
+                f"{splits or 'none'}; choose one of them, or give `llrnn discourse` a text for it"
             )
         loaded = load_split(folder, split)
         for name in self.objectives:
@@ -224,7 +224,7 @@ class DiscourseTask(PluginTask):
                     f"{folder}: expected examples of {name.upper()} in {split}, found none; leave {name} out of "
                     f"--objectives, or make the folder from a text that has {_needed(name)}"
                 )
-        _say(split, loaded, self.objectives)
+        _log_chance(split, loaded, self.objectives)
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         drawn = {name: self._drawn(name, len(loaded.examples[name])) for name in self.objectives} if training else None
         data = DiscourseDataset(loaded, self.objectives, self.cfg.max_words, self.dictionary.pad(), drawn)
@@ -232,13 +232,13 @@ class DiscourseTask(PluginTask):
         self.datasets[split] = self.extended(data, split, 1, training, self.load_dataset)  # there is one folder alone
 
     def begins_elsewhere(self) -> bool:
-        """Whether the weights are those of --finetune-from-model: training has saved nothing yet."""
+        """Return whether the weights come from --finetune-from-model, because training has saved nothing yet."""
         return bool(self.cfg.finetune_from_model) and not os.path.exists(Path(self.cfg.save_dir, "checkpoint_last.pt"))
 
     def _drawn(self, objective: str, examples: int) -> int:
-        """How many of the examples an epoch has."""
-        many = min(examples, self.cfg.epoch_examples or examples)
-        return max(1, round(many * self.cfg.next_share)) if objective == "next" and len(self.objectives) > 1 else many
+        """Return the number of examples in an epoch."""
+        most = min(examples, self.cfg.epoch_examples or examples)
+        return max(1, round(most * self.cfg.next_share)) if objective == "next" and len(self.objectives) > 1 else most
 
     @property
     def source_dictionary(self) -> Dictionary:
@@ -253,12 +253,12 @@ def _needed(objective: str) -> str:
     return {
         "order": "paragraphs of two sentences",
         "next": f"paragraphs of {SENTENCES['next']} sentences",
-        "conjunction": "sentences that begin with a conjunction and a comma, in the --language that it is in",
+        "conjunction": "sentences that begin with a conjunction of the --language and a comma",
     }[objective]
 
 
-def _say(split: str, loaded: Split, objectives: list[str]) -> None:
-    """How many examples there are, and how often the most frequent answer is right."""
+def _log_chance(split: str, loaded: Split, objectives: list[str]) -> None:
+    """Log the number of examples, and the accuracy of the most frequent answer."""
     for name in objectives:
         answers = loaded.examples[name][:, -1]
         chance = max((answers == i).mean() for i in range(ANSWERS[name]))

@@ -1,1 +1,1 @@
-"""`llrnn dynamic-evaluation` (fairseq_llrnn/cli/main.py says what a module of commands offers)."""
+"""The command `llrnn dynamic-evaluation`, with the interface of fairseq_llrnn/cli/main.py."""

@@ -1,6 +1,6 @@
-"""`llrnn dynamic-evaluation`: how well a language model predicts a text when it learns from what it has scored.
+"""`llrnn dynamic-evaluation`: score a text with a language model that learns from the text scored so far.
 
-Of each group of sentences the loss is taken first, and then a step on it (updates.py). Dropout is off.
+The loss of each group of sentences is computed before the step on it (updates.py). Dropout is off.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import OptionError, check_least, check_unused_options
 
 NAME = "dynamic-evaluation"
-HELP = "loss of a text under a language model that goes on learning from what it has scored"
+HELP = "loss of a text under a language model that learns from the text scored so far"
 EXAMPLES = (
     "llrnn dynamic-evaluation valid.txt --path checkpoints/checkpoint_best.pt",
     "llrnn dynamic-evaluation test.txt --path checkpoints/checkpoint_best.pt --rate 3e-4 --decay 0 --json",
@@ -28,41 +28,41 @@ EXAMPLES = (
 RATES = {"rms": [1e-4, 3e-4, 1e-3], "sgd": [0.01, 0.03, 0.1]}  # without --rate
 DECAYS = [0.0, 1e-3]
 LARGEST_RATE = 1e3
-LARGEST_NATS = 700.0  # whose perplexity is a number
-OF_RMS: dict[str, Any] = {"subset": "train", "groups": 500, "epsilon": 1e-3}  # and their defaults
+LARGEST_NATS = 700.0  # whose perplexity is finite
+OF_RMS: dict[str, Any] = {"subset": "train", "groups": 500, "epsilon": 1e-3}  # options of rms, and their defaults
 
 
 class Trial(NamedTuple):
-    """What a text costs with a pair of rate and decay."""
+    """The loss of a text with a pair of rate and decay."""
 
     rate: float
     decay: float
-    nats: float  # per token, ends of sentences being tokens, too; ∞ where the steps led to weights without a loss
+    nats: float  # per token, including ends of sentences; ∞ if the steps diverged
 
     @property
     def perplexity(self) -> float:
         return math.exp(self.nats) if self.nats < LARGEST_NATS else math.inf
 
     def facts(self) -> dict[str, float | None]:
-        """As JSON, which has no ∞."""
+        """Return the values for JSON, with None for ∞."""
         values = {**self._asdict(), "perplexity": self.perplexity}
         return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        f"{HELP} (Krause et al. 2018): after each group of sentences, a gradient step on it, which is drawn back to "
-        "the weights of the checkpoint; the text has a sentence a line, and words between blanks"
+        f"{HELP} (Krause et al. 2018): after each group of sentences, do a gradient step on it, with decay towards "
+        "the weights of the checkpoint; the text has a sentence a line, words separated by blanks"
     )
     parser.add_argument("text", nargs="?", default=STDIN, metavar="TEXT", help="a file; - or nothing: stdin")
     model = parser.add_argument_group("the model")
     model.add_argument("--path", required=True, metavar="FILE", help="checkpoint of --task llrnn_language_modeling")
     add_places(model, translates=False)
-    steps = parser.add_argument_group("the steps; of several rates and decays, each pair is tried")
+    steps = parser.add_argument_group("the steps (with several rates and decays, each pair is tried)")
     steps.add_argument(
         "--rule", choices=sorted(RATES), default="rms",
-        help="rms: the gradient of each weight is divided by the root of its mean square in training, and the decay is "
-        "multiplied by it; sgd: neither (default: rms)",
+        help="rms: divide the gradient of each weight by the root of its mean square in training, and multiply the "
+        "decay by it; sgd: neither (default: rms)",
     )  # fmt: skip
     steps.add_argument(
         "--rate", nargs="+", type=_number, metavar="ETA",
@@ -70,22 +70,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     steps.add_argument(
         "--decay", nargs="+", type=_number, default=DECAYS, metavar="LAMBDA",
-        help=f"λ: share of the way back to the checkpoint that weights go at each step (default: {_listed(DECAYS)})",
+        help=f"λ: share of the difference from the checkpoint removed at each step (default: {_listed(DECAYS)})",
     )  # fmt: skip
     steps.add_argument("--sentences", type=int, default=1, metavar="N", help="sentences of a group (default: 1)")
     steps.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens of a group (default: 2048)")
-    statistics = parser.add_argument_group("mean squares of gradients, of --rule rms")
+    statistics = parser.add_argument_group("mean squares of gradients, for --rule rms")
     statistics.add_argument(
-        "--subset", metavar="NAME", help=f"part of the data folder that gradients are of (default: {OF_RMS['subset']})"
+        "--subset", metavar="NAME", help=f"part of the data folder used for gradients (default: {OF_RMS['subset']})"
     )
     statistics.add_argument(
         "--groups", type=int, metavar="N",
-        help="groups of its sentences (or blocks, if the model reads these), drawn at random, whose gradients are "
-        f"squared (default: {OF_RMS['groups']})",
+        help="number of random groups of its sentences (or of its blocks, for models of blocks) "
+        f"(default: {OF_RMS['groups']})",
     )  # fmt: skip
     statistics.add_argument(
         "--epsilon", type=float, metavar="E",
-        help=f"what is added to the roots of the mean squares (default: {OF_RMS['epsilon']:g})",
+        help=f"added to the roots of the mean squares (default: {OF_RMS['epsilon']:g})",
     )  # fmt: skip
     results = parser.add_argument_group("results")
     results.add_argument("--json", action="store_true", help="print the losses as JSON")
@@ -95,7 +95,7 @@ def _number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        message = f"expected a number, found {text!r}; the name of a text stands before the options"
+        message = f"expected a number, found {text!r}; give the name of a text before the options"
         raise argparse.ArgumentTypeError(message) from None
 
 
@@ -123,8 +123,8 @@ def run(args: argparse.Namespace) -> int:
     scorer.opened = False  # unknown words are <unk>
     groups = list(scorer.batches(text_lines(args.text), args.sentences))
     if not groups:
-        where = " on stdin" if args.text == STDIN else f" in {args.text}"
-        raise OptionError(f"expected a text, found none{where}; give one sentence a line")
+        place = " on stdin" if args.text == STDIN else f" in {args.text}"
+        raise OptionError(f"expected a text, found none{place}; give one sentence a line")
     weights = [weight for weight in scorer.model.parameters() if weight.requires_grad]
     static = sum_of(chain.from_iterable(scored_groups(scorer, groups, Updates(weights), 0.0, 0.0)))
     tokens = static.words + static.sentences
@@ -144,7 +144,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checked(args: argparse.Namespace, rates: Sequence[float]) -> tuple[str, int, float] | None:
-    """Subset, groups and ε of the statistics; None: the rule has none. Raises OptionError."""
+    """Return subset, groups and ε of the statistics, or None for a rule without any. Raises OptionError."""
     for option, values, most in (("--rate", rates, LARGEST_RATE), ("--decay", args.decay, 1.0)):
         for value in values:
             if not 0.0 <= value <= most:  # NaN is not
@@ -155,13 +155,13 @@ def _checked(args: argparse.Namespace, rates: Sequence[float]) -> tuple[str, int
         raise OptionError(f"--epsilon {args.epsilon:g}: expected a number above 0, at most 1")
     if ":" in args.path and not os.path.exists(args.path):
         raise OptionError(
-            f"--path {args.path}: expected one checkpoint, found {args.path.count(':') + 1}; a text changes one model, "
-            "so give one"
+            f"--path {args.path}: expected one checkpoint, found {args.path.count(':') + 1}; dynamic evaluation adapts "
+            "one model"
         )
     chosen = {name: getattr(args, name) for name in OF_RMS}
     if args.rule == "sgd":
         check_unused_options(
-            chosen, "expected --rule rms, found sgd, which divides by no gradients of training; leave it out"
+            chosen, "it needs --rule rms, found sgd, which has no gradient statistics; leave it out"
         )
         return None
     subset, most, epsilon = (OF_RMS[name] if value is None else value for name, value in chosen.items())
@@ -169,7 +169,7 @@ def _checked(args: argparse.Namespace, rates: Sequence[float]) -> tuple[str, int
 
 
 def _print(args: argparse.Namespace, trials: Sequence[Trial], tokens: int, prior: str | None) -> None:
-    """The losses of the model as it is, which is the first of the trials, and of each pair."""
+    """Print the losses of the static model, which is the first trial, and of each pair."""
     best = min(trials, key=lambda trial: trial.nats)
     if args.json:
         facts = {"rule": args.rule, "sentences": args.sentences, "tokens": tokens, "static": trials[0].facts()}

@@ -1,4 +1,4 @@
-"""What the system adds to our tasks and models: --expert, opened with a task's prior and dictionaries."""
+"""The option --expert of our tasks and models, opened with a task's prior and dictionaries."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Optional  # fairseq reads Optional[X], and not X | None
@@ -20,8 +20,8 @@ class ExpertConfig(FairseqDataclass):
     expert: Optional[str] = field(
         default=None,
         metadata={
-            "help": "path/to/file.py:ClassName, a class of yours that knows something of the next word (several with "
-            "commas); no checkpoint remembers it: say it to every command"
+            "help": "path/to/file.py:ClassName, your class that scores the next word (several, separated by commas); "
+            "checkpoints do not store it, so give it to every command"
         },
     )
 
@@ -36,13 +36,13 @@ class OpenedExperts(TaskExtension):
 
 
 class Experts(Extension):
-    """Heads that ask experts."""
+    """Heads with experts."""
 
     options: ClassVar = dict.fromkeys(("llrnn_language_modeling", "llrnn_translation"), ExpertConfig)
     modules: ClassVar = {"experts": f"--{OPTION}: expected this option"}
 
     def task_extension(self, task: Any, from_checkpoint: bool) -> OpenedExperts | None:
-        """Raises OptionError: no such file or class. DataError: one cannot be opened."""
+        """Raise OptionError for a missing file or class, and DataError for an expert that cannot be opened."""
         names = named_code(task.options, OPTION, from_checkpoint)
         if not names:
             return None
@@ -53,7 +53,9 @@ class Experts(Extension):
         return OpenedExperts(open_experts(load_experts(names), task.prior, word_of))
 
     def head_arguments(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
-        panels = [one.panel for one in getattr(task, "extensions", ()) if isinstance(one, OpenedExperts)]
+        panels = [
+            extension.panel for extension in getattr(task, "extensions", ()) if isinstance(extension, OpenedExperts)
+        ]
         if not panels:
             return {}
         from fairseq_llrnn.systems.experts.features import experts_of

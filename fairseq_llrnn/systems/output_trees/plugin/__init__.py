@@ -1,7 +1,7 @@
-"""What the system adds to our models: options of a tree over the signatures, and the tree that is built from them.
+"""Options of our models for an output tree, and the tree built from them.
 
     checkpoint_tree.py     the tree of a checkpoint, without its model
-    sparse_gradients.py    llrnn_adam, llrnn_adagrad: optimisers of sparse gradients, of which an update needs few rows
+    sparse_gradients.py    llrnn_adam, llrnn_adagrad: optimisers for sparse gradients, which update few rows
 """
 
 import os
@@ -26,56 +26,55 @@ if TYPE_CHECKING:
 
 @dataclass
 class TreeConfig(FairseqDataclass):
-    """Options of a tree over the signatures. None, as in old checkpoints: none."""
+    """Options of a tree over the signatures. Older checkpoints lack them, which equals None."""
 
     output_tree: Optional[str] = field(
         default=None,
         metadata={
-            "help": "predict a word by choices on the way to it in a tree of signatures, which is faster where there "
-            f"are thousands of them: {', '.join(f'`{kind}`' for kind in KINDS)}, or a file with a tree"
+            "help": "predict a word by choices along its path in a tree of signatures, faster with thousands of them: "
+            f"{', '.join(f'`{kind}`' for kind in KINDS)}, or a tree file"
         },
     )
     tree_arity: Optional[int] = field(
-        default=None, metadata={"help": "most children of a node of the tree (default: as few as its depth allows)"}
+        default=None, metadata={"help": "most children of a node (default: the least that the depth allows)"}
     )
     tree_depth: Optional[int] = field(
         default=None,
         metadata={
-            "help": f"most choices on the way to a word (default: {DEPTH}, or what --tree-arity needs); 0: a learned "
-            "tree finds its own depth"
+            "help": f"most choices on the path to a word (default: {DEPTH}, or the least for --tree-arity); 0: any "
+            "number (learned trees)"
         },
     )
     tree_clusters: Optional[int] = field(
         default=None,
-        metadata={"help": "number of clusters of --output-tree clusters (default: the square root of the signatures')"},
+        metadata={"help": "number of clusters of --output-tree clusters (default: √signatures, rounded up)"},
     )
     tree_rows: ChoiceEnum(ROWS) = field(  # type: ignore[valid-type]
         default=ROWS[0],
         metadata={
-            "help": "weights of a node that is no word: `free`, its own, or `composed`, the mean of those of the words "
-            "below it"
+            "help": "weights of an internal node: `free`, its own, or `composed`, the mean weights of the words below"
         },
     )
     tree_reassign: Optional[int] = field(
         default=None,
         metadata={
-            "help": f"how often in an epoch --output-tree learned gives signatures new places (default: {REASSIGN})"
+            "help": f"how often per epoch --output-tree learned reassigns signatures (default: {REASSIGN})"
         },
     )
     tree_reassign_epochs: Optional[float] = field(
-        default=None, metadata={"help": "in how many epochs it does so; later ones keep the tree (default: in all)"}
+        default=None, metadata={"help": "epochs with reassignments; later ones keep the tree (default: all)"}
     )
     tree_sparse_gradients: bool = field(
         default=False,
         metadata={
-            "help": "gradients of the weights of features are sparse tensors, so that an update costs what its words "
-            "need, however many signatures there are; with --optimizer llrnn_adagrad or llrnn_adam"
+            "help": "sparse gradients of feature weights: the cost of an update depends on its words and not on the "
+            "number of signatures; needs --optimizer llrnn_adagrad or llrnn_adam"
         },
     )
 
 
 class OutputTrees(Extension):
-    """Heads that find a word by choices."""
+    """Heads with an output tree."""
 
     options: ClassVar = {HEAD: TreeConfig}
     modules: ClassVar = {"tree": "--output-tree: expected this option"}
@@ -87,22 +86,26 @@ class OutputTrees(Extension):
         return {} if tree is None else {"normaliser": tree}
 
     def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any) -> None:
-        """Raises OptionError: an optimiser or processes that take no sparse gradients, where there are some."""
+        """Prepare sparse gradients and rows of new nodes.
+
+        Raises:
+            OptionError: the optimiser or the distributed training does not support the model's sparse gradients.
+        """
         if head.normaliser.sparse_gradients:
             from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import check_optimizer
 
             check_optimizer(optimizer, model)
-        if getattr(head.normaliser, "begun", None) is not None:
+        if getattr(head.normaliser, "new_rows", None) is not None:
             _begin_in_copy(optimizer, head.normaliser)
 
 
 def _begin_in_copy(optimizer: Any, layer: Any) -> None:
-    """Rows of new nodes begin as zeros also in the float32 copy of weights that --fp16 and --bf16 train.
+    """Set rows of new nodes to zero also in the float32 copy of weights that --fp16 and --bf16 train.
 
     Args:
-        optimizer: fairseq's, whose copy is one tensor for each weight, or a single one behind the other.
+        optimizer: of fairseq; its copy is one tensor per weight, or a single tensor of all weights.
     """
-    rows, layer.begun = layer.begun, None
+    rows, layer.new_rows = layer.new_rows, None
     halves, copies = getattr(optimizer, "fp16_params", []), getattr(optimizer, "fp32_params", [])
     if isinstance(copies, dict):
         (flat,) = copies.values()
@@ -117,16 +120,17 @@ announce(f"{__name__}.sparse_gradients")
 
 
 def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | None":
-    """The normaliser of a head with a tree; None: none is asked for, as in older checkpoints, which lack the options.
+    """Return the normaliser of a head with a tree, or None without --output-tree, as in older checkpoints.
 
-    While a checkpoint is loaded, the tree is a place for the one that it holds.
+    While a checkpoint is loaded, the tree is a placeholder for the checkpoint's tree.
 
     Raises:
-        OptionError: sizes that no tree has, options of trees without one or for another kind. DataError: its files.
+        OptionError: impossible sizes, or options without --output-tree or for another kind.
+        DataError: invalid tree file.
     """
     values = non_default_options(args, TreeConfig)
     if "output_tree" not in values:
-        check_unused_options(values, "expected --output-tree beside it, found none; give it, or leave this option out")
+        check_unused_options(values, "needs --output-tree; add it, or leave this option out")
         return None
     from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, flat_tree
 

@@ -1,44 +1,37 @@
-"""The output tree of a trained model, and the prior whose classes are its leaves."""
+"""Read the output tree of a trained model, and the prior whose classes are its leaves."""
 
 from __future__ import annotations
-
-from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.plugin.compat.loading import prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees.tree import Tree
+from fairseq_llrnn.systems.output_trees.tree_layer import tree_of_parents
 
 PARENTS = "head.tree.parent"  # the end of its name in a checkpoint
 
 
 def tree_of_checkpoint(path: str, prior_folder: str | None) -> tuple[Tree, Prior]:
-    """The tree, as far as training has come, and the prior; the model is not built.
+    """Return the current tree and the prior of a checkpoint, without building the model.
 
     Args:
-        prior_folder: where the prior is; None: where the training had it, or near the checkpoint.
+        prior_folder: of the prior (None: the folder used in training, or one near the checkpoint).
 
     Raises:
-        DataError: no checkpoint, none with a tree. OptionError: its prior is nowhere. PriorError: another prior.
+        DataError: no checkpoint, or a checkpoint without a tree.
+        OptionError: the prior is not found.
+        PriorError: the prior differs from the one of training.
     """
     state = read_checkpoint(path)
     saved = next((value for name, value in state["model"].items() if str(name).endswith(PARENTS)), None)
     if saved is None:
-        raise DataError(
-            f"{path}: expected a checkpoint of a model with a tree, found none in it; give one that was trained with "
-            "--output-tree"
-        )
-    if not isinstance(saved, Tensor) or saved.dtype.is_floating_point or saved.dtype.is_complex:
-        raise DataError(f"{path}: expected whole numbers as the parents of its tree, found others")
+        raise DataError(f"{path}: the model has no output tree; give a checkpoint that was trained with --output-tree")
     fingerprint = fingerprint_in(state, path)
     prior = Prior.load(prior_of_state(path, state) if prior_folder is None else prior_folder)
     if fingerprint is not None and fingerprint != prior.fingerprint:
         raise PriorError(
             f"{path} was trained with another prior than {prior.folder} (fingerprints {fingerprint[:12]}… and "
-            f"{prior.fingerprint[:12]}…); give that of its training"
+            f"{prior.fingerprint[:12]}…); give the prior of its training"
         )
-    try:
-        return Tree.from_parents(saved.cpu().numpy(), prior.output.num_classes), prior
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+    return tree_of_parents(saved, prior.output.num_classes, path), prior

@@ -1,21 +1,20 @@
-"""Sparse gradients of parameters (--tree-sparse-gradients): sums over processes, and optimisers that take them.
+"""Sparse gradients of parameters (--tree-sparse-gradients): sums over processes, and optimisers that support them.
 
 Sizes: F rows of a parameter, K of them with a gradient (in a process), H their width.
 
-`reduce_gradients` adds up sparse gradients of several processes that train together, where fairseq's legacy_ddp adds
-up dense ones. Each process sends the rows that its batch has changed, and gets those of all others. All add them up
-in the same order, so that their weights remain the same.
+`reduce_gradients` averages sparse gradients over the processes of distributed training, where fairseq's legacy_ddp
+averages dense ones. Each process sends the rows that its batch has changed, and receives the rows of all others. All
+sum them in the same order, so their weights remain equal.
 
-A `SparseOptimizer` does what fairseq does not: it multiplies sparse gradients and clips them. An update leaves rows
-without a gradient as they are, and what the optimiser remembers of them.
+A `SparseOptimizer` also multiplies and clips sparse gradients, which fairseq does not. An update leaves rows without a
+gradient, and their optimiser state, unchanged.
 
-llrnn_adagrad is Adagrad (Duchi et al. 2011), to which a row of zeros does nothing. So a training is the same with
-sparse gradients and with dense ones.
+llrnn_adagrad is Adagrad (Duchi et al. 2011). A row of zeros does not change its state, so sparse and dense gradients
+give the same training.
 
-llrnn_adam is Adam (Kingma & Ba 2015); it takes sparse gradients as torch's SparseAdam does.
-
-Dense gradients are updated as by fairseq's adam. The rows of a sparse one keep means of gradients as of their last
-update, where adam's would have decayed since, and have moved the row on: in a small vocabulary little differs.
+llrnn_adam is Adam (Kingma & Ba 2015). It treats dense gradients as fairseq's adam does, and sparse ones as torch's
+SparseAdam does. A row of a sparse gradient keeps its means since its last update. Adam would have decayed them in each
+update and moved the row, which differs little in a small vocabulary.
 """
 
 import math
@@ -39,13 +38,14 @@ NONE, SPARSE, DENSE = 0, 1, 2
 
 
 def reduce_gradients(weights: Sequence[Tensor], group: Any, reduce_dense: Callable[[], None]) -> None:
-    """Put the mean over all processes in the place of each gradient.
+    """Replace each gradient by its mean over all processes.
 
-    A gradient that is sparse in one process and none in another remains sparse; where another has a dense one, it
+    A gradient that is sparse in one process and absent in another remains sparse. If it is dense in any process, it
     becomes dense.
 
     Args:
-        group: of the processes. reduce_dense: does so for all weights that require a gradient, whose own is dense.
+        group: the process group.
+        reduce_dense: averages the dense gradients of all weights that require a gradient.
     """
     kinds = _kinds(weights, group)
     sparse = [weight for weight, kind in zip(weights, kinds, strict=True) if kind == SPARSE]
@@ -64,7 +64,7 @@ def reduce_gradients(weights: Sequence[Tensor], group: Any, reduce_dense: Callab
 
 
 def _kinds(weights: Sequence[Tensor], group: Any) -> list[int]:
-    """For each weight the largest kind that its gradient has in any process."""
+    """Return the largest kind of each weight's gradient over the processes."""
     of_process = [NONE if weight.grad is None else SPARSE if weight.grad.is_sparse else DENSE for weight in weights]
     kinds = torch.tensor(of_process, device=weights[0].device)
     largest: list[int] = distributed_utils.all_reduce(kinds, group, "max").tolist()
@@ -72,25 +72,25 @@ def _kinds(weights: Sequence[Tensor], group: Any) -> list[int]:
 
 
 def _mean(weight: Tensor, group: Any) -> Tensor:
-    """Of the sparse gradients of all processes: a sparse tensor (F, H) with each row once."""
+    """Return the mean of the processes' sparse gradients: a sparse tensor (F, H) with each row once."""
     rows, values = torch.empty(0, dtype=torch.int64, device=weight.device), weight.new_empty((0, *weight.shape[1:]))
     if weight.grad is not None:
         gradient = weight.grad.coalesce()
-        # where batches run out, fairseq gives a process one of another again, and multiplies its gradients by 0
-        some = gradient.values().flatten(1).any(1)
-        rows, values = gradient.indices()[0, some], gradient.values()[some]
-    many = [int(each) for each in distributed_utils.all_gather(rows.new_tensor([len(rows)]), group)]
-    gathered = torch.cat(_gathered(rows, many, group)), torch.cat(_gathered(values, many, group))
+        # after its last batch, a process repeats another one's batch with gradients multiplied by 0
+        is_nonzero = gradient.values().flatten(1).any(1)
+        rows, values = gradient.indices()[0, is_nonzero], gradient.values()[is_nonzero]
+    sizes = [int(size) for size in distributed_utils.all_gather(rows.new_tensor([len(rows)]), group)]
+    gathered = torch.cat(_gathered(rows, sizes, group)), torch.cat(_gathered(values, sizes, group))
     return torch.sparse_coo_tensor(
-        gathered[0].unsqueeze(0), gathered[1] / len(many), weight.shape, check_invariants=False
+        gathered[0].unsqueeze(0), gathered[1] / len(sizes), weight.shape, check_invariants=False
     ).coalesce()
 
 
-def _gathered(tensor: Tensor, many: Sequence[int], group: Any) -> list[Tensor]:
-    """The tensors (K, …) of all processes, of so many rows: what is sent has as many in all."""
-    filled = tensor.new_zeros((max(many), *tensor.shape[1:]))
+def _gathered(tensor: Tensor, sizes: Sequence[int], group: Any) -> list[Tensor]:
+    """Return the tensors (K, …) of all processes with these numbers of rows, padded to equal size for the transfer."""
+    filled = tensor.new_zeros((max(sizes), *tensor.shape[1:]))
     filled[: len(tensor)] = tensor
-    return [each[:k] for each, k in zip(distributed_utils.all_gather(filled, group), many, strict=True)]
+    return [rows[:k] for rows, k in zip(distributed_utils.all_gather(filled, group), sizes, strict=True)]
 
 
 OPTION = "--tree-sparse-gradients"
@@ -98,10 +98,10 @@ NAMES = "llrnn_adagrad or llrnn_adam"
 
 
 class LazyRows(torch.optim.Optimizer):
-    """The step of an optimiser's class behind this one, but for sparse gradients, whose rows are `update_rows`'."""
+    """The step of the next optimiser class in the MRO, except that `update_rows` applies sparse gradients."""
 
     def step(self, closure: Any = None) -> Any:
-        """As that class does. closure: none; fairseq has computed all gradients before."""
+        """Apply all gradients. closure: must be None, because fairseq computes the gradients before."""
         assert closure is None
         sparse = [
             (group, weight, weight.grad.coalesce())
@@ -119,12 +119,12 @@ class LazyRows(torch.optim.Optimizer):
     def update_rows(
         self, group: dict[str, Any], weight: Tensor, state: dict[str, Any], rows: Tensor, values: Tensor
     ) -> None:
-        """Change different rows (K,) of a weight (F, H), whose gradient is values (K, H), and their state."""
+        """Update distinct rows (K,) of a weight (F, H) and their state, with the gradient values (K, H)."""
         raise NotImplementedError
 
 
 class SparseOptimizer(FairseqOptimizer):
-    """One for fairseq, of a LazyRows, with what its `optimizer_config` says."""
+    """A fairseq optimiser of a `LazyRows` class, with the arguments in `optimizer_config`."""
 
     lazy: type[LazyRows]
 
@@ -133,16 +133,16 @@ class SparseOptimizer(FairseqOptimizer):
         self._optimizer = self.lazy(params, **self.optimizer_config)
 
     def all_reduce_grads(self, module: Any) -> None:
-        """The mean over all processes, where fairseq's legacy_ddp joins them."""
+        """Average gradients over all processes of fairseq's legacy_ddp."""
         if hasattr(module, "all_reduce_grads"):
             reduce_gradients(list(self.params), module.process_group, module.all_reduce_grads)
 
     def multiply_grads(self, c: float | Tensor) -> None:
-        """Multiply all gradients; fairseq's multiplies a copy of a sparse one, which changes nothing."""
+        """Multiply all gradients. fairseq would multiply a copy of a sparse gradient."""
         torch._foreach_mul_([_values(weight) for weight in self.params if weight.grad is not None], c)
 
     def clip_grad_norm(self, max_norm: float, aggregate_norm_fn: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        """As fairseq's: of a sparse gradient, the values are clipped, and all others are zeros."""
+        """Clip as fairseq does, with the values of sparse gradients."""
         return utils.clip_grad_norm_(
             [_Clipped(_values(weight)) for weight in self.params if weight.grad is not None],
             max_norm,
@@ -152,37 +152,37 @@ class SparseOptimizer(FairseqOptimizer):
 
 @dataclass(frozen=True)
 class _Clipped:
-    """What fairseq's clipping asks of a parameter."""
+    """The part of a parameter that fairseq's clipping uses."""
 
     grad: Tensor
 
 
 def check_optimizer(optimizer: object, model: object) -> None:
-    """Refuse an optimiser that takes no sparse gradients, and processes that cannot add them up.
+    """Check that the optimiser and the distributed training support sparse gradients.
 
     Args:
-        model: as fairseq has wrapped it.
+        model: as wrapped by fairseq.
 
     Raises:
-        OptionError: with what would do.
+        OptionError: with the options to use.
     """
     if not isinstance(optimizer, SparseOptimizer):
         cfg: Any = getattr(optimizer, "cfg", None)
         name = getattr(cfg, "_name", None) or type(optimizer).__name__
         raise OptionError(
-            f"{OPTION}: expected --optimizer {NAMES}, without --fp16, --bf16 and others that wrap it, found {name}; "
-            "use one of them, or leave the option out"
+            f"{OPTION}: needs --optimizer {NAMES}, without --fp16, --bf16 and others that wrap it, found {name}; use "
+            "one of them, or leave the option out"
         )
     together = distributed.get_world_size() if distributed.is_available() and distributed.is_initialized() else 1
     if together > 1 and not hasattr(model, "all_reduce_grads"):
         raise OptionError(
-            f"{OPTION}: expected --ddp-backend legacy_ddp with {together} processes that train together, which alone "
-            "adds up their sparse gradients, found another one; give it, or leave the option out"
+            f"{OPTION}: with {together} processes it needs --ddp-backend legacy_ddp, because other backends do not sum "
+            "sparse gradients; add it, or leave the option out"
         )
 
 
 def _values(weight: Tensor) -> Tensor:
-    """Those of a weight's gradient, in its own memory; a sparse one then has each row once."""
+    """Return the values of a weight's gradient without a copy. A sparse gradient is coalesced first."""
     assert weight.grad is not None
     if not weight.grad.is_sparse:
         return weight.grad
@@ -191,7 +191,7 @@ def _values(weight: Tensor) -> Tensor:
 
 
 class LazyAdagrad(LazyRows, torch.optim.Adagrad):
-    """torch's Adagrad, whose own way with sparse gradients makes more tensors."""
+    """torch's Adagrad with fewer temporary tensors for sparse gradients."""
 
     def update_rows(
         self, group: dict[str, Any], weight: Tensor, state: dict[str, Any], rows: Tensor, values: Tensor
@@ -211,7 +211,7 @@ class LLRNNAdagradConfig(FairseqDataclass):
 
 @register_optimizer("llrnn_adagrad", dataclass=LLRNNAdagradConfig)
 class LLRNNAdagrad(SparseOptimizer):
-    """Adagrad, for dense gradients and sparse ones."""
+    """Adagrad for dense and sparse gradients."""
 
     lazy = LazyAdagrad
 
@@ -221,7 +221,7 @@ class LLRNNAdagrad(SparseOptimizer):
 
 
 class LazyAdam(LazyRows, Adam):
-    """fairseq's Adam; what it remembers of a sparse parameter has the same form as that of a dense one."""
+    """fairseq's Adam; the state of a sparse parameter has the shape of a dense one's."""
 
     def update_rows(
         self, group: dict[str, Any], weight: Tensor, state: dict[str, Any], rows: Tensor, values: Tensor
@@ -249,7 +249,7 @@ class LLRNNAdamConfig(FairseqDataclass):
 
 @register_optimizer("llrnn_adam", dataclass=LLRNNAdamConfig)
 class LLRNNAdam(SparseOptimizer):
-    """Adam, for dense gradients and, row by row, for sparse ones."""
+    """Adam for dense gradients and, row by row, for sparse ones."""
 
     lazy = LazyAdam
 
@@ -261,10 +261,9 @@ class LLRNNAdam(SparseOptimizer):
 
 
 def _betas(values: Any) -> tuple[float, float]:
-    both = list(values) if isinstance(values, Sequence) else []
-    if len(both) != 2 or not all(isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in both):
+    betas = list(values) if isinstance(values, Sequence) else []
+    if len(betas) != 2 or not all(isinstance(beta, (int, float)) and 0 <= beta < 1 for beta in betas):
         raise OptionError(
-            f"--adam-betas {values!r}: expected two numbers of at least 0 and below 1, found something else; give e.g. "
-            "'(0.9, 0.98)'"
+            f"--adam-betas {values!r}: expected two numbers of at least 0 and below 1, e.g. '(0.9, 0.98)'"
         )
-    return float(both[0]), float(both[1])
+    return float(betas[0]), float(betas[1])

@@ -1,1 +1,1 @@
-"""`llrnn rare-words …` (fairseq_llrnn/cli/main.py says what a module of commands offers)."""
+"""Commands `llrnn rare-words …`, with the interface of fairseq_llrnn/cli/main.py."""

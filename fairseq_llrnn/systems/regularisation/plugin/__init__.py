@@ -1,6 +1,6 @@
-"""The options, for all models with a recurrent network.
+"""Options of regularisation, for all models with a recurrent network.
 
-    state_penalties.py    what they compute
+    state_penalties.py    dropout of weights, and penalties
 """
 
 from dataclasses import dataclass, field
@@ -25,13 +25,12 @@ from fairseq_llrnn.plugin.models.extensions import (
 
 @dataclass
 class RegularisationConfig(FairseqDataclass):
-    """With the defaults, as in older checkpoints, nothing happens."""
+    """Options of regularisation. With the defaults, as in older checkpoints, there is none."""
 
     weight_drop: float = field(
         default=0.0,
         metadata={
-            "help": "probability with which a weight from state to state is left out in training, for a whole batch, "
-            "e.g. 0.5"
+            "help": "dropout probability of state-to-state weights in training, with one mask per batch, e.g. 0.5"
         },
     )
     activation_penalty: float = field(
@@ -44,7 +43,7 @@ class RegularisationConfig(FairseqDataclass):
 
 
 class Regularisation(Extension):
-    """Networks that forget weights, and keep their states small and slow."""
+    """Networks with regularised weights and states."""
 
     options: ClassVar = {RECURRENT: RegularisationConfig}
 

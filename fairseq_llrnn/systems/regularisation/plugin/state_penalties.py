@@ -1,8 +1,8 @@
 """Dropout of a recurrent network's own matrices, and penalties of its states.
 
-Sizes: B batch, T time, H hidden width.
-Source: Merity, Keskar & Socher 2018, "Regularizing and optimizing LSTM language models", §2 (DropConnect, after Wan et
-al. 2013) and §4.5 (activation regularisation, and temporal activation regularisation).
+Sizes: B batch, T time, H hidden width. Source: Merity, Keskar & Socher 2018, "Regularizing and optimizing LSTM language
+models", §2 (DropConnect, after Wan et al. 2013) and §4.5 (activation regularisation, and temporal activation
+regularisation).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import Term
 
 
 def with_dropped_weights(probability: float, layer: nn.Module, x: Tensor, before: Any) -> Any:
-    """Call a layer; in training without a part of the weights from state to state, the same at all time steps."""
+    """Call a layer, in training with dropout of the state-to-state weights, the same at all time steps."""
     if not layer.training:
         return layer(x, before)
     dropped = {
@@ -30,18 +30,19 @@ def with_dropped_weights(probability: float, layer: nn.Module, x: Tensor, before
     }
     if not dropped:
         raise OptionError(
-            f"--weight-drop: expected a cell whose matrix from state to state is called weight_hh…, found none in "
+            f"--weight-drop: expected a cell with a state-to-state matrix named weight_hh…, found none in "
             f"{type(layer).__name__}; leave it out"
         )
     return functional_call(layer, dropped, (x, before))
 
 
 def state_penalties(activation: float, change: float, run: Run, tokens: Tensor) -> list[Term]:
-    """The two penalties of each position, (B, T), in nats; those with weight 0 are left out.
+    """Return the two penalties of each position, (B, T), in nats, except for those with weight 0.
 
     Args:
-        activation: weight of the mean square of a state of the last layer, after dropout. change: weight of the mean
-            square of what differs from the state before it, without dropout; 0 at the first position.
+        activation: weight of the mean square of a state of the last layer, after dropout.
+        change: weight of the mean square of the difference from the previous state, without dropout, 0 at the first
+            position.
     """
     terms = []
     if activation:

@@ -1,1 +1,1 @@
-"""`llrnn phrases …` (fairseq_llrnn/cli/main.py says what a module of commands offers)."""
+"""Commands `llrnn phrases …`, `llrnn report` and `llrnn rescore`, with the interface of fairseq_llrnn/cli/main.py."""

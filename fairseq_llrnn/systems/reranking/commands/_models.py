@@ -1,4 +1,4 @@
-"""The models of `llrnn rescore`: which ones there can be, where their data lies, and whether they suit the lists."""
+"""The models of `llrnn rescore`: their options, their data, and checks that they suit the lists."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from fairseq_llrnn.systems.reranking.phrase_table import num_scores
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.reranking.rescoring import Job, Model
 
-# name in lists and weights: what the model's options begin with, and what it is
+# name in lists and weights: the prefix of the model's options, and its kind
 MODELS = {
     "model": ("", "translation or language model"),
     "reverse": ("reverse-", "translation model, target to source"),
@@ -22,26 +22,26 @@ PHRASE_TABLE = "--phrase-table"
 
 
 def add_models(group: "argparse._ArgumentGroup") -> None:
-    for prefix, what in MODELS.values():
-        group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {what}")
+    for prefix, kind in MODELS.values():
+        group.add_argument(f"--{prefix}path", required=not prefix, metavar="FILE", help=f"checkpoint of a {kind}")
     for prefix, _ in MODELS.values():
         add_places(group, prefix, f" of --{prefix}path", translates=prefix != MODELS["lm"][0])
     group.add_argument(
         PHRASE_TABLE, metavar="FILE",
-        help="a phrase table in the format of Moses (`llrnn phrases`; .gz too): each of its scores is a feature, the "
-        "sum of its logarithms over the phrases of the source whose translations cover a hypothesis best",
+        help="phrase table in the format of Moses (`llrnn phrases`; .gz too). Each of its scores gives a feature: the "
+        "sum of log scores over the source phrases whose translations cover the hypothesis best",
     )  # fmt: skip
 
 
 def phrase_columns(args: argparse.Namespace) -> list[str]:
-    """Names of the scores of the phrase table. Raises DataError for one that is none."""
+    """Return the names of the phrase table's scores. Raises DataError for an invalid table."""
     if args.phrase_table is None:
         return []
     return [f"phrases{n}" for n in range(1, num_scores(args.phrase_table) + 1)]
 
 
 def check_models(args: argparse.Namespace) -> None:
-    """Raise OptionError for a place of a model that is not there."""
+    """Raise OptionError for options of a model without its path."""
     for prefix, _ in MODELS.values():
         if value_of(args, prefix, "path") is None:
             parts = {f"{prefix}{part}": value_of(args, prefix, part) for part in PARTS}
@@ -49,13 +49,13 @@ def check_models(args: argparse.Namespace) -> None:
 
 
 def chosen(args: argparse.Namespace) -> dict[str, str]:
-    """The checkpoints by the names of their models."""
+    """Return the checkpoints by model name."""
     paths = {name: value_of(args, prefix, "path") for name, (prefix, _) in MODELS.items()}
     return {name: path for name, path in paths.items() if path is not None}
 
 
 def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "Model"]:
-    """The models by name, checked against each other and the lists."""
+    """Return the models by name, checked against each other and against the lists."""
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
     from fairseq_llrnn.systems.reranking.rescoring import Model
@@ -73,7 +73,7 @@ def load_models(args: argparse.Namespace, jobs: Sequence["Job"]) -> dict[str, "M
         if scorer.languages is not None and scorer.languages == languages:
             source, target = scorer.languages
             raise DataError(
-                f"{option}: expected a model of the other direction, found one from {source} to {target}, as --path; "
+                f"{option}: expected a model of the other direction, found one from {source} to {target}, like --path; "
                 "give one that was trained with source and target exchanged"
             )
         if scorer.languages is not None:
@@ -90,7 +90,7 @@ def _need_sources(who: str, jobs: Sequence["Job"]) -> None:
 
 
 def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str, Model]":
-    """A model for each column of the phrase table."""
+    """Return a model for each column of the phrase table."""
     from fairseq_llrnn.systems.reranking.phrase_table import PhraseColumn, PhraseTable
     from fairseq_llrnn.systems.reranking.rescoring import Model
 
@@ -103,7 +103,7 @@ def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str,
 
 
 def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
-    """The files that the models' scores depend on, by names that a person understands."""
+    """Return the files on which the models' scores depend, by readable names."""
     files = {} if args.phrase_table is None else {PHRASE_TABLE: Path(args.phrase_table)}
     for name, path in chosen(args).items():
         prefix, _ = MODELS[name]
@@ -112,5 +112,5 @@ def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[st
         files |= {f"{file.name} of {option}": file for file in models[name].scorer.dictionaries}
         for code in USER_CODE:
             of_code = code.files(value_of(args, prefix, code.OPTION))
-            files |= {f"{what} of {option}": file for what, file in of_code.items()}
+            files |= {f"{part} of {option}": file for part, file in of_code.items()}
     return files

@@ -1,6 +1,6 @@
-"""The page of `llrnn report`: one HTML file without scripts and without anything from elsewhere.
+"""The page of `llrnn report`: one HTML file without scripts or external resources.
 
-Texts, names and paths are untrusted input: all that goes into the page goes through `text`.
+Texts, names and paths are untrusted input: `text` escapes everything that goes into the page.
 """
 
 import html
@@ -15,7 +15,7 @@ from fairseq_llrnn.version import __version__
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.reranking.evaluation import Evaluation, Example
 
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe and Ito's, told apart by most eyes
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")  # Okabe and Ito's colour-blind palette
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fff; --faint: #666; --line: #ddd; --mark: #ffe2b0; }
 @media (prefers-color-scheme: dark) {
@@ -41,11 +41,11 @@ mark { color: inherit; background: var(--mark); border-radius: .2rem; }
 """ + "\n".join(f".c{i} {{ background: {colour}; }}" for i, colour in enumerate(COLOURS))
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 BAR, LABEL, GAP = 16, 18, 10  # heights in pixels
-LONGEST = 80  # percent of the width, for a share of 1; the figure stands beside it
+LONGEST = 80  # percent of the width for a share of 1, leaving room for the number
 
 
 def page(evaluation: "Evaluation", tables: Sequence[Table], files: Mapping[str, str]) -> str:
-    """The whole page; `files` are the inputs by what they are."""
+    """Return the whole page. `files` are the inputs by kind."""
     names = (" against " if len(evaluation.systems) == 2 else ", ").join(evaluation.systems)
     title = f"{names}: {os.path.basename(files['source'])} to {os.path.basename(files['reference'])}"
     return "\n".join(
@@ -59,22 +59,22 @@ def page(evaluation: "Evaluation", tables: Sequence[Table], files: Mapping[str, 
             *_wrong_pairs(evaluation),
             *_examples(evaluation),
             "<h2>Files</h2>\n<dl>",
-            *(f"<dt>{text(what)}</dt><dd>{text(path)}</dd>" for what, path in files.items()),
+            *(f"<dt>{text(kind)}</dt><dd>{text(path)}</dd>" for kind, path in files.items()),
             f'</dl>\n<p class="note">Made by llrnn report, version {text(__version__)}.</p>\n</body>\n</html>\n',
         ]
     )
 
 
 def text(anything: str) -> str:
-    """Escaped for HTML; characters that a browser would obey rather than show, such as changes of direction, are spelt.
+    """Return a text escaped for HTML, with control characters such as changes of direction spelt out.
 
-    Spaces of every kind, and the joiners that some scripts need, stay.
+    Spaces of every kind, and the joiners that some scripts need, are kept.
     """
-    kept = (
+    visible = (
         c if c.isprintable() or c in "\u200c\u200d" or unicodedata.category(c) == "Zs" else ascii(c)[1:-1]
         for c in anything
     )
-    return html.escape("".join(kept))
+    return html.escape("".join(visible))
 
 
 def _section(table: Table, systems: Sequence[str]) -> str:
@@ -86,7 +86,7 @@ def _section(table: Table, systems: Sequence[str]) -> str:
     return "\n".join(
         [
             f"<section>\n<h2>{text(table.title)}</h2>",
-            # a narrow screen scrolls the table and not the page; keys scroll it, too, since they can stop there
+            # a narrow screen scrolls the table, not the page; tabindex makes it scrollable by keyboard
             f'<div class="wide" tabindex="0" role="region" aria-label="{text(table.title)}"><table>\n'
             f"<thead><tr>{head}</tr></thead>\n<tbody>",
             *rows,
@@ -99,7 +99,7 @@ def _section(table: Table, systems: Sequence[str]) -> str:
 
 
 def _bars(table: Table, systems: Sequence[str]) -> str:
-    """Horizontal bars in percent of the width, so that the page's own width decides and the letters keep their size."""
+    """Return horizontal bars in percent of the width, so that they scale with the page and the letters do not."""
     parts: list[str] = []
     y = 0
     for label, shares in table.bars:
@@ -133,12 +133,12 @@ def _wrong_pairs(evaluation: "Evaluation") -> Iterator[str]:
 
 
 def _examples(evaluation: "Evaluation") -> Iterator[str]:
-    several = len(evaluation.systems) > 1
-    yield f"<section>\n<h2>{'Where the systems differ most' if several else 'Where the system is worst'}</h2>"
+    has_several = len(evaluation.systems) > 1
+    yield f"<section>\n<h2>{'Where the systems differ most' if has_several else 'Where the system is worst'}</h2>"
     if evaluation.examples:
         yield '<p class="note">By chrF of the sentence. <mark>Marked</mark>: not as in the reference.</p>'
     else:
-        yield f'<p class="note">{"They score alike in all." if several else "All are as in the reference."}</p>'
+        yield f'<p class="note">{"They score alike in all." if has_several else "All are as in the reference."}</p>'
     for example in evaluation.examples:
         yield from _example(example, evaluation.systems)
     yield "</section>"

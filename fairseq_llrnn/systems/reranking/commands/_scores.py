@@ -1,4 +1,4 @@
-"""What `llrnn rescore` says: notes on what was odd, and the table at the end."""
+"""The output of `llrnn rescore`: notes on irregular lists and scores, and the final table."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def note_list(job: "Job") -> None:
-    """What was odd in a list."""
+    """Print notes on a list."""
     from fairseq_llrnn.systems.reranking.nbest import WITHOUT_HYPOTHESES
 
-    for what, count in job.lists.notes.items():
-        if what != WITHOUT_HYPOTHESES:
-            note(f"{job.lists.name}: {count:,} {what}")
+    for remark, count in job.lists.notes.items():
+        if remark != WITHOUT_HYPOTHESES:
+            note(f"{job.lists.name}: {count:,} {remark}")
     missing = job.sentences - job.lists.sentences + job.lists.notes[WITHOUT_HYPOTHESES]
     if missing:
         note(
@@ -27,17 +27,17 @@ def note_list(job: "Job") -> None:
 
 
 def note_scores(job: "Job", scores: "ScoreFile") -> None:
-    """What the models could not score."""
+    """Print notes on hypotheses that the models could not score."""
     from fairseq_llrnn.plugin.scoring.sentences import UNREAD, UNSCORED
     from fairseq_llrnn.systems.reranking.rescoring import PENALTY
 
     for model, counted in scores.notes.items():
         ends = dict.fromkeys(UNSCORED, f"they count as {PENALTY:,.0f} nats") | {UNREAD: "it read the sentence alone"}
-        for what, end in ends.items():
-            if counted[what]:
+        for remark, end in ends.items():
+            if counted[remark]:
                 note(
-                    f"{model}: {counted[what]:,} of {plural(job.lists.hypotheses, 'hypothesis', 'hypotheses')} of "
-                    f"{job.lists.name} {what}; {end}"
+                    f"{model}: {counted[remark]:,} of {plural(job.lists.hypotheses, 'hypothesis', 'hypotheses')} of "
+                    f"{job.lists.name} {remark}; {end}"
                 )
 
 
@@ -51,7 +51,7 @@ def report(
     changed: int,
     priors: Mapping[str, str],
 ) -> str:
-    """The table. `priors`: signatures by model."""
+    """Return the table. `priors`: signatures by model."""
     from fairseq_llrnn.plugin.scoring.sentences import UNKNOWN, WORDS
 
     lines = [f"{'score':<10} {'weight':>8}  unknown words"]
@@ -59,12 +59,12 @@ def report(
         counted = scores.notes.get(name)
         unknown = percent(counted[UNKNOWN] / max(1, counted[WORDS])) if counted else ""
         lines.append(f"{name:<10} {weight:>8.4f}  {unknown:>13}".rstrip())
-    compared = [(which, c) for which, c in (("dev", on_dev), ("test", on_test)) if c is not None]
+    compared = [(split, c) for split, c in (("dev", on_dev), ("test", on_test)) if c is not None]
     if compared:
         lines += ["", f"{metric:<10} {'before':>8} {'after':>8} {'p':>7}  signature"]
-        for which, c in compared:
+        for split, c in compared:
             p = "" if c.p is None else f"{c.p:.3f}"
-            lines.append(f"{which:<10} {c.before:>8.2f} {c.after:>8.2f} {p:>7}  {c.signature}")
+            lines.append(f"{split:<10} {c.before:>8.2f} {c.after:>8.2f} {p:>7}  {c.signature}")
     lines += [""] * bool(priors) + [f"prior of {name}  {signature}" for name, signature in priors.items()]
     lines += ["", f"{changed:,} of {plural(job.sentences, 'sentence')} with another best hypothesis than before"]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The tables of `llrnn report`: the terminal and the page show the same ones."""
+"""The tables of `llrnn report`, for the terminal and the page."""
 
 import textwrap
 from collections.abc import Sequence
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 NOTHING = "–"  # a share of nothing
 NAME_WIDTH, LABEL_WIDTH = 16, 32
-WRONG_PAIRS = 8  # that are shown of each system
-# of tallies: the title, what their labels are, and what is counted
+WRONG_PAIRS = 8  # shown per system
+# of tallies: title, header of the labels, and explanation
 FREQUENCY = (
     "Words by training frequency", "seen in training",
-    "Share of the reference's words, punctuation included, that the output has, wherever it has them in the sentence; "
-    "one that the reference has twice must be there twice.",
+    "Share of the reference's words, punctuation included, that the output has anywhere in the sentence. A word that "
+    "the reference has twice must occur twice.",
 )  # fmt: skip
 FACTS = (
     "Gold facts", "kind", "Share of the words of each kind that the output has. Seen, unseen: in the training text."
@@ -29,7 +29,7 @@ FACTS = (
 
 @dataclass(frozen=True)
 class Table:
-    """The first column of `rows` are labels. `bars` are shares (rows × systems) that a plot shows."""
+    """A table whose first column has labels. `bars` are shares (rows × systems) for a plot."""
 
     title: str
     notes: list[str]
@@ -39,7 +39,7 @@ class Table:
 
 
 def tables(evaluation: "Evaluation", rule: str) -> list[Table]:
-    """All that was measured; `rule` is the expression that evidence matches."""
+    """Return all measures as tables. `rule` is the regular expression of evidence."""
     shown = [_scores(evaluation.metrics, evaluation.systems)]
     if evaluation.frequency is not None:
         shown.append(_tallied(evaluation.frequency, evaluation.systems, *FREQUENCY))
@@ -52,20 +52,20 @@ def tables(evaluation: "Evaluation", rule: str) -> list[Table]:
 
 
 def wrong_pairs(evaluation: "Evaluation") -> list[tuple[str, str]]:
-    """For the reference and each system, its most frequent pairs that do not agree."""
+    """Return the most frequent pairs that disagree, for the reference and each system."""
     if evaluation.agreement is None or evaluation.reference_agreement is None:
         return []
     names, counted = ["reference", *evaluation.systems], [evaluation.reference_agreement, *evaluation.agreement]
-    return [(name, _most_often(one)) for name, one in zip(names, counted, strict=True)]
+    return [(name, _most_often(counts)) for name, counts in zip(names, counted, strict=True)]
 
 
-def _most_often(one: "Agreement") -> str:
-    pairs = sorted(one.examples.items(), key=lambda item: (-item[1], item[0]))[:WRONG_PAIRS]
+def _most_often(counts: "Agreement") -> str:
+    pairs = sorted(counts.examples.items(), key=lambda item: (-item[1], item[0]))[:WRONG_PAIRS]
     return ", ".join(pair if count == 1 else f"{pair} (×{count:,})" for pair, count in pairs) or NOTHING
 
 
 def as_text(table: Table) -> str:
-    """For a terminal: the first column flush left, the others flush right."""
+    """Return a table for a terminal: first column flush left, others flush right."""
     rows = [
         [cut(printable(cell), NAME_WIDTH if i else LABEL_WIDTH) for i, cell in enumerate(row)]
         for row in (table.head, *table.rows)
@@ -92,17 +92,17 @@ def _scores(metrics: Sequence["MetricScores"], systems: list[str]) -> Table:
         ]
     notes = [f"{metric.name}: {metric.signature}" for metric in metrics]
     if len(systems) > 1:
-        notes.append(f"p: paired bootstrap against {systems[0]}; none where the scores are equal")
+        notes.append(f"p: paired bootstrap against {systems[0]}, empty if the scores are equal")
     return Table("Scores", notes, ["", *systems], rows)
 
 
 def _tallied(tallies: Sequence["Tally"], systems: list[str], title: str, label: str, meaning: str) -> Table:
-    rows = [[one.label, f"{one.total:,}", *(_share(n, one.total) for n in one.matches)] for one in tallies]
-    bars = [(one.label, [n / one.total for n in one.matches]) for one in tallies if one.total]
+    rows = [[tally.label, f"{tally.total:,}", *(_share(n, tally.total) for n in tally.matches)] for tally in tallies]
+    bars = [(tally.label, [n / tally.total for n in tally.matches]) for tally in tallies if tally.total]
     return Table(title, [meaning], [label, "words", *systems], rows, bars)
 
 
-def _evidence(one: "RuleTally", systems: list[str], rule: str) -> Table:
+def _evidence(tally: "RuleTally", systems: list[str], rule: str) -> Table:
     return Table(
         "Numbers and names",
         [
@@ -111,9 +111,13 @@ def _evidence(one: "RuleTally", systems: list[str], rule: str) -> Table:
         ],
         ["", "reference", *systems],
         [
-            ["words that match", f"{one.total:,}", *(f"{n:,}" for n in one.in_outputs)],
-            ["recall", "", *(_share(n, one.total) for n in one.right)],
-            ["precision", "", *(_share(n, in_output) for n, in_output in zip(one.right, one.in_outputs, strict=True))],
+            ["words that match", f"{tally.total:,}", *(f"{n:,}" for n in tally.in_outputs)],
+            ["recall", "", *(_share(n, tally.total) for n in tally.right)],
+            [
+                "precision",
+                "",
+                *(_share(n, in_output) for n, in_output in zip(tally.right, tally.in_outputs, strict=True)),
+            ],
         ],
     )
 
@@ -122,22 +126,22 @@ def _agreement(counted: Sequence["Agreement"], systems: list[str]) -> Table:
     return Table(
         "Agreement in gender and number",
         [
-            "Neighbours (determiner or adjective and noun, determiner and adjective, noun and adjective) that, by the "
-            "lexicon, have no gender or no number in common. Some are false alarms: compare with the reference's rate."
+            "Neighbours (determiner or adjective and noun, determiner and adjective, noun and adjective) without a "
+            "common gender or number in the lexicon. Some are false alarms: compare with the reference's rate."
         ],
         ["", "reference", *systems],
         [
-            ["wrong pairs per 1,000 words", *(f"{one.per_thousand:.2f}" for one in counted)],
-            ["wrong pairs", *(f"{one.wrong:,}" for one in counted)],
-            ["… in gender", *(f"{one.gender:,}" for one in counted)],
-            ["… in number", *(f"{one.number:,}" for one in counted)],
-            ["pairs looked at", *(f"{one.pairs:,}" for one in counted)],
-            ["words", *(f"{one.words:,}" for one in counted)],
+            ["wrong pairs per 1,000 words", *(f"{counts.per_thousand:.2f}" for counts in counted)],
+            ["wrong pairs", *(f"{counts.wrong:,}" for counts in counted)],
+            ["… in gender", *(f"{counts.gender:,}" for counts in counted)],
+            ["… in number", *(f"{counts.number:,}" for counts in counted)],
+            ["pairs compared", *(f"{counts.pairs:,}" for counts in counted)],
+            ["words", *(f"{counts.words:,}" for counts in counted)],
         ],
     )
 
 
 def size(evaluation: "Evaluation") -> str:
-    """The size of the test."""
+    """Return the size of the test."""
     words = plural(evaluation.reference_words, "word")
     return f"{plural(evaluation.sentences, 'sentence')}, {words} in the reference, without punctuation"

@@ -1,4 +1,4 @@
-"""`llrnn report`: systems' translations of one test beside each other, on the terminal and as a page to read."""
+"""`llrnn report`: compare systems' translations of a test set, on the terminal and as a page."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -24,38 +24,38 @@ DEFAULT_RULE = r"\p{Lu}.*|.*\p{Nd}.*"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    test = parser.add_argument_group("the test; files may be gzip")
+    test = parser.add_argument_group("the test set (files may be gzip)")
     test.add_argument("--source", required=True, metavar="FILE", help="source, a sentence a line")
     test.add_argument("--reference", required=True, metavar="FILE", help="its translation, a sentence a line")
     test.add_argument(
         "--system", required=True, nargs="+", action="extend", metavar="NAME=FILE",
-        help="a system's translations, a sentence a line or as fairseq-generate prints them; the others are tested "
-        "against the first one",
+        help="a system's translations, a sentence a line or the output of fairseq-generate; the first system is "
+        "the baseline of the tests",
     )  # fmt: skip
-    also = parser.add_argument_group("what else is measured")
-    also.add_argument("--train", metavar="FILE", help="target text of the training: words by their frequency in it")
-    also.add_argument(
+    extra = parser.add_argument_group("further measures")
+    extra.add_argument("--train", metavar="FILE", help="target text of the training, for words by training frequency")
+    extra.add_argument(
         "--lexicon", metavar="FILE",
-        help="a table of `llrnn lexicon`, or rows of form, lemma, UPOS, FEATS and maybe a count (TSV): agreement of "
-        "neighbours in gender and number",
+        help="table of `llrnn lexicon`, or rows of form, lemma, UPOS, FEATS and optionally a count (TSV), for "
+        "agreement of neighbours in gender and number",
     )  # fmt: skip
-    also.add_argument(
+    extra.add_argument(
         "--facts", metavar="FILE",
-        help="JSON lines of what each sentence must contain, as scripts/make_corpus.py --bilingual writes them",
+        help="JSON lines with the required words of each sentence, in the format of scripts/make_corpus.py --bilingual",
     )  # fmt: skip
-    also.add_argument(
+    extra.add_argument(
         "--evidence", metavar="REGEX", default=DEFAULT_RULE,
-        help="words that count as numbers and names, as wholes (default: a capital first letter, or a digit)",
+        help="pattern of whole words that count as numbers and names (default: a capital first letter, or a digit)",
     )  # fmt: skip
     results = parser.add_argument_group("results")
     results.add_argument(
         "--tokenize", choices=("13a", "none"), default="13a",
-        help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks, as "
-        "multi-bleu has it)",
+        help="tokenisation for BLEU (default: 13a, for running text; none: the texts are tokenised, as for "
+        "multi-bleu)",
     )  # fmt: skip
     results.add_argument(
         "--out", required=True, metavar="FILE",
-        help="the page, HTML (`-`: stdout; the tables then go to stderr)",
+        help="the HTML page (`-`: stdout; the tables then go to stderr)",
     )  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _report_unknown(texts: "Texts") -> None:
-    """Print the share of `<unk>` in the texts that have any; fairseq writes `<<unk>>` in references."""
+    """Report the share of `<unk>` in each text that has any. fairseq writes `<<unk>>` in references."""
     from fairseq_llrnn.features.dictionary import UNK
     from fairseq_llrnn.lexicon.language_check import MANY
 
@@ -103,19 +103,19 @@ def _report_unknown(texts: "Texts") -> None:
         if unknown:
             hint = "use a larger dictionary, pieces or an open vocabulary"
             if lines is texts.reference:
-                hint = "a system's <unk> counts as right there; give the text itself"
+                hint = "a system's <unk> counts as correct there; give the original text"
             remark = f"{unknown:,} of the {len(words):,} words of {name} are <unk> ({unknown / len(words):.1%}): {hint}"
             (warn if unknown > MANY * len(words) else note)(remark)
 
 
 def _systems(values: list[str]) -> dict[str, str]:
-    """Files by name."""
+    """Return the files by system name."""
     systems: dict[str, str] = {}
-    for one in values:
-        name, equals, path = one.partition("=")
+    for value in values:
+        name, equals, path = value.partition("=")
         if not (name.strip() and equals and path):
-            raise OptionError(f"--system {one}: expected NAME=FILE, such as softmax=softmax.out")
+            raise OptionError(f"--system {value}: expected NAME=FILE, such as softmax=softmax.out")
         if name in systems:
-            raise OptionError(f"--system {one}: expected another name, found {name} for {systems[name]} already")
+            raise OptionError(f"--system {value}: the name {name} is used for {systems[name]}; give another name")
         systems[name] = path
     return systems

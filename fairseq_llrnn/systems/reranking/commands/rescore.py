@@ -1,4 +1,4 @@
-"""`llrnn rescore`: rank the hypotheses of other systems' n-best lists with log-linear (and other) models."""
+"""`llrnn rescore`: rerank other systems' n-best lists with log-linear (and other) models."""
 
 import argparse
 import os
@@ -46,15 +46,15 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     lists = parser.add_argument_group(
-        "what is rescored",
-        "n-best lists are the output of fairseq-generate or fairseq-interactive; Moses' lists, `id ||| hypothesis ||| "
-        'features ||| total`; or JSON lines, {"id": 0, "source": "…", "hypotheses": [{"text": "…", "score": -1.5, '
+        "input",
+        "An n-best list is the output of fairseq-generate or fairseq-interactive, a list of Moses, `id ||| hypothesis "
+        '||| features ||| total`, or JSON lines, {"id": 0, "source": "…", "hypotheses": [{"text": "…", "score": -1.5, '
         '"features": {"lm": -3}}]}. Plain or gzip.',
     )
     lists.add_argument("--nbest", required=True, metavar="FILE", help="the n-best list; `-`: stdin")
     lists.add_argument("--source", metavar="FILE", help="its source, a sentence a line (default: the list's own)")
     lists.add_argument(
-        "--format", choices=("fairseq", "moses", "json"), help="of all lists (default: seen from their lines)"
+        "--format", choices=("fairseq", "moses", "json"), help="format of all lists (default: detected)"
     )
     models = parser.add_argument_group("models, ours or fairseq's")
     add_models(models)
@@ -62,27 +62,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     weights = parser.add_argument_group(
         "weights",
         "Hypotheses are ranked by a weighted sum of the list's own total, the models' log-probabilities and the number "
-        "of words. Without --tune or --weights the number of words weighs 0, everything else 1, the scores of a phrase "
-        "table together.",
+        "of words. Without --tune or --weights, the number of words has the weight 0, every other score 1, and the "
+        "scores of a phrase table 1 together.",
     )
     weights.add_argument(
         "--tune", nargs=3, metavar=("SOURCE", "NBEST", "REFERENCE"),
-        help="find the weights that are best for these; they are written to OUT.weights.json",
+        help="tune the weights on this development set, and write them to OUT.weights.json",
     )  # fmt: skip
-    weights.add_argument("--weights", metavar="FILE", help="weights that --tune wrote earlier")
-    weights.add_argument("--metric", choices=("bleu", "chrf"), default="bleu", help="what to tune for and to report")
+    weights.add_argument("--weights", metavar="FILE", help="weights written by an earlier --tune")
+    weights.add_argument("--metric", choices=("bleu", "chrf"), default="bleu", help="metric for tuning and reporting")
     weights.add_argument(
         "--tokenize", choices=("13a", "none"),
-        help="how BLEU finds words (default: 13a, for running text; none: the texts are in tokens, between blanks)",
+        help="tokenisation for BLEU (default: 13a, for running text; none: the texts are tokenised)",
     )  # fmt: skip
-    weights.add_argument("--seed", type=int, metavar="N", help=f"of the search for weights (default: {SEED})")
+    weights.add_argument("--seed", type=int, metavar="N", help=f"seed of the tuning (default: {SEED})")
     results = parser.add_argument_group("results")
     results.add_argument(
         "--out", required=True, metavar="FILE",
-        help="the best hypotheses, one a line; `-`: stdout. Started again after a stop, it goes on from OUT.scores",
+        help="the best hypotheses, one a line (`-`: stdout). An interrupted run resumes from OUT.scores",
     )  # fmt: skip
-    results.add_argument("--nbest-out", metavar="FILE", help="the list, reranked, with new scores, in its own format")
-    results.add_argument("--reference", metavar="FILE", help="a translation to compare with: scores and significance")
+    results.add_argument("--nbest-out", metavar="FILE", help="the reranked list with new scores, in its own format")
+    results.add_argument("--reference", metavar="FILE", help="reference translation, for scores and significance")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -99,18 +99,18 @@ def run(args: argparse.Namespace) -> int:
         if output_error() is not None or (args.out == STDIO and error.filename is None):
             raise
         raise DataError(
-            f"{error.filename or args.out}: {error.strerror or error}; give --out and --nbest-out in folders that can "
-            "be written to, on a disk with room; started again, it goes on from the scores so far"
+            f"{error.filename or args.out}: {error.strerror or error}; give --out and --nbest-out in writable folders "
+            "with enough disk space; the next run resumes from the scores so far"
         ) from error
     return 0
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise OptionError for what makes no sense, alone or beside the others."""
+    """Raise OptionError for invalid or contradictory options."""
     check_least("--max-tokens", args.max_tokens, 1)
     check_least("--seed", args.seed, 0)
     if args.tune and args.weights:
-        raise OptionError("--tune and --weights: expected one of them; --weights takes what --tune has found earlier")
+        raise OptionError("--tune and --weights: give one of them; --weights takes the result of an earlier --tune")
     if args.tokenize and args.metric != "bleu":
         raise OptionError(f"--tokenize {args.tokenize}: belongs to --metric bleu; {args.metric} counts characters")
     if not args.tune:
@@ -123,12 +123,12 @@ def _check(args: argparse.Namespace) -> None:
     check_models(args)
     texts = [args.nbest, args.source, args.reference, *(args.tune or [])]
     if texts.count(STDIO) > 1:
-        raise OptionError("expected at most one input from stdin (`-`), found several; give files")
+        raise OptionError("only one input can come from stdin (`-`), found several; give files")
     read = (*texts, *chosen(args).values(), args.phrase_table, args.weights)
     for option, path in (("--out", args.out), ("--nbest-out", args.nbest_out)):
         check_text_place(path, read, option)
     if args.nbest_out is not None and os.path.realpath(args.out) == os.path.realpath(args.nbest_out):
-        raise OptionError(f"--out and --nbest-out: expected two places, found {args.out} for both")
+        raise OptionError(f"--out and --nbest-out: both are {args.out}; give two different files")
 
 
 def _rescore(args: argparse.Namespace, scratch: Path) -> None:
@@ -147,7 +147,7 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
     metric = CorpusMetric(args.metric, args.tokenize or TOKENIZERS[0])
     score_files = [scratch / end if args.out == STDIO else Path(args.out + end) for end in (".scores", ".dev-scores")]
     on_dev = on_test = dev_scores = None
-    with ExitStack() as held:  # as long as the scores are open, no other run has them
+    with ExitStack() as held:  # open score files are locked for other runs
         if dev is not None:
             _check_same_kind(dev, job)
             dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
@@ -164,7 +164,7 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
 
 
 def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) -> "Job":
-    """A job from (source, list, reference)."""
+    """Return a job from (source, list, reference)."""
     from fairseq_llrnn.systems.reranking.rescoring import open_job
 
     scratch.mkdir()
@@ -175,17 +175,17 @@ def _open(args: argparse.Namespace, paths: Sequence[str | None], scratch: Path) 
 
 
 def _score(args: argparse.Namespace, job: "Job", models: Mapping[str, "Model"], path: Path) -> "ScoreFile":
-    """All scores of a job: those that `path` holds already, and the others."""
+    """Return all scores of a job, those that `path` holds and new ones."""
     from fairseq_llrnn.systems.reranking.rescoring import score_list
     from fairseq_llrnn.systems.reranking.score_cache import ScoreFile
 
     read = {"list": job.lists.file, "source": job.source, **files_of(args, models)}
     inputs = {name: file_digest(file) for name, file in read.items() if file is not None}
     scores = ScoreFile(path, inputs)
-    # fairseq's own, about its Transformer
+    # raised by fairseq's Transformer
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask", category=UserWarning)
     if scores.sentences:
-        note(f"goes on after {plural(scores.sentences, 'sentence')} of {job.sentences:,}, whose scores {path} holds")
+        note(f"resumed after {plural(scores.sentences, 'sentence')} of {job.sentences:,}, with the scores in {path}")
     score_list(job, models, scores)
     note_scores(job, scores)
     return scores
@@ -195,8 +195,8 @@ def _check_same_kind(dev: "Job", job: "Job") -> None:
     if dev.lists.scored != job.lists.scored:
         without, having = (dev, job) if job.lists.scored else (job, dev)
         raise DataError(
-            f"{without.lists.name}: expected a total of every hypothesis, as {having.lists.name} has, found none; give "
-            "lists of the same system"
+            f"{without.lists.name}: its hypotheses lack totals, unlike those of {having.lists.name}; give lists of the "
+            "same system"
         )
 
 
@@ -204,7 +204,7 @@ def _tune(
     args: argparse.Namespace, job: "Job", dev: "Job", weighing: "Weighing", scores: "ScoreFile", metric: "CorpusMetric",
     priors: Mapping[str, str],
 ) -> tuple["Weighing", "Comparison"]:  # fmt: skip
-    """Weights that are best for the dev list, written beside --out, and the dev scores."""
+    """Return the weights that are best for the dev list, also written next to --out, and the dev scores."""
     import numpy as np
 
     from fairseq_llrnn.systems.reranking.metrics import Comparison
@@ -229,9 +229,9 @@ def _tune(
 def _write(
     args: argparse.Namespace, job: "Job", scores: "ScoreFile", weighing: "Weighing"
 ) -> tuple[int, list[str], list[str]]:
-    """Write the results; returns how many best hypotheses are others than before.
+    """Write the results, and return the number of sentences with another best hypothesis than before.
 
-    And, where there is a reference to compare with, the best ones by the list's own totals, and by ours.
+    With a reference, also return the best hypotheses by the list's own totals, and by the new ones.
     """
     changed = 0
     baseline: list[str] = []
@@ -255,5 +255,5 @@ def _write(
 
 
 def _writing(path: str | None) -> AbstractContextManager[TextIO]:
-    """A file that takes its name when it is whole; stdout for `-`, and for None, where nothing is written."""
+    """Return a file that is created atomically, or stdout for `-` and for None, to which nothing is written."""
     return nullcontext(sys.stdout) if path is None or path == STDIO else whole_file(Path(path))

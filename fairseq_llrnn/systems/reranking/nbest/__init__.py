@@ -1,12 +1,12 @@
-"""n-best lists: several hypotheses for each sentence of a text, as other systems write them.
+"""N-best lists: several hypotheses for each sentence of a text, in the formats of other systems.
 
-    lists.py            NBest, Hypothesis, Ranked; what a format offers
+    lists.py            NBest, Hypothesis, Ranked, and the interface of a format
     fairseq_output.py   S-, H-, D-, P-… lines of fairseq-generate and fairseq-interactive
     moses.py            id ||| hypothesis ||| name= value … ||| score
     json_lines.py       one JSON object a line
-    reading.py          open_nbest: which format it is, whether it is sound, and the sentences in order of their ids
+    reading.py          open_nbest: detects the format, checks the list, yields sentences in order of their ids
 
-Sentences are numbered from 0. Everything streams: only one sentence's hypotheses are in memory at a time.
+Sentences are numbered from 0. Lists are streamed: only one sentence's hypotheses are in memory at a time.
 """
 
 from fairseq_llrnn.systems.reranking.nbest.lists import Hypothesis, NBest, Ranked

@@ -1,13 +1,13 @@
-"""What fairseq-generate and fairseq-interactive print: a letter, the sentence's number, a tab, a value.
+"""The output of fairseq-generate and fairseq-interactive: a letter, the sentence's number, a tab, a value.
 
     S-12<TAB>source                          T-12, W-12, C-12: reference, time, constraint
-    H-12<TAB>score<TAB>hypothesis            the hypothesis as the model wrote it: this is scored
-    D-12<TAB>score<TAB>hypothesis            the same without pieces and tokenisation: this is the 1-best
+    H-12<TAB>score<TAB>hypothesis            the hypothesis in the model's tokens, which is scored
+    D-12<TAB>score<TAB>hypothesis            the same without pieces and tokenisation, which is the 1-best
     P-12<TAB>score score …                   A-12, I-12, E-12_0: alignment, steps, history
     F-12<TAB>llrnn_model=score …             ours, in reranked lists
 
-Scores are logarithms to base 2; here they become nats, and base 2 again when they are written. fairseq-generate prints
-sentences in the order of its batches, and logs in between; other lines are left out.
+Scores are logarithms to base 2 in the file, and nats here. fairseq-generate prints sentences in the order of its
+batches, with logs in between. Other lines are skipped.
 """
 
 import math
@@ -31,8 +31,8 @@ from fairseq_llrnn.systems.reranking.nbest.lists import (
 NAME = "fairseq"
 EXPECTED = "lines such as `H-12<TAB>-0.53<TAB>a hypothesis` of fairseq-generate"
 LINE = re.compile(r"([A-Z])-([0-9]{1,18})(?:_[0-9]+)?\t(.*)", re.DOTALL)
-OF_A_SENTENCE = "STWC"  # the other letters are of the hypothesis before them
-LOGS = "that are no part of the list (logs)"
+OF_A_SENTENCE = "STWC"  # the other letters belong to the preceding hypothesis
+LOGS = "that are not part of the list (logs)"
 
 
 def belongs(line: str) -> bool:
@@ -40,7 +40,7 @@ def belongs(line: str) -> bool:
 
 
 def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
-    """See NBestFormat.read."""
+    """Read the format, as specified in NBestFormat.read."""
     current: NBest | None = None
     detokenised = set[bool]()  # whether hypotheses have a D- line: all, or none
     for number, line in lines:
@@ -77,7 +77,7 @@ def _score_and_text(where: str, line: str, rest: str) -> tuple[float, str]:
 
 
 def _add(current: NBest, where: str, letter: str, line: str, rest: str) -> None:
-    """A line about the hypothesis before it."""
+    """Add a line about the preceding hypothesis."""
     if not current.hypotheses:
         raise DataError(f"{where}: expected an H- line of sentence {current.number} before {shown(line)}; fix the list")
     if letter == "F":
@@ -92,12 +92,12 @@ def _add(current: NBest, where: str, letter: str, line: str, rest: str) -> None:
 
 
 def _begin(current: NBest, where: str, letter: str, line: str, rest: str) -> NBest:
-    """A line about the sentence, before its hypotheses."""
+    """Add a line about the sentence, before its hypotheses."""
     again = letter == "S" and current.source is not None
     if current.hypotheses or again:
         raise DataError(
-            f"{where}: sentence {current.number} begins a second time; expected each number once (are these the "
-            "outputs of several runs?)"
+            f"{where}: sentence {current.number} begins a second time; expected each number once (does the file "
+            "have the outputs of several runs?)"
         )
     current.raw.append(line)
     return replace(current, source=rest.strip()) if letter == "S" else current
@@ -108,12 +108,12 @@ def _check_whole(nbest: NBest, detokenised: set[bool], path: str) -> None:
     if len(detokenised) > 1:
         raise DataError(
             f"{place(path, nbest.lines[0][0])}: expected a D- line after every H- line, or after none; sentence "
-            f"{nbest.number} is unlike those before it"
+            f"{nbest.number} differs from earlier ones"
         )
 
 
 def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
-    """See NBestFormat.write."""
+    """Write the format, as specified in NBestFormat.write."""
     yield from nbest.raw
     for hypothesis, added, total in ranked:
         score = as_text(total / math.log(2))

@@ -1,10 +1,10 @@
-"""n-best lists as JSON lines: one object a line, one line a sentence.
+"""N-best lists as JSON lines: one object and sentence per line.
 
     {"id": 12, "source": "two men", "hypotheses": [{"text": "deux hommes", "score": -0.5, "features": {"lm": -3.2}}]}
 
 id: the sentence's number, from 0. source: optional. hypotheses: may be empty. score: the system's total, higher is
-better; optional, but then for all. features: numbers by name; optional, the same names for all. Whatever else an
-object holds is kept.
+better, for all hypotheses or none. features: optional numbers by name, with the same names for all. Other keys are
+kept.
 """
 
 import json
@@ -32,8 +32,8 @@ def belongs(line: str) -> bool:
 
 
 def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
-    """See NBestFormat.read."""
-    first: list[str] | None = None  # what hypotheses have: "score", names of features
+    """Read the format, as specified in NBestFormat.read."""
+    first: list[str] | None = None  # contents of the first hypothesis: "score", names of features
     for number, line in lines:
         where = place(path, number)
         record = _object(line, where)
@@ -46,13 +46,13 @@ def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
         if not isinstance(hypotheses, list):
             raise DataError(f"{where}: expected a list as hypotheses, found {_shown(hypotheses)}; fix it")
         nbest = NBest(sentence, source, raw=[line], lines=[(number, line)])
-        for one in hypotheses:
-            hypothesis, has = _hypothesis(one, where)
+        for item in hypotheses:
+            hypothesis, has = _hypothesis(item, where)
             first = has if first is None else first
             if has != first:
                 raise DataError(
-                    f"{where}: expected hypotheses with {_listed(first)}, as the first one has, found one with "
-                    f"{_listed(has)}; every hypothesis must have the same"
+                    f"{where}: expected hypotheses with {_listed(first)}, like the first one, found one with "
+                    f"{_listed(has)}; give the same ones to every hypothesis"
                 )
             nbest.hypotheses.append(hypothesis)
         count.read += 1
@@ -63,7 +63,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
         if "\\u" in line:
-            json.dumps(record, ensure_ascii=False).encode()  # halves of characters, which no file can hold
+            json.dumps(record, ensure_ascii=False).encode()  # raises for lone surrogates
     except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: expected a JSON object, found {shown(line)} ({error}); fix the line") from None
     if not isinstance(record, dict):
@@ -71,21 +71,21 @@ def _object(line: str, where: str) -> dict[str, Any]:
     return record
 
 
-def _hypothesis(one: Any, where: str) -> tuple[Hypothesis, list[str]]:
-    """The hypothesis, and what it has."""
-    text = one.get("text") if isinstance(one, dict) else None
+def _hypothesis(item: Any, where: str) -> tuple[Hypothesis, list[str]]:
+    """Return the hypothesis and the list of its contents."""
+    text = item.get("text") if isinstance(item, dict) else None
     if not isinstance(text, str) or "\n" in text or "\r" in text:
-        raise DataError(f'{where}: expected hypotheses {{"text": "a line of text", …}}, found {_shown(one)}; fix it')
-    features = one.get("features", {})
+        raise DataError(f'{where}: expected hypotheses {{"text": "a line of text", …}}, found {_shown(item)}; fix it')
+    features = item.get("features", {})
     if not isinstance(features, dict):
         raise DataError(f"{where}: expected numbers by name as features, found {_shown(features)}; fix it")
     check_not_rescored(features, where)
-    score = one.get("score")
+    score = item.get("score")
     for name, value in [("score", score)] * (score is not None) + list(features.items()):
         number_of(json.dumps(value), where, name)
     has = ["score"] * (score is not None) + [f"feature {name!r}" for name in sorted(features)]
     text = text.strip()
-    return Hypothesis(text, text, None if score is None else float(score), (json.dumps(one, ensure_ascii=False),)), has
+    return Hypothesis(text, text, None if score is None else float(score), (json.dumps(item, ensure_ascii=False),)), has
 
 
 def _shown(value: Any) -> str:
@@ -97,12 +97,12 @@ def _listed(has: list[str]) -> str:
 
 
 def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
-    """See NBestFormat.write."""
+    """Write the format, as specified in NBestFormat.write."""
     record = cast(dict[str, Any], json.loads(nbest.raw[0]))
     record["hypotheses"] = []
     for hypothesis, added, total in ranked:
-        one = cast(dict[str, Any], json.loads(hypothesis.raw[0]))
+        item = cast(dict[str, Any], json.loads(hypothesis.raw[0]))
         ours = {f"{PREFIX}{name}": round(value, 6) for name, value in added.items()}
-        scores = {"score": round(total, 6), "features": {**one.get("features", {}), **ours}}
-        record["hypotheses"].append({**one, "text": hypothesis.text, **scores})
+        scores = {"score": round(total, 6), "features": {**item.get("features", {}), **ours}}
+        record["hypotheses"].append({**item, "text": hypothesis.text, **scores})
     yield json.dumps(record, ensure_ascii=False)

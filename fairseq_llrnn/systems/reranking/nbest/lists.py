@@ -1,4 +1,4 @@
-"""What every format of n-best lists is read into, and written from."""
+"""The records of n-best lists, and the interface of their formats."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from fairseq_llrnn.files.numbers import LARGEST_SCORE
 from fairseq_llrnn.files.text_lines import ReadCount, shown
 
 PREFIX = "llrnn_"  # of the names of the scores that we add
-# What decoders print that is no word: Moses' segmentation, |0-1| or |0-1,wa=0-0 1-1,total=-2.5|, and sentence ends.
+# Marks of decoders: Moses' segmentation, |0-1| or |0-1,wa=0-0 1-1,total=-2.5|, and sentence ends.
 _SEGMENTS = re.compile(r"(?<!\S)\|[0-9]+-[0-9]+(,[^|]*)?\|(?!\S)\s*")
 _ENDS = re.compile(r"^(<s>(?!\S)\s*)+|(?<!\S)(</s>\s*)+$")
 Lines = Iterable[tuple[int, str]]  # line numbers (from 1) and lines without their ends
@@ -21,9 +21,11 @@ Lines = Iterable[tuple[int, str]]  # line numbers (from 1) and lines without the
 class Hypothesis:
     """One hypothesis.
 
-    `text` is what models read; `output` what a person gets and a metric compares, the same text unless the format has
-    two. `score` is its total in the list (None: the list has none), higher is better. `raw` is what its format needs
-    to write it again.
+    Attributes:
+        text: the input of models.
+        output: the text for readers and metrics, equal to `text` unless the format has two.
+        score: its total in the list, higher is better, or None if the list has none.
+        raw: the data from which its format writes it again.
     """
 
     text: str
@@ -34,9 +36,11 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class NBest:
-    """The hypotheses of sentence `number`, from 0, in the order of the list; there may be none.
+    """The hypotheses (perhaps none) of sentence `number`, from 0, in the order of the list.
 
-    `lines` are its numbered lines as they were read, `raw` what its format needs to write what is no hypothesis.
+    Attributes:
+        lines: its numbered lines.
+        raw: the data from which its format writes the rest of the sentence.
     """
 
     number: int
@@ -47,7 +51,7 @@ class NBest:
 
 
 class Ranked(NamedTuple):
-    """A hypothesis with the scores that were added to it (by name) and its new total."""
+    """A hypothesis with its added scores (by name) and its new total."""
 
     hypothesis: Hypothesis
     added: Mapping[str, float]
@@ -55,23 +59,23 @@ class Ranked(NamedTuple):
 
 
 class NBestFormat(Protocol):
-    """A way to write n-best lists."""
+    """A format of n-best lists."""
 
     NAME: str
-    EXPECTED: str  # what its lines look like, for errors
+    EXPECTED: str  # description of its lines, for errors
 
     def belongs(self, line: str) -> bool:
-        """Whether the line looks like one of this format."""
+        """Return whether the line looks like one of this format."""
 
     def read(self, path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
-        """The sentences in the order of the file, from its lines that are not blank. count: of those that are read.
+        """Yield the sentences in file order, from lines that are not blank, and count those that are read.
 
         Raises:
-            DataError: a line that is not as this format says, with the file and line.
+            DataError: a line does not follow the format, with file and line.
         """
 
     def write(self, nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
-        """The lines of a sentence whose hypotheses have new totals, in this order."""
+        """Yield the lines of a sentence whose hypotheses have new totals, in this order."""
 
 
 def without_marks(text: str) -> str:
@@ -80,7 +84,7 @@ def without_marks(text: str) -> str:
 
 
 def number_of(text: str, where: str, what: str) -> float:
-    """A finite number. Raises DataError."""
+    """Return a finite number. Raises DataError."""
     try:
         value = float(text)
     except ValueError:
@@ -92,15 +96,15 @@ def number_of(text: str, where: str, what: str) -> float:
 
 
 def check_not_rescored(names: Iterable[str], where: str) -> None:
-    """A list that we have rescored is not rescored again: its totals are not its system's. Raises DataError."""
+    """Raise DataError for a list that `llrnn rescore` wrote, because its totals are no longer those of its system."""
     for name in names:
         if name.startswith(PREFIX):
             raise DataError(
-                f"{where}: found the score {name!r}, which `llrnn rescore` has added; give the list as its system "
-                "wrote it, and all models at once"
+                f"{where}: found the score {name!r} of an earlier `llrnn rescore`; give the original list, and all "
+                "models in one run"
             )
 
 
 def as_text(value: float) -> str:
-    """How scores are written: the digits that matter, without an exponent."""
+    """Return a score in six decimals, without an exponent."""
     return f"{value:.6f}"

@@ -1,4 +1,4 @@
-"""Moses' n-best lists, which many other systems write, too: fields between `|||`.
+"""Moses' n-best lists, also written by many other systems: fields separated by `|||`.
 
     12 ||| a hypothesis ||| LM0= -22.1 TM0= -3.4 -5.0 ||| -12.7 ||| 0=0 1=2
     id     hypothesis       features: names, then values    total    others (kept), such as alignments
@@ -6,8 +6,8 @@
     12 ||| a hypothesis ||| 0-0 1-2 ||| WordScores= -0.2 -1.1 -0.3 ||| F0= -1.6 ||| -0.53
     id     hypothesis       others (kept), of Marian                   features     total
 
-The features may be missing. Every line has as many fields, and the features have the same names and numbers of
-values, as the first one. Only WordScores, one number per word, differ in number.
+The features may be missing. Every line has as many fields as the first one, and its features have the same names and
+numbers of values. Only the number of WordScores, one per word, varies.
 """
 
 import re
@@ -34,7 +34,7 @@ NUMERIC = re.compile(r"[-+]?([0-9.]+(e[-+]?[0-9]+)?|nan|inf)", re.IGNORECASE)  #
 WITHOUT_FEATURES = 3  # id, hypothesis, total
 WORD_SCORES = "WordScores"
 
-Shape = tuple[int, list[tuple[str, int]]]  # number of fields; names of features, each with its number of values
+Shape = tuple[int, list[tuple[str, int]]]  # number of fields; names and numbers of values of the features
 
 
 def belongs(line: str) -> bool:
@@ -42,7 +42,7 @@ def belongs(line: str) -> bool:
 
 
 def read(path: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
-    """See NBestFormat.read."""
+    """Read the format, as specified in NBestFormat.read."""
     current: NBest | None = None
     first: Shape | None = None
     for number, line in lines:
@@ -90,7 +90,7 @@ def _shape(fields: list[str], where: str, line: str) -> Shape:
 
 
 def _place_of_total(fields: Sequence[str]) -> int:
-    """The first number after the features."""
+    """Return the index of the first number after the features."""
     numbers = (place for place in range(WITHOUT_FEATURES, len(fields)) if NUMERIC.fullmatch(fields[place]))
     return next(numbers, min(len(fields) - 1, WITHOUT_FEATURES))
 
@@ -102,13 +102,13 @@ def _check_alike(shape: Shape, first: Shape, where: str) -> None:
     if features != first_features:
         expected, actual = (" ".join(f"{name}×{values}" for name, values in f) for f in (first_features, features))
         raise DataError(
-            f"{where}: expected the features of the first line ({shown(expected)}), found {shown(actual)}; every line "
-            "must have the same ones"
+            f"{where}: expected the features of the first line ({shown(expected)}), found {shown(actual)}; give every "
+            "line the same ones"
         )
 
 
 def write(nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
-    """See NBestFormat.write."""
+    """Write the format, as specified in NBestFormat.write."""
     for hypothesis, added, total in ranked:
         fields = list(hypothesis.raw)
         if len(fields) == WITHOUT_FEATURES:

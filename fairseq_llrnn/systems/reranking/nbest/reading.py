@@ -1,7 +1,7 @@
-"""Opens an n-best list: finds its format, looks it through once, and gives its sentences in order, as often as needed.
+"""Open n-best lists: detect the format, check the list once, and yield its sentences in order, any number of times.
 
-fairseq-generate writes sentences in the order of its batches. A list whose numbers do not rise is sorted on disk; in
-memory is only where each sentence lies.
+fairseq-generate writes sentences in the order of its batches. A list in another order is sorted on disk. Memory holds
+only the place of each sentence.
 """
 
 import json
@@ -27,16 +27,19 @@ FORMATS: dict[str, NBestFormat] = {
 STDIN = "-"
 UNSORTED = "sentences out of order, sorted by their numbers"
 WITHOUT_HYPOTHESES = "sentences without hypotheses"
-MARKED = "hypotheses with marks of a decoder (|0-1|, <s>, </s>), which are no words and are left out"
+MARKED = "hypotheses with marks of a decoder (|0-1|, <s>, </s>), which are removed"
 
 
 @dataclass(frozen=True)
 class NBestFile:
-    """A list that was looked through: it is sound, its numbers rise, and none comes twice.
+    """A checked list, whose sentence numbers increase. Iterating reads it again.
 
-    Iterating reads it again. `sentences` are those it names, `hypotheses` all of them, `last` is the largest number;
-    `scored` and `has_sources` say whether every hypothesis has a total, and every sentence a source. `notes` counts
-    what is worth telling.
+    Attributes:
+        sentences, hypotheses: their numbers.
+        last: the largest sentence number.
+        scored: whether every hypothesis has a total.
+        has_sources: whether every sentence has a source.
+        notes: counts of irregularities.
     """
 
     name: str
@@ -56,7 +59,7 @@ class NBestFile:
 
 
 def settle(path: Path | str, scratch: Path, what: str) -> Path:
-    """A file that can be read more than once: itself, or a copy of stdin (`-`) or of a pipe in the folder `scratch`."""
+    """Return a file that can be read repeatedly: itself, or a copy of stdin (`-`) or a pipe in the folder `scratch`."""
     if str(path) != STDIN and (os.path.isfile(path) or not os.path.exists(path)):
         return Path(path)
     copy = scratch / (f"{what} from stdin" if str(path) == STDIN else f"{what} from a pipe")  # errors show the name
@@ -71,14 +74,16 @@ def settle(path: Path | str, scratch: Path, what: str) -> Path:
 
 
 def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) -> NBestFile:
-    """Look through a list.
+    """Check a list and return it.
 
     Args:
-        path: plain or gzip; `-` for stdin. scratch: a folder for copies. format_name: of FORMATS (None: look for it).
+        path: plain or gzip, or `-` for stdin.
+        scratch: a folder for copies.
+        format_name: of FORMATS (None: detect it).
 
     Raises:
-        DataError: no such list, an empty one, a line that is not as the format says, a sentence that comes twice, or
-            numbers that leave most sentences out.
+        DataError: the file is missing or empty, a line does not follow the format, a sentence is repeated, or the
+            numbers skip most sentences.
     """
     name = "stdin" if str(path) == STDIN else str(path)
     file = settle(path, scratch, "nbest")
@@ -104,8 +109,8 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
     count.done()
     if last + 1 > 2 * sentences + 1000:
         raise DataError(
-            f"{name}: expected numbers that count the sentences from 0, found {sentences:,} sentences, and {last:,} as "
-            "the largest number; number them as the lines of the source"
+            f"{name}: expected sentence numbers from 0 without large gaps, found {sentences:,} sentences and {last:,} "
+            "as the largest number; number them like the lines of the source"
         )
     is_sorted_copy = bool(notes[UNSORTED])
     if is_sorted_copy:
@@ -116,7 +121,7 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
 
 
 def _sentences(format_: NBestFormat, name: str, lines: Lines, count: ReadCount, notes: Counter[str]) -> Iterator[NBest]:
-    """The sentences in the order of the lines, with hypotheses of words alone. notes: counts MARKED hypotheses."""
+    """Yield the sentences in line order, without marks of decoders. notes: counts MARKED hypotheses."""
 
     def filled() -> Lines:
         for number, line in lines:
@@ -146,8 +151,8 @@ def _detect(name: str, file: Path) -> NBestFormat:
 def _repeated(name: str, sentence: int, line: int, earlier: int | None) -> DataError:
     before = "just before" if earlier is None else f"from line {earlier} on"
     return DataError(
-        f"{place(name, line)}: sentence {sentence} comes a second time (it was there {before}); expected each number "
-        "once, with all its hypotheses; are these the outputs of several runs?"
+        f"{place(name, line)}: sentence {sentence} is repeated (it was there {before}); expected each number once, "
+        "with all its hypotheses (does the file have the outputs of several runs?)"
     )
 
 
@@ -155,9 +160,9 @@ def _repeated(name: str, sentence: int, line: int, earlier: int | None) -> DataE
 
 
 def _sorted_copy(name: str, sentences: Iterator[NBest], scratch: Path) -> Path:
-    """The lines in order of the sentences, each with its old number: a JSON list [[number, line], …] a sentence."""
+    """Write the lines in sentence order with their line numbers: a JSON list [[number, line], …] per sentence."""
     copy = scratch / "sorted"
-    places: dict[int, tuple[int, int]] = {}  # sentence -> its first line, and where it lies
+    places: dict[int, tuple[int, int]] = {}  # sentence -> its first line, and its offset
     with tempfile.TemporaryFile(dir=scratch) as unsorted, copy.open("wb") as file:
         for nbest in sentences:
             first = nbest.lines[0][0]

@@ -1,4 +1,4 @@
-"""What the system brings for fairseq: what our models are told of the network that spells unknown words."""
+"""Options of our models for the network that spells unknown words."""
 
 from argparse import Namespace
 from dataclasses import dataclass, field, fields
@@ -12,14 +12,14 @@ from fairseq_llrnn.systems.speller import KIND, SpellerSizes
 
 SHARED, SEPARATE = "shared", "separate"
 SPELLER_START = {
-    "help": "what the network that spells unknown words begins with: the attentional state that predicts words too "
-    "(shared), or context and decoder state by a way of their own (separate; Luong & Manning 2016)"
+    "help": "initial state of the network that spells unknown words: the attentional state that also predicts words "
+    "(shared), or a separate layer over context and decoder state (separate; Luong & Manning 2016)"
 }
 
 
 @dataclass
 class SpellerConfig(FairseqDataclass):
-    """Options of that network: a field of SpellerSizes each. None, as in old checkpoints: its usual size."""
+    """Options of the speller, one for each field of SpellerSizes. None, as in old checkpoints: the default size."""
 
     speller_embed_dim: Optional[int] = field(
         default=None,
@@ -38,10 +38,10 @@ class SpellerConfig(FairseqDataclass):
 
 
 def speller_sizes(args: Namespace | FairseqDataclass) -> SpellerSizes | None:
-    """The sizes that are given; None: none is.
+    """Return the given sizes, or None without any.
 
     Raises:
-        OptionError: a size below 1, or a dropout that is no probability below 1.
+        OptionError: a size below 1, or a dropout that is not a probability below 1.
     """
     all_sizes = {size.name: getattr(args, f"speller_{size.name}", None) for size in fields(SpellerSizes)}
     sizes = {name: value for name, value in all_sizes.items() if value is not None}
@@ -52,7 +52,7 @@ def speller_sizes(args: Namespace | FairseqDataclass) -> SpellerSizes | None:
 
 @dataclass
 class SpellerStart(FairseqDataclass):
-    """Of models that can hand over context and state."""
+    """Option of models that provide context and state."""
 
     speller_start: ChoiceEnum([SHARED, SEPARATE]) = field(  # type: ignore[valid-type]
         default=SHARED, metadata=SPELLER_START
@@ -60,7 +60,7 @@ class SpellerStart(FairseqDataclass):
 
 
 class SpellerExtension(Extension):
-    """Heads whose open words a network spells."""
+    """Heads with a network that spells open words."""
 
     options: ClassVar = {HEAD: SpellerConfig, ATTENTIVE: SpellerStart}
 
@@ -70,14 +70,14 @@ class SpellerExtension(Extension):
         sizes, is_apart = speller_sizes(args), getattr(args, "speller_start", SHARED) == SEPARATE  # not in old ones
         if is_apart and beside is None:
             raise OptionError(
-                "--speller-start separate: expected attention on the source, found --attention none; leave out one of "
+                "--speller-start separate: it needs attention on the source, found --attention none; leave out one of "
                 "them"
             )
         opened = task.prior.open_words if is_apart else None
         if is_apart and (opened is None or opened.vocabulary.kind != KIND):
             raise OptionError(
-                "--speller-start separate: expected a prior whose open vocabulary is spelled by a network, found "
-                "another; build it with `llrnn prior --open-vocabulary neural`, or leave the option out"
+                "--speller-start separate: it needs a prior built with `llrnn prior --open-vocabulary neural`; build "
+                "one, or leave the option out"
             )
         if sizes is None and not is_apart:
             return {}

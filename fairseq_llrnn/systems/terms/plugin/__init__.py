@@ -1,7 +1,7 @@
-"""What the system brings for fairseq: options of the task llrnn_translation.
+"""Options of the task llrnn_translation for terms.
 
-    extension.py        what the task does where a prior has terms
-    marked_pairs.py     pairs of sentences with terms
+    extension.py        task behaviour with a prior that has terms
+    marked_pairs.py     sentence pairs with terms
 """
 
 from dataclasses import dataclass, field
@@ -12,52 +12,52 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, Extension, TaskExtension
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.evidence import MAY, MUST
 
-MUST, MAY = "must", "may"
 TERM_FORMS, SOURCE_LEXICON = "--term-forms", "--source-lexicon"
 
 
 @dataclass
 class TermOptions(FairseqDataclass):
-    """Options."""
+    """Options of terms."""
 
     terms: Optional[str] = field(
         default=None,
         metadata={
-            "help": "file of terms: source phrase, target lemma, part of speech, forms (TSV), or TBX; where a source "
-            "has the phrase, a form of the lemma is required, and the model chooses which (with a prior that has "
+            "help": "file of terms: source phrase, target lemma, part of speech, forms (TSV), or TBX; if a source "
+            "has the phrase, its translation has a form of the lemma, chosen by the model (with a prior built with "
             "`--evidence terms`)"
         },
     )
     term_strength: str = field(
         default=MUST,
-        metadata={"help": "must: a translation has exactly one form of each term; may: its forms are made likely"},
+        metadata={"help": "must: a translation has exactly one form of each term; may: its forms become likely"},
     )
     term_forms: Optional[str] = field(
         default=None,
         metadata={
-            "help": "tables of `llrnn lexicon` that know the forms of lemmas, several with commas (default: the "
-            "prior's features Lemma:…)"
+            "help": "comma-separated tables of `llrnn lexicon` with the forms of lemmas (default: the prior's features "
+            "Lemma:…)"
         },
     )
     source_lexicon: Optional[str] = field(
         default=None,
         metadata={
-            "help": "tables of `llrnn lexicon` that know the lemmas of the source's words: phrases of --terms match "
-            "by them, too (default: the features Lemma:… of --source-prior, if there are any)"
+            "help": "comma-separated tables of `llrnn lexicon` with the lemmas of source words, by which phrases of "
+            "--terms also match (default: the features Lemma:… of --source-prior, if any)"
         },
     )
     invented_terms: float = field(
         default=0.3,
         metadata={
             "help": "share of the pairs in which training requires some words and phrases of the target, in any form, "
-            "as if they were terms (with a prior that has `--evidence terms`)"
+            "as terms (with a prior built with `--evidence terms`)"
         },
     )
 
 
 class TermExtension(Extension):
-    """Terms of translations."""
+    """Extension of llrnn_translation with terms."""
 
     options = {"llrnn_translation": TermOptions}
     recorded = {"llrnn_translation": ("term_forms", "source_lexicon")}
@@ -72,7 +72,7 @@ class TermExtension(Extension):
 
 
 def check_options(cfg: Any, prior: Prior) -> None:
-    """Raise OptionError for terms that the prior does not know, and values that do not exist."""
+    """Raise OptionError for options of terms if the prior has none, and for invalid values."""
     if cfg.term_strength not in (MUST, MAY):
         raise OptionError(f"--term-strength {cfg.term_strength}: expected {MUST} or {MAY}")
     if not 0.0 <= cfg.invented_terms < 1.0:
@@ -81,13 +81,12 @@ def check_options(cfg: Any, prior: Prior) -> None:
         return
     check_unused_options(
         {name: getattr(cfg, name) for name in ("terms", "term_forms", "source_lexicon")},
-        "expected a prior that knows terms, found one that does not; build it with `llrnn prior --evidence terms`, and "
-        "train with it",
+        "the prior has no terms; build it with `llrnn prior --evidence terms`, and train with it",
     )
 
 
 def has_terms(prior: Prior) -> bool:
-    """Whether sources may bring terms."""
+    """Return whether the prior supports terms."""
     return "terms" in prior.offered_kinds
 
 

@@ -1,6 +1,6 @@
-"""What a translation does where its prior has terms: those of a run and of lines, and training that invents some.
+"""Task behaviour with a prior that has terms: terms of a file or of a line, and invented terms in training.
 
-Lines may have terms behind a tab, which a tokeniser leaves as they are.
+Lines may have terms after a tab. The tokeniser leaves those unchanged.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from fairseq_llrnn.lexicon.merge_sources import WordForms, read_word_forms
 from fairseq_llrnn.plugin.models.extensions import TaskExtension
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
+from fairseq_llrnn.systems.terms.evidence import MUST
 from fairseq_llrnn.systems.terms.form_analyses import CERTAIN, forms_of_features
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.phrases import phrase_forms, source_words, target_shares, word_features
-from fairseq_llrnn.systems.terms.plugin import MUST
 from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks, RunTerms, TermMarks
 from fairseq_llrnn.systems.terms.tbx_file import is_xml, read_tbx
 from fairseq_llrnn.systems.terms.terms import Terms
@@ -33,43 +33,43 @@ logger = logging.getLogger(__name__)
 class Terminology(TaskExtension):
     """The terms of a task."""
 
-    invented_groups: InventedGroups | None = None  # that training may ask for, once they are made
+    invented_groups: InventedGroups | None = None  # built at the first training data
 
     def __init__(self, task: Any) -> None:
-        """task: with its prior, and dictionaries that are open."""
+        """task: with its prior and open dictionaries."""
         self.prior, self.cfg = task.prior, task.cfg
         self.terms = task.src_dict.marker = open_terms(task.cfg, task.prior, task.source_prior)
 
     def changed_data(
         self, pairs: FairseqDataset, training: bool, first: Callable[[], FairseqDataset]
     ) -> FairseqDataset:
-        """Training sees invented terms; other sets have those of the run.
+        """Add invented terms to training pairs, and the terms of `--terms` to other pairs.
 
         Raises:
-            OptionError: terms of a run in training.
+            OptionError: `--terms` in training.
         """
         if training and self.cfg.terms is not None:
             raise OptionError(
-                f"--terms {self.cfg.terms}: not supported in training, whose translations need not have these terms; "
-                "leave it out: training invents its own (--invented-terms)"
+                f"--terms {self.cfg.terms}: not supported in training, because its targets need not have these terms; "
+                "leave it out: training derives terms from the targets (--invented-terms)"
             )
         if training and self.cfg.invented_terms > 0:
             if self.invented_groups is None:
                 self.invented_groups = self._invented_groups(first())
             share, seed = self.cfg.invented_terms, self.cfg.seed
             return InventedMarks(pairs, InventedTerms(self.prior, self.invented_groups, share, seed))
-        if self.cfg.terms is not None and self.cfg.dataset_impl != "raw":  # whose lines were marked as they were read
+        if self.cfg.terms is not None and self.cfg.dataset_impl != "raw":  # raw lines were marked when they were read
             return TermMarks(pairs, self.terms)
         return pairs
 
     def _invented_groups(self, first: FairseqDataset) -> InventedGroups:
-        """Those of the first folder, also where training goes on in another one."""
+        """Return the groups of the first folder, also if training resumes in another one."""
         forms = word_forms(self.prior, self.cfg.term_forms)
         if not len(forms):
             logger.warning(
-                "--term-forms: not given, and the prior has no features Lemma:…, so training can invent no terms: the "
-                "model does not learn to choose their forms; say where forms are known from, e.g. --term-forms "
-                "words.tsv, a table of `llrnn lexicon` (--invented-terms 0: none are wanted)"
+                "--term-forms: not given, and the prior has no features Lemma:…, so training has no terms and the "
+                "model does not learn to choose their forms; give a table of `llrnn lexicon`, e.g. --term-forms "
+                "words.tsv, or --invented-terms 0 to train without terms"
             )
         return InventedGroups(
             self.prior, forms, len(first), lambda number: first[number]["target"].numpy(), self.cfg.seed
@@ -80,7 +80,7 @@ class Terminology(TaskExtension):
 
 
 class Encoder(Protocol):
-    """fairseq's tokeniser or cutter into pieces."""
+    """fairseq's tokeniser or subword segmenter."""
 
     def encode(self, x: str) -> str: ...
 
@@ -88,7 +88,7 @@ class Encoder(Protocol):
 
 
 class BeforeTab:
-    """Encodes what is before the first tab of a line."""
+    """Encode only the text before the first tab of a line."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.encoder = encoder
@@ -102,16 +102,18 @@ class BeforeTab:
 
 
 def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = ()) -> WordForms:
-    """The forms that `--term-forms` names, or those of the prior's features `Lemma:…`; raises as read_word_forms.
+    """Return the forms in the tables of `--term-forms`, or in the prior's features `Lemma:…`.
+
+    Raises as read_word_forms.
 
     Args:
-        entries: whose words are asked for beside those of the prior.
+        entries: whose words are looked up, in addition to the prior's.
     """
     if places is not None:
-        asked = [*target_shares(prior), *(word for entry in entries for word in entry.target.split())]
-        return _read_forms(places, list(dict.fromkeys(asked)))
+        words = [*target_shares(prior), *(word for entry in entries for word in entry.target.split())]
+        return _read_forms(places, list(dict.fromkeys(words)))
     features = word_features(prior, target_shares(prior))
-    sure = {  # a guess has a smaller value, which the prior knows
+    sure = {  # drops guesses, which have smaller values
         word: {name: value for name, value in row.items() if value >= CERTAIN or feature_group(name) == GROUP}
         for word, row in features.items()
     }
@@ -119,8 +121,8 @@ def word_forms(prior: Prior, places: str | None, entries: Iterable[TermEntry] = 
 
 
 def _read_forms(places: str, words: Sequence[str]) -> WordForms:
-    """words: of the text."""
-    named = [one.strip() for one in places.split(",") if one.strip()]
+    """Return the forms of the words of a text."""
+    named = [name.strip() for name in places.split(",") if name.strip()]
     forms = read_word_forms(named, words)
     for remark, count in forms.notes.items():
         logger.warning(f"{count:,} {remark}")
@@ -128,13 +130,13 @@ def _read_forms(places: str, words: Sequence[str]) -> WordForms:
 
 
 def open_terms(cfg: Any, prior: Prior, source_prior: Prior | None) -> RunTerms:
-    """What finds the terms of a sentence.
+    """Return the terms of a run.
 
     Args:
-        source_prior: of the source's words, whose lemmas phrases may match by.
+        source_prior: of the source words; phrases match by its lemmas.
 
     Raises:
-        DataError: of the file.
+        DataError: invalid term file.
     """
     table, must = evidence_table(prior), cfg.term_strength == MUST
     table.groups.required |= must
@@ -154,7 +156,7 @@ def _read(path: str, languages: Sequence[str]) -> Sequence[TermEntry]:
 
 
 def _source_lemmas(prior: Prior, places: str | None, source_prior: Prior | None) -> Mapping[str, Sequence[str]]:
-    """The lemmas of the source's words that have some, by the features of its prior, or from `places`.
+    """Return the lemmas of source words, from `places` or else from the features of the source prior.
 
     Raises as read_word_forms.
     """

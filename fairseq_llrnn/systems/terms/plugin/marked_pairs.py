@@ -1,7 +1,6 @@
-"""Pairs of sentences whose sources carry terms: those that training invents, and those of a run.
+"""Sentence pairs whose sources carry terms: invented ones in training, and those of a term file.
 
-The terms of a run are read when a sentence first needs them; at the end, a file that matched nothing is worth a
-warning.
+The term file's forms are read when a sentence first needs them. A warning at the end reports a file without any match.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Use:
-    """What has been asked of the terms."""
+    """How often the terms of a run were used."""
 
     file: str
     rows: int  # of the file
@@ -34,24 +33,24 @@ class Use:
 
 
 class RunTerms:
-    """The terms of a run."""
+    """The terms of a run, read at first use."""
 
     def __init__(self, read: Callable[[], Terms], file: str, rows: int) -> None:
-        """rows: how many terms a file has for all sentences; 0 where only single sentences bring some along."""
+        """rows: number of terms in the file (0: only single sentences may have terms)."""
         self.read, self._use = cache(read), Use(file, rows)
-        weakref.finalize(self, _say_what_matched, self._use)  # at the end of a process, too
+        weakref.finalize(self, _warn_without_matches, self._use)  # at the end of a process, too
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For a worker that is spawned, as on macOS: it gets sentences that have their marks."""
-        return RunTerms, (_elsewhere, self._use.file, self._use.rows)
+        """Return a copy for a spawned worker (as on macOS), whose sentences already have their marks."""
+        return RunTerms, (_fail_in_copy, self._use.file, self._use.rows)
 
     def read_for(self, lines: Sequence[str]) -> None:
-        """Read the files now, where one of these lines needs them. Raises as the readers do."""
+        """Read the terms now if one of these lines needs them. Raises as the readers."""
         if self._use.rows or any("\t" in line for line in lines):
             self.read()
 
     def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
-        """As of `Terms`."""
+        """Return the tokens with the marks of `Terms.marked`, and count the matches."""
         if not self._use.rows and not cells:
             return list(tokens)
         terms = self.read()
@@ -60,21 +59,20 @@ class RunTerms:
         return with_marks
 
 
-def _elsewhere() -> Terms:
-    raise RuntimeError("expected lines in the process that has the terms, found them in a copy of it; mark them there")
+def _fail_in_copy() -> Terms:
+    raise RuntimeError("terms can be marked only in the process that read them, not in a spawned copy")
 
 
-def _say_what_matched(use: Use) -> None:
+def _warn_without_matches(use: Use) -> None:
     if use.rows and use.sentences and not use.matched:
         logger.warning(
-            f"--terms {use.file}: expected phrases that sentences have, found 0 of {use.rows:,} rows in "
-            f"{use.sentences:,} sentences; write them as the sources are: in tokens, lower-cased or not "
-            "(--source-lexicon lets them match by lemmas)"
+            f"--terms {use.file}: none of the {use.rows:,} phrases occurs in the {use.sentences:,} sentences; write "
+            "phrases with the tokens and the case of the sources (--source-lexicon lets them match by lemmas)"
         )
 
 
 class InventedMarks(ChangedPairs):
-    """Pairs a share of which has terms, in every epoch others."""
+    """Pairs of which a share has invented terms, drawn again in every epoch."""
 
     def __init__(self, dataset: FairseqDataset, invented: InventedTerms) -> None:
         super().__init__(dataset, invented.share, invented.seed)
@@ -88,7 +86,7 @@ class InventedMarks(ChangedPairs):
 
 
 class TermMarks(BaseWrapperDataset):
-    """Pairs whose sources carry the terms of a run, found once and for all."""
+    """Pairs whose sources carry the terms of a file, found once at construction."""
 
     def __init__(self, dataset: FairseqDataset, terms: RunTerms) -> None:
         super().__init__(dataset)

@@ -1,6 +1,6 @@
-"""What the system brings for fairseq; importing it announces the architectures.
+"""The parts for fairseq. Importing this module announces the architectures.
 
-    llrnn_rctm.py             a recurrent language model beside convolutions of the source
+    llrnn_rctm.py             a recurrent language model with convolutions of the source
     llrnn_encoder_decoder.py  recurrent translation through one vector
 """
 

@@ -1,18 +1,18 @@
-"""llrnn_encoder_decoder: the RNN encoder-decoder of Cho et al. 2014 that ends in a log-linear layer.
+"""llrnn_encoder_decoder: the RNN encoder-decoder of Cho et al. 2014 with a log-linear output layer.
 
-Sizes: B batch, T time, E encoder width, H width of the state, D embedding width, M maxout units, P functions of each,
-K width of what the head sees.
+Sizes: B batch, T time, E encoder width, H width of the state, D embedding width, M maxout units, P functions of each, K
+width of the head's input.
 
-Its decoder reads the summary c of the source at every step, in the state and in the output. Each maxout unit is the
-largest of a few linear functions of what it reads (Goodfellow et al. 2013); in `Maxout` alone, D is the width of
-that.
+Its decoder uses the summary c of the source at every step, in the state and in the output. Each maxout unit is the
+largest of a few linear functions of its input (Goodfellow et al. 2013). In `Maxout`, D is the width of this input.
 
     c   = tanh(V h_L)                                  h_L: the encoder's last state
     s₀  = tanh(V' c),   s_t = GRU(s_{t-1}, [e(y_{t-1}); c])
     m_t = maxout(O_s s_t + O_y e(y_{t-1}) + O_c c)
     p(y_t) ∝ b exp(φ(y_t)ᵀ W G m_t)                    G: K×M, W: one row of K weights per feature
 
-W G is the output matrix as a product of two thin ones; so is that of the input, whose embeddings have D dimensions.
+W G is the output matrix as a product of two thin ones. The input matrix is factorised likewise, with embeddings of D
+dimensions.
 
 Other architectures of the literature, `seq2seq` and `rnnsearch`, are llrnn_lstm with other options.
 """
@@ -42,7 +42,7 @@ from fairseq_llrnn.plugin.models.recurrent_models import (
 
 
 class Maxout(nn.Module):
-    """x (…, D) -> (…, M)."""
+    """A layer of maxout units: x (…, D) -> (…, M)."""
 
     def __init__(self, input_size: int, units: int, pieces: int = 2) -> None:
         """units: M. pieces: P."""
@@ -57,12 +57,14 @@ class Maxout(nn.Module):
 
 
 class MaxoutDecoder(RecurrentDecoder):
-    """The summary of the source at every step, and a layer of maxout units before the head.
+    """A decoder with the summary of the source at every step, and a layer of maxout units before the head.
 
     Args:
-        network: it reads D + E dimensions.
+        network: its input has D + E dimensions.
         head: with embeddings; its hidden width is K.
-        encoder_size: E. state_size: H. units: M.
+        encoder_size: E.
+        state_size: H.
+        units: M.
         max_positions: the longest target that fairseq may give.
     """
 
@@ -90,7 +92,7 @@ class MaxoutDecoder(RecurrentDecoder):
                 nn.init.uniform_(parameter, -0.1, 0.1)
 
     def summary(self, encoder_out: EncoderOut) -> Tensor:
-        """c, (B, E)."""
+        """Return c, (B, E)."""
         return torch.tanh(self.context(encoder_out["summary"][0]))
 
     def start(self, encoder_out: EncoderOut) -> Tensor:
@@ -122,15 +124,14 @@ class LLRNNEncoderDecoderConfig(RecurrentTranslationConfig):
     decoder_output_dim: int = field(
         default=100,
         metadata={
-            "help": "width of the output's rows: the output matrix is the product of these and of one that has as many "
-            "rows as there are maxout units"
+            "help": "width of the output's rows, which a matrix maps from the maxout units"
         },
     )
 
 
 @register_model("llrnn_encoder_decoder", dataclass=LLRNNEncoderDecoderConfig)
 class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
-    """A summary of the source, of which the decoder reads at every step."""
+    """A translation model whose decoder uses a summary of the source at every step."""
 
     decoder: MaxoutDecoder
 
@@ -139,7 +140,7 @@ class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
         """Build from the options and the task's prior.
 
         Raises:
-            OptionError: a task without a prior, or options that exclude each other.
+            OptionError: a task without a prior, or contradictory options.
         """
         prior = prior_of(task, "llrnn_encoder_decoder", "llrnn_translation")
         check_decoder(args, prior, output="decoder_output_dim")
@@ -163,11 +164,11 @@ class LLRNNEncoderDecoderModel(RecurrentTranslationModel):
 
 @register_model_architecture("llrnn_lstm", "llrnn_seq2seq")
 def seq2seq(args: Namespace) -> None:
-    """Sutskever et al. 2014: four layers of LSTMs, the source from its end, one vector between the two sides."""
+    """Sutskever et al. 2014: four LSTM layers, reversed source, and one vector between the two sides."""
     set_defaults(args, cell="lstm", attention="none", reverse_source=True, encoder_layers=4, decoder_layers=4)
 
 
 @register_model_architecture("llrnn_lstm", "llrnn_rnnsearch")
 def rnnsearch(args: Namespace) -> None:
-    """Bahdanau et al. 2015: GRUs, an encoder that reads in both directions, additive attention."""
+    """Bahdanau et al. 2015: GRUs, bidirectional encoder, additive attention."""
     set_defaults(args, cell="gru", attention="additive", encoder_bidirectional=True, decoder_layers=1)

@@ -1,9 +1,9 @@
-"""llrnn_rctm: the recurrent continuous translation models of Kalchbrenner & Blunsom 2013 under a log-linear layer.
+"""llrnn_rctm: the recurrent continuous translation models of Kalchbrenner & Blunsom 2013 with a log-linear layer.
 
 Sizes: B batch, M vectors of a source, Q their width.
 
-It is a recurrent language model that reads a vector of the source beside every word. With Elman's cell, h_i = tanh(I
-e(f_i) + R h_{i−1} + S v_i + c): S is a part of the cell's own matrix, which reads [e(f_i); v_i].
+It is a recurrent language model with a vector of the source as further input at every word. With Elman's cell, h_i =
+tanh(I e(f_i) + R h_{i−1} + S v_i + c). S is a part of the cell's matrix, whose input is [e(f_i); v_i].
 """
 
 from argparse import Namespace
@@ -41,7 +41,7 @@ RATE = "length_rate"  # λ of the target's length, (B,)
 
 
 class ConvolutionalEncoder(SourceEncoder):
-    """As every encoder's output, where the summary is (B, M, Q); beside it λ, if there is a model of the length."""
+    """An encoder with a summary of (B, M, Q), and with λ if there is a model of the length."""
 
     network: ConvolutionalSource
 
@@ -53,7 +53,7 @@ class ConvolutionalEncoder(SourceEncoder):
 
 
 class ConvolutionalDecoder(RecurrentDecoder):
-    """Reads vector i of the source beside word i, and the last one beside all words behind."""
+    """A decoder with vector i of the source as further input at word i, and the last one for all later words."""
 
     attends = False
 
@@ -65,7 +65,8 @@ class ConvolutionalDecoder(RecurrentDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
-        """Beside it −log p(length of the target), in nats, at its last word; what trains the model of the length."""
+        """Return the states, and the loss −log p(target length) at the last word, in nats, to train the length model.
+        """
         states = super().hidden(previous, encoder_out, incremental_state)
         if incremental_state is not None or encoder_out is None or RATE not in encoder_out:
             return states
@@ -76,7 +77,7 @@ class ConvolutionalDecoder(RecurrentDecoder):
 
 
 CSM, CGM = "csm", "cgm"
-LAYERS = 2  # of a CGM, where --cgm-layers is not given
+LAYERS = 2  # default of --cgm-layers
 
 
 @dataclass
@@ -84,14 +85,13 @@ class LLRNNRCTMConfig(RecurrentTranslationConfig):
     """Options of llrnn_rctm."""
 
     encoder_embed_dim: int = field(
-        default=256, metadata={"help": "width of the source embeddings, and of what is made of them"}
+        default=256, metadata={"help": "width of the source embeddings, and of the vectors of the source"}
     )
     source_model: ChoiceEnum([CSM, CGM]) = field(  # type: ignore[valid-type]
         default=CSM,
         metadata={
-            "help": "what is read of the source beside each word; csm: a vector of the whole sentence (RCTM I); cgm: "
-            "vectors of its n-grams, unfolded to one for each place in the target, whose length a Poisson distribution "
-            "says (RCTM II)"
+            "help": "input from the source at each word; csm: a vector of the whole sentence (RCTM I); cgm: vectors of "
+            "its n-grams, unfolded to one for each place in the target, with a Poisson model of the length (RCTM II)"
         },
     )
     cgm_layers: Optional[int] = field(
@@ -107,7 +107,7 @@ class LLRNNRCTMConfig(RecurrentTranslationConfig):
 
 @register_model("llrnn_rctm", dataclass=LLRNNRCTMConfig)
 class LLRNNRCTMModel(RecurrentTranslationModel):
-    """A recurrent language model that reads what convolutions made of the source."""
+    """A recurrent language model with convolutions of the source as further input."""
 
     encoder: ConvolutionalEncoder
     decoder: ConvolutionalDecoder
@@ -117,7 +117,7 @@ class LLRNNRCTMModel(RecurrentTranslationModel):
         """Build from the options and the task's prior.
 
         Raises:
-            OptionError: a task without a prior, or options that exclude each other.
+            OptionError: a task without a prior, or contradictory options.
         """
         prior = prior_of(task, "llrnn_rctm", "llrnn_translation")
         check_decoder(args, prior)
@@ -141,7 +141,7 @@ class LLRNNRCTMModel(RecurrentTranslationModel):
 
 
 def _layers(args: Namespace | LLRNNRCTMConfig) -> int | None:
-    """Of the n-gram model; None for a model of the whole sentence."""
+    """Return the layers of the n-gram model, or None for a model of the whole sentence."""
     layers = getattr(args, "cgm_layers", None)
     if args.source_model == CGM:
         if layers is not None and not 1 <= layers <= 6:
@@ -149,7 +149,7 @@ def _layers(args: Namespace | LLRNNRCTMConfig) -> int | None:
         return LAYERS if layers is None else layers
     check_unused_options(
         {"cgm_layers": layers},
-        f"expected --source-model cgm, found {args.source_model}, which has as many layers as a sentence needs; leave "
-        "one of them out",
+        f"it needs --source-model cgm, found {args.source_model}, whose layers depend on the sentence; leave one of "
+        "them out",
     )
     return None

@@ -1,6 +1,6 @@
-"""What the system adds to our models: the options of its cells, and what a network of them says of its computation.
+"""Options of our models for cells of variable computation.
 
-    computation_terms.py  … for the criterion and for explanations
+    computation_terms.py  their terms for the criterion and for explanations
 """
 
 import math
@@ -22,46 +22,46 @@ TARGET, PENALTY, SHARPNESS, UPDATES = 0.4, 0.1, 1.0, 5000
 
 @dataclass
 class ComputationConfig(FairseqDataclass):
-    """Options of cells that vary their computation. None, as in old checkpoints: the usual."""
+    """Options of cells with variable computation. None, as in old checkpoints: the default."""
 
     vc_target: Optional[float] = field(
         default=None,
         metadata={
-            "help": f"share of its dimensions that --cell vcgru or vcrnn should compute at a step (default: {TARGET:g})"
+            "help": f"target share of dimensions that --cell vcgru or vcrnn computes at a step (default: {TARGET:g})"
         },
     )
     vc_penalty: Optional[float] = field(
         default=None,
         metadata={
-            "help": "weight, in nats, of the distance of that share to its target; 0: the network computes what it "
-            f"likes (default: {PENALTY:g})"
+            "help": "weight, in nats, of the distance of that share from its target; 0: no target "
+            f"(default: {PENALTY:g})"
         },
     )
     vc_sharpness: Optional[float] = field(
         default=None,
         metadata={
-            "help": "λ of the mask between what is computed and what is kept, at its largest; about 14/λ dimensions "
-            f"are between the two (default: {SHARPNESS:g}, made for 1,024 dimensions)"
+            "help": "final λ of the mask between computed and copied dimensions; about 14/λ dimensions are between the "
+            f"two (default: {SHARPNESS:g}, chosen for 1,024 dimensions)"
         },
     )
     vc_sharpen_updates: Optional[int] = field(
         default=None,
         metadata={
-            "help": "updates in which λ rises to it, from a tenth: at first the network learns with soft masks "
-            f"(default: {UPDATES:,}; half of the training's updates is a good choice)"
+            "help": "number of updates in which λ rises from a tenth of its final value "
+            f"(default: {UPDATES:,}; half of all updates is a good choice)"
         },
     )
     vc_guide: Optional[str] = field(
         default=None,
         metadata={
-            "help": "words at which everything should be computed, separated by spaces, as the one that marks a space "
-            "in a text in characters: the target is 1 as one of them is read (default: none)"
+            "help": "words with a target of 1, separated by spaces, such as the space symbol of a text in characters "
+            "(default: none)"
         },
     )
 
 
 class VariableComputation(Extension):
-    """Networks of these cells."""
+    """Networks with cells of variable computation."""
 
     options: ClassVar = {RECURRENT: ComputationConfig}
 
@@ -70,16 +70,16 @@ class VariableComputation(Extension):
 
 
 def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dictionary: Dictionary) -> None:
-    """Do what the options say, which old checkpoints lack.
+    """Apply the options, which old checkpoints lack.
 
     Raises:
-        OptionError: a value out of range, an option beside a cell that has no use for it, a word that is unknown.
+        OptionError: a value out of range, an option for another cell, or an unknown word.
     """
     options = non_default_options(args, ComputationConfig)
     if find_cell(args.cell).constant is None:
         check_unused_options(
             options,
-            f"expected --cell vcgru or vcrnn, found {args.cell}, which computes everything at every step; leave one of "
+            f"it needs --cell vcgru or vcrnn, found {args.cell}, which always computes all dimensions; leave one of "
             "them out",
         )
         return
@@ -102,8 +102,7 @@ def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dicti
     for word in options.get("vc_guide", "").split():
         if word not in dictionary:
             raise OptionError(
-                f"--vc-guide: expected words of the dictionary, found {word!r}, which is not in it; give the words as "
-                "the training text has them"
+                f"--vc-guide: {word!r} is not in the dictionary; give words of the training text"
             )
         boundaries.append(dictionary.index(word))
     aim = ComputationTarget(target, penalty, tuple(boundaries))

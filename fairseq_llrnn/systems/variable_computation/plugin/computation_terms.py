@@ -1,4 +1,4 @@
-"""What a network of these cells says of each word that it reads, for the criterion and for explanations.
+"""Terms of a network with variable computation for each word, for the criterion and for explanations.
 
 Sizes: B batch, T time, L layers.
 
@@ -21,18 +21,18 @@ from fairseq_llrnn.systems.variable_computation import COMPUTATION
 
 @dataclass(frozen=True)
 class ComputationTarget:
-    """Ω(m, m̄) = weight · |m − m̄| at every step, the mean over the layers.
+    """Ω(m, m̄) = weight · |m − m̄| at every step, averaged over the layers.
 
-    Where there are boundaries (tokens such as the space of a text in characters), m̄ is 1 as one of them is read, and
-    `target` at all other tokens: the network is guided to begin afresh with every word.
+    If there are boundaries (tokens such as the space of a text in characters), m̄ is 1 at each of them, and `target` at
+    all other tokens. This guides the network to recompute its state with every word.
     """
 
     target: float  # m̄, a share of the dimensions
-    weight: float  # in nats: of a position whose m is off by 1
+    weight: float  # in nats, for |m − m̄| = 1
     boundaries: Collection[int] = ()  # indices of tokens
 
     def penalty(self, shares: Tensor, tokens: Tensor) -> Tensor:
-        """Ω of each position (B, T), of shares m (B, T, L) and the tokens that were read (B, T)."""
+        """Return Ω of each position, (B, T), for shares m (B, T, L) and input tokens (B, T)."""
         target = torch.full_like(tokens, self.target, dtype=shares.dtype)
         if self.boundaries:
             marks = torch.tensor(sorted(self.boundaries), device=tokens.device)
@@ -41,7 +41,7 @@ class ComputationTarget:
 
 
 def computation_terms(target: ComputationTarget, num_layers: int, run: Run, tokens: Tensor) -> list[Term]:
-    """How much was computed to read the tokens (B, T): a share, a width, and the penalty."""
+    """Return the computation for the tokens (B, T): a share, a width, and the penalty."""
     assert run.shares is not None and run.multiplications is not None
     return [
         Term(COMPUTATION, run.shares.detach().mean(-1), detail=_detail),

@@ -1,1 +1,1 @@
-"""`llrnn mrf …`: one module each (fairseq_llrnn/cli/main.py says what it offers)."""
+"""Commands `llrnn mrf …`, one module each, with the interface of fairseq_llrnn/cli/main.py."""

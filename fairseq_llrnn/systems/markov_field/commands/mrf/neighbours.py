@@ -1,4 +1,4 @@
-"""`llrnn mrf neighbours`: the words whose rows are most like those of a word."""
+"""`llrnn mrf neighbours`: print the words with the most similar rows."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -20,9 +20,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model.add_argument(
         "--model", required=True, metavar="DIR", help="a field of `llrnn mrf train --text`, with a form of low rank"
     )
-    asked = parser.add_argument_group("what is asked")
-    asked.add_argument("word", nargs="+", help="words of the field")
-    asked.add_argument("--number", type=int, default=10, metavar="N", help="so many for each (default: 10)")
+    query = parser.add_argument_group("the query")
+    query.add_argument("word", nargs="+", help="words of the field")
+    query.add_argument("--number", type=int, default=10, metavar="N", help="neighbours per word (default: 10)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -33,14 +33,14 @@ def run(args: argparse.Namespace) -> int:
     words = model.words
     missing = [word for word in args.word if word not in words.index or words.row_of[words.index[word]] < 0]
     if missing:
-        raise OptionError(f"expected words of the field, found {missing[0]!r}, which it does not know; give others")
+        raise OptionError(f"expected words of the field, found {missing[0]!r}; give other words")
     for word in args.word:
         print(word, *map(printable, nearest(model, word, args.number)), sep="\t")
     return 0
 
 
 def nearest(model: "MarkovField", word: str, number: int) -> list[str]:
-    """The words with the nearest rows; those of its own signature come first."""
+    """Return the words with the nearest rows, beginning with those of the same signature."""
     rows, words, neighbours = model.embeddings(), model.words, list[str]()
     likeness = rows @ rows[words.row_of[words.index[word]]]
     for kind in likeness.argsort(descending=True).tolist():

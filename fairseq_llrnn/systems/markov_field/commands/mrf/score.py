@@ -1,4 +1,4 @@
-"""`llrnn mrf score`: what a Markov random field says of a text."""
+"""`llrnn mrf score`: score a text by a Markov random field."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     result = parser.add_argument_group("results")
     result.add_argument(
         "--per-word", action="store_true",
-        help="a table with tabs instead of sums: line, place in it, word, log p(word | neighbours) in nats",
+        help="print a tab-separated table instead of sums: line, place, word, log p(word | neighbours) in nats",
     )  # fmt: skip
     result.add_argument("--json", action="store_true", help="print the sums as JSON")
 
@@ -36,11 +36,11 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.systems.markov_field.model import MarkovField, bits
 
     if args.per_word:
-        check_unused_options({"json": args.json or None}, "--per-word prints a table with tabs; leave one of them out")
+        check_unused_options({"json": args.json or None}, "--per-word prints a table of tabs; leave one of them out")
     model = MarkovField.load(args.model)
     sentences = [line.split() for line in stdin_lines()]
     if not any(sentences):
-        raise DataError("expected a text on stdin, a sentence a line, found no word; give a tokenised text")
+        raise DataError("expected a text on stdin, a sentence a line, found no words; give a tokenised text")
     if empty := sum(not sentence for sentence in sentences):
         note(f"{plural(empty, 'line')} without words, which are left out")
     if args.per_word:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         ("words", f"{score.words:,}"),
         ("  unknown", f"{score.unknown:,}"),
         ("bits per word, at most (the bound)", f"{facts['bound_bits_per_word']:.4f}"),
-        ("bits per word, neighbours known", f"{facts['conditional_bits_per_word']:.4f}"),
+        ("bits per word, given neighbours", f"{facts['conditional_bits_per_word']:.4f}"),
         ("bits per word, left to right", f"{facts['left_to_right_bits_per_word']:.4f}"),
         ("perplexity, left to right, with ends", f"{facts['left_to_right_perplexity']:.2f}"),
     ]

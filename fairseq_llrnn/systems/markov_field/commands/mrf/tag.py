@@ -1,4 +1,4 @@
-"""`llrnn mrf tag`: the tags of a text."""
+"""`llrnn mrf tag`: tag a text."""
 
 import argparse
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """A line for each word, `word<TAB>tag`, and an empty one behind each sentence."""
+    """Print a line for each word, `word<TAB>tag`, and an empty line after each sentence."""
     from fairseq_llrnn.systems.markov_field.tagger_training import Tagger
 
     tagger, empty = Tagger.load(args.model), 0

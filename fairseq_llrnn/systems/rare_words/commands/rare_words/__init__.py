@@ -1,3 +1,3 @@
-"""`llrnn rare-words`: rare words as annotated unknown ones, and back (Luong et al. 2015)."""
+"""Commands `llrnn rare-words`: rare words as annotated unknown ones, and their restoration (Luong et al. 2015)."""
 
-SOURCE_WORDS, TRANSLATIONS = "source-words.txt", "translations.tsv"  # in the folder that `annotate` writes
+SOURCE_WORDS, TRANSLATIONS = "source-words.txt", "translations.tsv"  # in the folder of `annotate`

@@ -1,4 +1,4 @@
-"""`llrnn rare-words annotate`: texts in which rare words are unknown words that say where they come from."""
+"""`llrnn rare-words annotate`: replace rare words of texts by unknown words that mark their source words."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ from fairseq_llrnn.systems.rare_words.annotations import SCHEMES, annotated_sour
 from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
 
 NAME = "rare-words annotate"
-HELP = "write a bitext whose rare words are unknown ones that point to the source, for any model to be trained on"
+HELP = "replace rare words of a bitext by unknown words that mark their source words, for training any model"
 EXAMPLES = (
     "llrnn rare-words annotate --scheme positional --words 1000 -s en -t fr --trainpref train --validpref valid "
     "--testpref test --destdir annotated",
@@ -34,29 +34,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     texts = parser.add_argument_group("the texts, named as for fairseq-preprocess")
     texts.add_argument("-s", "--source-lang", required=True, metavar="SRC", help="source language")
     texts.add_argument("-t", "--target-lang", required=True, metavar="TGT", help="target language")
-    texts.add_argument("--trainpref", required=True, metavar="FP", help="training text: FP.SRC and FP.TGT, in tokens")
-    texts.add_argument("--validpref", metavar="FP", help="the same for validation (several with commas)")
-    texts.add_argument("--testpref", metavar="FP", help="the same for tests, of which only the source is read")
-    what = parser.add_argument_group("annotations (Luong et al. 2015)")
-    what.add_argument(
+    texts.add_argument("--trainpref", required=True, metavar="FP", help="training text: FP.SRC and FP.TGT, tokenised")
+    texts.add_argument("--validpref", metavar="FP", help="the same for validation (several, separated by commas)")
+    texts.add_argument("--testpref", metavar="FP", help="the same for tests; only the source is read")
+    annotations = parser.add_argument_group("annotations (Luong et al. 2015)")
+    annotations.add_argument(
         "--scheme", required=True, choices=SCHEMES,
-        help="copyable: unknown words are numbered, <unk1>, and their translations have the same numbers; positional: "
-        "unknown target words say how far their source word is away, <unkpos-1>; positional-all: every target word "
-        "does, in a word of its own behind it, <pos-1>",
+        help="copyable: number unknown words, <unk1>, and give their translations the same numbers; positional: mark "
+        "unknown target words with the distance of their source word, <unkpos-1>; positional-all: add the distance "
+        "after every target word, as a separate word, <pos-1>",
     )  # fmt: skip
-    what.add_argument(
-        "--words", type=int, required=True, metavar="N", help="how many words of each language stay, the most frequent"
+    annotations.add_argument(
+        "--words", type=int, required=True, metavar="N", help="number of most frequent words of each language to keep"
     )
-    what.add_argument(
+    annotations.add_argument(
         "--aligner", choices=ALIGNERS, default="auto",
-        help="who aligns the words of training and validation: eflomal, ibm1, or auto: eflomal if it is there "
+        help="word aligner for training and validation: eflomal, ibm1, or auto: eflomal if it is installed "
         "(default: auto)",
     )  # fmt: skip
     result = parser.add_argument_group("the result")
     result.add_argument(
         "--destdir", required=True, metavar="DIR",
-        help=f"where train, valid and test go, with {SOURCE_WORDS} and {TRANSLATIONS}, which `llrnn rare-words "
-        "restore` reads. The latter has the most probable translation of every source word, and can be an "
+        help=f"folder for train, valid and test, with {SOURCE_WORDS} and {TRANSLATIONS}, the input of `llrnn "
+        "rare-words restore`. The latter has the most probable translation of every source word, and can be an "
         "evidence.mapping",
     )  # fmt: skip
 
@@ -105,13 +105,13 @@ def _check(args: argparse.Namespace, out: Path) -> None:
     replaceable = os.path.isfile(out / SOURCE_WORDS) and may_replace(out, FILE_NAMES.fullmatch)
     if os.path.lexists(out) and not replaceable:
         raise OptionError(
-            f"--destdir {args.destdir}: expected a new folder, or one that this command made, found something else, "
-            "which would be lost; give another"
+            f"--destdir {args.destdir}: expected a new folder, or one of an earlier run, found something else, which "
+            "would be lost; give another name"
         )
 
 
 def _names(split: str, prefixes: str | None) -> dict[str, str]:
-    """`valid`, `valid1`, … and the prefixes of their files, as fairseq-preprocess has them."""
+    """Return `valid`, `valid1`, … with the prefixes of their files, as fairseq-preprocess names them."""
     listed = prefixes.split(",") if prefixes else []
     return {f"{split}{number or ''}": prefix for number, prefix in enumerate(listed)}
 
@@ -128,7 +128,7 @@ def _read(path: str) -> Lines:
 
 
 def _sources(read: TextBitext, links: Links) -> list[dict[int, int]]:
-    """Of every sentence pair: the place of the source word, by the place of the target word."""
+    """Return, for every sentence pair, the place of the source word by the place of the target word."""
     source, target = read.bitext.source, read.bitext.target
     place_of: list[dict[int, int]] = [{} for _ in range(len(source))]
     sentence = np.searchsorted(source.offsets, links.source, side="right") - 1
@@ -139,7 +139,7 @@ def _sources(read: TextBitext, links: Links) -> list[dict[int, int]]:
 
 
 def _translations(read: TextBitext, links: Links, num_train: int) -> dict[str, str]:
-    """The target word that each source word is linked to most often in the training text, where both show something."""
+    """Return the most frequently linked target word of each source word in the training text, if both are printable."""
     in_training = links.source < read.bitext.source.offsets[num_train]
     source = read.bitext.source.tokens[links.source[in_training]]
     target = read.bitext.target.tokens[links.target[in_training]]

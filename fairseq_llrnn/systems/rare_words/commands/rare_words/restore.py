@@ -1,4 +1,4 @@
-"""`llrnn rare-words restore`: translations of an annotated model, with real words for annotated unknown ones."""
+"""`llrnn rare-words restore`: replace annotated unknown words in translations by real words."""
 
 import argparse
 import os
@@ -14,22 +14,22 @@ from fairseq_llrnn.systems.rare_words.annotations import restored
 from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
 
 NAME = "rare-words restore"
-HELP = "replace annotated unknown words of translations by translations of their source words, or copy these"
+HELP = "replace annotated unknown words of translations by translations or copies of their source words"
 EXAMPLES = ("llrnn rare-words restore --data annotated --source test.en < test.fr > restored.fr",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = f"{HELP}; the translations come on stdin, a sentence a line"
-    inputs = parser.add_argument_group("what is restored")
+    inputs = parser.add_argument_group("the input")
     inputs.add_argument(
-        "--data", required=True, metavar="DIR", help="the folder that `llrnn rare-words annotate` wrote"
+        "--data", required=True, metavar="DIR", help="the folder of `llrnn rare-words annotate`"
     )
     inputs.add_argument(
         "--source", required=True, metavar="FILE",
-        help="what was translated, a sentence a line, as it was before it was annotated",
+        help="the source text before annotation, a sentence a line",
     )  # fmt: skip
     result = parser.add_argument_group("the result")
-    result.add_argument("--out", metavar="FILE", help="where the translations go (default, or `-`: stdout)")
+    result.add_argument("--out", metavar="FILE", help="the restored translations (default, or `-`: stdout)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,8 +37,8 @@ def run(args: argparse.Namespace) -> int:
     folder = Path(args.data)
     if not os.path.isfile(folder / SOURCE_WORDS):
         raise OptionError(
-            f"--data {args.data}: expected a folder that `llrnn rare-words annotate` wrote, found no {SOURCE_WORDS} "
-            "there; give its --destdir"
+            f"--data {args.data}: expected a folder of `llrnn rare-words annotate`, found no {SOURCE_WORDS} in it; "
+            "give its --destdir"
         )
     vocabulary = frozenset(line for _, line in iter_sentences(folder / SOURCE_WORDS))
     rows = any(line.strip() for _, line in iter_sentences(folder / TRANSLATIONS))  # a text may have no translations
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     outputs = [line.split() for line in stdin_lines()]
     if len(outputs) != len(sources):
         raise DataError(
-            f"stdin: expected as many lines as in {args.source}, {len(sources):,}, found {len(outputs):,}; give the "
+            f"stdin: expected {len(sources):,} lines, as in {args.source}, found {len(outputs):,}; give the "
             "translations of this text, line by line"
         )
     without = 0
@@ -57,5 +57,5 @@ def run(args: argparse.Namespace) -> int:
             without += words.count(UNK)
             file.write(" ".join(words) + "\n")
     if without:
-        note(f"{plural(without, 'unknown word')} of the translations point to no word of the source, and stay {UNK}")
+        note(f"{plural(without, 'unknown word')} of the translations have no source word, and stay {UNK}")
     return 0

@@ -1,4 +1,4 @@
-"""`llrnn phrases`: phrase tables in the format of Moses, extracted from a bitext and scored by translation models."""
+"""Commands `llrnn phrases …`: phrase tables in the format of Moses, extracted from a bitext, scored by models."""
 
 import sys
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, write_phras
 
 
 def write_to(out: str, pairs: Iterable[PhrasePair]) -> int:
-    """Write a table to --out, where `-` is stdout; returns how many pairs it has. Raises DataError."""
+    """Write a table to --out (`-`: stdout), and return its number of pairs. Raises DataError."""
     if out == STDOUT:
         return write_phrase_pairs(sys.stdout, pairs)
     with writing(out, "result"):

@@ -1,4 +1,4 @@
-"""`llrnn phrases extract`: the phrase table of a bitext."""
+"""`llrnn phrases extract`: write the phrase table of a bitext."""
 
 import argparse
 
@@ -23,16 +23,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     bitext = parser.add_argument_group("the bitext")
     bitext.add_argument(
         "--bitext", nargs=2, required=True, metavar=("SOURCE", "TARGET"),
-        help="two tokenised texts, a sentence and its translation in each line (.gz too)",
+        help="two tokenised texts, aligned line by line (.gz too)",
     )  # fmt: skip
     bitext.add_argument(
         "--aligner", choices=ALIGNERS, default="auto",
-        help="who aligns the words: eflomal (the better one, if it is installed; it draws random numbers, so that two "
-        "runs differ a little), ibm1, or auto: eflomal if it is there (default: auto)",
+        help="word aligner: eflomal (better, needs installation, random: two runs differ a little), ibm1, or auto: "
+        "eflomal if it is installed (default: auto)",
     )  # fmt: skip
     bitext.add_argument(
         "--symmetrisation", choices=METHODS, default=METHODS[0],
-        help=f"how the alignments of both directions become one (default: {METHODS[0]})",
+        help=f"how to combine the alignments of both directions (default: {METHODS[0]})",
     )  # fmt: skip
     bitext.add_argument(
         "--max-length", type=int, default=LONGEST_PHRASE, metavar="N",
@@ -41,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     result = parser.add_argument_group("the table")
     result.add_argument(
         "--out", required=True, metavar="FILE",
-        help="where it goes (`-`: stdout); packed if the name ends in .gz. A line is `source ||| target ||| φ(s|t) "
-        "lex(s|t) φ(t|s) lex(t|s) ||| links ||| counts of target, source, both`, in the order of bytes",
+        help="the phrase table (`-`: stdout), compressed if the name ends in .gz. A line is `source ||| target ||| "
+        "φ(s|t) lex(s|t) φ(t|s) lex(t|s) ||| links ||| counts of target, source, both`, in byte order",
     )  # fmt: skip
 
 
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _usable(bitext: Bitext, words: tuple[tuple[str, ...], tuple[str, ...]]) -> Bitext:
-    """The sentence pairs that can be aligned, and written into a table."""
+    """Return the sentence pairs that can be aligned and written to a table."""
     alignable = is_alignable(bitext)
     clean = np.ones(len(alignable), dtype=bool)
     for side, of_side in zip((bitext.source, bitext.target), words, strict=True):
@@ -76,7 +76,7 @@ def _usable(bitext: Bitext, words: tuple[tuple[str, ...], tuple[str, ...]]) -> B
         clean[of_sentence[has_bar[side.tokens]]] = False
     dropped = (
         (~alignable, "a side without words, or with too many"),
-        (alignable & ~clean, f"a word with {FACTOR}, which Moses takes for factors"),
+        (alignable & ~clean, f"a word with {FACTOR}, Moses' separator of factors"),
     )
     for left, why in dropped:
         if left.any():

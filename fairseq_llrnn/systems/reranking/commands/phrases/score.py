@@ -1,4 +1,4 @@
-"""`llrnn phrases score`: one more score of every phrase pair, by a translation model (Cho et al. 2014, §3.1, §4.1)."""
+"""`llrnn phrases score`: add a translation model's score to every phrase pair (Cho et al. 2014, §3.1, §4.1)."""
 
 import argparse
 import itertools
@@ -24,7 +24,7 @@ HELP = "add the probability of a translation model to every line of a phrase tab
 EXAMPLES = (
     "llrnn phrases score --path translator/checkpoint_best.pt --table phrase-table.gz --out scored-table.gz",
 )
-CHUNK = 1000  # phrase pairs that are scored together
+CHUNK = 1000  # phrase pairs scored together
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     table.add_argument(
         "--out", required=True, metavar="FILE",
-        help="where the table goes (`-`: stdout) with one score more, p(target </s> | source </s>); packed if the name "
+        help="the table (`-`: stdout) with an additional score, p(target </s> | source </s>), compressed if the name "
         "ends in .gz",
     )  # fmt: skip
     model = parser.add_argument_group("the model, ours or fairseq's")
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     check_least("--max-tokens", args.max_tokens, 1)
     check_text_place(args.out, [args.table, args.path])
-    number = sum(1 for _ in read_phrase_table(args.table))  # so that what is wrong shows before anything is computed
+    number = sum(1 for _ in read_phrase_table(args.table))  # reports errors before any computation
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 
@@ -77,6 +77,6 @@ def _note(scorer: "Scorer") -> None:
     if scorer.notes[UNKNOWN]:
         number = plural(scorer.notes[WORDS], 'word')
         note(f"{scorer.notes[UNKNOWN]:,} of {number} unknown to the model, scored as <unk>")
-    for what in UNSCORED:
-        if scorer.notes[what]:
-            note(f"{plural(scorer.notes[what], 'phrase pair')} {what}; their score is 0")
+    for remark in UNSCORED:
+        if scorer.notes[remark]:
+            note(f"{plural(scorer.notes[remark], 'phrase pair')} {remark}; their score is 0")
