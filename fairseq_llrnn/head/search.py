@@ -80,7 +80,7 @@ def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
     for token in [tokens] if tokens.dim() == 1 else tokens.unbind(1):
         states = state.background.advance(state.states, head.for_background(token))
         width = head.hidden_size + sum([each.num_columns for each in head.sources])
-        rows = state.rows if state.rows.width == width else state.rows.again()
+        rows = state.rows if state.rows.width == width else state.rows.rebuild()
         state = replace(state, states=states, rows=rows, length=state.length + 1)
     return state
 

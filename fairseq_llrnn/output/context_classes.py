@@ -1,23 +1,23 @@
-"""Context classes: classes of one word each that exist only in a sentence or at a step, in front of any background.
+"""Context classes: classes of one word each that exist only in a sentence or at a step, on top of any background.
 
-Sizes: N hypotheses, B sentences, T time, V words, C classes of the background below, J context classes of the context
-that has most of them, K columns of the background below (V, and more if it brings strings of its own), M rows of a
-class table.
+Sizes: N hypotheses, B sentences, T time, V words, C classes of the background below, J the largest number of context
+classes of a context, K columns of the background below (V, or more if it has strings), M rows of a class table.
 
-Context class j is class C + j. Its only member leaves its class below, so that it can have a score of its own and the
+Context class j is class C + j. Its only member moves out of its class below. So it can have its own score, and the
 sum over classes stays exact (Dymetman & Xiao 2016, §4 and §6). With b₁ the weights below and m the mass that the source
-adds to a word (none, if it only singles it out),
+adds to a word (zero if it only separates the word),
 
     b(K, x)  =  b₁(K, x) + m(K, x)        mass of class C + j: b(K, x_j)        of σ: B₁(σ) − Σ_{x_j ∈ σ} b₁(K, x_j)
 
-A source may also multiply b₁ of its words (`log_lift`). One law for all sources: mass before + mass added = mass after,
-each word is in exactly one class, and the shares of a class sum to one (tests/support/context_class_laws.py). The mass
-that is left of a class is summed again without the words that moved (`log_mass_without`): as a difference it would lose
-its digits. The words that stay share the gain, log B₁(σ) − log B(σ), in their log shares.
+A source may also multiply b₁ of its words (`log_lift`). Every source obeys one law: mass before + mass added = mass
+after, each word is in exactly one class, and the shares of a class sum to one
+(tests/support/context_class_laws.py). The residual mass of a class is summed again without the moved words
+(`log_mass_without`), because a difference would lose digits. The log shares of the remaining words grow by
+log B₁(σ) − log B(σ).
 
-A source lists these words by context. Slots of evidence are one source. class_source.py has their rows in the output
-layer. Sources nest: one background of context classes may stand in front of another. A `ClassTable` holds what follows
-from the contexts: of all contexts of a batch, if they decide everything, else of the states of one step.
+A source lists its words by context; slots of evidence are one source. class_source.py has their rows in the output
+layer. Layers of context classes can be nested. A `ClassTable` holds the values of contexts: of all contexts of a batch
+if they determine everything, otherwise of the states of one step.
 """
 
 from __future__ import annotations
@@ -33,67 +33,67 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, compress_runs, log_difference, same_tensor
 
-NO_WORD = -1  # fills up contexts with fewer than J context classes
+NO_WORD = -1  # padding of contexts with fewer than J context classes
 
 
 class ContextClassSource:
-    """What a source of context classes supplies: `rows`, `width`, `start` and `words`. Contexts are known by number."""
+    """A source of context classes. Subclasses set `rows` and `width`, and define `start` and `words`."""
 
-    rows: int  # how many contexts a batch begins with; they have the first numbers
-    width: int  # J; may grow while contexts are met
-    changes = False  # whether tokens lead from one context to another
-    # Where it brings strings of its own (ids that the background below does not know), and mass with them: what all
-    # other such strings are to the background below, a word that is alone in its class.
+    rows: int  # the number of initial contexts of a batch; they have the first indices
+    width: int  # J; may grow with new contexts
+    changes = False  # whether tokens change the context
+    # Set if it adds strings (ids outside the vocabulary of the background below) and mass: the word that all other such
+    # strings are in the background below, alone in its class.
     unk: int | None = None
 
     def start(self, n: int) -> Tensor:
-        """The contexts of n sentences that begin: (n,)."""
+        """Return the initial contexts of n sentences: (n,)."""
         raise NotImplementedError
 
     def words(self, contexts: Tensor) -> Tensor:
-        """The word of each context class, different ones in a context: (…,) -> (…, J), NO_WORD where there are fewer.
+        """Return the distinct words of the context classes: (…,) -> (…, J), padded with NO_WORD.
 
-        A word that the background below lacks, of a source that brings no strings, counts as NO_WORD.
+        If `unk` is None, words outside the vocabulary of the background below count as NO_WORD.
         """
         raise NotImplementedError
 
     def advance(self, contexts: Tensor, tokens: Tensor) -> Tensor:
-        """The contexts after these tokens: (N,), (N,) -> (N,)."""
+        """Return the contexts after these tokens: (N,), (N,) -> (N,)."""
         return contexts
 
     def per_position(self, previous: Tensor) -> Tensor:
-        """The contexts before each position of a batch whose inputs are `previous`: (B, T) -> (B, T)."""
+        """Return the contexts before each position of a batch with inputs `previous`: (B, T) -> (B, T)."""
         contexts = [self.start(len(previous)).to(previous.device)]
         for t in range(1, previous.size(1)):
             contexts.append(self.advance(contexts[-1], previous[:, t]) if self.changes else contexts[0])
         return torch.stack(contexts, dim=1)
 
-    # ---- only where it brings strings -------------------------------------------------------------------------------
+    # ---- only if it adds strings ------------------------------------------------------------------------------------
 
     def log_added(self, contexts: Tensor) -> Tensor:
-        """log m of the word of each context class: (N,) -> (N, J), −inf for NO_WORD."""
+        """Return log m of the word of each context class: (N,) -> (N, J), −inf for NO_WORD."""
         raise NotImplementedError
 
     def log_lift(self, contexts: Tensor) -> Tensor | None:
-        """What its weight below is multiplied by, as a logarithm: (N,) -> (N, J); None: nothing changes it."""
+        """Return the log factors of the words' weights below: (N,) -> (N, J); None: no factors."""
         return None
 
     def log_unk_factor(self, contexts: Tensor) -> Tensor:
-        """What <unk>'s weight is multiplied by, as a logarithm: (N,) -> (N,)."""
+        """Return the log factor of <unk>'s weight: (N,) -> (N,)."""
         raise NotImplementedError
 
     def unreadable(self, contexts: Tensor) -> Tensor:
-        """Whether the word of each context class is unknown to a network: (…,) -> (…, J) bool."""
+        """Return whether a network has no input row for the word of each context class: (…,) -> (…, J) bool."""
         raise NotImplementedError
 
     def input_id_of(self, contexts: Tensor) -> Tensor:
-        """What a network reads in the place of the word of each context class: (…,) -> (…, J)."""
+        """Return the network's input id for the word of each context class: (…,) -> (…, J)."""
         assert self.unk is not None
         return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
 
 
 class ClassTable:
-    """The context classes of M contexts or states: their words, and the classes that these have left."""
+    """The context classes of M contexts or states: their words, and the classes from which these moved."""
 
     def __init__(self, base: BoundBackground, source: ContextClassSource, contexts: Tensor, below: Tensor) -> None:
         """contexts: (M,). below: (M, …) states of the background below, `base`."""
@@ -110,16 +110,16 @@ class ClassTable:
 
     @cached_property
     def mass_below(self) -> Tensor:
-        """Log masses below: (M, C)."""
+        """The log masses below: (M, C)."""
         return self.base.log_mass(self.below).expand(len(self.contexts), -1)
 
     @cached_property
     def share_below(self) -> Tensor:
-        """The log share below of each word that moved, −inf for others: (M, J)."""
+        """The log share below of each moved word, −inf for others: (M, J)."""
         base = self.base
         if base.is_context_independent or isinstance(base, ContextClasses):
             share = shares_of(base, self.below, self.words_below)
-        else:  # each of the states is looked up once, not once for each of its J words
+        else:  # looks each state up once, not once for each of its J words
             rows = torch.arange(len(self.below), device=self.below.device).repeat_interleave(self.width)
             weights = base.log_weights_at(self.below, rows, self.words_below.flatten())
             share = log_difference(weights.view_as(self.words), self.mass_below.gather(1, self.original))
@@ -127,7 +127,7 @@ class ClassTable:
 
     @cached_property
     def mass(self) -> Tensor:
-        """The log mass of each context class, −inf for none: (M, J)."""
+        """The log mass of each context class, −inf for padding: (M, J)."""
         source, share = self.source, self.share_below
         mass = torch.where(share.isneginf(), share, self.mass_below.gather(1, self.original) + share)
         if source.unk is None:
@@ -138,23 +138,25 @@ class ClassTable:
 
     @cached_property
     def residual_mass(self) -> Tensor:
-        """The log mass of each original class without all words that left it: (M, J)."""
+        """The log mass of each original class without all moved words: (M, J)."""
         return self.base.log_mass_without(self.below, self.words_below, self.moved)
 
     @cached_property
     def log_renormaliser(self) -> Tensor:
-        """How much the log shares grow of the words that stay in the original class; 0 but for the first: (M, J)."""
+        """The growth of the log shares of words that stay in the original class, at its first moved word, else
+        0: (M, J).
+        """
         before = self.mass_below.gather(1, self.original)
         return torch.where(self.first & ~self.residual_mass.isneginf(), before - self.residual_mass, 0.0)
 
     @cached_property
     def log_mass(self) -> Tensor:
-        """Log masses of all classes: (M, C + J)."""
+        """The log masses of all classes: (M, C + J)."""
         base, mass = self.base, torch.cat([self.mass_below, self.mass], dim=1)
         if self.source.unk is not None:
             factor = self.source.log_unk_factor(self.contexts).unsqueeze(1)
             mass.index_add_(1, base.class_of[self.source.unk].view(1), factor.to(mass.dtype))
-        # what is left of a class is written once, or it would have its gradient twice
+        # the residual mass of a class is written once: otherwise its gradient would count twice
         own = base.num_classes + torch.arange(self.width, device=mass.device)
         place = torch.where(self.first, self.original, own)
         return mass.scatter_(1, place, torch.where(self.first, self.residual_mass, self.mass))
@@ -166,7 +168,7 @@ class ClassTable:
 
 
 class ContextRows:
-    """The context classes in N states: a table, and its row for each state."""
+    """The context classes of N states: a table, and its row for each state."""
 
     def __init__(self, table: ClassTable, state: Tensor, rows: Tensor | None) -> None:
         """rows: (N,); None: row n is of state n."""
@@ -183,60 +185,60 @@ class ContextRows:
 
     @cached_property
     def groups(self) -> Tensor | None:
-        """One row for each group of equal neighbours, as `compress_runs` of backgrounds/class_weights.py: (G,)."""
+        """One row for each run of equal rows (`compress_runs` of backgrounds/class_weights.py): (G,), or None."""
         return None if self.rows is None else compress_runs(self.rows)
 
     def pick_groups(self, values: Tensor) -> Tensor:
-        """Select a row for each group: (M, …) -> (G, …)."""
+        """Select one row for each run: (M, …) -> (G, …)."""
         return values if self.groups is None else values.index_select(0, self.groups)
 
 
 class ContextClasses(BoundBackground):
     """The background `base` of a batch with the context classes of `source`.
 
-    A hypothesis' state: the number of its context (and more, in a subclass), then the state below, unless the context
-    decides it.
+    A state has the index of its context (and more columns in a subclass), then the state below, unless the context
+    determines it.
     """
 
-    state_columns = 1  # of a state
+    state_columns = 1  # of a state, before the state below
 
     def __init__(self, base: BoundBackground, source: ContextClassSource) -> None:
         super().__init__(base.class_of, base.num_classes)
         self.source = source
         self.num_below = base.num_classes  # C
-        # without changes of the source, the context decides all but what its words add
+        # if the source does not change, the context determines everything but the mass that its words add
         self.by_context = base.is_context_independent and not source.changes
         self.is_context_independent = self.by_context
         self.state_columns_per_token = base.state_columns_per_token
-        self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
+        self._flat: tuple[Tensor, Tensor] | None = None  # the last inputs of `flat_states`, and their states
         self._base_shape: torch.Size | None = None
         self._remaining: int | None = None
         self._take(base)
         self._grow()
 
     def _take(self, base: BoundBackground) -> None:
-        """Stand in front of this background, and forget what followed from another one."""
-        self.base = self._reach = base  # `_reach`: what a limit of length leaves of it, for shares
+        """Set the background below, and clear the values of the previous one."""
+        self.base = self._reach = base  # `_reach`: `base` within a limit of length, for shares
         self._every: ClassTable | None = None  # of all contexts of the batch
         self._context_rows: ContextRows | None = None  # of the last states
         self._forget_shares()
 
     def _forget_shares(self) -> None:
         self._alone: tuple[ClassTable, Tensor] | None = None  # `_class_shares` of the last table
-        self._best: tuple[ClassTable, Tensor] | None = None  # `_best_shares`, likewise
+        self._best: tuple[ClassTable, Tensor] | None = None  # `best_share` of the last table
         self._ranked: dict[int, tuple[Tensor, ...]] = {}  # of `best_members`, by k
 
     def _grow(self) -> None:
         self.num_classes = self.num_below + self.source.width
         self.sparse = self.base.sparse and not self.source.width
 
-    # ---- in front of another background -----------------------------------------------------------------------------
+    # ---- changes of the background below ----------------------------------------------------------------------------
 
     def possible_words(self) -> Tensor:
         return self.base.possible_words()
 
     def _over(self, base: BoundBackground) -> BoundBackground:
-        """The same in front of another background of the same sentences; itself if it is the same."""
+        """Return the same classes on top of another background of the same sentences; itself if it is the same."""
         if base is self.base:
             return self
         layer = copy.copy(self)
@@ -259,7 +261,7 @@ class ContextClasses(BoundBackground):
         return limited
 
     def _is_limiting(self, remaining: int) -> bool:
-        """Whether a limit takes words away that the background below keeps."""
+        """Return whether a limit of length excludes words that the background below keeps."""
         return self.source.unk is not None and self.base.has_dead_ends
 
     def steps_to_end(self, state: Tensor) -> Tensor:
@@ -288,15 +290,15 @@ class ContextClasses(BoundBackground):
         return self._joined(columns, below)
 
     def _start_columns(self, n: int) -> Tensor:
-        """The columns of n states that begin: (n, state_columns)."""
+        """Return the columns of n initial states: (n, state_columns)."""
         return self.source.start(n).to(self.class_of.device).unsqueeze(1)
 
     def _columns_after(self, state: Tensor, tokens: Tensor) -> Tensor:
-        """The columns after the tokens (N,)."""
+        """Return the columns after the tokens (N,)."""
         return self.source.advance(self.contexts_of(state), tokens).unsqueeze(1)
 
     def _columns_per_position(self, previous: Tensor) -> Tensor:
-        """The columns before each position: (B, T) -> (B, T, state_columns)."""
+        """Return the columns before each position: (B, T) -> (B, T, state_columns)."""
         return self.source.per_position(previous).unsqueeze(2)
 
     def flat_states(self, previous: Tensor) -> Tensor:
@@ -313,11 +315,11 @@ class ContextClasses(BoundBackground):
         return torch.cat([columns.to(below.dtype), below.reshape(len(below), -1)], dim=1)
 
     def contexts_of(self, state: Tensor) -> Tensor:
-        """The contexts of the hypotheses: (N,)."""
+        """Return the contexts of the hypotheses: (N,)."""
         return state[:, 0].long()
 
     def context_rows(self, state: Tensor) -> ContextRows:
-        """The context classes in N states; kept for the next call with the same states."""
+        """Return the context classes of N states; caches the last result."""
         last = self._context_rows
         if last is not None and last.table.width == self.source.width:
             if last.state is state:
@@ -338,7 +340,7 @@ class ContextClasses(BoundBackground):
         return self._context_rows
 
     def below(self, state: Tensor) -> Tensor:
-        """The state of the background below, in the shape that it has there."""
+        """Return the state of the background below, in its own shape."""
         return self.context_rows(state).below if self.by_context else self._below_in(state)
 
     def _below_in(self, state: Tensor) -> Tensor:
@@ -351,7 +353,7 @@ class ContextClasses(BoundBackground):
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 
     def _which(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Which context class each token (N, …) is in, and whether it is in one."""
+        """Return the context class of each token (N, …), and whether it has one."""
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         if state is not None:
@@ -365,7 +367,7 @@ class ContextClasses(BoundBackground):
         return same.long().argmax(-1), same.any(-1)
 
     def _as_below(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        """The tokens (N, …) as the background below knows them."""
+        """Replace tokens (N, …) outside the vocabulary of the background below by `unk`."""
         if self.source.unk is None:
             return tokens
         is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
@@ -422,15 +424,17 @@ class ContextClasses(BoundBackground):
 
     @property
     def class_numbers(self) -> Tensor:
-        """The numbers of the context classes: (J,)."""
+        """The indices of the context classes: (J,)."""
         return self.num_below + torch.arange(self.source.width, device=self.class_of.device)
 
     def _in_columns(self, of_words: Tensor, of_contexts: Tensor, state: Tensor) -> Tensor:
-        """Values of the columns below (N, K), with the values of context classes (N, J) in their words' columns."""
+        """Return values of the columns below (N, K), with values of context classes (N, J) in the columns of
+        their words.
+        """
         if not of_contexts.size(1):
             return of_words.expand(len(state), -1)
         size, here = of_words.size(1), self.context_rows(state)
-        # strings have columns of their own after those below, which void places and what they hold fall out of
+        # strings have their own columns after those below; padding is cut off
         more = size + torch.arange(of_contexts.size(1), device=of_contexts.device)
         column = self.base.column_of(here.pick(here.table.words_below), here.below)
         column = torch.where(here.pick(here.table.moved), column, more)
@@ -447,12 +451,12 @@ class ContextClasses(BoundBackground):
         return ClassWeights(here.pick_groups(here.table.log_mass), len(state))
 
     def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
-        states = self.flat_states(previous)  # first: there are more context classes when all contexts were met
+        states = self.flat_states(previous)  # first, because new contexts may add context classes
         if self.is_context_independent:
             return super().teacher_forced(previous)
         if self.source.width or not self.base.is_context_independent:
             return states, ClassWeights(self.log_mass(states), len(states))
-        # one row for a sentence, though its contexts differ
+        # one row per sentence, although its contexts differ
         class_weights = self.base.class_weights(self.base.start(len(previous)))
         return states, class_weights.repeated(previous.size(1))
 
@@ -467,7 +471,7 @@ class ContextClasses(BoundBackground):
         return self.source.log_unk_factor(self.contexts_of(state)).unsqueeze(1)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        """As the interface's; words of context classes have left their classes before, and leave an empty one."""
+        """As in the base class. Words of context classes have already left their classes, and leave an empty class."""
         if not self.source.width:
             return self.base.log_mass_without(self.below(state), self._as_below(words, state), taken)
         here, (which, is_context) = self.context_rows(state), self._which(words, state)
@@ -505,7 +509,9 @@ class ContextClasses(BoundBackground):
         return torch.where(is_context, alone, share + gain)
 
     def _class_shares(self, table: ClassTable) -> Tensor:
-        """The log share of the only member of each context class, (M, J): 0, or −inf without mass or out of reach."""
+        """Return the log share of the only member of each context class, (M, J): 0, or −inf without mass or out
+        of reach.
+        """
         if self._alone is None or self._alone[0] is not table:
             self._alone = table, self._find_class_shares(table)
         return self._alone[1]
@@ -515,7 +521,7 @@ class ContextClasses(BoundBackground):
         if self._remaining is None or (self._reach is self.base and not self.base.has_dead_ends):
             return shares
         lost = shares_of(self._reach, table.below, table.words_below).isneginf()
-        if self.source.unk is not None:  # words that have their mass from the source alone
+        if self.source.unk is not None:  # words with mass from the source alone
             states = table.below.repeat_interleave(table.width, 0)
             after = self.base.advance(states, table.words_below.flatten())
             far = self.base.steps_to_end(after).view_as(table.words) >= self._remaining
@@ -543,7 +549,7 @@ class ContextClasses(BoundBackground):
         here = self.context_rows(state)
         if not self.by_context:
             return self._best_members(here, classes, k)
-        # hypotheses and steps ask for the same classes over and over: every pair of a context and a class is found once
+        # hypotheses and steps repeat the same classes: each pair of a context and a class is computed once
         pairs = self.contexts_of(state).unsqueeze(1) * self.num_classes + classes
         place, *found = self._ranked.get(k, (self.class_of.new_full((self.source.rows * self.num_classes,), -1),))
         there = place[pairs]
@@ -566,7 +572,7 @@ class ContextClasses(BoundBackground):
         return shares, torch.where(is_context, word, words).masked_fill(shares.isneginf(), 0)
 
     def _staying(self, here: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """The k best words that stay in classes below: (N, C') -> log shares and words (N, C', k)."""
+        """Return the k best words that stay in classes below: (N, C') -> log shares and words (N, C', k)."""
         shares, words = self._reach.best_members(here.below, classes, k + self.source.width)
         gone = here.pick(here.table.sorted_words)
         place = torch.searchsorted(gone, words.flatten(1)).clamp_max(gone.size(1) - 1)
@@ -574,10 +580,10 @@ class ContextClasses(BoundBackground):
         values, which = shares.masked_fill(is_gone, NEGATIVE_INFINITY).topk(k, dim=2)
         return values + _gain_at(here, classes).unsqueeze(2), words.gather(2, which)
 
-    # ---- all words (only where asked for) ---------------------------------------------------------------------------
+    # ---- all words --------------------------------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
-        """(N, K), and J columns more if the source brings strings."""
+        """(N, K), and J columns more if the source adds strings."""
         weights = self.base.log_weights(self.below(state)).expand(len(state), -1)
         if not self.source.width:
             return weights
@@ -596,7 +602,7 @@ class ContextClasses(BoundBackground):
         return self._in_columns(self._lifted(shares, state), here.pick(self._class_shares(here.table)), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
-        """log p(σ | K) (N, C + J) -> log p of the words, as `log_weights`."""
+        """log p(σ | K) (N, C + J) -> log p of the words, in the columns of `log_weights`."""
         words = self._reach.word_log_probs(classes[:, : self.num_below], self.below(state))
         if not self.source.width:
             return words
@@ -605,7 +611,7 @@ class ContextClasses(BoundBackground):
         return self._in_columns(self._lifted(words, state), of_contexts, state)
 
     def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
-        """Values of the columns below (N, K), with the gain of the words that stay."""
+        """Return values of the columns below (N, K), plus the log renormaliser of the words that stay."""
         here = self.context_rows(state)
         lift = of_words.new_zeros(len(state), self.num_below)
         renormaliser = here.pick(here.table.log_renormaliser).to(of_words.dtype)
@@ -614,20 +620,20 @@ class ContextClasses(BoundBackground):
 
 
 def _gain_at(here: ContextRows, classes: Tensor) -> Tensor:
-    """How much the log shares grow of the words that stay in classes below: (N, C') -> (N, C')."""
+    """Return the growth of the log shares of words that stay in classes below: (N, C') -> (N, C')."""
     same = classes.unsqueeze(2) == here.pick(here.table.original).unsqueeze(1)
     return torch.where(same, here.pick(here.table.log_renormaliser).unsqueeze(1), 0.0).sum(2)
 
 
 def each_layer(background: BoundBackground) -> Iterator[ContextClasses]:
-    """The context classes in front of a background, the outermost first."""
+    """Yield the layers of context classes of a background, outermost first."""
     while isinstance(background, ContextClasses):
         yield background
         background = background.base
 
 
 def layers_of(background: BoundBackground, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
-    """The context classes in front of a background, the innermost first, each with its own columns of the states.
+    """Return the layers of context classes of a background, innermost first, each with its columns of the states.
 
     Args:
         states: (N, …), of positions in the shape (B, T); the columns are (B, T, …).
@@ -640,11 +646,11 @@ def layers_of(background: BoundBackground, states: Tensor, shape: Sequence[int])
 
 
 def strings_in(background: BoundBackground) -> ContextClasses | None:
-    """The context classes, among those of `background`, whose source brings strings of its own."""
+    """Return the layer of `background` whose source adds strings; None if there is none."""
     return next((layer for layer in each_layer(background) if layer.source.unk is not None), None)
 
 
 def shares_of(background: BoundBackground, state: Tensor, words: Tensor) -> Tensor:
-    """The log shares of some words of each hypothesis: (N, J) -> (N, J)."""
+    """Return the log shares of words of each hypothesis: (N, J) -> (N, J)."""
     rows = torch.arange(len(state), device=state.device).repeat_interleave(words.size(1))
     return background.select_rows(rows).log_share(state.index_select(0, rows), words.flatten()).view_as(words)
