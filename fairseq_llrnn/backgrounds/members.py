@@ -1,9 +1,9 @@
-"""The best members of classes, where several lists say what words weigh: what a search asks.
+"""The best members of classes if several lists contain weights of words, for searches.
 
-Sizes: M classes that are asked about, each in some row, W candidates of one.
+Sizes: M pairs of a row and a class, W candidates of one pair.
 
-A word counts in the first list that has it, and is overruled in the others. Of a ranked list the heaviest come first,
-so that no more than the k best of it are needed, and one more for each word that may overrule one.
+A word counts in the first list that contains it; later lists are overruled. A ranked list has the heaviest words
+first, so that its k best suffice, plus one for each word that may overrule one.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, log_diffe
 
 
 def none_overruled(which: Any, words: Tensor) -> Tensor:
-    """As of a first list."""
+    """Return False for all words: `overruled` of a first list."""
     return torch.zeros_like(words, dtype=torch.bool)
 
 
 @dataclass(frozen=True)
 class Members:
-    """What one list has of M classes."""
+    """The members of M classes in one list."""
 
-    begin: Tensor  # (M,) where those of each class begin in the list
-    many: Tensor  # (M,)
-    cost: Tensor  # (M,) what is added to the log weights in the list
-    words: Callable[[Tensor], Tensor]  # places in the list (any shape) -> the words there
-    weights: Callable[[Tensor], Tensor]  # … and their log weights
-    overruled: Callable[[Any, Tensor], Tensor] = none_overruled  # of some of the M, (m,), words (m, W) -> (m, W) bool
+    begin: Tensor  # (M,) the first place of each class in the list
+    many: Tensor  # (M,) the number of its members
+    cost: Tensor  # (M,) added to the log weights of the list
+    words: Callable[[Tensor], Tensor]  # places in the list (any shape) -> words
+    weights: Callable[[Tensor], Tensor]  # places in the list (any shape) -> log weights
+    overruled: Callable[[Any, Tensor], Tensor] = none_overruled  # indices (m,) of the M, words (m, W) -> (m, W) bool
     ranked: bool = True
 
 
 def candidates(lists: Iterable[Members], k: int | None) -> tuple[Tensor, Tensor]:
-    """Log weights and words of members of each class, the k heaviest among them: (M, W) each, −inf for none.
+    """Return log weights and words of members of each class, with the k heaviest among them: (M, W) each, −inf for
+    none.
 
     Args:
         k: None: all members.
     """
-    weights, words, before = [], [], 0  # the most that one class has in the lists before
+    weights, words, before = [], [], 0  # the largest number of members of a class in earlier lists
     above: Tensor | None = None
     for each in lists:
         width = int(each.many.max()) if len(each.many) else 0
@@ -63,10 +64,11 @@ def candidates(lists: Iterable[Members], k: int | None) -> tuple[Tensor, Tensor]
 def best_of(
     lists: Iterable[Members], log_mass: Tensor, k: int, forbidden: Callable[[Tensor, Tensor], Tensor] | None = None
 ) -> tuple[Tensor, Tensor]:
-    """The k with the largest log shares in masses (M,): log shares and words (M, k); −inf and 0 where there are fewer.
+    """Return the k members with the largest log shares in masses (M,): log shares and words (M, k), padded with −inf
+    and 0.
 
     Args:
-        forbidden: words that do not count, though they have mass: which of the M, and words -> bool, (…,) each.
+        forbidden: excludes words that have mass: indices of the M, and words, (…,) each -> bool.
     """
     weights, words = candidates(lists, k if forbidden is None else None)
     if forbidden is not None:
@@ -79,12 +81,12 @@ def best_of(
 
 
 def heaviest(lists: Iterable[Members]) -> Tensor:
-    """The log weight of the best member of each class: (M,); of ranked lists."""
+    """Return the log weight of the best member of each class, given ranked lists: (M,)."""
     best = []
     for each in lists:
         place, end = each.begin.clone(), each.begin + each.many
         left = (place < end).nonzero().squeeze(1)
-        while len(left) > 0:  # few are overruled: few stay to be looked at after the first rounds
+        while len(left) > 0:  # few words are overruled, so that few classes remain after the first rounds
             gone = each.overruled(left, each.words(place[left]).unsqueeze(1)).squeeze(1)
             place[left] += gone.long()
             left = left[gone & (place[left] < end[left])]

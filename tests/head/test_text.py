@@ -43,7 +43,7 @@ def test_one_sentence_is_no_list_of_sentences() -> None:
 def test_what_another_loss_or_search_would_take() -> None:
     """torch's losses leave −100 out, where an index of −100 would be a word from the end."""
     head, hidden = LogLinearHead(make_prior(), H), torch.randn(1, 3, H)
-    with pytest.raises(DataError, match=r"targets: expected numbers of words, .* found -100; .* head.pad \(1\)"):
+    with pytest.raises(DataError, match=r"targets: expected token ids .* found -100; .* head.pad \(1\)"):
         head.loss(hidden, torch.tensor([[4, 2, -100]]))
     assert head.loss(hidden, torch.tensor([[4, 2, head.pad]])).isfinite()
     known, own = torch.tensor([[4, 2, 1]]), r"from 0 to 11, found 50,256; encode texts with head.encode"
