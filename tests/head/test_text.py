@@ -54,7 +54,7 @@ def test_what_another_loss_or_search_would_take() -> None:
         ("previous", lambda: head.log_probs(hidden, previous=other)),
         ("tokens", lambda: head.decode(other)),
     ):
-        with pytest.raises(DataError, match=rf"{name}: expected numbers of words, {own}"):
+        with pytest.raises(DataError, match=rf"{name}: expected token ids {own}"):
             ask()
     with pytest.raises(DataError, match="tokens: expected token ids from 0 to 11, found -1"):
         head.decode(torch.tensor([[4, -1]]))
