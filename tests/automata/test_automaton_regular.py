@@ -93,7 +93,7 @@ def test_unknown_symbols(tmp_path: Path) -> None:
         ('a "b', "line 1, column 3: expected words and operators, found "),
         ("(" * 120 + "a" + ")" * 120, "expected at most 100 groups inside each other"),
         ("[]", "accepts no string"),
-        ("</s>", "</s> is written by final states alone"),
+        ("</s>", "arcs cannot have </s>, which final states add"),
         ("(((a{1000}){1000}){1000})*", "at most 4,000,000 arcs, found one of 3,00.* when its repetitions are written"),
     ],
 )
@@ -201,7 +201,7 @@ def test_unknown_characters(tmp_path: Path) -> None:
         ("", "expected words, one a line, found none"),
         ("%separator z\nab\n", "line 1: symbol 'z' is not in the dictionary"),
         ("a" * 201, "line 1: expected a word of at most 200 characters, found one of 201"),
-        ("a▁b\n", "line 1: the word 'a▁b' holds the separator '▁'; list its parts"),
+        ("a▁b\n", "line 1: the word 'a▁b' contains the separator '▁'; list its parts"),
     ],
 )
 def test_bad_lists(tmp_path: Path, text: str, message: str) -> None:
