@@ -1,6 +1,6 @@
 """The words of a training text, so that a score can be split into seen and unseen words.
 
-A text in subword pieces shows the words that its pieces spell.
+A text in subword pieces has the words that its pieces spell.
 """
 
 from __future__ import annotations
