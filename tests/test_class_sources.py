@@ -281,7 +281,7 @@ def another_shape(source: Any) -> None:
         (mass_of_nothing, r"law broken: log_added is −inf where words is NO_WORD .*not so at \[\[2, 0\]\]"),
         (another_order, r"law broken: start\(rows\) counts the contexts, unless they change; found \[\d"),
         (another_shape, r"law broken: log_added has the shape of words; found \(\d+, 1\)"),
-        (too_few_rows, r"law broken: start\(n\) are numbers below `rows`, which is 2; found \[0, 1, 2, 3\]"),
+        (too_few_rows, r"law broken: start\(n\) are indices below `rows`, 2; found \[0, 1, 2, 3\]"),
     ],
 )
 def test_what_a_source_itself_breaks_is_named(dates: ModuleType, change: Callable[[Any], None], says: str) -> None:

@@ -353,7 +353,7 @@ def test_without_the_package_its_prior_is_refused(package: Path, shell: Shell) -
 
 
 def test_a_package_that_announces_what_it_has_not_is_named(package: Path) -> None:
-    with pytest.raises(OptionError, match="weekday_words:nothing: expected what its package announces as an entry"):
+    with pytest.raises(OptionError, match="weekday_words:nothing: the entry point of its package cannot be imported"):
         build_prior([*SPECIALS, *WORDS], options(package, "broken"))
 
 

@@ -155,7 +155,7 @@ def test_unknown_symbols(tmp_path: Path) -> None:
 
 
 def test_all_unknown_symbols_are_said_at_once(tmp_path: Path) -> None:
-    one = "line 1: symbol 'z' is not in the dictionary; write it as the text has it, remove it, or say automaton"
+    one = "line 1: symbol 'z' is not in the dictionary; write it as the text has it, remove it, or use automaton"
     with pytest.raises(DataError, match=one):
         read(tmp_path, 'S -> "a" | "z" "z"\n')
     two = "symbol 'z' is not in the dictionary, nor is 'y' .2 in all.; write them as the text has them, remove them"

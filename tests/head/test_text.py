@@ -60,7 +60,7 @@ def test_what_another_loss_or_search_would_take() -> None:
         head.decode(torch.tensor([[4, -1]]))
     states = torch.nn.LSTM(2, H, batch_first=True)(torch.randn(1, 3, 2))
     for ask in (lambda: head.loss(states, known), lambda: head.log_probs(states)):  # type: ignore[arg-type]
-        with pytest.raises(DataError, match=r"expected hidden states \(B, T, 3\), found a tuple; .*of torch's LSTM"):
+        with pytest.raises(DataError, match=r"expected hidden states \(B, T, 3\), found a tuple; .*torch's LSTM"):
             ask()
     with pytest.raises(DataError, match=rf"top_k: expected .* \(N, {H}\), found \(1, 3, {H}\); .* hidden\[:, -1\]"):
         head.top_k(hidden, head.start(1), k=2)
