@@ -1,7 +1,7 @@
 """The errors that users can cause.
 
 Each message has what was expected, what was found, where, and how to fix it. Commands print the message alone, without
-a traceback; `llrnn` then exits with status 2, fairseq's own commands with 1.
+a traceback. `llrnn` then exits with status 2, fairseq's own commands with 1.
 
 A quoted value may be as long as a file: `as_one_line` shortens it, in every message of these classes.
 """
@@ -162,7 +162,7 @@ def _are_a_value(words: Sequence[str], arguments: Sequence[str]) -> bool:
 
 
 def need_library(what: str, library: str, extra: str) -> None:
-    """Raise OptionError if a library of one of this package's extras is not installed; `what` needs it."""
+    """Raise OptionError if a library of one of this package's extras is not installed. `what` needs it."""
     try:
         import_module(library)
     except ModuleNotFoundError:

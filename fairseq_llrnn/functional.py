@@ -198,10 +198,10 @@ class _Nll(torch.autograd.Function):
         ctx: Any, hidden: Tensor, rows: Tensor, bias: Tensor, slots: Tensor | None, added: Tensor | None,
         targets: Tensor, class_weights: ClassWeights, is_counted: Tensor | None, needs: Sequence[bool],
     ) -> Tensor:  # fmt: skip
-        """Arguments: those of _Arguments; added: of the entries. needs: whether each of the first five needs a
+        """Arguments: those of _Arguments. added: of the entries. needs: whether each of the first five needs a
         gradient.
 
-        is_counted: (N,) bool, losses with one weight, the others with weight zero; None: any weights.
+        is_counted: (N,) bool, losses with one weight, the others with weight zero. None: any weights.
         """
         arguments = _Arguments(hidden, rows, bias, slots, targets, class_weights)
         ctx.needs, ctx.slices, ctx.class_weights = needs, arguments.slices(), class_weights
@@ -252,16 +252,16 @@ def log_linear_nll(
     slot_scores: Tensor | None = None,
     is_counted: Tensor | None = None,
 ) -> Tensor:
-    """Return −log p of each target in nats (module docstring): (N,), float32 or better; inf for forbidden targets.
+    """Return −log p of each target in nats (module docstring): (N,), float32 or better, or inf for forbidden targets.
 
-    It is computed in chunks of positions; no tensor with N × S elements is kept.
+    It is computed in chunks of positions. No tensor with N × S elements is kept.
 
     Args:
         hidden: (N, H). targets: (N,) their classes; S + j for slot j.
         rows: E, (S, H).
-        log_mass: log B_K(σ), (S,); or (G, S), with row g for the N/G positions from g·N/G on; or class weights of N
+        log_mass: log B_K(σ), (S,), or (G, S), with row g for the N/G positions from g·N/G on, or class weights of N
             rows with sparse updates (backgrounds/class_weights.py). −inf forbids a class.
-        log_share: log b − log B of the target words, (N,); None if classes have one word each.
+        log_share: log b − log B of the target words, (N,), or None if classes have one word each.
         bias: Φc, (S,). slot_scores: aᵀφ + log mass of J more classes at each position, (N, J).
         is_counted: (N,) bool: losses that the caller sums with equal weights, as in a sum or a mean; the others have
             weight zero. Gradients are then computed in the forward pass, which saves a quarter of the products. If the

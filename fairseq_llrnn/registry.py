@@ -100,7 +100,7 @@ def _announced(path: tuple[str, ...]) -> Any:  # Python 3.12 has another type
 
 
 def lost(name: str) -> str | None:
-    """Return a message for a name of a system whose folder was deleted; None for any other name."""
+    """Return a message for a name of a system whose folder was deleted, or None for any other name."""
     system = next((system for system, offered in OFFERED.items() if name in offered.split()), None)
     if system is None or (PACKAGE / "systems" / system).exists():
         return None

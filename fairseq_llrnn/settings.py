@@ -193,13 +193,13 @@ def checked(
     values: Mapping[str, Any] | SettingsType,
     option_name: Callable[[str], str],
 ) -> SettingsType:
-    """Return settings with each value converted and checked; numbers may be text.
+    """Return settings with each value converted and checked. Numbers may be text.
 
     If an option may come without a value, true means its value then, and false that it is absent. Otherwise neither is
     a number.
 
     Args:
-        option_name: full name of a key -> its name in messages; "": the name of the whole.
+        option_name: full name of a key -> its name in messages. "": the name of the whole.
 
     Raises:
         OptionError: an unknown key, or an invalid value.
@@ -223,7 +223,7 @@ def _validator(kind: Any) -> Any:
 
 
 def _without_flags(schema: Any) -> Any:
-    """Return a schema in which true and false are no numbers; pydantic would convert them to 1 and 0."""
+    """Return a schema in which true and false are no numbers. Pydantic would convert them to 1 and 0."""
     from pydantic_core import PydanticKnownError, core_schema
 
     def checked_number(value: object) -> object:
@@ -241,7 +241,7 @@ def _without_flags(schema: Any) -> Any:
 
 
 def _message(kind: type[Settings], error: Any, option_name: Callable[[str], str]) -> str:
-    """Return a message about the first invalid key; any type of a union is accepted."""
+    """Return a message about the first invalid key. Any type of a union is accepted."""
     every = keys(kind)
     names, classes = {key.name for key in every}, {key.owner.__name__ for key in every}
     entries = [(_key_of(names, classes, entry["loc"]), entry) for entry in error.errors(include_url=False)]
@@ -353,7 +353,7 @@ def file_of(option_name: str, place: str) -> tuple[str | None, str]:
 
 
 def plain_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
-    """Return the differences from the defaults, as plain values by key, with sections; and the keys with
+    """Return the differences from the defaults, as plain values by key, with sections, and the keys with
     objects of Python.
     """
     values: dict[str, Any] = {}

@@ -6,7 +6,7 @@
 
 Sizes: B batch, L source length, V words, D width. e(x) = Σ_f ψ_f(x) U_f, as for target words in a decoder. A prior
 built with input_top_words all gives every word its own row in addition to those of its features. Padding is the zero
-vector, and strings outside the dictionary are `<unk>`; the module `beside` may embed them as well. The background and
+vector, and strings outside the dictionary are `<unk>`. The module `beside` may embed them as well. The background and
 other parts of the prior are unused.
 """
 

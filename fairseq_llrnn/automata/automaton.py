@@ -136,7 +136,7 @@ class Automaton:
         return arcs, here, cost
 
     def log_weights_at(self, states: np.ndarray, tokens: np.ndarray, root: np.ndarray) -> np.ndarray:
-        """Return log b(q, x) of states and tokens: (N,), (N,) -> (N,); root: log b₀, (V,)."""
+        """Return log b(q, x) of states and tokens: (N,), (N,) -> (N,). root: log b₀, (V,)."""
         arcs, end, cost = self.look_up(states, tokens)
         weights = np.where(end == ROOT, root[tokens], -np.inf)
         weights[arcs >= 0] = self.log_weights[arcs[arcs >= 0]]
@@ -163,7 +163,7 @@ class Automaton:
         nexts: np.ndarray,
         log_weights: np.ndarray,
     ) -> Automaton:
-        """Build an automaton from arcs in any order, one per state and token; all states fail to NOTHING.
+        """Build an automaton from arcs in any order, one per state and token. All states fail to NOTHING.
 
         Args:
             states, tokens, nexts: (A,) int64. log_weights: (A,).
@@ -184,7 +184,7 @@ class Automaton:
     # ---- checks ---------------------------------------------------------------------------------------------------
 
     def check(self, log_weights: np.ndarray | None = None) -> None:
-        """Raise ValueError if the arrays are no automaton; they may be untrusted input.
+        """Raise ValueError if the arrays are no automaton. They may be untrusted input.
 
         Args:
             log_weights: log b₀ (V,), the static weights below the automaton: no arc may have a word that they forbid.

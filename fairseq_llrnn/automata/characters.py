@@ -34,7 +34,7 @@ Spelling = tuple[int, ...]  # a word's characters as symbols
 
 
 def read_words(path: Path | str, symbols: Symbols) -> Automaton:
-    """Read texts of the words in a file (module docstring); START and BETWEEN are states 0 and 1.
+    """Read texts of the words in a file (module docstring). START and BETWEEN are states 0 and 1.
 
     Raises:
         DataError: with file and line: unknown characters or separators (unless unknown symbols are dropped, with their
@@ -82,9 +82,9 @@ def _is_comment(line: str, symbols: Symbols) -> bool:
 
 
 def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:
-    """Return the characters of a word as symbols; None if the word is dropped.
+    """Return the characters of a word as symbols, or None if the word is dropped.
 
-    Unknown characters are left out; `Symbols.check_known_words` reports them.
+    Unknown characters are left out. `Symbols.check_known_words` reports them.
 
     Raises:
         DataError: as `Symbols.find`; a word of more than LONGEST_WORD characters.
@@ -99,7 +99,7 @@ def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:
 
 
 def _texts(words: Sequence[Spelling], separators: tuple[int, ...], num_symbols: int) -> Automaton:
-    """Return the automaton of words with separators between them; its states 0 and 1 are START and BETWEEN."""
+    """Return the automaton of words with separators between them. Its states 0 and 1 are START and BETWEEN."""
     nodes = SharedNodes(weighted=False)
     inner = nodes.automaton(_word_node(nodes, sorted(words)), num_symbols)  # its start is 0; </s> ends words
     # words begin at the start and after separators; the other states have indices one higher

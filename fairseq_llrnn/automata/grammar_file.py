@@ -44,12 +44,12 @@ def names_in(items: Items) -> set[str]:
 
 
 def least_words(rules: Rules) -> dict[str, int]:
-    """Return the number of words of each nonterminal's shortest string; NO_LIMIT if it has none."""
+    """Return the number of words of each nonterminal's shortest string, or NO_LIMIT if it has none."""
     return _least(rules, lambda items, values: sum(1 if isinstance(item, int) else values[item] for item in items))
 
 
 def least_depth(rules: Rules) -> dict[str, int]:
-    """Return the depth of each nonterminal's flattest tree; NO_LIMIT if it has none."""
+    """Return the depth of each nonterminal's flattest tree, or NO_LIMIT if it has none."""
     return _least(rules, lambda items, values: 1 + max((values[name] for name in names_in(items)), default=0))
 
 
@@ -84,7 +84,7 @@ def _least(rules: Rules, measure: Callable[[Items, Mapping[str, int]], int]) -> 
 
 
 def most(rules: Rules) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the greatest depth and number of words of each nonterminal's trees; NO_LIMIT if it nests."""
+    """Return the greatest depth and number of words of each nonterminal's trees, or NO_LIMIT if it nests."""
     depth, words = dict.fromkeys(rules, NO_LIMIT), dict.fromkeys(rules, NO_LIMIT)
     inner = {name: set[str]().union(*map(names_in, alternatives)) for name, alternatives in rules.items()}
     order = TopologicalSorter(inner)
@@ -100,7 +100,7 @@ def most(rules: Rules) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def derives_itself(rules: Rules, shortest: Mapping[str, int]) -> str | None:
-    """Return a nonterminal that derives itself without another word, and so has infinitely many trees; None if
+    """Return a nonterminal that derives itself without another word, and so has infinitely many trees, or None if
     none does.
     """
     after = {name: [part for items in ways for part in _alone(items, shortest)] for name, ways in rules.items()}
@@ -238,7 +238,7 @@ def _weight(text: str, where: str) -> float:
 def _items(
     names: list[tuple[str, bool]], symbols: Symbols, where: str, used: dict[str, str]
 ) -> tuple[Item, ...] | None:
-    """Return symbols and nonterminals; None if a symbol is unknown, so that the alternative is dropped."""
+    """Return symbols and nonterminals, or None if a symbol is unknown, so that the alternative is dropped."""
     items: list[Item | None] = []
     for name, is_word in names:
         if is_word:

@@ -61,7 +61,7 @@ LONGEST_SHOWN = 12  # words of a cycle in an error
 
 
 class InfiniteMassError(ValueError):
-    """The strings of an automaton have no finite sum; `cycle` is a cycle with a part in it, as tokens."""
+    """The strings of an automaton have no finite sum. `cycle` is a cycle with a part in it, as tokens."""
 
     def __init__(self, cycle: list[int], log_weight: float) -> None:
         super().__init__(f"the strings of the automaton have an infinite sum: the cycle of the tokens {cycle}")
@@ -124,7 +124,7 @@ def check_mass(automaton: Automaton) -> None:
 
 
 def _is_finite(matrix: csr_matrix, on_cycle: np.ndarray) -> bool:
-    """Return whether (I − M) v = 1 has a positive solution; on_cycle: the states with rows of M."""
+    """Return whether (I − M) v = 1 has a positive solution. on_cycle: the states with rows of M."""
     from scipy.sparse import identity
     from scipy.sparse.linalg import splu
 

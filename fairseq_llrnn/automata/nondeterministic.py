@@ -1,7 +1,7 @@
 """Nondeterministic automata of readers, with several arcs for a symbol and empty arcs, and their determinisation.
 
 `Paths` without weights are a set of strings. With weights, a string has the sum of its paths' weights. Weights are
-natural logarithms; EMPTY is the symbol of an arc that reads nothing.
+natural logarithms. EMPTY is the symbol of an arc that reads nothing.
 
 Determinisation is the subset construction, with the residual weight of every path (Mohri 1997, "Finite-State
 Transducers in Language and Speech Processing", §3.4, in the log semiring). Its result can be exponentially larger, and
@@ -66,7 +66,7 @@ def to_automaton(paths: Paths, num_symbols: int, budget: Budget | None = None) -
     """Return the deterministic automaton of the same language, trimmed.
 
     Args:
-        budget: of the work; None: MOST_STEPS.
+        budget: of the work. None: MOST_STEPS.
 
     Raises:
         ValueError: too much work; a cycle of empty arcs with weights; no string; strings of infinite mass

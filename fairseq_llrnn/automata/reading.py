@@ -1,4 +1,4 @@
-"""Automata from files of all formats; OpenFst's binary files are read here.
+"""Automata from files of all formats. OpenFst's binary files are read here.
 
     *.regex       a regular expression over words (regular.py)
     *.grammar     a context-free grammar, bounded in depth and length (grammar.py)
@@ -6,7 +6,7 @@
     OpenFst       a binary file of OpenFst, recognized by its first bytes (read through pynini, extra `[automata]`)
     anything else text as fstprint writes it (text_format.py)
 
-Symbols of a binary file are those of its own table, by name; without a table, labels are ids of the dictionary. Label 0
+Symbols of a binary file are those of its own table, by name. Without a table, labels are ids of the dictionary. Label 0
 reads nothing. Weights are −log in any semiring: paths with the same words are summed, and a file with all weights 0 is
 a set of strings. The head of the file is checked first: OpenFst would load a shared library for an unknown kind, and
 allocate memory for as many states as the file claims.
@@ -45,7 +45,7 @@ SEMIRINGS = (b"standard", b"log", b"log64")
 
 
 def is_openfst(path: Path | str) -> bool:
-    """Return whether a file begins like OpenFst's; False if it cannot be read."""
+    """Return whether a file begins like OpenFst's, or False if it cannot be read."""
     try:
         with open_file(path) as file:
             return file.read(len(MAGIC)) == MAGIC

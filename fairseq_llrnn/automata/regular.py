@@ -55,7 +55,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A part, from `least` to `most` times; None: without limit."""
+    """A part, from `least` to `most` times. None: without limit."""
 
     part: Node
     least: int
@@ -142,7 +142,7 @@ class _Parser:
         return node
 
     def _symbol(self) -> int | None:
-        """Return the symbol of the next word; None if the dictionary lacks it."""
+        """Return the symbol of the next word, or None if the dictionary lacks it."""
         symbol = self.symbols.find(self.next.text, self.next.where)
         self.at += 1
         if symbol is None:

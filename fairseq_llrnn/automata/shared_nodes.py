@@ -36,7 +36,7 @@ class SharedNodes:
         Args:
             weighted: whether arcs have weights; if not, all log weights are 0.
             longest: the largest number of words of a string; longer ones are left out of every node.
-            budget: if it is spent, methods that make nodes raise TooMuchWorkError; None: no limit.
+            budget: if it is spent, methods that make nodes raise TooMuchWorkError. None: no limit.
         """
         self.weighted, self.longest, self.budget = weighted, longest, budget or Budget(sys.maxsize)
         self.rows: list[Row] = []

@@ -23,7 +23,7 @@ DROPPED = "arcs on symbols that the dictionary lacks, dropped"
 
 
 def log_weight(number: float, where: str, text: str) -> float:
-    """Return the log weight of a −log weight in a file, at the place `where`; text: the number in messages.
+    """Return the log weight of a −log weight in a file, at the place `where`. text: the number in messages.
 
     Raises:
         DataError: a number that is not finite, or too large.
@@ -74,7 +74,7 @@ class Symbols:
         return np.flatnonzero(words)
 
     def find(self, name: str, where: str) -> int | None:
-        """Return the id of a symbol; None for an unknown one, which is dropped, or stored for `check_known_words`.
+        """Return the id of a symbol, or None for an unknown one, which is dropped, or stored for `check_known_words`.
 
         Raises:
             DataError: a symbol that can be on no arc, with the place `where`.

@@ -8,7 +8,7 @@
     weights probabilities          from here on weights are factors; without it they are −log, as in OpenFst
     # …                            a comment
 
-States have any names without blanks; the first one in an arc or a final state is the start. `<eps>` reads nothing.
+States have any names without blanks. The first one in an arc or a final state is the start. `<eps>` reads nothing.
 Weights are optional: the default is 1, −log 0. A file without weights is a set of strings. Blanks or tabs separate the
 fields. Between tabs, an empty symbol reads nothing, as pyfoma writes it. No state begins with `-`: foma and HFST write
 `--` between several automata. A file with failures must be deterministic: at most one arc of a state for each symbol.
@@ -74,7 +74,7 @@ class _Lines:
 
 
 def read_text(path: Path | str, symbols: Symbols) -> Automaton:
-    """Read the automaton of a text file (module docstring); `symbols` treats words outside the dictionary.
+    """Read the automaton of a text file (module docstring). `symbols` treats words outside the dictionary.
 
     Raises:
         DataError: with file and line: another kind of line, an unknown symbol, or an invalid weight.
@@ -109,7 +109,7 @@ def _has_two_symbols(path: Path | str) -> bool:
 
 
 def _fields(line: str) -> list[str]:
-    """Split a line at blanks or tabs; between tabs, an empty field is the empty symbol, and an empty end is dropped."""
+    """Split a line at blanks or tabs. Between tabs, an empty field is the empty symbol, and an empty end is dropped."""
     fields = [cell.strip() for cell in line.split("\t")]
     if "" not in fields or any(len(field.split()) > 1 for field in fields):
         return line.split()
@@ -186,7 +186,7 @@ def _read_failure(lines: _Lines, fields: list[str], where: str) -> None:
 
 
 def _failing(lines: _Lines, num_symbols: int) -> Automaton:
-    """Return the automaton of lines with failures; after a word of the root, a chain to the root restarts at
+    """Return the automaton of lines with failures. After a word of the root, a chain to the root restarts at
     the start.
     """
     failures = [

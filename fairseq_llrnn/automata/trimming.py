@@ -18,10 +18,10 @@ NO_END = np.iinfo(np.int64).max // 4  # the distance of a state from which no en
 
 
 def steps_to_end(automaton: Automaton, log_weights: np.ndarray | None = None) -> np.ndarray:
-    """Return the least number of words, </s> included, from each state to an end: (Q,) int64; NO_END if there is none.
+    """Return the least number of words, </s> included, from each state to an end: (Q,) int64, or NO_END.
 
     Args:
-        log_weights: log b₀ (V,) of the root; None: the root allows </s>.
+        log_weights: log b₀ (V,) of the root. None: the root allows </s>.
     """
     states = automaton.arc_states
     steps = np.full(automaton.num_states, NO_END, dtype=np.int64)
@@ -76,7 +76,7 @@ def reachable(automaton: Automaton) -> np.ndarray:
 def trim(automaton: Automaton) -> Automaton:
     """Return the same language without states that are unreachable, or from which no end is in reach.
 
-    The automaton has one start; several would have their states in blocks.
+    The automaton has one start. Several would have their states in blocks.
     A state that allows every word keeps all arcs, because the root would allow the word instead. States after such arcs
     stay, and searches avoid them (`steps_to_end`).
 

@@ -5,7 +5,7 @@ Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed i
 `Combined` modules hold the parts. `BoundCombined` binds them to a batch and concatenates their states. By default,
 every part must allow a word.
 
-A state is one row of int64 with the parts' states. A part's state may have any shape after N; floating-point numbers
+A state is one row of int64 with the parts' states. A part's state may have any shape after N. Floating-point numbers
 keep their bits. Only parts with `state_columns_per_token` may have states that get wider.
 
 `Tempered` is b(K, x)^(1/T) for a temperature T; a large T is nearer to uniform. It tempers the weight of each word, so
@@ -20,7 +20,7 @@ If a part lists all words that it allows (a grammar), the other parts compute th
 Otherwise, if all parts have a root, the product of the roots is the root, and the product lists the words that any part
 lists.
 
-`BySource` depends on the source sentence; without a source it is the background below.
+`BySource` depends on the source sentence. Without a source it is the background below.
 
     BySource(below, lambda base, source: ContextClasses(base, WordsOf(source)))
 """
@@ -44,7 +44,7 @@ from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
 
 def check_parts(kind: str, parts: Sequence[Background]) -> None:
-    """Raise ValueError unless there are parts, all over the same words and signatures; `kind` starts the message."""
+    """Raise ValueError unless there are parts, all over the same words and signatures. `kind` starts the message."""
     if not parts:
         raise ValueError(f"{kind}: expected at least one background, found none")
     first = parts[0]
@@ -102,7 +102,7 @@ class BoundCombined(BoundExplicit):
         self.sparse = self.root is not None and not self.is_context_independent
 
     def _with_parts(self, parts: list[BoundBackground]) -> Self:
-        """Return this background with other parts; itself if they are the same."""
+        """Return this background with other parts, or itself if they are the same."""
         if all(new is old for new, old in zip(parts, self.parts, strict=True)):
             return self
         other = copy.copy(self)
@@ -268,7 +268,7 @@ class Product(Combined):
     bound = BoundProduct
 
     def __init__(self, parts: Sequence[Background]) -> None:
-        """parts: over the same words and signatures; products, mixtures, … are allowed.
+        """parts: over the same words and signatures. Products, mixtures, … are allowed.
 
         Raises:
             ValueError: no parts, or parts over other words or signatures.

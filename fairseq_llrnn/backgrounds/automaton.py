@@ -148,7 +148,7 @@ class BoundAutomaton(BoundBackground):
         return weights
 
     def _all_nexts(self, states: Tensor) -> Tensor:
-        """Return the states after all words: (N, V); an arbitrary state for words without an arc or a root weight."""
+        """Return the states after all words, arbitrary for words without an arc or a root weight: (N, V)."""
         tables = self.tables
         words = torch.arange(len(self.class_of), device=states.device)
         after = tables.after_no_arc(states.unsqueeze(1), words)
@@ -227,7 +227,7 @@ class BoundAutomaton(BoundBackground):
         return share.masked_fill(self.out_of_reach(tokens, after), NEGATIVE_INFINITY)
 
     def out_of_reach(self, tokens: Tensor, after: Tensor) -> Tensor:
-        """Return whether no end is in reach after a word that leads to the state `after`; any shape."""
+        """Return whether no end is in reach after a word that leads to the state `after`, of any shape."""
         assert self.remaining is not None
         return (tokens != END) & (self.tables.steps[after] >= self.remaining)
 
@@ -288,7 +288,7 @@ class AutomatonBackground(AutomatonTables):
 
     @cached_property
     def best_of_entry(self) -> Tensor:
-        """The largest log share in the class of every entry: (E + 1,); the last one is padding."""
+        """The largest log share in the class of every entry: (E + 1,). The last one is padding."""
         states, classes = self.entry_keys[:-1] // self.num_classes, self.entry_classes[:-1]
         best = heaviest(self.lists(states, classes)) - self.mass(states, classes)
         return functional.pad(best.clamp_max(0.0), (0, 1))
@@ -297,7 +297,7 @@ class AutomatonBackground(AutomatonTables):
         """Yield the lists of members of classes in states, (M,) each: the arcs of every state in the chain, then the
         root.
 
-        The first occurrence of a word counts; later arcs and the root are overruled.
+        The first occurrence of a word counts. Later arcs and the root are overruled.
         """
         chain, root = self.chain[states], self.root  # shape: (M, D)
 

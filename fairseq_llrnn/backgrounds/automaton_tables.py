@@ -208,7 +208,7 @@ class AutomatonTables(Background):
     def after_no_arc(self, states: Tensor, tokens: Tensor) -> Tensor:
         """Return the states after words without an arc: (…), (…) -> (…).
 
-        A word of the root stays in the same of the F models; any other word leads to the state of no weight. After </s>
+        A word of the root stays in the same of the F models. Any other word leads to the state of no weight. After </s>
         and padding, a new sentence begins, even if </s> is forbidden.
         """
         block = states // self.block_size * self.block_size
@@ -225,7 +225,7 @@ class AutomatonTables(Background):
         return mass.masked_fill(~(self.rooted[states] | has_entry.any(1)), NEGATIVE_INFINITY)
 
     def expand(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
-        """Return all items of states (N, D): the row of each, and its place, given `offsets`; states below 0
+        """Return all items of states (N, D): the row of each, and its place, given `offsets`. States below 0
         have none.
         """
         index = states.clamp_min(0)

@@ -1,6 +1,6 @@
 """The interface of a background: a state machine over tokens that gives every next token a weight b(K, x).
 
-Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are natural logarithms; −inf forbids.
+Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are natural logarithms. −inf forbids.
 
     module = prior.background()                    nn.Module: parameters and tables
     bound  = module.bind(source, text)             a plain object for one batch or one search
@@ -90,7 +90,7 @@ class BoundBackground:
     # ---- methods of a subclass ----------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
-        """Return the states of `n` empty hypotheses; the first dimension is n.
+        """Return the states of `n` empty hypotheses. The first dimension is n.
 
         If the background was bound to source sentences, n is their number, and row i is of sentence i.
         """
@@ -119,7 +119,7 @@ class BoundBackground:
         return self
 
     def select_rows(self, index: Tensor) -> BoundBackground:
-        """Select rows of `with_hidden`: state row n belongs to hidden row index[n]; index: (M,)."""
+        """Select rows of `with_hidden`: state row n belongs to hidden row index[n]. index: (M,)."""
         return self
 
     def with_max_length(self, remaining: int) -> BoundBackground:
@@ -131,7 +131,7 @@ class BoundBackground:
         return self
 
     def steps_to_end(self, state: Tensor) -> Tensor:
-        """Return the least number of tokens, `</s>` included, that complete the string: (N,) int64; huge if none do."""
+        """Return the least number of tokens, `</s>` included, that complete the string: (N,) int64, huge if none do."""
         return self.class_of.new_ones(len(state))
 
     @property
@@ -148,7 +148,7 @@ class BoundBackground:
         return self.class_of[tokens]
 
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
-        """Return the only member of each class: (N, C) -> (N, C); −1 for a class with more or no members."""
+        """Return the only member of each class: (N, C) -> (N, C), with −1 for a class with more or no members."""
         return self._only_member[classes]
 
     @cached_property
@@ -159,7 +159,7 @@ class BoundBackground:
         return some.masked_fill(sizes != 1, -1)
 
     def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        """Return valid inputs of a network with V rows for tokens (N, T); row i is of sentence i, or in state i."""
+        """Return valid inputs of a network with V rows for tokens (N, T). Row i is of sentence i, or in state i."""
         return tokens
 
     def in_vocabulary(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
@@ -176,7 +176,7 @@ class BoundBackground:
         return torch.arange(len(self.class_of), device=self.class_of.device).unsqueeze(0)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        """Return the columns of the tokens (N, T); row i is of sentence i, or in state i."""
+        """Return the columns of the tokens (N, T). Row i is of sentence i, or in state i."""
         return tokens
 
     def column_classes(self, state: Tensor) -> Tensor:
@@ -184,7 +184,7 @@ class BoundBackground:
         return self.class_of.unsqueeze(0)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
-        """Return log p of every word, given log p(σ | K): (N, S) -> (N, V); −inf for forbidden words."""
+        """Return log p of every word, given log p(σ | K): (N, S) -> (N, V), with −inf for forbidden words."""
         return classes[:, self.class_of] + self.log_shares(state).to(classes.dtype)
 
     # ---- listed words (class_weights.py) ---------------------------------------------------------------------------
@@ -194,11 +194,11 @@ class BoundBackground:
         return None
 
     def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
-        """Return the weights in N states as a factor of the root and exceptions; None if there is no root."""
+        """Return the weights in N states as a factor of the root and exceptions, or None if there is no root."""
         return None
 
     def possible_words(self) -> Tensor:
-        """Return whether each word may have weight in some state: (V,) bool; True if unknown."""
+        """Return whether each word may have weight in some state: (V,) bool, or True if unknown."""
         root = self.root_log_weights()
         return torch.ones_like(self.class_of, dtype=torch.bool) if root is None else root.isfinite()
 
@@ -217,7 +217,7 @@ class BoundBackground:
                 sentence.
 
         Returns:
-            log Σ_{x ∈ σ(words[n, j]), x not taken in row n} b(K, x): (N, J); −inf if nothing is left.
+            log Σ_{x ∈ σ(words[n, j]), x not taken in row n} b(K, x): (N, J), with −inf if nothing is left.
         """
         weights = self.log_weights(state).expand(words.size(0), -1)
         out = torch.zeros_like(weights).scatter_add(1, words, taken.to(weights.dtype))  # GPUs cannot scatter bool
@@ -233,7 +233,7 @@ class BoundBackground:
         return self.log_mass(state).expand(classes.size(0), -1).gather(1, classes.unsqueeze(1)).squeeze(1)
 
     def log_shares(self, state: Tensor) -> Tensor:
-        """Return log b(K, x) − log B_K(σ(x)) of every word: (N, V) or (1, V); −inf for a word without weight."""
+        """Return log b(K, x) − log B_K(σ(x)) of every word: (N, V) or (1, V), with −inf for a word without weight."""
         weights = self.log_weights(state)
         mass = class_log_sums(weights, self.class_of, self.num_classes)[:, self.class_of]
         return (weights - mass).masked_fill(weights == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
@@ -260,7 +260,7 @@ class BoundBackground:
     def best_share(self, state: Tensor) -> Tensor:
         """Return the log share of the best member of every class, −inf for a class without mass.
 
-        (N, S); or (G, S), with row g for the N/G equal states from g·N/G on.
+        (N, S), or (G, S), with row g for the N/G equal states from g·N/G on.
         """
         shares = self.log_shares(state)
         best = shares.new_full((shares.size(0), self.num_classes), NEGATIVE_INFINITY)
@@ -366,7 +366,7 @@ class StaticBackground(Background):
     is_context_independent = True
 
     def __init__(self, class_of: Tensor, num_classes: int, log_weights: Tensor) -> None:
-        """class_of: (V,) int64. log_weights: (V,) natural logarithms; −inf forbids a word."""
+        """class_of: (V,) int64. log_weights: (V,) natural logarithms. −inf forbids a word."""
         super().__init__(class_of, num_classes)
         log_weights = log_weights.double()
         exact = log_weights.unsqueeze(0)
@@ -395,7 +395,7 @@ class StaticBackground(Background):
         return self.word_log_weight
 
     def ranked_weights(self, places: Tensor) -> Tensor:
-        """Return the log weights of the words at places of ranked_members; any shape."""
+        """Return the log weights of the words at places of ranked_members, of any shape."""
         return self.word_log_weight[self.ranked_members[places]]
 
     def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:

@@ -1,7 +1,7 @@
 """Log masses of classes in N rows (hypotheses, or positions of a batch), without a tensor of N × S if possible.
 
 Sizes: N rows (states), G groups of rows, V words, S classes, E entries, C classes with their own masses in each row.
-All weights are natural logarithms; −inf is no weight. Sums are finite in value and gradient. `ClassWeights` are
+All weights are natural logarithms. −inf is no weight. Sums are finite in value and gradient. `ClassWeights` are
 
     log B(n, σ)  =  of_groups(g, σ) + Σ added[e] over the entries e at (n, σ) + constant(n)       g: the group of row n
     log B(n, σ)  =  −∞     if row n is in `sparse_row_mask` and has no entry at σ
@@ -52,7 +52,7 @@ def log_part_weights(logits: Tensor) -> Tensor:
 
 
 def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> Tensor:
-    """Return log Σ_{x∈σ} exp(log_weights[·, x]) of every class: (N, V) -> (N, S) float64; −inf for a class without
+    """Return log Σ_{x∈σ} exp(log_weights[·, x]) of every class: (N, V) -> (N, S) float64, with −inf for a class without
     mass.
 
     Sums are relative to the largest weight, in the dtype of the weights. The logarithm is float64, because single
@@ -70,7 +70,7 @@ def class_log_sums(log_weights: Tensor, class_of: Tensor, num_classes: int) -> T
 
 
 def log_shares(terms: Tensor) -> Tensor:
-    """Return the log softmax over the last dimension; −inf without a gradient if all terms are −inf.
+    """Return the log softmax over the last dimension, or −inf without a gradient if all terms are −inf.
 
     `terms - log_sum(terms)` would lose precision for large terms, so that shares would not sum to one.
     """
@@ -79,13 +79,13 @@ def log_shares(terms: Tensor) -> Tensor:
 
 
 def log_sum(terms: Tensor) -> Tensor:
-    """Return log Σ exp over the last dimension; its gradient is 0 if all terms are −inf."""
+    """Return log Σ exp over the last dimension. Its gradient is 0 if all terms are −inf."""
     nothing = terms.isneginf().all(-1, keepdim=True)
     return terms.masked_fill(nothing, 0.0).logsumexp(-1).masked_fill(nothing.squeeze(-1), NEGATIVE_INFINITY)
 
 
 def log_difference(weights: Tensor, log_mass: Tensor) -> Tensor:
-    """Return the log shares of weights in masses, at most 0; −inf for a word without weight."""
+    """Return the log shares of weights in masses, at most 0, or −inf for a word without weight."""
     return (weights - log_mass).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
 
 
@@ -104,7 +104,7 @@ class SparseUpdates:
 
 
 def broadcast_groups(of_groups: Tensor, num_rows: int) -> Tensor:
-    """Expand values (G, …) of groups to N rows; row g is repeated for the N/G rows from g·N/G on."""
+    """Expand values (G, …) of groups to N rows. Row g is repeated for the N/G rows from g·N/G on."""
     if len(of_groups) in (1, num_rows):
         return of_groups.expand(num_rows, *of_groups.shape[1:])
     return of_groups.repeat_interleave(num_rows // len(of_groups), 0)
@@ -122,7 +122,7 @@ def row_numbers(pairs: Tensor) -> Tensor:
 
 
 def compress_runs(numbers: Tensor) -> Tensor:
-    """Return one value per run of equal values (N,) if all runs have N/G values, (G,); otherwise the same tensor."""
+    """Return one value per run of equal values (N,) if all runs have N/G values, (G,), otherwise the same tensor."""
     once, many = torch.unique_consecutive(numbers, return_counts=True)
     return once if bool((many * len(once) == len(numbers)).all()) else numbers
 
@@ -169,7 +169,7 @@ class ClassWeights:
         return log_mass if isinstance(log_mass, ClassWeights) else cls(torch.atleast_2d(log_mass), num_rows)
 
     def select_classes(self, some: slice) -> ClassWeights:
-        """Select classes; the slice must contain all classes with entries."""
+        """Select classes. The slice must contain all classes with entries."""
         own_weights = self.own_weights
         if own_weights is not None and some == slice(own_weights.tail, None):
             return ClassWeights(own_weights.log_mass[:, own_weights.tail - self.of_groups.size(1) :], self.num_rows)
@@ -311,7 +311,7 @@ class ExplicitWeights:
 
 
 def find_sorted(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the places of wanted keys (any shape) in ascending keys, and whether they exist; else an arbitrary
+    """Return the places of wanted keys (any shape) in ascending keys, and whether they exist, else an arbitrary
     place.
     """
     if len(keys) == 0:

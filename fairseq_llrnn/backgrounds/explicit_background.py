@@ -62,7 +62,7 @@ class BoundExplicit(BoundBackground):
         raise NotImplementedError
 
     def listed(self, state: Tensor) -> ListedClasses | None:
-        """Return the listed words of N states; cached for the next call with the same tensor."""
+        """Return the listed words of N states, cached for the next call with the same tensor."""
         if self.root is None:
             return None
         grad = torch.is_grad_enabled()

@@ -66,7 +66,7 @@ class ModelBackground(Background):
 class BoundModel(BoundBackground):
     """A ModelBackground in one batch or search.
 
-    Every method needs all V weights of a position; those of the last prefixes, and their masses, are cached.
+    Every method needs all V weights of a position. Those of the last prefixes, and their masses, are cached.
     """
 
     state_columns_per_token = 1

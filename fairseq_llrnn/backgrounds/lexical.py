@@ -76,7 +76,7 @@ class LexicalBackground(StaticBackground):
             words: (V,) bool, the target words that the table may contain; all others keep their mass.
             is_content_word: (U,) bool, the source tokens that count in the mean.
             weight: λ, or its initial value if it is `learned`.
-            forms: the shares of forms of target lemmas; None: the table is one of words.
+            forms: the shares of forms of target lemmas. None: the table is one of words.
             source_lemmas: the lemmas of rare source words.
         """
         super().__init__(class_of, num_classes, log_weights)
@@ -169,7 +169,7 @@ class LexicalBackground(StaticBackground):
         return keys, self.word_mass * shares / length[keys // len(self.class_of)], token, coverage
 
     def log_mixture(self, coverage: Tensor) -> tuple[Tensor, Tensor]:
-        """Return log(1 − λr) of sentences with the shares r of known words (B,), and log λ (a scalar); exact
+        """Return log(1 − λr) of sentences with the shares r of known words (B,), and log λ (a scalar). Exact
         for any λ.
         """
         log_weight, log_rest = log_odds(self.weight_logit)
@@ -187,7 +187,7 @@ class LexicalMixture(BoundBackground):
     """b(C; x) of a batch of sentences. The state of a hypothesis is the index of its sentence, (N, 1), and never
     changes.
 
-    A dummy entry follows the E entries; lookups of missing keys point to it.
+    A dummy entry follows the E entries. Lookups of missing keys point to it.
     """
 
     is_context_independent = True
@@ -229,7 +229,7 @@ class LexicalMixture(BoundBackground):
         self.entry_log_share = functional.pad(share, (0, 1))
 
     def start(self, n: int) -> Tensor:
-        """Return the states of one hypothesis per sentence; `n` is the number of sentences."""
+        """Return the states of one hypothesis per sentence. `n` is the number of sentences."""
         if n != self.num_sentences:
             raise ValueError(f"expected one hypothesis for each of {self.num_sentences} sentences, found {n}")
         return torch.arange(n, device=self.class_of.device).unsqueeze(1)
@@ -303,7 +303,7 @@ class LexicalMixture(BoundBackground):
 
     @cached_property
     def _by_word(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The entries by sentence and word: ascending keys sentence · V + word, entries, (E,) each; offsets (B
+        """The entries by sentence and word: ascending keys sentence · V + word, entries, (E,) each. Offsets (B
         + 1,).
         """
         words = len(self.class_of)

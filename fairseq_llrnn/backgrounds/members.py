@@ -2,7 +2,7 @@
 
 Sizes: M pairs of a row and a class, W candidates of one pair.
 
-A word counts in the first list that contains it; later lists are overruled. A ranked list has the heaviest words
+A word counts in the first list that contains it. Later lists are overruled. A ranked list has the heaviest words
 first, so that its k best suffice, plus one for each word that may overrule one.
 """
 

@@ -11,7 +11,7 @@ network, Grave, Joulin & Usunier 2017, "Improving Neural Language Models with a 
 
 Masses and shares are mixtures of those of the parts. If the parts share a root, it is the root of the mixture, masses
 are sparse, and the best members are among the listed words of any part and the best of the root. Otherwise masses are
-(N, S), and listed_classes.py finds the best members; if a part has no root, among all V words.
+(N, S), and listed_classes.py finds the best members. If a part has no root, among all V words.
 
 `product` and `tempered` cost as much as one background, if possible. The product of a static background with an
 automaton is an automaton whose arcs and root are multiplied by the static weights. A temperature T divides all log
@@ -187,7 +187,7 @@ class Mixture(Combined):
     def __init__(
         self, parts: Sequence[Background], weights: Sequence[float] | None = None, weighting: str = "fixed"
     ) -> None:
-        """parts: over the same words and signatures; products, mixtures, … are allowed.
+        """parts: over the same words and signatures. Products, mixtures, … are allowed.
 
         Args:
             weights: one above 0 for each part; they are divided by their sum. By default all are equal.
@@ -244,9 +244,9 @@ def _masses(part: BoundBackground, state: Tensor, root: StaticBackground) -> Cla
 
 
 def mixed_masses(parts: Sequence[ClassWeights], log_w: Tensor) -> ClassWeights:
-    """Return the masses Σ w_i B_i of parts with the same shared masses; log_w: (N, K) or (1, K).
+    """Return the masses Σ w_i B_i of parts with the same shared masses. log_w: (N, K) or (1, K).
 
-    All entries of a place (row, class) are summed in the first one; the others add 0. Nothing is sorted: of a table of
+    All entries of a place (row, class) are summed in the first one. The others add 0. Nothing is sorted: of a table of
     N·S places, only those with entries are written and read.
     """
     first, entries = parts[0], [part.entries for part in parts if part.entries is not None]

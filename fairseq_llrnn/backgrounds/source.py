@@ -121,7 +121,7 @@ class SourceRows(ExactBuffers):
     lemma_row_of: Tensor  # (U,), or (0,) without lemmas
 
     def __init__(self, table: LexicalTable, unit_of: Tensor, lemmas: SourceLemmas | None, dtype: torch.dtype) -> None:
-        """unit_of: (V,) the unit of every word; the tables' targets are mapped by it, too."""
+        """unit_of: (V,) the unit of every word. The tables' targets are mapped by it, too."""
         super().__init__()
         tables = [table] if lemmas is None else [table, lemmas.table]
         self.pseudo_links = 0.0 if lemmas is None else lemmas.pseudo_links
@@ -138,13 +138,13 @@ class SourceRows(ExactBuffers):
         )
 
     def token_rows(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return translations of each token into units; the two rows of a token are separate.
+        """Return translations of each token into units. The two rows of a token are separate.
 
         Args:
             source: (B, L). leave_out: (B, T), the target of each sentence if it was in the text of the links.
 
         Returns:
-            Keys sentence · V + unit, t (or a row's part of it) and tokens sentence · L + place, (E,) each; and whether
+            Keys sentence · V + unit, t (or a row's part of it) and tokens sentence · L + place, (E,) each, and whether
             a token has translations, (B, L) bool.
         """
         batch, length = source.shape

@@ -34,7 +34,7 @@ class SurprisalTable(list[Surprisal]):
     """A row for each word and each end of a sentence. `pandas.DataFrame(table)` has the fields as columns."""
 
     def to_tsv(self) -> str:
-        """Return the rows with tabs between the fields, after a line of their names; None is an empty cell."""
+        """Return the rows with tabs between the fields, after a line of their names. None is an empty cell."""
         cells = [Surprisal._fields, *(["" if cell is None else cell for cell in row] for row in self)]
         return "".join("\t".join(map(str, row)) + "\n" for row in cells)
 
@@ -63,7 +63,7 @@ class ScoringModel:
 
     @property
     def _training_words(self) -> frozenset[str] | None:
-        """The words of the training text; None: unknown."""
+        """The words of the training text. None: unknown."""
         return None
 
     def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterable[LineScore]:
@@ -115,7 +115,7 @@ class ScoringModel:
     ) -> SurprisalTable:
         """Return a row for each word and each end of a sentence; a word in pieces has one row.
 
-        Args, Raises: as `score`; an impossible word has an infinite surprisal.
+        Args, Raises: as `score`. An impossible word has an infinite surprisal.
         """
         check_choice("unit", unit, NATS)
         table, seen = SurprisalTable(), self._training_words

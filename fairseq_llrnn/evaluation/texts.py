@@ -83,7 +83,7 @@ class LineScore:
 
     @property
     def impossible(self) -> int | None:
-        """The index of the first word without probability, from 0; the end is after the last one. None if there
+        """The index of the first word without probability, from 0. The end is after the last one. None if there
         is none.
         """
         ends = zip(self.log_probs, (*self.spelt, 0.0), strict=True)
@@ -91,7 +91,7 @@ class LineScore:
 
     @property
     def log_prob(self) -> float:
-        """The log-probability of the line and its end, in nats; −inf if it is impossible, NaN if it is too long."""
+        """The log-probability of the line and its end, in nats, or −inf if it is impossible, NaN if it is too long."""
         if self.too_long_for is not None:
             return math.nan
         return -math.inf if self.impossible is not None else math.fsum(self.log_probs) + math.fsum(self.spelt)
@@ -120,7 +120,7 @@ class LineScore:
 
 @dataclass
 class TextScore:
-    """Sums over a text; bits are −log₂ p."""
+    """Sums over a text. Bits are −log₂ p."""
 
     sentences: int = 0
     empty_lines: int = 0  # sentences without words; their ends count
@@ -156,7 +156,7 @@ class TextScore:
         return self.known_bits + self.unknown_bits + self.spelling_bits + self.end_bits
 
     def facts(self) -> dict[str, Any]:
-        """Return the sums, and bits per word, per character, and per token (ends included); None if there are none."""
+        """Return the sums, and bits per word, per character, and per token (ends included), or None for empty ones."""
         tokens = self.words + self.further_tokens + self.sentences
         numbers = {"word": self.words, "character": self.characters, "token": tokens}
         per = {f"bits_per_{unit}": self.bits / number if number else None for unit, number in numbers.items()}

@@ -21,7 +21,7 @@ the weights are those of the mixture, times a factor of J + 1 classes:
 
 Masses change by the same factor. Shares do not change, except to −inf if a class has lost its weight. Within a limit
 of length, words are out of reach if they leave too few tokens for the remaining quotas. This is exact if the background
-below lets a string end anywhere; otherwise it is a bound, and a search may miss strings.
+below lets a string end anywhere. Otherwise it is a bound, and a search may miss strings.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Quotas:
 
 
 def quotas_of(slots: Slots, once: bool) -> Quotas | None:
-    """Return the groups of a batch, plus one group per string of the evidence if `once`; None if there are none.
+    """Return the groups of a batch, plus one group per string of the evidence if `once`, or None if there are none.
 
     The quota of a string of the evidence is its count in the source. It is wanted if no dictionary has the word.
     """
@@ -179,7 +179,7 @@ class CountedSlots(EvidenceMixture):
         return self._at(classes, functional.pad(self._log_factors(state), (0, 1)))
 
     def _lost(self, state: Tensor) -> Tensor | None:
-        """Return whether </s>, slots and others have no share here, (N, J + 2) bool; None: all with mass have one."""
+        """Return whether </s>, slots and others have no share here, (N, J + 2) bool. None: all with mass have one."""
         if not self.source.strict:
             return None
         gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))

@@ -53,7 +53,7 @@ class Groups:
     beside: Tensor  # (B, J) bool, slots that spell a string with another token
 
     def widened(self, slots: int) -> Groups:
-        """Return the same groups for more slots; the new slots are in no group."""
+        """Return the same groups for more slots. The new slots are in no group."""
         more = slots - self.member.size(1)
         member, beside = functional.pad(self.member, (0, 0, 0, more)), functional.pad(self.beside, (0, more))
         return replace(self, member=member, beside=beside)

@@ -107,7 +107,7 @@ class EvidenceRules:
     weight: float = DEFAULT_WEIGHT  # ε, the total weight of a sentence's slots if the words have weight one
 
     def find(self, word: str, vocabulary: Container[str]) -> Evidence | None:
-        """Return the evidence of the source token `word`; None if there is none. vocabulary: the source dictionary.
+        """Return the evidence of the source token `word`, or None if there is none. vocabulary: the source dictionary.
 
         Raises:
             OptionError: a pattern takes far too long.
@@ -192,7 +192,7 @@ class EvidenceRules:
 
 
 def form_of(word: str, vocabulary: Container[str]) -> str | None:
-    """Return which of FORMED a word is by its form; `vocabulary`: the dictionary of its language."""
+    """Return which of FORMED a word is by its form. `vocabulary`: the dictionary of its language."""
     if _ESCAPE.fullmatch(word):
         return None
     return next((kind for kind, is_one in _FORMS.items() if is_one(word, vocabulary)), None)
@@ -259,9 +259,9 @@ HEADER = (*SOURCE_NAMES, *LANGUAGES), (*TARGET_NAMES, *LANGUAGES)
 def read_evidence_map(
     path: Path | str, form: str | None = None, header: Sequence[Container[str]] = HEADER
 ) -> dict[str, tuple[str, ...]]:
-    """Return a mapping of source tokens to target words; repeated rows and a header are skipped.
+    """Return a mapping of source tokens to target words. Repeated rows and a header are skipped.
 
-    `form`, `header`: as in files/text_lines.py; () for a file without a header.
+    `form`, `header`: as in files/text_lines.py, or () for a file without a header.
 
     Raises:
         DataError: with file and line, for a row of another shape, an empty side, a source of several tokens, a special

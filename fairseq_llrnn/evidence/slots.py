@@ -66,7 +66,7 @@ class Slots:
         return self.words != NO_WORD
 
     def mean_over_places(self, states: Tensor) -> Tensor:
-        """Return the mean source state over the positions of each slot: (B, L, E) -> (B, J, E); zero without a slot."""
+        """Return the mean source state over the positions of each slot: (B, L, E) -> (B, J, E), zero for padding."""
         batch, length, _ = states.shape
         weights = self.place_weight.new_zeros(self.words.numel() * length)
         weights = weights.index_add(0, self.place_slot * length + self.place, self.place_weight)

@@ -12,7 +12,7 @@ so that sorting, splitting or repeating sentences cannot separate them:
     id  =  (mark + 1) · 2³²  +  the token's own id
 
 A mark is an index of the table: the groups that the token requires. Only evidence, and code that passes sources to it,
-reads marks; all other code gets the tokens' own ids (`plain` of features/dictionary.py). Groups and marks have
+reads marks. All other code gets the tokens' own ids (`plain` of features/dictionary.py). Groups and marks have
 indices that live as long as the session's evidence table.
 
 A string outside the dictionaries gets features of its form (`unknown_word_features`). If a sentence has more evidence
@@ -52,7 +52,7 @@ class WordSpans:
     """Words in the sentences of one language."""
 
     def __init__(self, tokens: OpenWords, convention: Convention | None) -> None:
-        """convention: of pieces; None: every token is a word."""
+        """convention: of pieces. None: every token is a word."""
         self.tokens, self.convention = tokens, convention
         self._before = np.zeros(0, dtype=bool)  # by id: whether a word begins with it
         self._after = np.zeros(0, dtype=bool)  # by id: whether a word ends with it
@@ -66,7 +66,7 @@ class WordSpans:
         return list(pairwise([*np.flatnonzero(starts).tolist(), len(sentence)])) if len(sentence) else []
 
     def word(self, tokens: np.ndarray) -> str | None:
-        """Return the word that the tokens of a span spell; None for a special symbol or with `<unk>`."""
+        """Return the word that the tokens of a span spell, or None for a special symbol or with `<unk>`."""
         symbols = [self.tokens.symbols[token] for token in tokens.tolist()]
         if not _SPECIALS.isdisjoint(symbols):
             return None
@@ -105,7 +105,7 @@ def marked(token: int, mark: int) -> int:
 
 @dataclass(frozen=True)
 class Group:
-    """Strings of which exactly one is required, as often as the quota; or, if not `must`, one is made likely."""
+    """Strings of which exactly one is required, as often as the quota. Or, if not `must`, one is made likely."""
 
     name: str
     words: tuple[int, ...]  # target ids, different ones
@@ -154,7 +154,7 @@ class GroupTable:
         return marked(plain(token), self.mark((*self.uses(token), *uses)))
 
     def uses(self, token: int) -> tuple[Use, ...]:
-        """Return the uses of a source token; () for most."""
+        """Return the uses of a source token, or () for most."""
         mark = marks_of(token)
         return self._marks[mark] if mark >= 0 else ()
 
@@ -189,7 +189,7 @@ class OmissionCount:
 
 
 def no_room(strings: int, sentences: str, max_slots: int) -> str:
-    """Return the warning; `sentences` has their number and description."""
+    """Return the warning. `sentences` has their number and description."""
     return (
         f"evidence: {strings:,} strings of {sentences} are left out: a sentence keeps at most {max_slots}, by kind, "
         "then by place; raise --max-slots to keep more"
@@ -272,7 +272,7 @@ class EvidenceTable:
         return self  # a copy of a model belongs to the same dictionaries
 
     def source_index(self, word: str) -> int | None:
-        """Return the id of a source word; None for an unknown word that is no evidence, even if another part
+        """Return the id of a source word, or None for an unknown word that is no evidence, even if another part
         has opened it.
         """
         index = self.source.word_index.get(word)
@@ -293,7 +293,7 @@ class EvidenceTable:
         return self.source.open(word)
 
     def offers(self, index: int) -> tuple[Offer, ...]:
-        """Return the offers of a source id; () for most."""
+        """Return the offers of a source id, or () for most."""
         offers = self._offers.get(index)
         if offers is None:
             offers = self._offers[index] = self._find(index)
@@ -328,7 +328,7 @@ class EvidenceTable:
         """Return slots for evidence.
 
         Args:
-            unknown: whether its word is unknown; None: if no token of the dictionary spells it. is_alias: whether
+            unknown: whether its word is unknown. None: if no token of the dictionary spells it. is_alias: whether
                 training
                 reads a known word as unknown.
         """
@@ -354,7 +354,7 @@ class EvidenceTable:
         return self.row_with(features)
 
     def row_with(self, features: Mapping[str, float]) -> int:
-        """Return the index of the row with these features; features outside the prior are dropped."""
+        """Return the index of the row with these features. Features outside the prior are dropped."""
         entries = sorted((self._feature[name], value) for name, value in features.items() if name in self._feature)
         row = (tuple(i for i, _ in entries), tuple(value for _, value in entries))
         number = self._row_index.setdefault(row, len(self.rows))

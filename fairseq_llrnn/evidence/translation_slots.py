@@ -244,7 +244,7 @@ class EvidenceBackground(BySource):
 
     @property
     def needs_length_limit(self) -> bool:
-        """As in the base class; also true if terms are required, or a grammar may forbid some."""
+        """As in the base class, also true if terms are required, or a grammar may forbid some."""
         return super().needs_length_limit or self.table.groups.required or self.base.bind().has_dead_ends
 
     @property

@@ -1,7 +1,7 @@
 """Explain the probability of a word: log p = log b + aᵀφ − log Z, term by term.
 
 Sizes: T positions, V words, S signatures, J strings of the source sentence (0 if there are none), X other context
-classes, O open classes, F features, H hidden width; the hidden states are wider than H if class sources add columns.
+classes, O open classes, F features, H hidden width. The hidden states are wider than H if class sources add columns.
 Probabilities are natural logarithms.
 """
 
@@ -194,7 +194,7 @@ def _strongest_first(weights: Iterable[tuple[str, float]]) -> Weighed:
 
 
 def _predictions(symbols: Sequence[str], tokens: Tensor, log_probs: Tensor, top: int) -> Weighed:
-    """Return the most probable of the possible words, and log p; tokens, log_probs: of the columns, (V + J,)."""
+    """Return the most probable of the possible words, and log p. tokens, log_probs: of the columns, (V + J,)."""
     values, columns = log_probs.topk(min(top, len(log_probs)))
     pairs = zip(tokens[columns].tolist(), values.tolist(), strict=True)
     return tuple((symbols[token], value) for token, value in pairs if value > float("-inf"))

@@ -29,7 +29,7 @@ MOST_BYTES = 64  # of a fingerprint in an untrusted checkpoint; those of this pa
 
 
 def check_numbers(weights: Mapping[str, object], checkpoint: str = "the checkpoint") -> None:
-    """Raise DataError if a weight is not finite, or too large to compute with; `weights` maps names to tensors."""
+    """Raise DataError if a weight is not finite, or too large to compute with. `weights` maps names to tensors."""
     for name, weight in weights.items():
         if not isinstance(weight, Tensor) or not weight.is_floating_point() or weight.numel() == 0:
             continue
@@ -77,7 +77,7 @@ def check_fingerprint(expected: Tensor, saved: object, folder: str | None, optio
     """Raise PriorError if a checkpoint has the fingerprint of another prior. fairseq reports weights without one.
 
     Args:
-        saved: the fingerprint in the checkpoint; None if it has none.
+        saved: the fingerprint in the checkpoint, or None if it has none.
         folder: the folder of the head's prior, for the message.
         option_name: the kind of prior, as in its command-line option.
 
@@ -124,7 +124,7 @@ class Forbidden:
 
 
 def first_forbidden(log_prob: Tensor, words: Tensor, pad: int) -> Forbidden | None:
-    """Return the first of the words (B, T) with log_prob (B, T) −inf, padding excluded; None if all have mass."""
+    """Return the first of the words (B, T) with log_prob (B, T) −inf, padding excluded, or None if all have mass."""
     impossible = torch.isneginf(log_prob) & words.ne(pad)
     if torch.compiler.is_compiling() or not bool(impossible.any()):  # compiled, the loss is inf
         return None
@@ -134,7 +134,7 @@ def first_forbidden(log_prob: Tensor, words: Tensor, pad: int) -> Forbidden | No
 
 
 def check_token_ids(head: LogLinearHead, **tokens: Tensor) -> None:
-    """Raise DataError if a token is the id of no word or string; `tokens` maps argument names to tensors.
+    """Raise DataError if a token is the id of no word or string. `tokens` maps argument names to tensors.
 
     Negative ids would count from the end of the dictionary, too large ones as `<unk>`. torch's own losses ignore −100.
     A compiled loss skips this check.

@@ -74,7 +74,7 @@ class MassChange(Protocol):
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
 
     def applied(self, class_weights: ClassWeights, hidden: Tensor) -> ClassWeights:
-        """Return the changed class weights of N positions; hidden: (N, H)."""
+        """Return the changed class weights of N positions. hidden: (N, H)."""
         ...
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
@@ -108,8 +108,8 @@ class LogLinearHead(nn.Module):
 
         Args:
             hidden_size: H, the width of the network's hidden states.
-            embedding: makes the module of `embed`, e.g. FeatureInput(D); None: the network embeds tokens itself.
-            source_size: E, the width of an encoder's states, for networks with a source; None: a language model.
+            embedding: makes the module of `embed`, e.g. FeatureInput(D). None: the network embeds tokens itself.
+            source_size: E, the width of an encoder's states, for networks with a source. None: a language model.
             classes: class sources in addition to those of the prior's parts; one with the name of a part's source
                 replaces it.
             class_weights: makes a module that changes the class weights, given the hidden states.
@@ -205,7 +205,7 @@ class LogLinearHead(nn.Module):
         return sources
 
     def find(self, kind: type[Source]) -> Source | None:
-        """Return the class source of that type; None if there is none."""
+        """Return the class source of that type, or None if there is none."""
         return next((source for source in self.sources if isinstance(source, kind)), None)
 
     def set_normaliser(self, normaliser: NormaliserOf) -> None:
@@ -219,7 +219,7 @@ class LogLinearHead(nn.Module):
             self.embedding.sparse_gradients = module.sparse_gradients
 
     def static_log_mass(self) -> Tensor:
-        """Return the log masses of the signatures without context: (S,); −inf for a signature that a source replaces.
+        """Return the log masses of the signatures without context: (S,), with −inf for a replaced signature.
 
         A word that b₀ forbids but another part of a mixture allows gets the mean weight of the words of b₀.
         """
@@ -242,7 +242,7 @@ class LogLinearHead(nn.Module):
         Args:
             previous: the tokens before each position, (B, T), first `</s>`. source: (B, L), padded.
             text: the text of backgrounds if training reads a changed text, (B, T'), T' ≥ T, one sentence a row, first
-                `</s>`; None: `previous`.
+                `</s>`. None: `previous`.
 
         Raises:
             DataError: the batch is empty, or `source` does not have one row per sentence.
@@ -269,7 +269,7 @@ class LogLinearHead(nn.Module):
         return Condition(backgrounds, tokens, read)
 
     def bound_background(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        """Return the background of a batch with the classes of all sources; arguments as in `Background.bind`."""
+        """Return the background of a batch with the classes of all sources. Arguments as in `Background.bind`."""
         background = self.background.bind(source, text)
         for each in self.sources:
             background = each.bind(background, None if source is None else plain(source))
@@ -341,7 +341,7 @@ class LogLinearHead(nn.Module):
             )
 
     def _rows(self, background: BoundBackground, source_states: Tensor | None, shared: Rows | None = None) -> Rows:
-        """Return the rows for a batch or a search; shared: rows of other sentences, to reuse the signatures' rows.
+        """Return the rows for a batch or a search. shared: rows of other sentences, to reuse the signatures' rows.
 
         Raises:
             DataError: source_states are needed but missing.
@@ -374,7 +374,7 @@ class LogLinearHead(nn.Module):
         rows: Rows,
         **more: Any,
     ) -> Batch:
-        """Return the batch of hidden states (B, T, H), with the scores of context classes; more: fields of Batch."""
+        """Return the batch of hidden states (B, T, H), with the scores of context classes. more: fields of Batch."""
         has_layers = isinstance(background, ContextClasses)
         layers = layers_of(background, states, hidden.shape[:2]) if has_layers else []
         for layer, columns in layers:
@@ -416,7 +416,7 @@ class LogLinearHead(nn.Module):
         return self._reader().embedding_dim
 
     def embedding_rows(self) -> Tensor | None:
-        """Return rows to share among calls of `embed`; None if there is nothing to share."""
+        """Return rows to share among calls of `embed`, or None if there is nothing to share."""
         return self._reader().kept_rows()
 
     def embed(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
@@ -440,7 +440,7 @@ class LogLinearHead(nn.Module):
 
     @chunked
     def target_log_probs(self, batch: Batch, targets: Tensor, is_summed: bool = False) -> Tensor:
-        """Return log p(target | K) in nats: targets (B, T) -> (B, T); −inf if the background forbids the target.
+        """Return log p(target | K) in nats: targets (B, T) -> (B, T), with −inf if the background forbids the target.
 
         Args:
             is_summed: whether all gradients but those of padding are equal, as in a sum or mean: then the exact
@@ -510,7 +510,7 @@ class LogLinearHead(nn.Module):
 
     @chunked
     def adaptor_norm(self, batch: Batch, p: float = 2.0) -> Tensor:
-        """Return ‖a(K)‖ₚ at every position, including the weights that class sources add to a: (B, T); paper, §2.2.
+        """Return ‖a(K)‖ₚ at every position, including the weights that class sources add to a: (B, T) (paper, §2.2).
 
         Raises:
             OptionError: the normaliser has rows of its own, which the norm would not contain.
@@ -530,7 +530,7 @@ class LogLinearHead(nn.Module):
 
     @chunked
     def sources_of(self, batch: Batch, targets: Tensor) -> Tensor:
-        """Return the index in `sources` of the source whose string is the target; targets (B, T) -> (B, T), −1 if none.
+        """Return the index in `sources` of the source whose string is the target. Targets (B, T) -> (B, T), −1 if none.
 
         Classes that only separate a word of the dictionary (translations) count as none.
         """
@@ -587,7 +587,7 @@ class LogLinearHead(nn.Module):
 
         Args:
             hidden: (B, T, H). targets: (B, T), padded with `<pad>`.
-            previous: the tokens before each position, (B, T); None: `self.previous(targets)`.
+            previous: the tokens before each position, (B, T). None: `self.previous(targets)`.
             source: (B, L), if the background depends on a source. source_states: as in `batch`.
             label_smoothing: the share ε of every target that is spread uniformly over the words that may come next
                 (`smoothing_gain`). Values and gradients are those of the smoothed cross-entropy, up to a constant if
@@ -618,7 +618,7 @@ class LogLinearHead(nn.Module):
         self, batch: Batch, targets: Tensor, label_smoothing: float = 0.0, adaptor_penalty: float = 0.0,
         reduction: str = "mean",
     ) -> Tensor:  # fmt: skip
-        """Return the loss of a batch; arguments and errors as in `forward`."""
+        """Return the loss of a batch. Arguments and errors as in `forward`."""
         if not 0.0 <= label_smoothing < 1.0:  # NaN is not
             raise OptionError(f"label_smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
         check_penalty("adaptor_penalty", adaptor_penalty)
@@ -767,7 +767,7 @@ class LogLinearHead(nn.Module):
         return self
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str, options: Mapping[str, str] | None = None) -> None:
-        """Check that weights were trained with this prior and these modules; `prefix` ends in a dot.
+        """Check that weights were trained with this prior and these modules. `prefix` ends in a dot.
 
         Args:
             options: as in `check_names`.

@@ -65,7 +65,7 @@ class Marks(Protocol):
     """A list of terms that marks them in source sentences."""
 
     def marked(self, source: Sequence[int], cells: Sequence[str]) -> Sequence[int]:
-        """Return the tokens of a sentence (L,) with marks; cells: the cells after the sentence, which tabs separate."""
+        """Return the tokens of a sentence (L,) with marks. cells: the cells after the sentence, which tabs separate."""
         ...
 
 
@@ -150,7 +150,7 @@ def decode(head: LogLinearHead, tokens: Tensor) -> list[str]:
 
 
 def previous(head: LogLinearHead, targets: Tensor) -> Tensor:
-    """Return the token before each target, the input of a network: `</s>`, then all but the last; (B, T) -> (B, T).
+    """Return the token before each target, the input of a network: `</s>`, then all but the last. (B, T) -> (B, T).
 
     Raises:
         DataError: targets of another shape.
@@ -163,7 +163,7 @@ ReadAs = Callable[[Tensor, Tensor], Tensor]  # ClassSource.input_id_of
 
 
 class InputEmbedding(Protocol):
-    """The interface of a head's embedding; see `WordFeatures`."""
+    """The interface of a head's embedding. See `WordFeatures`."""
 
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
     embedding_dim: int  # D
@@ -197,16 +197,16 @@ class WordFeatures(FeatureEmbedding):
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
 
     def kept_rows(self) -> Tensor | None:
-        """Return the rows of all input signatures, (R, D), to share among calls of `forward`; None if it needs none."""
+        """Return the rows of all input signatures, (R, D), to share among calls of `forward`, or None."""
         none = self.sparse_gradients and torch.is_grad_enabled()
         return None if none else self.rows.compose(self.weight)
 
     def to_input_ids(self, tokens: Tensor, read: Tensor) -> Tensor:
-        """Return ids that `forward` accepts; read: the tokens with <unk> for strings outside the dictionary."""
+        """Return ids that `forward` accepts. read: the tokens with <unk> for strings outside the dictionary."""
         return read if self.input_id_of is None else self.input_id_of(tokens, read)
 
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
-        """(…,) -> (…, D); table: of `kept_rows`."""
+        """(…,) -> (…, D). table: of `kept_rows`."""
         vocabulary_size = self.num_words if self.input_id_of is None else self.class_of.numel()
         vectors: Tensor = super().forward(tokens.masked_fill(tokens >= vocabulary_size, self.unk), table)
         return vectors
@@ -234,7 +234,7 @@ class FeatureInput:
 
     Args:
         size: D. tied: whether it shares the feature weights with the output, which needs D = H.
-        row_rms: the initial root mean square of the embeddings' elements, if not tied; None: weights from U(−0.1, 0.1).
+        row_rms: the initial root mean square of the embeddings' elements, if not tied. None: weights from U(−0.1, 0.1).
     """
 
     size: int

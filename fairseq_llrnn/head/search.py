@@ -86,7 +86,7 @@ def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
 
 
 def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
-    """Return the distribution of the next token, as a batch; hidden: (N, H).
+    """Return the distribution of the next token, as a batch. hidden: (N, H).
 
     Raises:
         DataError: there are no hypotheses, or `hidden` does not have one row for each.

@@ -83,7 +83,7 @@ ATTENTIONS = ("dot", "general", "additive")
 
 
 def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
-    """Apply dropout to (B, T, D); the variational kind draws one mask per sequence for all time steps."""
+    """Apply dropout to (B, T, D). The variational kind draws one mask per sequence for all time steps."""
     if not training or p == 0.0:
         return x
     if not variational:
@@ -159,7 +159,7 @@ class RecurrentNetwork(nn.Module):
         """Run over a sequence, or one step of it.
 
         Args:
-            x: (B, T, D). state: (B, G, R, H) from the previous call; None: zeros.
+            x: (B, T, D). state: (B, G, R, H) from the previous call. None: zeros.
 
         Returns:
             hidden states (B, T, H) and the state after the last step (B, G, R, H).
@@ -222,7 +222,7 @@ class RecurrentEncoder(nn.Module):
         num_words, pad: of the source dictionary. reverse: the first direction reads the sentence from its end.
         dropout_in, dropout_between, dropout_out: on the input, between layers, on the output. variational: one mask
             per sequence.
-        embedding: tokens (B, L) -> (B, L, D), zero at padding; None: a table with a row per word.
+        embedding: tokens (B, L) -> (B, L, D), zero at padding. None: a table with a row per word.
     """
 
     def __init__(

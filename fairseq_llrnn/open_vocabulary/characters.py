@@ -6,7 +6,7 @@ before and h' all of them but the first, for all classes together (interpolated 
 
     P_j(c | h)    =  (N(hc) − D + D̄(h) P_{j−1}(c | h')) / N(h)           P_0 uniform over Unicode and the end
 
-N counts occurrences of the longest grams, and of grams at the beginning of a word; for all other grams it counts
+N counts occurrences of the longest grams, and of grams at the beginning of a word. For all other grams it counts
 different preceding symbols. A class has its own counts, and backs off to a mixture of its own shorter grams and the
 grams of all classes:
 
@@ -124,7 +124,7 @@ class CharacterNGrams:
     def _deepen(
         self, j: int, context: np.ndarray, gram: np.ndarray, by_class: np.ndarray, pool: np.ndarray, classes: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Compute P_j of positions from P_{j−1}: (p, o) by class, and (p, 1) of all; −1: no such context or gram."""
+        """Compute P_j of positions from P_{j−1}: (p, o) by class, and (p, 1) of all. −1: no such context or gram."""
         level, sums = self.levels[j], self._sums[j]
         total, taken = _at(sums.total, context)[:, None], _at(sums.back_off, context)[:, None]
         count = _at(level.counts, gram)[:, None]
@@ -169,7 +169,7 @@ class CharacterNGrams:
     # ---- drawing strings ------------------------------------------------------------------------------------------
 
     def next_symbols(self, tails: np.ndarray, of_class: int | None = None) -> np.ndarray:
-        """Return P(symbol | context) of every symbol; column BEGIN sums all unknown characters: (m, n) -> (m, A).
+        """Return P(symbol | context) of every symbol. Column BEGIN sums all unknown characters: (m, n) -> (m, A).
 
         Args:
             tails: column j is the index of the gram of length j that ends each context (column 0: zeros), −1: none.
@@ -205,13 +205,13 @@ class CharacterNGrams:
 
 
 def _extend(number: np.ndarray, symbol: np.ndarray, size: int) -> np.ndarray:
-    """Return the keys of pairs, number · size + symbol; −1 if one of them is −1."""
+    """Return the keys of pairs, number · size + symbol, or −1 if one of them is −1."""
     number = number[:, None] if symbol.ndim > 1 else number
     return np.where((number < 0) | (symbol < 0), -1, number * size + symbol)
 
 
 def find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the places of `wanted` in ascending `keys`; −1 for missing ones."""
+    """Return the places of `wanted` in ascending `keys`, or −1 for missing ones."""
     if len(keys) == 0:
         return np.full(wanted.shape, -1, dtype=np.int64)
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
@@ -219,7 +219,7 @@ def find(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def _at(values: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """Return the values at places; 0 for the place −1."""
+    """Return the values at places, or 0 for the place −1."""
     if len(values) == 0:
         return np.zeros(places.shape, dtype=values.dtype)
     return np.where(places < 0, 0, values[np.maximum(places, 0)])

@@ -143,7 +143,7 @@ class RareWords:
         return cls(empty.words, classes, np.stack(outside), empty._without)
 
     def without(self, strings: StringDistributions, fold: int) -> StringDistributions:
-        """Return the distributions estimated without a part; `strings`: those of all words."""
+        """Return the distributions estimated without a part. `strings`: those of all words."""
         if fold not in self._without:
             kept = [i for i, word in enumerate(self.words) if fold_of(word) != fold]
             whole = strings.characters

@@ -58,7 +58,7 @@ class GeometricNumbers:
         return cls(steps / steps.sum(), of_digits / of_digits.sum(), of_separators / of_separators.sum())
 
     def log_probs(self, strings: Sequence[str]) -> np.ndarray:
-        """Return log P of each string: (n,) float64; −inf for a string that is no number."""
+        """Return log P of each string: (n,) float64, with −inf for a string that is no number."""
         stop, on, separated = np.log(self.steps).tolist()
         of_symbol = dict(zip(DIGITS, np.log(self.digits).tolist(), strict=True))
         of_symbol |= {s: p + separated - on for s, p in zip(SEPARATORS, np.log(self.separators).tolist(), strict=True)}
@@ -101,7 +101,7 @@ class StringDistributions:
         return self.characters.num_classes
 
     def log_probs(self, strings: Sequence[str]) -> np.ndarray:
-        """Return log P_o(string): (n, O) float64; −inf for an empty string, or one with invalid code points."""
+        """Return log P_o(string): (n, O) float64, with −inf for an empty string, or one with invalid code points."""
         sound = np.array([is_text(string) for string in strings], dtype=bool)
         kept = [string for string, is_sound in zip(strings, sound, strict=True) if is_sound]
         result = np.full((len(strings), self.num_classes), -np.inf)

@@ -68,7 +68,7 @@ class Speller(nn.Module):
         """Write the ids of spelled strings into `strings` (m,), and return where it spells nothing, (m,) bool.
 
         Args:
-            states: (m, X). random: to draw strings; None: the most probable ones.
+            states: (m, X). random: to draw strings. None: the most probable ones.
         """
         raise NotImplementedError
 
@@ -100,7 +100,7 @@ class OpenMixture(nn.Module):
         return row_scores(hidden, *composed)
 
     def mean_features(self, scores: Tensor, names: Sequence[str]) -> dict[str, float]:
-        """Return the expected features E_r[φ] of <unk> at one position, by name (F); scores: (O,)."""
+        """Return the expected features E_r[φ] of <unk> at one position, by name (F). scores: (O,)."""
         shares = scores.double().softmax(-1)
         mean = (shares @ self.rows.dense().to(shares)).tolist()
         return {name: value for name, value in zip(names, mean, strict=True) if value != 0.0}
@@ -177,7 +177,7 @@ class OpenWords(ClassSource):
     def rows(
         self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None
     ) -> tuple[RowPair, Tensor | None]:
-        """Return the rows of the open classes; in training also 0 as a function of every weight of the speller."""
+        """Return the rows of the open classes, and in training 0 as a function of every weight of the speller."""
         zero = self.speller.untouched() if self.speller is not None and self.training else None
         return self.mixture.composed(weight, head.output.bias), zero
 
@@ -216,7 +216,7 @@ class OpenWords(ClassSource):
 
         Args:
             hidden: the predicting states, (m, H or more).
-            random: to sample them; None: the most probable ones that a search finds (`Speller`).
+            random: to sample them. None: the most probable ones that a search finds (`Speller`).
         """
         strings = np.zeros(len(classes), dtype=np.int64)
         left = np.ones(len(classes), dtype=bool)  # strings that n-grams spell

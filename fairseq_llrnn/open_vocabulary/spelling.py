@@ -29,7 +29,7 @@ MOST_DRAWN = 1 << 12  # words of the dictionary in a row, before a class counts 
 def draw(
     strings: StringDistributions, of_class: int, many: int, random: np.random.Generator, longest: int = LONGEST_DRAWN
 ) -> list[str]:
-    """Return `many` samples of an open class; longer ones than `longest` characters are cut."""
+    """Return `many` samples of an open class. Longer ones than `longest` characters are cut."""
     counted = int(random.binomial(many, strings.geometric[of_class]))
     drawn = [strings.numbers.draw(random, longest)[:longest] for _ in range(counted)]
     drawn += _draw_characters(strings.characters, of_class, many - counted, random, longest)
@@ -84,7 +84,7 @@ def draw_unknown(
 
 
 def spell(strings: StringDistributions, of_class: int, vocabulary: Container[str]) -> str:
-    """Return the most probable of DRAWN samples of a class, outside the vocabulary; deterministic."""
+    """Return the most probable of DRAWN samples of a class, outside the vocabulary. It is deterministic."""
     drawn = draw(strings, of_class, DRAWN, np.random.default_rng(of_class), LONGEST)
     letters = set(map(chr, strings.characters.alphabet.characters.tolist()))
     new = sorted(string for string in {*drawn} if string not in vocabulary and letters.issuperset(string))

@@ -2,7 +2,7 @@
 
 Sizes: V words, O open classes. Ids from V on are strings (features/dictionary.py). A word of the dictionary also has
 such an id, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are
-conditioned on strings outside the dictionary: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for an alias, the sum excludes its own
+conditioned on strings outside the dictionary: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)). For an alias, the sum excludes its own
 word. If another speller learns from rare words, too (open_strings.py), an alias uses the distributions without its part
 (classes.py).
 
@@ -65,7 +65,7 @@ class OpenTable:
     def input_id_of(self, ids: np.ndarray) -> np.ndarray:
         """Return the most probable class of each string, its input id for a network: (n,) -> (n,).
 
-        argmax_o π_o P_o(w); the ids are at least V.
+        argmax_o π_o P_o(w). The ids are at least V.
         """
         classes: np.ndarray = (self.log_probs(ids) + self.vocabulary.log_shares).argmax(1)
         return classes

@@ -59,7 +59,7 @@ class Head(Protocol):
     attached: dict[str, Any]  # its modules, by their roles
 
     def static_log_mass(self) -> Tensor:
-        """Return the log masses of the signatures without context: (S,); −inf for a replaced signature."""
+        """Return the log masses of the signatures without context: (S,), with −inf for a replaced signature."""
         ...
 
 
@@ -95,11 +95,11 @@ class ClassSource(nn.Module):
     # ---- before the network -----------------------------------------------------------------------------------------
 
     def bind(self, background: BoundBackground, source: Tensor | None) -> BoundBackground:
-        """Add its classes to the background of a batch; source: (B, L)."""
+        """Add its classes to the background of a batch. source: (B, L)."""
         return background
 
     def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:
-        """Restore the tokens of the background's training text in `text` (B, T); tokens: the input of training."""
+        """Restore the tokens of the background's training text in `text` (B, T). tokens: the input of training."""
         return text
 
     def input_id_of(self, tokens: Tensor, read: Tensor) -> Tensor:
@@ -121,7 +121,7 @@ class ClassSource(nn.Module):
         return hidden
 
     def rows(self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None) -> Any:
-        """Return values that are computed once for a batch or a search; `rows_at` reads
+        """Return values that are computed once for a batch or a search. `rows_at` reads
         `place.rows.of_source[self.name]`.
 
         If the source has a `kind`, it is called only for backgrounds with such classes.
@@ -132,7 +132,7 @@ class ClassSource(nn.Module):
         """
 
     def rows_at(self, place: Place) -> RowPair:
-        """Return rows (B, T, J, H') and biases (B, T, J) of the context classes; T is 1 if it is in place.states.
+        """Return rows (B, T, J, H') and biases (B, T, J) of the context classes. T is 1 if it is in place.states.
 
         By default, `rows` returns rows (contexts, J, H or H') and biases (contexts, J) of all initial contexts, and
         this method selects from them. Columns of other sources are zero.
@@ -157,11 +157,11 @@ class ClassSource(nn.Module):
         return log_prob
 
     def adaptor(self, hidden: Tensor) -> Tensor | None:
-        """Return weights that it adds to the adaptor, for its norm: (N, H') -> (N, X); None if there are none."""
+        """Return weights that it adds to the adaptor, for its norm: (N, H') -> (N, X), or None if there are none."""
         return None
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Check or convert its weights in a checkpoint; prefix: of the head's names, ends in a dot."""
+        """Check or convert its weights in a checkpoint. prefix: of the head's names, ends in a dot."""
 
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return more arguments of explain/explanation.py for a batch of one sentence, by name.

@@ -15,7 +15,7 @@ after, each word is in exactly one class, and the shares of a class sum to one
 (`log_mass_without`), because a difference would lose digits. The log shares of the remaining words grow by
 log B₁(σ) − log B(σ).
 
-A source lists its words by context; slots of evidence are one source. class_source.py has their rows in the output
+A source lists its words by context. Slots of evidence are one source. class_source.py has their rows in the output
 layer. Layers of context classes can be nested. A `ClassTable` holds the values of contexts: of all contexts of a batch
 if they determine everything, otherwise of the states of one step.
 """
@@ -75,7 +75,7 @@ class ContextClassSource:
         raise NotImplementedError
 
     def log_lift(self, contexts: Tensor) -> Tensor | None:
-        """Return the log factors of the words' weights below: (N,) -> (N, J); None: no factors."""
+        """Return the log factors of the words' weights below: (N,) -> (N, J). None: no factors."""
         return None
 
     def log_unk_factor(self, contexts: Tensor) -> Tensor:
@@ -171,7 +171,7 @@ class ContextRows:
     """The context classes of N states: a table, and its row for each state."""
 
     def __init__(self, table: ClassTable, state: Tensor, rows: Tensor | None) -> None:
-        """rows: (N,); None: row n is of state n."""
+        """rows: (N,). None: row n is of state n."""
         self.table, self.state, self.rows = table, state, rows
 
     def pick(self, values: Tensor) -> Tensor:
@@ -238,7 +238,7 @@ class ContextClasses(BoundBackground):
         return self.base.possible_words()
 
     def _over(self, base: BoundBackground) -> BoundBackground:
-        """Return the same classes on top of another background of the same sentences; itself if it is the same."""
+        """Return the same classes on top of another background of the same sentences, or itself if it is the same."""
         if base is self.base:
             return self
         layer = copy.copy(self)
@@ -319,7 +319,7 @@ class ContextClasses(BoundBackground):
         return state[:, 0].long()
 
     def context_rows(self, state: Tensor) -> ContextRows:
-        """Return the context classes of N states; caches the last result."""
+        """Return the context classes of N states. Caches the last result."""
         last = self._context_rows
         if last is not None and last.table.width == self.source.width:
             if last.state is state:
@@ -646,7 +646,7 @@ def layers_of(background: BoundBackground, states: Tensor, shape: Sequence[int])
 
 
 def strings_in(background: BoundBackground) -> ContextClasses | None:
-    """Return the layer of `background` whose source adds strings; None if there is none."""
+    """Return the layer of `background` whose source adds strings, or None if there is none."""
     return next((layer for layer in each_layer(background) if layer.source.unk is not None), None)
 
 

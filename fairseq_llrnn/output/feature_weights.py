@@ -1,6 +1,6 @@
 """One row of weights per feature, composed into one row per signature: E = Φ W.
 
-Sizes: S signatures, F features, H width. Φ is sparse and fixed; W is learned. One small sparse product turns the
+Sizes: S signatures, F features, H width. Φ is sparse and fixed. W is learned. One small sparse product turns the
 log-linear layer into a linear layer with S rows (output), and ψ into an embedding table (input).
 """
 
@@ -49,7 +49,7 @@ def draw_weights(weight: Tensor, rows: SparseRows, row_rms: float | None) -> Non
 
     Args:
         rows: Φ.
-        row_rms: root mean square of the elements of Φ W after scaling, ignoring rows of zeros; None: no scaling.
+        row_rms: root mean square of the elements of Φ W after scaling, ignoring rows of zeros. None: no scaling.
     """
     nn.init.uniform_(weight, -0.1, 0.1)
     if row_rms == 0.0:
@@ -102,7 +102,7 @@ class SparseRows(nn.Module):
         return sparse_product(self.indices[entries], weight, offsets, self.values[entries], sparse)
 
     def compose_once(self, weight: Tensor, bias: Tensor, subset: Tensor, sparse: bool = False) -> tuple[Tensor, Tensor]:
-        """Return rows (K, H) and biases (K,) of distinct rows `subset` (K,); −1 gives a row of zeros.
+        """Return rows (K, H) and biases (K,) of distinct rows `subset` (K,). −1 gives a row of zeros.
 
         Args:
             weight: (F, H). bias: (F,). sparse: whether the gradient of `weight` is a sparse tensor, as of an embedding.
@@ -111,7 +111,7 @@ class SparseRows(nn.Module):
         return composed
 
     def _entries(self, subset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the entries of rows (K,), the offset of each row, (K + 1,), and the row of each entry; −1 has none."""
+        """Return the entries of rows (K,), the offset of each row, (K + 1,), and the row of each entry. −1 has none."""
         starts = self.offsets[subset]
         sizes = (self.offsets[subset + 1] - starts).masked_fill(subset < 0, 0)
         owner, entries = expanded(starts, sizes)
@@ -141,7 +141,7 @@ class SparseRows(nn.Module):
 
 
 def sparse_product(indices: Tensor, weight: Tensor, offsets: Tensor, values: Tensor, sparse: bool = False) -> Tensor:
-    """Return a sparse matrix times `weight`; the entries of row i begin at offsets[i]."""
+    """Return a sparse matrix times `weight`. The entries of row i begin at offsets[i]."""
     return functional.embedding_bag(
         indices, weight, offsets, mode="sum", per_sample_weights=values.to(weight.dtype), include_last_offset=True,
         sparse=sparse,
@@ -239,8 +239,8 @@ class FeatureEmbedding(nn.Module):
         """Build the embedding.
 
         Args:
-            weight: (F, dim), of another layer with the same features; None: the embedding has its own.
-            row_rms: the initial root mean square of the embeddings' elements; None: weights from U(−0.1, 0.1).
+            weight: (F, dim), of another layer with the same features. None: the embedding has its own.
+            row_rms: the initial root mean square of the embeddings' elements. None: weights from U(−0.1, 0.1).
         """
         super().__init__()
         self.rows = SparseRows(table)
@@ -255,7 +255,7 @@ class FeatureEmbedding(nn.Module):
             draw_weights(self.weight, self.rows, self.row_rms)
 
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
-        """tokens (…,) -> embeddings (…, dim); table: composed rows to reuse."""
+        """tokens (…,) -> embeddings (…, dim). table: composed rows to reuse."""
         classes = self.class_of[tokens]
         few = not torch.is_grad_enabled() and classes.numel() < self.rows.num_rows  # as in a search
         if table is None and (self.sparse_gradients or few) and not torch.compiler.is_compiling():

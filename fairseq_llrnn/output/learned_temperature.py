@@ -56,7 +56,7 @@ class LearnedTemperature(nn.Module):
         self.of_class = nn.Parameter(torch.zeros(num_classes))
 
     def applied(self, class_weights: ClassWeights, hidden: Tensor) -> ClassWeights:
-        """Return the class weights of N positions with changed entries; hidden: (N, H)."""
+        """Return the class weights of N positions with changed entries. hidden: (N, H)."""
         entries = class_weights.entries
         if entries is None:
             return class_weights
@@ -68,6 +68,6 @@ class LearnedTemperature(nn.Module):
         return replace(class_weights, entries=replace(entries, added=changed.masked_fill(forbidden, NEGATIVE_INFINITY)))
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Add zeros to a checkpoint without a learned temperature; they change nothing."""
+        """Add zeros to a checkpoint without a learned temperature. They change nothing."""
         for part, value in self.state_dict().items():
             state_dict.setdefault(f"{prefix}{self.name}.{part}", torch.zeros_like(value))

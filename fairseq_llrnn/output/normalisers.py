@@ -50,17 +50,17 @@ class SlotScores:
     replaced: int | None = None  # the signature that the last class replaces
 
     def places(self, classes: Tensor, static: int) -> Tensor:
-        """Return classes with the replaced signature mapped to the last class; static: S."""
+        """Return classes with the replaced signature mapped to the last class. static: S."""
         if self.replaced is None:
             return classes
         return classes.masked_fill(classes == self.replaced, static + self.scores.size(-1) - 1)
 
 
 def class_log_probs(scores: Tensor, log_mass: Tensor | ClassWeights) -> Tensor:
-    """Return log p(σ | K) of every signature: scores (…, S) -> (…, S); −inf if nothing is possible.
+    """Return log p(σ | K) of every signature: scores (…, S) -> (…, S), with −inf if nothing is possible.
 
     Args:
-        log_mass: broadcasts to the scores; or class weights of N rows, for scores (N, S), which are changed in place.
+        log_mass: broadcasts to the scores, or class weights of N rows, for scores (N, S), which are changed in place.
     """
     weighed = scores + log_mass.to(scores.dtype) if isinstance(log_mass, Tensor) else log_mass.added_to(scores)
     log_probs = functional.log_softmax(weighed, dim=-1)
@@ -98,7 +98,7 @@ class LogLinearOutput(nn.Module):
     """The output layer over a table of signature features and a background.
 
     `weight` (F, H) and `bias` (F,) map the hidden state to the adaptor a(K) (F,). Only `adaptor` and the norm form the
-    adaptor itself; everything else uses the composed rows E = Φ W.
+    adaptor itself. Everything else uses the composed rows E = Φ W.
 
     Args:
         features: S rows, φ(σ).
@@ -129,7 +129,7 @@ class LogLinearOutput(nn.Module):
         """Return E = Φ W (S, H) and Φ c (S,). Compute them once per batch.
 
         Args:
-            subset: classes (K,), for (K, H) and (K,); default: all of them.
+            subset: classes (K,), for (K, H) and (K,). default: all of them.
             weight: W with more columns, (F, H').
         """
         weight = self.weight if weight is None else weight
@@ -212,7 +212,7 @@ class Normalised(Protocol):
             hidden: (N, H'). classes: of the targets, (N,); S + j for slot j.
             class_weights: log B_K(σ) of the signatures, N rows.
             log_share: log b(K, x) − log B_K(σ(x)) of the targets, (N,).
-            is_counted: (N,) bool: positions that are summed with equal weights, the others with weight zero; None: any
+            is_counted: (N,) bool: positions that are summed with equal weights, the others with weight zero. None: any
                 weights.
         """
         ...
@@ -286,7 +286,7 @@ class Normaliser(nn.Module):
 
         Args:
             weight: (F, H') of `output`, with the columns of class sources.
-            replaced: the signature whose score a source replaces; None: there is none.
+            replaced: the signature whose score a source replaces. None: there is none.
         """
         raise NotImplementedError
 
@@ -295,7 +295,7 @@ class Normaliser(nn.Module):
         return None
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Check or convert its weights in a checkpoint; prefix: of the head's names, ends in a dot."""
+        """Check or convert its weights in a checkpoint. prefix: of the head's names, ends in a dot."""
 
     def explained(self, batch: Batch, tokens: Tensor) -> dict[str, Any]:
         """Return arguments of explain/explanation.py for a batch of one sentence, by name.
@@ -304,7 +304,7 @@ class Normaliser(nn.Module):
             tokens: (T,) of the sentence.
 
         Returns:
-            `scores`, (T, S + J); and `paths`, a ClassPath for each token, if log p is not one sum over the classes:
+            `scores`, (T, S + J), and `paths`, a ClassPath for each token, if log p is not one sum over the classes:
                 then the scores are log p(σ | K) minus the masses.
         """
         scores = batch.rows.classes.scores(batch.hidden.flatten(0, 1), batch.slots)  # type: ignore[attr-defined]
@@ -332,7 +332,7 @@ class ExactRows:
     def __init__(
         self, output: LogLinearOutput, composed: tuple[Tensor, Tensor] | None = None, replaced: int | None = None
     ) -> None:
-        """composed: (S, H') and (S,), of LogLinearOutput.composed; by default, they are computed here."""
+        """composed: (S, H') and (S,), of LogLinearOutput.composed. By default, they are computed here."""
         rows, bias = output.composed() if composed is None else composed
         if replaced is not None:
             bias = bias.index_fill(0, torch.tensor([replaced], device=bias.device), OUT_OF_REACH)

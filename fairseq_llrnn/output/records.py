@@ -70,7 +70,7 @@ class Batch:
     rest: list[Callable[[], Batch]] = field(default_factory=list)
 
     def parts(self) -> Iterator[Batch]:
-        """Yield the parts of a large batch, each made on demand; itself if it is whole."""
+        """Yield the parts of a large batch, each made on demand, or itself if it is whole."""
         yield self
         for make in self.rest:
             yield make()
@@ -109,7 +109,7 @@ class Batch:
         return self if temperature == 1.0 else replace(self, temperature=temperature)
 
     def top_k(self, k: int) -> tuple[Tensor, Tensor]:
-        """Return the k most probable tokens, exactly: log p and tokens, (N, k) each; without a V-sized tensor
+        """Return the k most probable tokens, exactly: log p and tokens, (N, k) each, without a V-sized tensor
         up to FEW.
         """
         if k > FEW:
@@ -170,7 +170,7 @@ class State:
     pinned: Pinned | None = None
 
     def select(self, index: Tensor) -> State:
-        """Return the hypotheses index[0], index[1], …: reordered, repeated or removed; index: (M,) int64."""
+        """Return the hypotheses index[0], index[1], …: reordered, repeated or removed. index: (M,) int64."""
         pinned = self.pinned
         if pinned is not None and pinned.shares is not None:
             shares = pinned.shares[0].index_select(0, index), pinned.shares[1].index_select(0, index)
@@ -183,7 +183,7 @@ class State:
 
     @property
     def reachable(self) -> BoundBackground:
-        """The background of the next step; with a limit, without words from which no end is in reach."""
+        """The background of the next step. With a limit, without words from which no end is in reach."""
         return self.background if self.longest is None else self.background.with_max_length(self.longest - self.length)
 
 
@@ -196,7 +196,7 @@ def shares_and_classes(background: BoundBackground, states: Tensor, tokens: Tens
 
 
 def chunk_slices(previous: Tensor, background: BoundBackground) -> list[slice]:
-    """Return the slices of a batch (B, T) without gradients that are processed one at a time; at least one
+    """Return the slices of a batch (B, T) without gradients that are processed one at a time, at least one
     sentence each.
     """
     width = (

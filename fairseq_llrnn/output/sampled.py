@@ -50,11 +50,11 @@ _MOST_ROUNDS = 100
 
 
 def inclusion_probabilities(log_mass: Tensor, expected: float) -> Tensor:
-    """Return π(σ) = min(1, c·B(σ)) with Σ π = `expected`: (S,) float64; 1 for all classes with mass if they are no
+    """Return π(σ) = min(1, c·B(σ)) with Σ π = `expected`: (S,) float64, or 1 for all classes with mass if they are no
     more.
 
     Args:
-        log_mass: (S,) log B(σ); −inf for a class that is never drawn.
+        log_mass: (S,) log B(σ), with −inf for a class that is never drawn.
     """
     exact = log_mass.double()
     mass = (exact - exact.amax()).exp()
@@ -136,7 +136,7 @@ NOT_SMOOTHED = f"{OPTION}: not supported with --label-smoothing, which needs all
 
 @dataclass(frozen=True)
 class Sampled:
-    """A normaliser that samples about `expected` signatures for each training batch; evaluation is exact."""
+    """A normaliser that samples about `expected` signatures for each training batch. Evaluation is exact."""
 
     expected: int
 
