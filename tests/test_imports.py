@@ -116,7 +116,6 @@ LEFT = [
     "head.checks head.head head.inputs head.search",
     "lexicon.languages.findings lexicon.options lexicon.readers.apertium lexicon.readers.hunspell "
     "lexicon.table lexicon.unknown_word_features",
-    "output.class_source output.normalisers output.records",
     "systems.output_trees.output_tree systems.output_trees.tree_layer systems.output_trees.tree_log_linear "
     "systems.output_trees.tree_masses systems.output_trees.tree_normalisation systems.output_trees.tree_scores "
     "systems.output_trees.tree_search systems.output_trees.tree_visits",

@@ -55,9 +55,9 @@ from fairseq_llrnn.head.checks import (
     fingerprint_of,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
-from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
+from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, NormaliserOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
-from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
+from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, chunk_slices, chunked
 from fairseq_llrnn.prior.prior import Prior
 

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -37,10 +37,8 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
-from fairseq_llrnn.output.normalisers import Detail, LogLinearOutput
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.output.records import Batch, RowPair, Rows
+from fairseq_llrnn.output.normalisers import Detail, LogLinearOutput, Normaliser
+from fairseq_llrnn.output.records import Batch, RowPair, Rows
 
 
 class Head(Protocol):
@@ -175,7 +173,8 @@ class ClassSource(nn.Module):
         return {}
 
 
-ClassSourceOf = Callable[["Head"], ClassSource]
+ClassSourceOf = Callable[[Head], ClassSource]
+NormaliserOf = Callable[[Head], Normaliser]
 # (place, state of the layer there (1, …), token, its features) -> the terms that a source adds to the token's score, by
 # name, and a Detail.
 ClassTerms = Callable[[int, Tensor, int, Mapping[str, float]], tuple[Sequence[tuple[str, float]], Detail]]

@@ -16,9 +16,9 @@ A normaliser is a module of the head. For each batch or search, `compose_rows` r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -35,10 +35,6 @@ from fairseq_llrnn.output.feature_weights import (
     row_scores,
     row_scores_beside,
 )
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.output.class_source import Head
-    from fairseq_llrnn.output.records import Batch
 
 
 @dataclass(frozen=True)
@@ -297,21 +293,18 @@ class Normaliser(nn.Module):
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
         """Check or convert its weights in a checkpoint. prefix: of the head's names, ends in a dot."""
 
-    def explained(self, batch: Batch, tokens: Tensor) -> dict[str, Any]:
+    def explained(self, batch: Any, tokens: Tensor) -> dict[str, Any]:
         """Return arguments of explain/explanation.py for a batch of one sentence, by name.
 
         Args:
-            tokens: (T,) of the sentence.
+            batch: a Batch of records.py. tokens: (T,) of the sentence.
 
         Returns:
             `scores`, (T, S + J), and `paths`, a ClassPath for each token, if log p is not one sum over the classes:
                 then the scores are log p(σ | K) minus the masses.
         """
-        scores = batch.rows.classes.scores(batch.hidden.flatten(0, 1), batch.slots)  # type: ignore[attr-defined]
+        scores = batch.rows.classes.scores(batch.hidden.flatten(0, 1), batch.slots)
         return {"scores": scores}
-
-
-NormaliserOf = Callable[["Head"], Normaliser]
 
 
 class Exact(Normaliser):
@@ -319,7 +312,7 @@ class Exact(Normaliser):
 
     name, option = "exact", "all signatures"
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: object) -> None:
         super().__init__()
 
     def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> ExactRows:
