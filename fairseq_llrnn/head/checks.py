@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -18,12 +17,9 @@ from torch import Tensor, nn
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import UNK, plain
 from fairseq_llrnn.files.numbers import LARGEST_PARAMETER
+from fairseq_llrnn.output.class_source import Head
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.registry import lost
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.head.head import LogLinearHead
-
 
 MOST_BYTES = 64  # of a fingerprint in an untrusted checkpoint; those of this package have 32
 
@@ -133,7 +129,7 @@ def first_forbidden(log_prob: Tensor, words: Tensor, pad: int) -> Forbidden | No
     return Forbidden(row, position + 1, int(words[row, position]), near[near.ne(pad)], int(impossible.sum()))
 
 
-def check_token_ids(head: LogLinearHead, **tokens: Tensor) -> None:
+def check_token_ids(head: Head, **tokens: Tensor) -> None:
     """Raise DataError if a token is the id of no word or string. `tokens` maps argument names to tensors.
 
     Negative ids would count from the end of the dictionary, too large ones as `<unk>`. torch's own losses ignore −100.
@@ -191,7 +187,7 @@ def check_rows(shape: Sequence[int], named: str, what: str, **tensors: Tensor | 
 
 
 def check_allowed(
-    head: LogLinearHead, log_prob: Tensor, targets: Tensor, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
+    head: Head, log_prob: Tensor, targets: Tensor, ids: Tensor | None = None, fix: str = FIX_ZERO_MASS
 ) -> None:
     """Raise DataError for the first target (B, T) with log_prob (B, T) −inf, padding excluded: its loss is infinite.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -20,11 +20,9 @@ from torch.utils.data import get_worker_info
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords, plain
 from fairseq_llrnn.head.checks import check_token_ids
+from fairseq_llrnn.output.class_source import Head
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.prior.prior import Prior
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.head.head import LogLinearHead
 
 
 def numbers(lines: Sequence[str], words: OpenWords, index: Callable[[str], int | None] | None = None) -> Tensor:
@@ -85,7 +83,7 @@ def _check_other_shapes(name: str, tokens: Tensor) -> None:
         raise DataError(f"expected {name} (B, T), found {shape}; for one sentence pass {name}.unsqueeze(0)")
 
 
-def encode(head: LogLinearHead, lines: Iterable[str], source: Tensor | None = None) -> Tensor:
+def encode(head: Head, lines: Iterable[str], source: Tensor | None = None) -> Tensor:
     """Return the token ids of tokenised sentences, each with `</s>`, padded on the right: (B, T), on the head's device.
 
     Words outside the dictionary are `<unk>`, or get ids of their own if the head has classes of strings.
@@ -112,7 +110,7 @@ def encode(head: LogLinearHead, lines: Iterable[str], source: Tensor | None = No
     return tokens.to(head.output.weight.device)
 
 
-def encode_source(head: LogLinearHead, lines: Iterable[str], terms: Marks | None = None) -> Tensor:
+def encode_source(head: Head, lines: Iterable[str], terms: Marks | None = None) -> Tensor:
     """Return the token ids of source sentences, as `encode`: (B, L).
 
     Args:
@@ -138,7 +136,7 @@ def encode_source(head: LogLinearHead, lines: Iterable[str], terms: Marks | None
     return tokens.to(head.output.weight.device)
 
 
-def decode(head: LogLinearHead, tokens: Tensor) -> list[str]:
+def decode(head: Head, tokens: Tensor) -> list[str]:
     """Return the sentences of tokens (B, T), up to `</s>`; a first `</s>` is skipped.
 
     Raises:
@@ -149,7 +147,7 @@ def decode(head: LogLinearHead, tokens: Tensor) -> list[str]:
     return strings(tokens, head.prior.session.target)
 
 
-def previous(head: LogLinearHead, targets: Tensor) -> Tensor:
+def previous(head: Head, targets: Tensor) -> Tensor:
     """Return the token before each target, the input of a network: `</s>`, then all but the last. (B, T) -> (B, T).
 
     Raises:
@@ -225,7 +223,7 @@ class InputOf(Protocol):
         """D"""
         ...
 
-    def __call__(self, head: LogLinearHead) -> torch.nn.Module: ...
+    def __call__(self, head: Any) -> torch.nn.Module: ...
 
 
 @dataclass(frozen=True)
@@ -242,7 +240,7 @@ class FeatureInput:
     row_rms: float | None = None
     option: ClassVar[str] = "--feature-input"
 
-    def __call__(self, head: LogLinearHead) -> WordFeatures:
+    def __call__(self, head: Head) -> WordFeatures:
         """Return the embedding of a head. Raises OptionError if the weights cannot be shared."""
         prior = head.prior
         if self.tied and self.size != head.hidden_size:

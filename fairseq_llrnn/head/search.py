@@ -8,23 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from fairseq_llrnn.backgrounds.base import BoundBackground
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head.checks import check_rows, check_source_ids, check_token_ids
-from fairseq_llrnn.output.records import Batch, Pinned, State, shares_and_classes
+from fairseq_llrnn.head.inputs import InputEmbedding
+from fairseq_llrnn.output.class_source import Head
+from fairseq_llrnn.output.records import Batch, Pinned, Rows, State, shares_and_classes
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.head.head import LogLinearHead
+
+class SearchedHead(Head, Protocol):
+    """The attributes of a head that its search uses."""
+
+    embedding: InputEmbedding | None
+
+    def bound_background(self, source: Tensor | None = None) -> BoundBackground: ...
+
+    def for_background(self, tokens: Tensor) -> Tensor: ...
+
+    def step(self, hidden: Tensor, state: State) -> Batch: ...
+
+    def _rows(self, background: BoundBackground, source_states: Tensor | None) -> Rows: ...
+
+    def _scored(self, *args: Any, **kwargs: Any) -> Batch: ...
 
 
 def start(
-    head: LogLinearHead,
+    head: SearchedHead,
     batch_size: int,
     *,
     source: Tensor | None = None,
@@ -67,7 +83,7 @@ def start(
     return replace(state, pinned=Pinned(tokens, shares))
 
 
-def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
+def advance(head: SearchedHead, state: State, tokens: Tensor) -> State:
     """Return the state after every hypothesis is extended by its token (N,), or by several (N, t).
 
     Raises:
@@ -85,7 +101,7 @@ def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
     return state
 
 
-def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
+def step(head: SearchedHead, hidden: Tensor, state: State) -> Batch:
     """Return the distribution of the next token, as a batch. hidden: (N, H).
 
     Raises:
@@ -111,7 +127,7 @@ def _check_others(name: str, rows: Tensor, state: State) -> None:
 
 
 def top_k(
-    head: LogLinearHead,
+    head: SearchedHead,
     hidden: Tensor,
     state: State,
     k: int,
@@ -134,7 +150,7 @@ def top_k(
     return head.step(hidden, state).tempered(temperature).top_k(k)
 
 
-def to_input_ids(head: LogLinearHead, tokens: Tensor, state: State) -> Tensor:
+def to_input_ids(head: SearchedHead, tokens: Tensor, state: State) -> Tensor:
     """Replace ids of strings without an input row: tokens (N, t) of hypotheses -> (N, t), for the network."""
     read = state.background.to_input_ids(head.for_background(tokens), state.states)
     return read if head.embedding is None else head.embedding.to_input_ids(tokens, read)

@@ -50,7 +50,9 @@ class Head(Protocol):
     hidden_size: int  # H
     source_size: int | None  # E; None in a language model
     num_words: int  # V
-    unk: int  # the token <unk>
+    pad: int
+    eos: int
+    unk: int  # tokens <pad>, </s> and <unk>
     sources: list[ClassSource]
     has_source_strings: bool  # whether parts of the prior add strings of the source to the background
     replaced: int | None  # the signature that a source replaces
