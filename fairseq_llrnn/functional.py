@@ -162,10 +162,10 @@ class _Sums:
     def all(self, class_weights: ClassWeights, slices: Sequence[slice]) -> list[Tensor | None]:
         """Return the gradients in the order of `needs`."""
         lists = self.hidden, self.groups, self.slots, self.added
-        hidden, groups, slots, added = (torch.cat(one) if one else None for one in lists)
+        hidden, groups, slots, added = (torch.cat(parts) if parts else None for parts in lists)
         if added is not None and class_weights.entries is not None and len(slices) > 1:
             rows = class_weights.entries.rows
-            numbers = [((rows >= one.start) & (rows < one.stop)).nonzero().squeeze(1) for one in slices]
+            numbers = [((rows >= span.start) & (rows < span.stop)).nonzero().squeeze(1) for span in slices]
             added = torch.empty_like(added).index_copy(0, torch.cat(numbers), added)
         return [hidden, self.rows, self.bias if groups is None else groups, slots, added]
 
@@ -278,7 +278,7 @@ def log_linear_nll(
     slots = None if slot_scores is None else class_weights.without_constant(slot_scores).to(dtype)
     added = None if class_weights.entries is None else class_weights.entries.added
     tensors = hidden, rows.to(hidden.dtype), shared, slots, added
-    needs = [torch.is_grad_enabled() and one is not None and one.requires_grad for one in tensors]
+    needs = [torch.is_grad_enabled() and tensor is not None and tensor.requires_grad for tensor in tensors]
     with outside_autocast(hidden):
         loss = _Nll.apply(*tensors, targets, class_weights, is_counted, needs)
     loss = torch.where(loss.isposinf(), -NEGATIVE_INFINITY, loss)

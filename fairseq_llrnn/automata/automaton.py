@@ -77,25 +77,25 @@ class Automaton:
             ValueError: a chain of more than LONGEST_CHAIN failures, or a cycle.
         """
         depth = np.ones(self.num_states, dtype=np.int64)
-        here = self.fail
-        while (here >= 0).any():
+        states = self.fail
+        while (states >= 0).any():
             if depth.max() > LONGEST_CHAIN:
-                state = int(np.flatnonzero(here >= 0)[0])
+                state = int(np.flatnonzero(states >= 0)[0])
                 raise ValueError(
                     f"expected chains of at most {LONGEST_CHAIN} failures, found a longer one from state {state}: "
                     "a cycle, or an automaton that should be written out"
                 )
-            depth += here >= 0
-            here = np.where(here >= 0, self.fail[here], here)
+            depth += states >= 0
+            states = np.where(states >= 0, self.fail[states], states)
         return depth
 
     @property
     def chain_end(self) -> np.ndarray:
         """The end of each state's chain of failures, ROOT or NOTHING: (Q,). Raises as `depth`."""
-        here = self.fail
+        states = self.fail
         for _ in range(int(self.depth.max(initial=1)) - 1):
-            here = np.where(here >= 0, self.fail[here], here)
-        return here
+            states = np.where(states >= 0, self.fail[states], states)
+        return states
 
     @property
     def in_use(self) -> Automaton:
@@ -122,18 +122,18 @@ class Automaton:
                 the log cost of failing to it.
         """
         keys = np.append(self.keys, np.iinfo(np.int64).max)  # one after all, for missing keys
-        here, arcs, cost = states.copy(), np.full(len(states), -1, dtype=np.int64), np.zeros(len(states))
-        open_ = np.flatnonzero(here >= 0)
+        states_now, arcs, cost = states.copy(), np.full(len(states), -1, dtype=np.int64), np.zeros(len(states))
+        open_ = np.flatnonzero(states_now >= 0)
         while len(open_):
-            wanted = here[open_] * np.int64(self.num_symbols) + tokens[open_]
+            wanted = states_now[open_] * np.int64(self.num_symbols) + tokens[open_]
             places = np.searchsorted(keys, wanted)
             has_arc = keys[places] == wanted
             arcs[open_[has_arc]] = places[has_arc]
             open_ = open_[~has_arc]
-            cost[open_] += self.back_off[here[open_]]
-            here[open_] = self.fail[here[open_]]
-            open_ = open_[here[open_] >= 0]
-        return arcs, here, cost
+            cost[open_] += self.back_off[states_now[open_]]
+            states_now[open_] = self.fail[states_now[open_]]
+            open_ = open_[states_now[open_] >= 0]
+        return arcs, states_now, cost
 
     def log_weights_at(self, states: np.ndarray, tokens: np.ndarray, root: np.ndarray) -> np.ndarray:
         """Return log b(q, x) of states and tokens: (N,), (N,) -> (N,). root: log b₀, (V,)."""

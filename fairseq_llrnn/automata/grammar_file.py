@@ -66,8 +66,8 @@ def _least(rules: Rules, measure: Callable[[Items, Mapping[str, int]], int]) -> 
         for items in set(alternatives):
             inner = names_in(items)
             missing[name, items] = len(inner)
-            for each in inner:
-                uses[each].append((name, items))
+            for name_inside in inner:
+                uses[name_inside].append((name, items))
             if not inner:
                 queue.append((measure(items, values), name))
     heapq.heapify(queue)

@@ -105,8 +105,8 @@ def _most_met(paths: Paths, subsets: Iterable[Subset]) -> str:
     most = max(counts, default=0)
     if most == 0:
         return "; make it deterministic first, or smaller"
-    many = [piece for piece, count in zip(paths.pieces, counts, strict=True) if 2 * count >= most]
-    inner = min(many, key=lambda piece: piece.behind - piece.first)
+    candidates = [piece for piece, count in zip(paths.pieces, counts, strict=True) if 2 * count >= most]
+    inner = min(candidates, key=lambda piece: piece.behind - piece.first)
     return (
         f", most of them for {inner.name}: a string may match it at many places at once; repeat less, or put words "
         "before it that mark its beginning"
@@ -213,10 +213,10 @@ class _Closures:
 
     def _weigh(self, state: int) -> list[tuple[int, float]]:
         """Return the sums over empty paths, in topological order of the states."""
-        before: dict[int, list[int]] = {here: [] for here in self._reach(state)}
-        for here in before:
-            for target, _ in self.empty[here]:
-                before[target].append(here)
+        before: dict[int, list[int]] = {reached: [] for reached in self._reach(state)}
+        for reached in before:
+            for target, _ in self.empty[reached]:
+                before[target].append(reached)
         try:
             order = list(TopologicalSorter(before).static_order())
         except CycleError:
@@ -224,10 +224,10 @@ class _Closures:
         parts: dict[int, list[float]] = defaultdict(list)
         parts[state].append(0.0)
         result = []
-        for here in order:
-            weight = log_sum(parts[here])
-            result.append((here, weight))
-            for target, further in self.empty[here]:
+        for reached in order:
+            weight = log_sum(parts[reached])
+            result.append((reached, weight))
+            for target, further in self.empty[reached]:
                 parts[target].append(weight + further)
         return result
 

@@ -116,8 +116,8 @@ def _tokens(path: Path | str) -> list[_Token]:
             quoted, times, operator, word = match.groups()
             if quoted is not None:
                 word = re.sub(r"\\(.)", r"\1", quoted)
-            each = (("word", word), ("times", times), (operator, operator))
-            tokens += [_Token(kind, text, where) for kind, text in each if text is not None]
+            parts = (("word", word), ("times", times), (operator, operator))
+            tokens += [_Token(kind, text, where) for kind, text in parts if text is not None]
     return tokens
 
 
@@ -254,25 +254,25 @@ def add_arcs(node: Node, paths: Paths, begin: int) -> int:
 
 
 def _repeat(node: Repeat, paths: Paths, begin: int) -> int:
-    here = begin
+    current = begin
     # without `most`, the last required copy may repeat: another copy for each `+` would double the expression with
     # every group around it
     for _ in range(node.least if node.most is not None else node.least - 1):
-        here = add_arcs(node.part, paths, here)
+        current = add_arcs(node.part, paths, current)
     if node.most is None:
         loop = paths.new_state()
-        paths.add(here, EMPTY, loop)
-        behind = add_arcs(node.part, paths, loop)
-        paths.add(behind, EMPTY, loop)
+        paths.add(current, EMPTY, loop)
+        last = add_arcs(node.part, paths, loop)
+        paths.add(last, EMPTY, loop)
         end = paths.new_state()
-        paths.add(loop if node.least == 0 else behind, EMPTY, end)
+        paths.add(loop if node.least == 0 else last, EMPTY, end)
         return end
     end = paths.new_state()
     for _ in range(node.most - node.least):
-        paths.add(here, EMPTY, end)
+        paths.add(current, EMPTY, end)
         # a new state, because what follows may return to the end of the part
         inner = paths.new_state()
-        paths.add(here, EMPTY, inner)
-        here = add_arcs(node.part, paths, inner)
-    paths.add(here, EMPTY, end)
+        paths.add(current, EMPTY, inner)
+        current = add_arcs(node.part, paths, inner)
+    paths.add(current, EMPTY, end)
     return end

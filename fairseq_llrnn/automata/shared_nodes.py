@@ -98,8 +98,8 @@ class SharedNodes:
             self.rows.append(row)
             if self.longest is not None:
                 # </s> is no word
-                of_arcs = [(0, 0) if x == END else self._lengths_behind(node) for x, node, _ in row]
-                self.lengths.append((min(least for least, _ in of_arcs), max(most for _, most in of_arcs)))
+                lengths = [(0, 0) if x == END else self._lengths_behind(node) for x, node, _ in row]
+                self.lengths.append((min(least for least, _ in lengths), max(most for _, most in lengths)))
         return node
 
     def _lengths_behind(self, node: int) -> tuple[int, int]:

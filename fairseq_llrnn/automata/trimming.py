@@ -28,18 +28,18 @@ def steps_to_end(automaton: Automaton, log_weights: np.ndarray | None = None) ->
     if log_weights is None or np.isfinite(log_weights[END]):
         steps[automaton.chain_end == ROOT] = 1
     steps[states[automaton.tokens == END]] = 1
-    going_on = automaton.tokens != END  # </s> leads into the next sentence
+    inner = automaton.tokens != END  # </s> leads into the next sentence
     # backwards from an extra state, Q, that leads to all states with one step
     sources = np.flatnonzero(steps == 1)
-    origins = np.concatenate([np.full(len(sources), automaton.num_states), automaton.nexts[going_on]])
-    targets = np.concatenate([sources, states[going_on]])
+    origins = np.concatenate([np.full(len(sources), automaton.num_states), automaton.nexts[inner]])
+    targets = np.concatenate([sources, states[inner]])
     order, before = _breadth_first(origins, targets, automaton.num_states)
     # depths in the tree of predecessors, by pointer doubling
-    many, here = (before >= 0).astype(np.int64), np.where(before >= 0, before, np.arange(len(before)))
-    while (before[here] >= 0).any():
-        many, here = many + many[here], here[here]
+    depth, ancestor = (before >= 0).astype(np.int64), np.where(before >= 0, before, np.arange(len(before)))
+    while (before[ancestor] >= 0).any():
+        depth, ancestor = depth + depth[ancestor], ancestor[ancestor]
     reached = order[order < automaton.num_states]
-    steps[reached] = many[reached]
+    steps[reached] = depth[reached]
     return steps
 
 
@@ -106,10 +106,10 @@ def trim(automaton: Automaton) -> Automaton:
 
 def with_arcs(automaton: Automaton, kept: np.ndarray) -> Automaton:
     """Return the automaton with the arcs of a mask: (A,) bool."""
-    many = np.bincount(automaton.arc_states[kept], minlength=automaton.num_states)
+    counts = np.bincount(automaton.arc_states[kept], minlength=automaton.num_states)
     return replace(
         automaton,
-        offsets=np.concatenate([[0], many.cumsum()]).astype(np.int64),
+        offsets=np.concatenate([[0], counts.cumsum()]).astype(np.int64),
         tokens=automaton.tokens[kept],
         nexts=automaton.nexts[kept],
         log_weights=automaton.log_weights[kept],
@@ -130,36 +130,36 @@ def flatten(automaton: Automaton, limit: int = MOST_ARCS) -> Automaton:
     if not needed.any():
         return automaton
     symbols = np.int64(automaton.num_symbols)
-    here, weight = np.arange(automaton.num_states), np.zeros(automaton.num_states)
+    failing, weight = np.arange(automaton.num_states), np.zeros(automaton.num_states)
     keys, nexts, weights = [automaton.keys], [automaton.nexts], [automaton.log_weights]
     total = automaton.num_arcs
     for _ in range(int(depth.max()) - 1):
         # add the arcs of the next failure state to every state that needs them
-        moves = needed & (automaton.fail[here] >= 0)
-        weight = np.where(moves, weight + automaton.back_off[here], weight)
-        here = np.where(moves, automaton.fail[here], here)
+        moves = needed & (automaton.fail[failing] >= 0)
+        weight = np.where(moves, weight + automaton.back_off[failing], weight)
+        failing = np.where(moves, automaton.fail[failing], failing)
         needed = moves
         states = np.flatnonzero(moves)
-        many = np.diff(automaton.offsets)[here[states]]
-        total += int(many.sum())
+        counts = np.diff(automaton.offsets)[failing[states]]
+        total += int(counts.sum())
         if total > limit:
             raise ValueError(
                 f"the automaton has more than {limit:,} arcs when its failures are written out; let fewer states "
                 "fail to those with many arcs"
             )
-        arcs = ranges(automaton.offsets[here[states]], many)
-        owner = np.repeat(states, many)
+        arcs = ranges(automaton.offsets[failing[states]], counts)
+        owner = np.repeat(states, counts)
         keys.append(owner * symbols + automaton.tokens[arcs])
         nexts.append(automaton.nexts[arcs])
         weights.append(automaton.log_weights[arcs] + weight[owner])
     # the first arc of a token counts: it has the fewest failures
-    once, first = np.unique(np.concatenate(keys), return_index=True)
-    states = once // symbols
+    distinct, first = np.unique(np.concatenate(keys), return_index=True)
+    states = distinct // symbols
     gone = ends == NOTHING
     return replace(
         automaton,
         offsets=np.concatenate([[0], np.bincount(states, minlength=automaton.num_states).cumsum()]).astype(np.int64),
-        tokens=once % symbols,
+        tokens=distinct % symbols,
         nexts=np.concatenate(nexts)[first],
         log_weights=np.concatenate(weights)[first],
         fail=np.where(gone, NOTHING, automaton.fail),

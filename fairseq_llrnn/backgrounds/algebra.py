@@ -249,12 +249,12 @@ class BoundProduct(BoundCombined):
 
     def _of_the_closed(self, parts: list[tuple[BoundBackground, Tensor]]) -> ExplicitWeights | None:
         """Return the words of the first exhaustive part, weighted by all parts."""
-        which = next(i for i, (part, _) in enumerate(parts) if part.is_exhaustive)
-        part, substate = parts[which]
+        index = next(i for i, (part, _) in enumerate(parts) if part.is_exhaustive)
+        part, substate = parts[index]
         weights = part.sparse_weights(substate)
         assert weights is not None
         rows, tokens = weights.rows, weights.tokens
-        others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != which]
+        others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != index]
         return replace(weights, log_weights=sum(others, weights.log_weights))
 
     def dense_log_weights(self, state: Tensor) -> Tensor:

@@ -66,12 +66,12 @@ class BoundAutomaton(BoundBackground):
         # every position reads its last words; all positions take each step together
         place = torch.arange(time, device=previous.device)
         begin = torch.where(ends, place, 0).cummax(1).values  # shape: (B, T), where the position's sentence begins
-        here = starts
+        current = starts
         for back in reversed(range(tables.memory)):
             read = place - back
-            after = tables.step(here.flatten(), previous[:, read.clamp_min(0)].flatten())[1]
-            here = torch.where(read > begin, after.view(batch, time), here)
-        return here.reshape(-1, 1)
+            after = tables.step(current.flatten(), previous[:, read.clamp_min(0)].flatten())[1]
+            current = torch.where(read > begin, after.view(batch, time), current)
+        return current.reshape(-1, 1)
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
@@ -194,8 +194,8 @@ class BoundAutomaton(BoundBackground):
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         states, of_class = state.expand_as(classes).flatten(), classes.flatten()
 
-        def forbidden(which: Tensor, words: Tensor) -> Tensor:
-            return self.out_of_reach(words, self.tables.step(states[which], words)[1])
+        def forbidden(index: Tensor, words: Tensor) -> Tensor:
+            return self.out_of_reach(words, self.tables.step(states[index], words)[1])
 
         limit = None if self.remaining is None else forbidden
         values, tokens = best_of(self.tables.lists(states, of_class), self.tables.mass(states, of_class), k, limit)
@@ -307,18 +307,18 @@ class AutomatonBackground(AutomatonTables):
         def weights(places: Tensor) -> Tensor:
             return self.arc_weights[self.by_class[places]]
 
-        def has_arc(levels: int, which: Any, tokens: Tensor) -> Tensor:
+        def has_arc(levels: int, index: Any, tokens: Tensor) -> Tensor:
             """Return whether one of the first states in the chain has an arc for each word."""
-            some = torch.zeros_like(tokens, dtype=torch.bool)
+            found = torch.zeros_like(tokens, dtype=torch.bool)
             for level in range(levels):
-                some |= self.find_arcs(chain[which, level : level + 1], tokens)[1]
-            return some
+                found |= self.find_arcs(chain[index, level : level + 1], tokens)[1]
+            return found
 
         for level in range(chain.size(1)):
             entries, has_entry = self.find_entries(chain[:, level], classes)
             begin = self.entry_arcs[entries]
-            many = torch.where(has_entry, self.entry_arcs[entries + 1] - begin, 0)
-            yield Members(begin, many, self.costs[states, level], words, weights, partial(has_arc, level))
-        many = torch.where(self.rooted[states], root.class_support[classes], 0)
+            counts = torch.where(has_entry, self.entry_arcs[entries + 1] - begin, 0)
+            yield Members(begin, counts, self.costs[states, level], words, weights, partial(has_arc, level))
+        counts = torch.where(self.rooted[states], root.class_support[classes], 0)
         of_root = root.ranked_members.__getitem__, root.ranked_weights, partial(has_arc, chain.size(1))
-        yield Members(root.class_starts[classes], many, self.costs[states, -1], *of_root)
+        yield Members(root.class_starts[classes], counts, self.costs[states, -1], *of_root)

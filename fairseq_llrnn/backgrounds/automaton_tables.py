@@ -44,12 +44,12 @@ def _chains(automaton: Automaton) -> tuple[np.ndarray, np.ndarray]:
     steps = int(automaton.depth.max())
     chain = np.full((automaton.num_states, steps), -1, dtype=np.int64)
     costs = np.zeros((automaton.num_states, steps + 1))
-    here = np.arange(automaton.num_states)
+    state = np.arange(automaton.num_states)
     for step in range(steps):
-        there = here >= 0
-        chain[there, step] = here[there]
-        costs[:, step + 1] = costs[:, step] + np.where(there, automaton.back_off[here], 0.0)
-        here = np.where(there, automaton.fail[here], here)
+        exists = state >= 0
+        chain[exists, step] = state[exists]
+        costs[:, step + 1] = costs[:, step] + np.where(exists, automaton.back_off[state], 0.0)
+        state = np.where(exists, automaton.fail[state], state)
     return chain, costs
 
 
@@ -130,19 +130,19 @@ class AutomatonTables(Background):
 
     def _fill_added(self) -> None:
         """Compute `added`, which is 0 at first, by ascending length of the states' chains (module docstring)."""
-        states, classes, many = self.entry_keys[:-1] // self.num_classes, self.entry_classes[:-1], self._arcs_of_entries
-        entry = torch.arange(len(many)).repeat_interleave(many)
-        of_arcs = class_log_sums(self.arc_weights[self.by_class[:-1]].unsqueeze(0), entry, len(many)).squeeze(0)
+        states, classes, arcs = self.entry_keys[:-1] // self.num_classes, self.entry_classes[:-1], self._arcs_of_entries
+        entry = torch.arange(len(arcs)).repeat_interleave(arcs)
+        of_arcs = class_log_sums(self.arc_weights[self.by_class[:-1]].unsqueeze(0), entry, len(arcs)).squeeze(0)
         rooted = self.rooted[states]
         self.added[:-1][~rooted] = (of_arcs - self.root.class_log_mass[classes])[~rooted]
         depth = (self.chain[states] >= 0).sum(1).masked_fill(~rooted, 0)
         for level in range(1, self.chain.size(1) + 1):
-            for these in (depth == level).nonzero().squeeze(1).split(AT_ONCE):
-                state, of_class = states[these], classes[these]
+            for chunk in (depth == level).nonzero().squeeze(1).split(AT_ONCE):
+                state, of_class = states[chunk], classes[chunk]
                 failing = self.costs[state, 1]
                 below = self.mass(state, of_class) - failing  # log B_f, while `added` of the entry is 0
-                rest = self._rest(these, state, of_class, below)
-                self.added[these] = torch.logaddexp(rest, of_arcs[these] - failing - below)
+                rest = self._rest(chunk, state, of_class, below)
+                self.added[chunk] = torch.logaddexp(rest, of_arcs[chunk] - failing - below)
 
     @property
     def _arcs_of_entries(self) -> Tensor:
@@ -151,24 +151,24 @@ class AutomatonTables(Background):
 
     def _rest(self, entries: Tensor, states: Tensor, classes: Tensor, below: Tensor) -> Tensor:
         """Return the log share in B_f of the members without an arc in the state itself: (M,) each -> (M,)."""
-        many = self._arcs_of_entries[entries]
-        which, places = expanded(self.entry_arcs[entries], many)
+        counts = self._arcs_of_entries[entries]
+        index, places = expanded(self.entry_arcs[entries], counts)
         words = self.arc_tokens[self.by_class[places]]
-        shares = (self._failing_weight(states[which], words) - below[which]).exp()
-        rest = 1.0 - shares.new_zeros(len(entries)).index_add(0, which, shares)
-        some = many < self.root.class_support[classes]
-        little = (some & (rest < LITTLE)).nonzero().squeeze(1)
+        shares = (self._failing_weight(states[index], words) - below[index]).exp()
+        rest = 1.0 - shares.new_zeros(len(entries)).index_add(0, index, shares)
+        others = counts < self.root.class_support[classes]
+        little = (others & (rest < LITTLE)).nonzero().squeeze(1)
         for part in little.tensor_split(1 + int(self.root.class_support[classes[little]].sum()) // AT_ONCE):
             rest[part] = self._sum_of_rest(states[part], classes[part], below[part])
-        return rest.clamp_min(0.0).log().masked_fill(~some, NEGATIVE_INFINITY)
+        return rest.clamp_min(0.0).log().masked_fill(~others, NEGATIVE_INFINITY)
 
     def _sum_of_rest(self, states: Tensor, classes: Tensor, below: Tensor) -> Tensor:
         """Return the share in B_f of the members without an arc, summed one by one."""
-        which, places = expanded(self.root.class_starts[classes], self.root.class_support[classes])
+        index, places = expanded(self.root.class_starts[classes], self.root.class_support[classes])
         words = self.root.ranked_members[places]
-        shares = (self._failing_weight(states[which], words) - below[which]).exp()
-        on_arc = self.find_arcs(states[which], words)[1]
-        return shares.new_zeros(len(states)).index_add(0, which, shares.masked_fill(on_arc, 0.0))
+        shares = (self._failing_weight(states[index], words) - below[index]).exp()
+        on_arc = self.find_arcs(states[index], words)[1]
+        return shares.new_zeros(len(states)).index_add(0, index, shares.masked_fill(on_arc, 0.0))
 
     def _failing_weight(self, states: Tensor, tokens: Tensor) -> Tensor:
         """Return log b(f, x) in the failure states of states: (M,), (M,) -> (M,)."""
@@ -186,8 +186,8 @@ class AutomatonTables(Background):
 
     def step(self, states: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Return log b(q, x), and the next state: (M,), (M,) -> (M,), (M,)."""
-        weight, arc, some = self.look_up(states, tokens)
-        return weight, torch.where(some, self.arc_nexts[arc], self.after_no_arc(states, tokens))
+        weight, arc, has_arc = self.look_up(states, tokens)
+        return weight, torch.where(has_arc, self.arc_nexts[arc], self.after_no_arc(states, tokens))
 
     def look_up(self, states: Tensor, tokens: Tensor, failing: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """Return log b(q, x), the arc of this weight, and whether there is one: (M,) each.
@@ -199,11 +199,11 @@ class AutomatonTables(Background):
         if failing:
             has_arc[:, 0] = False
         first = has_arc.long().argmax(1, keepdim=True)
-        some, arc = has_arc.any(1), arcs.gather(1, first).squeeze(1)
+        has_any, arc = has_arc.any(1), arcs.gather(1, first).squeeze(1)
         by_arc = self.costs[states].gather(1, first).squeeze(1) + self.arc_weights[arc]
         by_root = self.root.word_log_weight[tokens] + self.costs[states, -1]
         by_root = by_root.masked_fill(~self.rooted[states], NEGATIVE_INFINITY)
-        return torch.where(some, by_arc, by_root), arc, some
+        return torch.where(has_any, by_arc, by_root), arc, has_any
 
     def after_no_arc(self, states: Tensor, tokens: Tensor) -> Tensor:
         """Return the states after words without an arc: (…), (…) -> (…).
@@ -229,12 +229,12 @@ class AutomatonTables(Background):
         have none.
         """
         index = states.clamp_min(0)
-        many = (offsets[index + 1] - offsets[index]).masked_fill(states < 0, 0).flatten()
-        total = many.cumsum(0)
-        row = torch.arange(len(states), device=many.device).repeat_interleave(states.size(1))
+        counts = (offsets[index + 1] - offsets[index]).masked_fill(states < 0, 0).flatten()
+        total = counts.cumsum(0)
+        row = torch.arange(len(states), device=counts.device).repeat_interleave(states.size(1))
         # the k-th item is the (k − number of earlier owners' items)-th of its owner
-        shift = (offsets[index].flatten() - total + many).repeat_interleave(many)
-        return row.repeat_interleave(many), shift.add_(torch.arange(len(shift), device=many.device))
+        shift = (offsets[index].flatten() - total + counts).repeat_interleave(counts)
+        return row.repeat_interleave(counts), shift.add_(torch.arange(len(shift), device=counts.device))
 
 
 def _find(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:

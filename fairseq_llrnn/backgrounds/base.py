@@ -246,12 +246,12 @@ class BoundBackground:
         if root is None or listed is None:
             weights = self.log_weights(state)
             has_weight, none = ~weights.isneginf(), weights.new_zeros(len(weights), self.num_classes)
-            many = none.index_add(1, self.class_of, has_weight.to(weights.dtype))
+            counts = none.index_add(1, self.class_of, has_weight.to(weights.dtype))
             total = none.index_add(1, self.class_of, weights.masked_fill(~has_weight, 0.0))
         else:
-            many, total = listed.class_sums(root, self.class_of, self.num_classes)
+            counts, total = listed.class_sums(root, self.class_of, self.num_classes)
         mass = self.log_mass(state)
-        return many, total - many * mass.masked_fill(mass.isneginf(), 0.0)
+        return counts, total - counts * mass.masked_fill(mass.isneginf(), 0.0)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         """Return log b(K, x) − log B_K(σ(x)) of one token (N,) per hypothesis: (N,)."""
@@ -433,11 +433,11 @@ class StaticBackground(Background):
         share = self.word_log_share[words].masked_fill(~taken, NEGATIVE_INFINITY)
         classes = self.class_of[words]
         # shape: (N, J, J), the words taken out of each word's class
-        beside = share.unsqueeze(1).expand(-1, words.size(1), -1)
-        beside = beside.masked_fill(classes.unsqueeze(2) != classes.unsqueeze(1), NEGATIVE_INFINITY)
+        shares_in_class = share.unsqueeze(1).expand(-1, words.size(1), -1)
+        shares_in_class = shares_in_class.masked_fill(classes.unsqueeze(2) != classes.unsqueeze(1), NEGATIVE_INFINITY)
         # log(1 − Σ exp share): the log share is precise even if little is left
-        lost = beside.logsumexp(2).clamp_max(-torch.finfo(share.dtype).eps)
-        left = self.class_support[classes] - (~beside.isneginf()).sum(2)
+        lost = shares_in_class.logsumexp(2).clamp_max(-torch.finfo(share.dtype).eps)
+        left = self.class_support[classes] - (~shares_in_class.isneginf()).sum(2)
         rest = self.class_log_mass[classes] + (-torch.expm1(lost)).log()
         return rest.masked_fill(left <= 0, NEGATIVE_INFINITY)
 

@@ -94,22 +94,22 @@ class Cache(ExplicitBackground):
         assert self.root is not None
         b0 = self.root.word_log_weight
         filled = state >= 0  # shape: (N, L)
-        some = filled.any(1)
+        used = filled.any(1)
         rows, places = filled.nonzero(as_tuple=True)
         keys, order = (rows * len(self.class_of) + state[rows, places]).sort()
         keys, group = torch.unique_consecutive(keys, return_inverse=True)
         decay, _ = log_odds(self.decay_logit)
         ages = torch.arange(self.size - 1, -1, -1, device=state.device)
         of_places = torch.where(ages == 0, 0.0, ages * decay)  # shape: (L,); 0 · log 1 has no gradient
-        total = of_places.expand(filled.shape).masked_fill(~(filled | ~some.unsqueeze(1)), float("-inf")).logsumexp(1)
-        each = (of_places[places] - total[rows])[order]
-        log_counts = class_log_sums(each.unsqueeze(0), group, len(keys)).squeeze(0) if len(keys) else each
+        total = of_places.expand(filled.shape).masked_fill(~(filled | ~used.unsqueeze(1)), float("-inf")).logsumexp(1)
+        decays = (of_places[places] - total[rows])[order]
+        log_counts = class_log_sums(decays.unsqueeze(0), group, len(keys)).squeeze(0) if len(keys) else decays
         log_weight, log_rest = log_odds(self.weight_logit)
         mixed = torch.logaddexp(b0[keys % len(self.class_of)] + log_rest, log_counts + log_weight + self.log_total)
         return ExplicitWeights(
             num_words=len(self.class_of),
             keys=keys,
             log_weights=mixed,
-            constant=torch.where(some, log_rest, 0.0),
+            constant=torch.where(used, log_rest, 0.0),
             rooted=None,
         )

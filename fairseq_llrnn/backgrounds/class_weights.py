@@ -35,9 +35,9 @@ from torch.nn import functional
 LEAST_LOG_WEIGHT = -1_000.0  # of a part of a mixture: smaller learned weights change no digit of any sum
 
 
-def same_tensor(one: Tensor, other: Tensor) -> bool:
+def same_tensor(first: Tensor, second: Tensor) -> bool:
     """Return whether two tensors are on the same device and equal."""
-    return one is other or (one.device == other.device and torch.equal(one, other))
+    return first is second or (first.device == second.device and torch.equal(first, second))
 
 
 def log_odds(logit: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,8 +123,8 @@ def row_numbers(pairs: Tensor) -> Tensor:
 
 def compress_runs(numbers: Tensor) -> Tensor:
     """Return one value per run of equal values (N,) if all runs have N/G values, (G,), otherwise the same tensor."""
-    once, many = torch.unique_consecutive(numbers, return_counts=True)
-    return once if bool((many * len(once) == len(numbers)).all()) else numbers
+    distinct, counts = torch.unique_consecutive(numbers, return_counts=True)
+    return distinct if bool((counts * len(distinct) == len(numbers)).all()) else numbers
 
 
 @dataclass(frozen=True)
@@ -207,9 +207,9 @@ class ClassWeights:
         entries = self.entries
         number = torch.full((self.num_rows,), -1, dtype=torch.int64, device=rows.device)
         number[rows] = torch.arange(len(rows), device=rows.device)
-        here = number[entries.rows] >= 0
+        mask = number[entries.rows] >= 0
         only = None if entries.sparse_row_mask is None else entries.sparse_row_mask[rows]
-        moved, classes, added = number[entries.rows][here], entries.classes[here], entries.added[here]
+        moved, classes, added = number[entries.rows][mask], entries.classes[mask], entries.added[mask]
         return ClassWeights(self.shared, len(rows), SparseUpdates(moved, classes, added, only, entries.constant[rows]))
 
     def repeated(self, times: int) -> ClassWeights:
@@ -231,10 +231,10 @@ class ClassWeights:
         if self.entries is None:
             groups = torch.arange(self.num_rows, device=classes.device) // max(1, self.num_rows // len(self.shared))
             return self.shared[groups, classes]
-        here = self.entries.classes == classes[self.entries.rows]
-        rows = self.entries.rows[here]
+        mask = self.entries.classes == classes[self.entries.rows]
+        rows = self.entries.rows[mask]
         mass = self.shared[0, classes] + self.entries.constant
-        mass = mass.index_add(0, rows, self.entries.added[here].to(mass.dtype))
+        mass = mass.index_add(0, rows, self.entries.added[mask].to(mass.dtype))
         if self.entries.sparse_row_mask is None:
             return mass
         return mass.masked_fill(self.entries.sparse_row_mask.index_fill(0, rows, False), NEGATIVE_INFINITY)
@@ -289,18 +289,18 @@ class ExplicitWeights:
     def class_sums(self, root: Tensor, class_of: Tensor, num_classes: int) -> tuple[Tensor, Tensor]:
         """Return the number of words of every class with weight, and the sum of their log b: (N, S) each."""
         has_weight = root.isfinite()
-        both = torch.stack([has_weight.to(root.dtype), root.masked_fill(~has_weight, 0.0)])
-        of_root = both.new_zeros(2, num_classes).index_add(1, class_of, both)
+        of_words = torch.stack([has_weight.to(root.dtype), root.masked_fill(~has_weight, 0.0)])
+        of_root = of_words.new_zeros(2, num_classes).index_add(1, class_of, of_words)
         rows, tokens = self.rows, self.tokens
         rooted = torch.ones_like(self.constant) if self.rooted is None else self.rooted.to(self.constant.dtype)
-        many, total = rooted.unsqueeze(1) * of_root[0], rooted.unsqueeze(1) * of_root[1]
-        total = total + many * self.constant.unsqueeze(1)
+        counts, total = rooted.unsqueeze(1) * of_root[0], rooted.unsqueeze(1) * of_root[1]
+        total = total + counts * self.constant.unsqueeze(1)
         # subtract the root's weights of listed words
-        of_listed, listed = rooted[rows] * both[0, tokens], ~self.log_weights.isneginf()
+        of_listed, listed = rooted[rows] * of_words[0, tokens], ~self.log_weights.isneginf()
         place = rows * num_classes + class_of[tokens]
-        many = many.flatten().index_add(0, place, listed.to(many.dtype) - of_listed).view_as(many)
-        changed = self.log_weights.masked_fill(~listed, 0.0) - of_listed * (self.constant[rows] + both[1, tokens])
-        return many, total.flatten().index_add(0, place, changed.to(total.dtype)).view_as(many)
+        counts = counts.flatten().index_add(0, place, listed.to(counts.dtype) - of_listed).view_as(counts)
+        changed = self.log_weights.masked_fill(~listed, 0.0) - of_listed * (self.constant[rows] + of_words[1, tokens])
+        return counts, total.flatten().index_add(0, place, changed.to(total.dtype)).view_as(counts)
 
     def forbid(self, keys: Tensor) -> ExplicitWeights:
         """Return these weights with the words at keys (M,), strictly ascending, forbidden."""
@@ -325,9 +325,9 @@ def merged(keys: Sequence[Tensor]) -> tuple[Tensor, Sequence[Tensor]]:
     each.
     """
     ordered, order = torch.cat(list(keys)).sort()
-    once, which = torch.unique_consecutive(ordered, return_inverse=True)
-    places = torch.empty_like(order).index_copy(0, order, which)
-    return once, places.split([len(k) for k in keys])
+    distinct, index = torch.unique_consecutive(ordered, return_inverse=True)
+    places = torch.empty_like(order).index_copy(0, order, index)
+    return distinct, places.split([len(k) for k in keys])
 
 
 def side_by_side(parts: Sequence[ExplicitWeights], roots: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
@@ -344,15 +344,15 @@ def side_by_side(parts: Sequence[ExplicitWeights], roots: Sequence[Tensor]) -> t
     return keys, weights
 
 
-def expanded(begins: Tensor, many: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the range begins[n], begins[n] + 1, … (many[n] numbers) of every n, one after the other, and its n.
+def expanded(begins: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the range begins[n], begins[n] + 1, … (counts[n] numbers) of every n, one after the other, and its n.
 
     Args:
-        begins, many: (N,) int64.
+        begins, counts: (N,) int64.
 
     Returns:
-        rows (E,) and places (E,), E the sum of `many`.
+        rows (E,) and places (E,), E the sum of `counts`.
     """
-    rows = torch.arange(len(many), device=many.device).repeat_interleave(many)
-    shift = begins - many.cumsum(0) + many
-    return rows, shift[rows] + torch.arange(len(rows), device=many.device)
+    rows = torch.arange(len(counts), device=counts.device).repeat_interleave(counts)
+    shift = begins - counts.cumsum(0) + counts
+    return rows, shift[rows] + torch.arange(len(rows), device=counts.device)

@@ -123,11 +123,11 @@ class BoundExplicit(BoundBackground):
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
         if self.is_context_independent and self.remaining is None:  # neighbours in a batch have the same state
-            some, which = state[:1], torch.zeros_like(rows)
+            distinct, index = state[:1], torch.zeros_like(rows)
             if state.numel():
-                some, which = torch.unique_consecutive(state, return_inverse=True, dim=0)
-            mass = self.log_mass(some).expand(len(some), -1)[which, self.class_of[tokens]]
-            return log_difference(self.log_weights_at(some, which, tokens), mass)
+                distinct, index = torch.unique_consecutive(state, return_inverse=True, dim=0)
+            mass = self.log_mass(distinct).expand(len(distinct), -1)[index, self.class_of[tokens]]
+            return log_difference(self.log_weights_at(distinct, index, tokens), mass)
         share = log_difference(self.log_weights_at(state, rows, tokens), self.log_mass_of(state, self.class_of[tokens]))
         if self.remaining is None:
             return share

@@ -112,9 +112,9 @@ class BoundModel(BoundBackground):
         if whole and torch.equal(self.flat_states(batch), state):  # all positions of a batch
             return what(self._ask(batch, False)).flatten(0, 1)
         lengths = (state != NOTHING_YET).sum(1)
-        each, which = lengths.unique(return_inverse=True)
-        parts = [what(self._ask(state[which == i, : int(length)], True))[:, 0] for i, length in enumerate(each)]
-        return torch.cat(parts)[torch.cat([(which == i).nonzero().squeeze(1) for i in range(len(each))]).argsort()]
+        unique, index = lengths.unique(return_inverse=True)
+        parts = [what(self._ask(state[index == i, : int(length)], True))[:, 0] for i, length in enumerate(unique)]
+        return torch.cat(parts)[torch.cat([(index == i).nonzero().squeeze(1) for i in range(len(unique))]).argsort()]
 
     def _ask(self, previous: Tensor, last: bool) -> _Answer:
         """Return the answer for `previous` (B, T), whose first column is replaced by the start symbol."""

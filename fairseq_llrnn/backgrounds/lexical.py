@@ -164,8 +164,8 @@ class LexicalBackground(StaticBackground):
         """
         dtype = self.rows.links.dtype
         length = self.is_content_word[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
-        keys, shares, token, some = self.rows.token_rows(source, leave_out)
-        coverage = some.sum(1).to(dtype) / length
+        keys, shares, token, has_translations = self.rows.token_rows(source, leave_out)
+        coverage = has_translations.sum(1).to(dtype) / length
         return keys, self.word_mass * shares / length[keys // len(self.class_of)], token, coverage
 
     def log_mixture(self, coverage: Tensor) -> tuple[Tensor, Tensor]:
@@ -344,10 +344,10 @@ class LexicalMixture(BoundBackground):
         size = self.root.class_starts[classes + 1] - self.root.class_starts[classes]
         end = torch.searchsorted(self.keys, key + size).unsqueeze(-1)
         step = torch.arange(int((end - begin).max()), device=classes.device)
-        where = torch.minimum(begin + step, end)  # shape: (N, C, ≤ E), masked past the end
-        listed = self.entry_log_share[where].masked_fill(begin + step >= end, NEGATIVE_INFINITY)
+        places = torch.minimum(begin + step, end)  # shape: (N, C, ≤ E), masked past the end
+        listed = self.entry_log_share[places].masked_fill(begin + step >= end, NEGATIVE_INFINITY)
         values, best = torch.cat([shares, listed], -1).topk(k, -1)
-        chosen = torch.cat([tokens, self.entry_words[where]], -1).gather(-1, best)
+        chosen = torch.cat([tokens, self.entry_words[places]], -1).gather(-1, best)
         return values, chosen.masked_fill(values.isneginf(), 0)
 
     # ---- all words --------------------------------------------------------------------------------------------------
@@ -367,5 +367,5 @@ class LexicalMixture(BoundBackground):
 
 def sum_runs(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Sum the weights of equal ascending keys (E,): distinct keys and their sums."""
-    once, which = torch.unique_consecutive(keys, return_inverse=True)
-    return once, weights.new_zeros(len(once)).index_add(0, which, weights)
+    distinct, index = torch.unique_consecutive(keys, return_inverse=True)
+    return distinct, weights.new_zeros(len(distinct)).index_add(0, index, weights)

@@ -95,10 +95,10 @@ class ListedClasses:
         log_share = self.root.word_log_share[self.tokens]
         zeros = torch.zeros(len(self.keys), dtype=torch.float64, device=log_share.device)
         listed = zeros.index_add(0, self.group, log_share.double().exp())
-        many = zeros.index_add(0, self.group, (~log_share.isneginf()).double())
-        some = many < self.root.class_support[self.classes]
-        left = torch.where(some, (1.0 - listed).clamp_min(0.0), 0.0)
-        little = (some & (left < min(LITTLE_LEFT, 1e6 * torch.finfo(log_share.dtype).eps))).nonzero().squeeze(1)
+        counts = zeros.index_add(0, self.group, (~log_share.isneginf()).double())
+        unlisted = counts < self.root.class_support[self.classes]
+        left = torch.where(unlisted, (1.0 - listed).clamp_min(0.0), 0.0)
+        little = (unlisted & (left < min(LITTLE_LEFT, 1e6 * torch.finfo(log_share.dtype).eps))).nonzero().squeeze(1)
         if len(little) > 0:
             left[little] = self._sum_of_rest(little)
         return left.log().to(log_share.dtype)
@@ -106,11 +106,11 @@ class ListedClasses:
     def _sum_of_rest(self, groups: Tensor) -> Tensor:
         """Return the shares of the unlisted members, summed one by one: (groups,) float64."""
         classes = self.classes[groups]
-        which, places = expanded(self.root.class_starts[classes], self.root.class_support[classes])
+        index, places = expanded(self.root.class_starts[classes], self.root.class_support[classes])
         words = self.root.ranked_members[places]
-        listed = self.weights.find(self.rows[groups][which] * self.weights.num_words + words)[1]
+        listed = self.weights.find(self.rows[groups][index] * self.weights.num_words + words)[1]
         shares = self.root.word_log_share[words].double().exp().masked_fill(listed, 0.0)
-        return shares.new_zeros(len(groups)).index_add(0, which, shares)
+        return shares.new_zeros(len(groups)).index_add(0, index, shares)
 
     def find(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
         """Return the places of M pairs among the pairs with entries, and whether they exist: (M,), (M,) bool."""
@@ -145,9 +145,9 @@ class ListedClasses:
         Args:
             forbidden: excludes words that have mass; only if no row is rooted.
         """
-        many = len(self.weights.constant)
-        best = self.root.best_share(self.keys).expand(many, -1).clone()
-        best = self._where_rooted(best, torch.arange(many, device=best.device))
+        num_rows = len(self.weights.constant)
+        best = self.root.best_share(self.keys).expand(num_rows, -1).clone()
+        best = self._where_rooted(best, torch.arange(num_rows, device=best.device))
         if len(self.keys) == 0:
             return best
         weights = self.log_weights
@@ -162,14 +162,14 @@ class ListedClasses:
     def _rooted(self, rows: Tensor, classes: Tensor) -> Members:
         """Return the unlisted members of classes in rows: (M,) each."""
         root, weights = self.root, self.weights
-        many = root.class_support[classes]
-        many = many if weights.rooted is None else many.masked_fill(~weights.rooted[rows], 0)
+        counts = root.class_support[classes]
+        counts = counts if weights.rooted is None else counts.masked_fill(~weights.rooted[rows], 0)
 
-        def listed(which: Any, words: Tensor) -> Tensor:
-            return weights.find(rows[which].unsqueeze(1) * weights.num_words + words)[1]
+        def listed(index: Any, words: Tensor) -> Tensor:
+            return weights.find(rows[index].unsqueeze(1) * weights.num_words + words)[1]
 
         begin, cost = root.class_starts[classes], weights.constant[rows]
-        return Members(begin, many, cost, root.ranked_members.__getitem__, root.ranked_weights, listed)
+        return Members(begin, counts, cost, root.ranked_members.__getitem__, root.ranked_weights, listed)
 
     def best_members(
         self, rows: Tensor, classes: Tensor, k: int, forbidden: OutOfReach | None = None
@@ -178,11 +178,11 @@ class ListedClasses:
         −inf and 0.
         """
         groups, mask = self.find(rows, classes)
-        many = torch.where(mask, self.sizes[groups], 0)
-        begin, cost = self.sizes.cumsum(0)[groups] - many, self.log_weights.new_zeros(many.shape)
+        counts = torch.where(mask, self.sizes[groups], 0)
+        begin, cost = self.sizes.cumsum(0)[groups] - counts, self.log_weights.new_zeros(counts.shape)
         tables = self.tokens.__getitem__, self.log_weights.__getitem__
-        lists = Members(begin, many, cost, *tables, ranked=False), self._rooted(rows, classes)
-        limit = None if forbidden is None else lambda which, tokens: forbidden(rows[which], tokens)
+        lists = Members(begin, counts, cost, *tables, ranked=False), self._rooted(rows, classes)
+        limit = None if forbidden is None else lambda index, tokens: forbidden(rows[index], tokens)
         return best_of(lists, self.mass_at(rows, classes), k, limit)
 
 
@@ -227,38 +227,38 @@ class SeveralRoots(ExactBuffers):
         for i, root in enumerate(self.roots[:, self.front]):
             values = torch.logaddexp(values, log_alpha[:, i : i + 1] + root)
         in_front = self.place[tokens] >= 0
-        where = rows[in_front] * len(self.front) + self.place[tokens[in_front]]
-        lighter = listed[in_front] < values.flatten()[where]
-        values = values.flatten().index_copy(0, where, listed[in_front]).view_as(values)
+        place = rows[in_front] * len(self.front) + self.place[tokens[in_front]]
+        lighter = listed[in_front] < values.flatten()[place]
+        values = values.flatten().index_copy(0, place, listed[in_front]).view_as(values)
         best = values.new_full((len(log_alpha), self.num_classes), NEGATIVE_INFINITY)
         best = best.scatter_reduce(1, self.class_of[self.front].expand_as(values), values, reduce="amax")
         pairs = rows * self.num_classes + self.class_of[tokens]
         best = best.flatten().scatter_reduce(0, pairs, listed, reduce="amax")
-        again = pairs[in_front][lighter].unique()
-        row, classes = again // self.num_classes, again % self.num_classes
-        which, words = self.members(classes)
-        of_words = weights_at(row[which], words)
-        anew = best.new_full(again.shape, NEGATIVE_INFINITY).scatter_reduce(0, which, of_words, reduce="amax")
-        return best.index_copy(0, again, anew).view(len(log_alpha), self.num_classes)
+        stale = pairs[in_front][lighter].unique()
+        row, classes = stale // self.num_classes, stale % self.num_classes
+        index, words = self.members(classes)
+        of_words = weights_at(row[index], words)
+        fresh = best.new_full(stale.shape, NEGATIVE_INFINITY).scatter_reduce(0, index, of_words, reduce="amax")
+        return best.index_copy(0, stale, fresh).view(len(log_alpha), self.num_classes)
 
     def members(self, classes: Tensor) -> tuple[Tensor, Tensor]:
         """Return all words of classes (M,), and the index of each word's class."""
         begins = self.class_starts[classes]
-        which, places = expanded(begins, self.class_starts[classes + 1] - begins)
-        return which, self.by_class[places]
+        index, places = expanded(begins, self.class_starts[classes + 1] - begins)
+        return index, self.by_class[places]
 
     def best_members(self, rows: Tensor, classes: Tensor, k: int, weights_at: WeightsAt) -> tuple[Tensor, Tensor]:
         """Return the k heaviest members: rows (M,), classes (M,) -> log weights and tokens (M, k), padded with
         −inf and 0.
         """
-        which, words = self.members(classes)
+        index, words = self.members(classes)
         sizes = self.class_starts[classes + 1] - self.class_starts[classes]
-        column = torch.arange(len(which), device=which.device) - (sizes.cumsum(0) - sizes)[which]
+        column = torch.arange(len(index), device=index.device) - (sizes.cumsum(0) - sizes)[index]
         shape = len(classes), max(k, int(sizes.max()) if len(sizes) else 0)
-        of_words = weights_at(rows[which], words)
-        weights = of_words.new_full(shape, NEGATIVE_INFINITY).index_put((which, column), of_words)
-        values, where = weights.topk(k, dim=1)
-        tokens = words.new_zeros(shape).index_put((which, column), words).gather(1, where)
+        of_words = weights_at(rows[index], words)
+        weights = of_words.new_full(shape, NEGATIVE_INFINITY).index_put((index, column), of_words)
+        values, best = weights.topk(k, dim=1)
+        tokens = words.new_zeros(shape).index_put((index, column), words).gather(1, best)
         return values, tokens.masked_fill(values.isneginf(), 0)
 
 

@@ -253,9 +253,9 @@ def mixed_masses(parts: Sequence[ClassWeights], log_w: Tensor) -> ClassWeights:
     num_rows, num_classes = first.num_rows, first.shared.size(1)
     rows, classes = torch.cat([part.rows for part in entries]), torch.cat([part.classes for part in entries])
     place = rows * num_classes + classes
-    each = torch.arange(len(place), device=place.device)
+    entry_numbers = torch.arange(len(place), device=place.device)
     table = place.new_empty(num_rows * num_classes)
-    table[place] = each
+    table[place] = entry_numbers
     stands = table[place]  # shape: (E,)
     log_w = log_w.expand(num_rows, -1)
     totals, constants, begin = [], [], 0
@@ -277,7 +277,7 @@ def mixed_masses(parts: Sequence[ClassWeights], log_w: Tensor) -> ClassWeights:
     if closed is not None:
         constant = constant.masked_fill(closed, 0.0)
     added = log_sum(torch.stack(totals, dim=1)) - constant[rows]
-    mixed = SparseUpdates(rows, classes, torch.where(stands == each, added, 0.0), closed, constant)
+    mixed = SparseUpdates(rows, classes, torch.where(stands == entry_numbers, added, 0.0), closed, constant)
     return ClassWeights(first.shared, num_rows, mixed)
 
 
@@ -288,16 +288,16 @@ def product(parts: Sequence[Background]) -> Background:
         ValueError: as Product.
     """
     check_parts("Product", parts)
-    flat = [each for part in parts for each in (part.part_modules() if isinstance(part, Product) else [part])]
+    flat = [factor for part in parts for factor in (part.part_modules() if isinstance(part, Product) else [part])]
     static = [part for part in flat if type(part) is StaticBackground]
     others = [part for part in flat if type(part) is not StaticBackground]
     if static:
         log_weights = torch.stack([part.word_log_weight for part in static]).sum(0)
-        which = next((i for i, part in enumerate(others) if isinstance(part, (AutomatonBackground, Mixture))), None)
-        if which is None:
+        index = next((i for i, part in enumerate(others) if isinstance(part, (AutomatonBackground, Mixture))), None)
+        if index is None:
             others.append(StaticBackground(parts[0].class_of, parts[0].num_classes, log_weights))
         else:
-            others[which] = _reweighed(others[which], log_weights)
+            others[index] = _reweighed(others[index], log_weights)
     return others[0] if len(others) == 1 else Product(others)
 
 

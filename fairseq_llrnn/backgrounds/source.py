@@ -88,9 +88,9 @@ class FormShares(ExactBuffers):
 def occurrences(sentences: Tensor, keys: Tensor, size: int) -> Tensor:
     """Count each word (keys: sentence · size + word, any shape) in its sentence (B, T)."""
     first = torch.arange(len(sentences), device=sentences.device).unsqueeze(1) * size
-    there, many = torch.unique((first + sentences).flatten(), return_counts=True)  # ascending
-    place = torch.searchsorted(there, keys).clamp_max(len(there) - 1)
-    return torch.where(there[place] == keys, many[place], 0)
+    distinct, counts = torch.unique((first + sentences).flatten(), return_counts=True)  # ascending
+    place = torch.searchsorted(distinct, keys).clamp_max(len(distinct) - 1)
+    return torch.where(distinct[place] == keys, counts[place], 0)
 
 
 def shared_table(table: LexicalTable, forms: LemmaForms, power: float) -> LexicalTable:
@@ -102,9 +102,9 @@ def shared_table(table: LexicalTable, forms: LemmaForms, power: float) -> Lexica
     keys, weights, _ = FormShares(forms, power, torch.float64).spread(
         torch.from_numpy(sources * size + table.targets), torch.from_numpy(table.probabilities.astype(np.float64)), None
     )
-    once, which = np.unique(keys.numpy(), return_inverse=True)
-    summed = np.bincount(which, weights.numpy(), len(once))
-    words = LexicalTable.from_pairs(once // size, once % size, summed, table.num_sources, size)
+    distinct, index = np.unique(keys.numpy(), return_inverse=True)
+    summed = np.bincount(index, weights.numpy(), len(distinct))
+    words = LexicalTable.from_pairs(distinct // size, distinct % size, summed, table.num_sources, size)
     return replace(words, links=table.links)
 
 
@@ -150,15 +150,15 @@ class SourceRows(ExactBuffers):
         batch, length = source.shape
         rows = torch.cat([source, self.lemma_row_of[source]], 1) if len(self.lemma_row_of) else source  # shape: (B, R)
         starts = self.starts[rows].flatten()
-        of_row, where = expanded(starts, self.starts[rows.flatten() + 1] - starts)
+        of_row, places = expanded(starts, self.starts[rows.flatten() + 1] - starts)
         sentence = of_row // rows.size(1)
-        keys, links = sentence * len(self.unit_of) + self.units[where], self.links[where]
+        keys, links = sentence * len(self.unit_of) + self.units[places], self.links[places]
         if leave_out is not None:
             # shape: (E,), counts of the row's word or lemma, and of the unit, in the sentence
             numbered = rows + torch.arange(batch, device=rows.device).unsqueeze(1) * len(self.starts)
-            _, which, many = numbered.flatten().unique(return_inverse=True, return_counts=True)
+            _, index, counts = numbered.flatten().unique(return_inverse=True, return_counts=True)
             links = links - torch.minimum(
-                many[which][of_row], occurrences(self.unit_of[leave_out], keys, len(self.unit_of))
+                counts[index][of_row], occurrences(self.unit_of[leave_out], keys, len(self.unit_of))
             )
             links = links.masked_fill(links < LEAST_LINKS, 0.0)
         totals = links.new_zeros(rows.numel()).index_add(0, of_row, links).view_as(rows)  # shape: (B, R)

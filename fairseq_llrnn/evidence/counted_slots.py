@@ -58,21 +58,21 @@ def quotas_of(slots: Slots, once: bool) -> Quotas | None:
 
     The quota of a string of the evidence is its count in the source. It is wanted if no dictionary has the word.
     """
-    batch, many = slots.words.shape
+    batch, num_slots = slots.words.shape
     groups = []
     if slots.groups is not None:
         none = torch.zeros_like(slots.groups.must)
         groups.append(Quotas(slots.groups.member, slots.groups.most, slots.groups.must, none))
     if once:
         counted = (slots.times > 0).any(0)  # shape: (J,); excludes translations
-        alone = torch.eye(many, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
+        alone = torch.eye(num_slots, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
         wanted = slots.names_unknown[:, counted]
         groups.append(Quotas(alone, slots.times[:, counted], torch.zeros_like(wanted), wanted))
     if not any(bool((quotas.most > 0).any()) for quotas in groups):
         return None
-    each = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in groups), strict=True)
-    member, most, must, wanted = (torch.cat(parts, dim=1) for parts in each)
-    return Quotas(member.unflatten(0, (batch, many)), most, must, wanted)
+    columns = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in groups), strict=True)
+    member, most, must, wanted = (torch.cat(parts, dim=1) for parts in columns)
+    return Quotas(member.unflatten(0, (batch, num_slots)), most, must, wanted)
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ class QuotaSlots(EvidenceSlots):
         self.longest = int((self.most * must).sum(1).max()) if self.rows else 0  # required tokens of a sentence
         # log factor of a slot when all its groups are full: (B, J)
         forbidden = (quotas.member & must.unsqueeze(1)).any(2)
-        some = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
+        log_closed = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
         # log factor in all states: pieces should not spell a string that has its own token
         beside = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.beside
         log_open = torch.where(beside, LOG_KEEPS, 0.0)
         full = (quotas.member & (self.most > 0).unsqueeze(1)).any(2)
-        log_full = torch.where(full, some, 0.0) + log_open
+        log_full = torch.where(full, log_closed, 0.0) + log_open
         # log factor of </s> while a group has room: (B, G)
         log_wanting = torch.where(quotas.wanted, LOG_END_KEEPS, 0.0).masked_fill(must, NEGATIVE_INFINITY)
         self.groups = SlotGroups(slots.words, quotas.member, must, log_open, log_full, log_wanting)
@@ -148,8 +148,8 @@ class CountedSlots(EvidenceMixture):
     def _columns_after(self, state: Tensor, tokens: Tensor) -> Tensor:
         groups, sentence, left = self.source.groups, self.contexts_of(state), self._left(state)
         written = groups.strings[sentence] == tokens.unsqueeze(1)  # shape: (N, J)
-        of = (groups.member[sentence] & written.unsqueeze(2)).any(1) & (left > 0)
-        first = of & (of.cumsum(1) == 1)  # shape: (N, G)
+        is_member = (groups.member[sentence] & written.unsqueeze(2)).any(1) & (left > 0)
+        first = is_member & (is_member.cumsum(1) == 1)  # shape: (N, G)
         return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
 
     def _columns_per_position(self, previous: Tensor) -> Tensor:
@@ -202,11 +202,11 @@ class CountedSlots(EvidenceMixture):
     def class_weights(self, state: Tensor) -> ClassWeights:
         if not self.by_context:
             return ClassWeights(self.log_mass(state), len(state))
-        here = self.context_rows(state)
-        mass = here.pick(here.table.log_mass.index_select(1, self._factored))
+        context = self.context_rows(state)
+        mass = context.pick(context.table.log_mass.index_select(1, self._factored))
         changed = mass + self._log_factors(state).to(mass.dtype)
         own_weights = OwnClassWeights(self._factored, changed, self.num_below)
-        return ClassWeights(here.pick_groups(here.table.log_mass), len(state), own_weights=own_weights)
+        return ClassWeights(context.pick_groups(context.table.log_mass), len(state), own_weights=own_weights)
 
     def log_mass(self, state: Tensor) -> Tensor:
         mass = super().log_mass(state)

@@ -69,7 +69,7 @@ def requested_groups(table: GroupTable, sources: np.ndarray) -> list[list[Reques
     rows = [
         [RequestedGroup(table.groups[g], most, tuple(p)) for g, (most, p) in row.items() if most] for row in matches
     ]
-    return [sorted(row, key=lambda one: (not one.group.must, len(one.group.words))) for row in rows]
+    return [sorted(row, key=lambda request: (not request.group.must, len(request.group.words))) for row in rows]
 
 
 def sentence_slots(
@@ -82,8 +82,8 @@ def sentence_slots(
     """
     unk = target.word_index[UNK]
     grouped: dict[int, list[int]] = {}  # target id -> groups
-    for number, one in enumerate(requested):
-        for word in one.group.words:
+    for number, request in enumerate(requested):
+        for word in request.group.words:
             grouped.setdefault(word, []).append(number)
     part = -math.log(max(1, len(kept)))
     at: Mapping[int, tuple[int, ...]] = {offer.word: tuple(p for word in words for p in word) for offer, words in kept}
@@ -96,8 +96,8 @@ def sentence_slots(
     ]
     slot_of = {
         word: (row, input_id)
-        for one in requested
-        for word, row, input_id in zip(one.group.words, one.group.rows, one.group.input_ids, strict=True)
+        for request in requested
+        for word, row, input_id in zip(request.group.words, request.group.rows, request.group.input_ids, strict=True)
     }
     for word, groups in grouped.items():
         places = sorted({*at.get(word, ()), *(place for g in groups for place in requested[g].places)})
@@ -105,9 +105,7 @@ def sentence_slots(
         row, input_id = slot_of[word]
         unknown = word >= target.num_words
         slots.append(SentenceSlot(word, row, unknown, input_id, False, tuple(places), log_weight, 0, tuple(groups)))
-    beside = {
-        word: row for one in requested for word, row in one.group.beside if word not in at and word not in grouped
-    }
+    beside = {word: row for r in requested for word, row in r.group.beside if word not in at and word not in grouped}
     return slots + [SentenceSlot(w, row, False, w, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
 
 
@@ -115,14 +113,14 @@ def groups_of(
     slots: Sequence[Sequence[SentenceSlot]], requested: Sequence[Sequence[RequestedGroup]], device: torch.device
 ) -> Groups:
     """Return the groups of a batch."""
-    many, width = max(1, *map(len, requested)), max(1, *map(len, slots))
-    member = np.zeros((len(slots), width, many), dtype=bool)
-    most, must = np.zeros((len(slots), many), dtype=np.int64), np.zeros((len(slots), many), dtype=bool)
+    num_groups, width = max(1, *map(len, requested)), max(1, *map(len, slots))
+    member = np.zeros((len(slots), width, num_groups), dtype=bool)
+    most, must = np.zeros((len(slots), num_groups), dtype=np.int64), np.zeros((len(slots), num_groups), dtype=bool)
     beside = np.zeros((len(slots), width), dtype=bool)
     for sentence, (of_slots, of_groups) in enumerate(zip(slots, requested, strict=True)):
         for j, slot in enumerate(of_slots):
             member[sentence, j, list(slot.groups)] = True
             beside[sentence, j] = slot.is_beside
-        for g, one in enumerate(of_groups):
-            most[sentence, g], must[sentence, g] = one.most, one.group.must
+        for g, request in enumerate(of_groups):
+            most[sentence, g], must[sentence, g] = request.most, request.group.must
     return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must, beside)))

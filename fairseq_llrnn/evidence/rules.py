@@ -195,7 +195,7 @@ def form_of(word: str, vocabulary: Container[str]) -> str | None:
     """Return which of FORMED a word is by its form. `vocabulary`: the dictionary of its language."""
     if _ESCAPE.fullmatch(word):
         return None
-    return next((kind for kind, is_one in _FORMS.items() if is_one(word, vocabulary)), None)
+    return next((kind for kind, matches in _FORMS.items() if matches(word, vocabulary)), None)
 
 
 def is_token(word: str) -> bool:

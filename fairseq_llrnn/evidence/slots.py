@@ -116,60 +116,60 @@ def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Of
     if one of them is.
     """
     merged: list[dict[int, tuple[Offer, list[list[int]]]]] = [{} for _ in range(len(sources))]
-    for sentence, at, offers in table.offered(sources):
+    for sentence, positions, offers in table.offered(sources):
         for offer in offers:
-            before = merged[sentence].get(offer.word)
-            if before is None:
-                merged[sentence][offer.word] = offer, [at]
+            earlier = merged[sentence].get(offer.word)
+            if earlier is None:
+                merged[sentence][offer.word] = offer, [positions]
             else:
-                first = min(before[0], offer, key=lambda one: one.rank)
-                unknown = before[0].unknown or offer.unknown
-                names_unknown = before[0].names_unknown or offer.names_unknown
+                first = min(earlier[0], offer, key=lambda offer: offer.rank)
+                unknown = earlier[0].unknown or offer.unknown
+                names_unknown = earlier[0].names_unknown or offer.names_unknown
                 first = replace(first, unknown=unknown, names_unknown=names_unknown)
-                merged[sentence][offer.word] = first, [*before[1], at]
-    kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in merged]
-    for sentence, (one, rest) in enumerate(zip(merged, kept, strict=True)):
-        if len(one) > len(rest):
-            table.left_out.note(sources[sentence], len(one) - len(rest), table.max_slots)
+                merged[sentence][offer.word] = first, [*earlier[1], positions]
+    kept = [sorted(row.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for row in merged]
+    for sentence, (row, rest) in enumerate(zip(merged, kept, strict=True)):
+        if len(row) > len(rest):
+            table.left_out.note(sources[sentence], len(row) - len(rest), table.max_slots)
     return kept
 
 
 def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
     """Return the slots of the sentences `source` (B, L), padded on any side: `kept_offers`, and required groups."""
     marked = source.cpu().numpy()
-    kept, asked = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
-    slots = [sentence_slots(offers, groups, table.target) for offers, groups in zip(kept, asked, strict=True)]
-    many, flat = max(1, *map(len, slots)), [slot for one in slots for slot in one]
-    at = [b * many + j for b, one in enumerate(slots) for j in range(len(one))]  # index of each slot in the batch
+    kept, requested = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
+    slots = [sentence_slots(offers, groups, table.target) for offers, groups in zip(kept, requested, strict=True)]
+    width, flat = max(1, *map(len, slots)), [slot for sentence in slots for slot in sentence]
+    index = [b * width + j for b, sentence in enumerate(slots) for j in range(len(sentence))]  # in the batch
     numbers: dict[int, int] = {}  # feature row of the table -> of the batch
     row = [numbers.setdefault(slot.row, len(numbers)) for slot in flat]
     rows = [table.rows[number] for number in numbers] or [((), ())]
-    pairs = [(number, place) for number, slot in zip(at, flat, strict=True) for place in slot.places]
+    pairs = [(number, place) for number, slot in zip(index, flat, strict=True) for place in slot.places]
 
     def tensor(values: Any, dtype: torch.dtype = torch.long) -> Tensor:
         return torch.tensor(values, dtype=dtype, device=source.device)
 
-    def each(values: Sequence[Any], none: Any, dtype: torch.dtype = torch.long) -> Tensor:
-        filled = torch.full((len(slots) * many,), none, dtype=dtype)
-        filled[at] = torch.tensor(values, dtype=dtype)
-        return filled.view(len(slots), many).to(source.device)
+    def padded(values: Sequence[Any], none: Any, dtype: torch.dtype = torch.long) -> Tensor:
+        filled = torch.full((len(slots) * width,), none, dtype=dtype)
+        filled[index] = torch.tensor(values, dtype=dtype)
+        return filled.view(len(slots), width).to(source.device)
 
     return Slots(
-        words=each([slot.word for slot in flat], NO_WORD),
-        unknown=each([slot.unknown for slot in flat], False, torch.bool),
-        input_ids=each([slot.input_id for slot in flat], NO_WORD),
-        names_unknown=each([slot.names_unknown for slot in flat], False, torch.bool),
-        log_part=each([slot.log_part for slot in flat], NEGATIVE_INFINITY, torch.float32),
-        count=tensor([len(one) for one in slots]),
-        times=each([slot.times for slot in flat], 0),
-        row=each(row, 0),
+        words=padded([slot.word for slot in flat], NO_WORD),
+        unknown=padded([slot.unknown for slot in flat], False, torch.bool),
+        input_ids=padded([slot.input_id for slot in flat], NO_WORD),
+        names_unknown=padded([slot.names_unknown for slot in flat], False, torch.bool),
+        log_part=padded([slot.log_part for slot in flat], NEGATIVE_INFINITY, torch.float32),
+        count=tensor([len(sentence) for sentence in slots]),
+        times=padded([slot.times for slot in flat], 0),
+        row=padded(row, 0),
         row_starts=tensor([0, *(len(features) for features, _ in rows)]).cumsum(0),
         features=tensor([feature for features, _ in rows for feature in features]),
         values=tensor([value for _, values in rows for value in values], torch.float32),
         place_slot=tensor([slot for slot, _ in pairs]),
         place=tensor([place for _, place in pairs]),
         place_weight=torch.ones(len(pairs), device=source.device),
-        groups=groups_of(slots, asked, source.device) if any(asked) else None,
+        groups=groups_of(slots, requested, source.device) if any(requested) else None,
     )
 
 
@@ -230,14 +230,14 @@ def merged(sentence: np.ndarray, slots: Iterable[int], words: WordSpans) -> np.n
     tokens: list[int] = []
     at = 0
     while at < len(spans):
-        many = min(longest, len(spans) - at)
-        while many and tuple(spelled[at : at + many]) not in slot_of:
-            many -= 1
-        if many:
-            tokens.append(slot_of[tuple(spelled[at : at + many])])
+        length = min(longest, len(spans) - at)
+        while length and tuple(spelled[at : at + length]) not in slot_of:
+            length -= 1
+        if length:
+            tokens.append(slot_of[tuple(spelled[at : at + length])])
         else:
             tokens += sentence[slice(*spans[at])].tolist()
-        at += max(many, 1)
+        at += max(length, 1)
     return np.array(tokens, dtype=sentence.dtype)
 
 
@@ -246,6 +246,6 @@ def merged_target(table: EvidenceTable, source: Tensor, target: Tensor) -> Tenso
     marked = source.cpu().numpy()[None]
     if table.target_words.convention is None and not (marked >> SHIFT).any():
         return target  # without pieces, only strings of groups have several tokens
-    [offers], [asked] = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
-    slots = [offer.word for offer, _ in offers] + [word for one in asked for word in one.group.words]
+    [offers], [requested] = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
+    slots = [offer.word for offer, _ in offers] + [word for request in requested for word in request.group.words]
     return torch.from_numpy(merged(target.cpu().numpy(), slots, table.target_words)) if slots else target

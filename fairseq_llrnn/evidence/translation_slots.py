@@ -104,21 +104,21 @@ class TranslationSlots(nn.Module):
         taken = slots.words + words * torch.arange(len(source), device=source.device).unsqueeze(1)
         kept = (weights > 0) & ~torch.isin(keys, taken[slots.exist & (slots.words < words)])
         keys, places, weights = keys[kept], places[kept], weights[kept]
-        once, which = keys.unique(return_inverse=True)
-        total = weights.new_zeros(len(once)).index_add(0, which, weights)
-        group = once // words * 2 + self.is_common[once % words]  # by sentence
+        distinct, index = keys.unique(return_inverse=True)
+        total = weights.new_zeros(len(distinct)).index_add(0, index, weights)
+        group = distinct // words * 2 + self.is_common[distinct % words]  # by sentence
         order = total.argsort(descending=True, stable=True)
         order = order[group[order].argsort(stable=True)]
         order = order[_numbers(group[order]) < self.most[group[order] % 2]]
-        sentence = once[order] // words
-        slot_of = torch.full_like(once, -1)
+        sentence = distinct[order] // words
+        slot_of = torch.full_like(distinct, -1)
         slot_of[order] = torch.arange(len(order), device=source.device)
-        slot = slot_of[which]
+        slot = slot_of[index]
         pairs = slot * source.size(1) + places
         pairs, at = pairs[slot >= 0].unique(return_inverse=True)  # lemmas of a position may share a form
         weights = weights.new_zeros(len(pairs)).index_add(0, at, weights[slot >= 0])
         slot, places = pairs // source.size(1), pairs % source.size(1)
-        return self._joined(slots, sentence, once[order] % words, slot, places, weights)
+        return self._joined(slots, sentence, distinct[order] % words, slot, places, weights)
 
     def _joined(
         self, slots: Slots, sentence: Tensor, word: Tensor, slot: Tensor, place: Tensor, weight: Tensor
@@ -130,15 +130,15 @@ class TranslationSlots(nn.Module):
         """
         batch, before = slots.words.shape
         column = slots.count[sentence] + _numbers(sentence)
-        many = max(before, int(column.max()) + 1) if len(column) else before
-        at = sentence * many + column  # shape: (M,), ascending
+        width = max(before, int(column.max()) + 1) if len(column) else before
+        at = sentence * width + column  # shape: (M,), ascending
         classes, row = self.class_of[word].unique(return_inverse=True)
         sizes = self.row_starts[classes + 1] - self.row_starts[classes]
         of_row, entry = expanded(self.row_starts[classes], sizes)
         features, values = self._with_slot_feature(sizes, of_row, entry)
 
         def placed(old: Tensor, none: int | float, new: Tensor | int | float | bool) -> Tensor:
-            columns = old.new_full((batch, many), none)
+            columns = old.new_full((batch, width), none)
             columns[:, :before] = old
             columns.view(-1)[at] = new.to(columns.dtype) if isinstance(new, Tensor) else columns.new_tensor(new)
             return columns
@@ -156,10 +156,10 @@ class TranslationSlots(nn.Module):
             row_starts=torch.cat([slots.row_starts, slots.row_starts[-1] + (sizes + 1).cumsum(0)]),
             features=torch.cat([slots.features, features]),
             values=torch.cat([slots.values, values]),
-            place_slot=torch.cat([slots.place_slot // before * many + slots.place_slot % before, at[slot]]),
+            place_slot=torch.cat([slots.place_slot // before * width + slots.place_slot % before, at[slot]]),
             place=torch.cat([slots.place, place]),
             place_weight=torch.cat([slots.place_weight, weight.to(slots.place_weight.dtype)]),
-            groups=None if slots.groups is None else slots.groups.widened(many),
+            groups=None if slots.groups is None else slots.groups.widened(width),
         )
 
     def _with_slot_feature(self, sizes: Tensor, of_row: Tensor, entry: Tensor) -> tuple[Tensor, Tensor]:

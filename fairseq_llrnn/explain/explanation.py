@@ -108,35 +108,35 @@ def explain(
         here = int(background.classes(state, tokens[t : t + 1]))
         tokens_of = background.columns(state)[0]  # shape: (V + J,)
         column = int(background.column_of(tokens[t : t + 1].unsqueeze(0), state))
-        signature, former, of_others, asked = here, [], None, []
+        signature, moved, source_name, sources_of_terms = here, [], None, []
         for layer, layer_state in reversed(layers_of(positions, state, (1, 1))):  # the outermost first
             if (of_source := terms.get(type(layer.source))) is not None:
-                asked.append((of_source, layer_state[0]))
+                sources_of_terms.append((of_source, layer_state[0]))
             if not isinstance(layer, EvidenceMixture):  # whose classes have their own features
-                left = (here_ := layer.context_rows(layer_state[0])).pick(here_.table.original)[0]  # shape: (X,)
-                former.append((layer.num_below, left))
+                left = (context := layer.context_rows(layer_state[0])).pick(context.table.original)[0]  # shape: (X,)
+                moved.append((layer.num_below, left))
                 if layer.num_below <= signature < layer.num_below + len(left):
                     if of_source is None:
-                        of_others = type(layer.source).__name__
+                        source_name = type(layer.source).__name__
                     signature = int(left[signature - layer.num_below])
         row = table.row(signature)
         if opened is not None and signature == opened[0].of_class:
             row = opened[0].mean_features(opened[1][t], table.names)
         adaptor = output.adaptor(hidden[t, : output.weight.size(1)]).tolist()  # F
-        under_background = _expectations(table, log_mass, former)
-        under_model = _expectations(table, scores[t : t + 1] + log_mass, former)
+        under_background = _expectations(table, log_mass, moved)
+        under_model = _expectations(table, scores[t : t + 1] + log_mass, moved)
         change = np.abs(under_model - under_background)
         total_mass = log_mass.logsumexp(-1).item()
         log_share = background.log_share(state, tokens[t : t + 1])
         features = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
-        if of_others is not None:  # the class has its own score instead of features
-            features = [(f"{CLASS}:{of_others}", scores[t, here].item())]
+        if source_name is not None:  # the class has its own score instead of features
+            features = [(f"{CLASS}:{source_name}", scores[t, here].item())]
         offered, slot, details = None, None, []
         if slots is not None:
             offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
-            if 0 <= (which := signature - slots.num_below) < len(offered):
-                slot = offered[which]
-                features.append((PLACE, slots.places[t, which].item()))
+            if 0 <= (index := signature - slots.num_below) < len(offered):
+                slot = offered[index]
+                features.append((PLACE, slots.places[t, index].item()))
             offered = worth_naming(offered, top)
         if powered is not None and powered[t, here]:
             features.append((POWER, powered[t, here].item()))
@@ -147,7 +147,7 @@ def explain(
             if powered is not None and not log_mass[0, here].isneginf():  # its masses include the power
                 power = paths[t].log_background - (log_mass[0, here].item() - total_mass)
                 normaliser += power - powered[t, here].item()
-        for of_source, layer_state in asked:
+        for of_source, layer_state in sources_of_terms:
             added, detail = of_source(t, layer_state, token, row)
             features += added
             details.append(detail)
@@ -171,17 +171,17 @@ def explain(
         )
 
 
-def _expectations(table: FeatureTable, class_scores: Tensor, former: Sequence[tuple[int, Tensor]]) -> np.ndarray:
+def _expectations(table: FeatureTable, class_scores: Tensor, layers: Sequence[tuple[int, Tensor]]) -> np.ndarray:
     """Return E[φ] (F,) of the words, given the scores of their classes (1, S + J + X).
 
     Args:
-        former: for each layer without its own features, outermost first: the index of its first class, and the
+        layers: for each layer without its own features, outermost first: the index of its first class, and the
             original classes (X,) of its words, which have their features.
     """
     shares = class_scores[0].double().softmax(-1).cpu()
-    for first, left in former:
-        mine = slice(first, first + len(left))
-        moved, shares[mine] = shares[mine].clone(), 0.0
+    for first, left in layers:
+        span = slice(first, first + len(left))
+        moved, shares[span] = shares[span].clone(), 0.0
         shares = shares.index_add(0, left.cpu(), moved)
     shares = shares[: table.num_rows]
     probabilities = shares.numpy()

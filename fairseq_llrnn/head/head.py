@@ -191,11 +191,11 @@ class LogLinearHead(nn.Module):
 
     def _new_sources(self, factories: Sequence[ClassSourceOf]) -> list[ClassSource]:
         # sources that widen all rows come last: their words may have left classes of the others
-        of_options = sorted((make(self) for make in factories), key=lambda one: one.num_columns > 0)
+        of_options = sorted((make(self) for make in factories), key=lambda source: source.num_columns > 0)
         taken = {source.name for source in of_options}
         parts = [part for part in self.prior.parts if part.class_name and part.class_name not in taken]
         of_parts = [source for part in parts if (source := part.class_source(self)) is not None]
-        sources = [*sorted(of_parts, key=lambda one: one.kind is None), *of_options]
+        sources = [*sorted(of_parts, key=lambda source: source.kind is None), *of_options]
         for source in sources:
             if source.num_columns and not source.needs_all_rows:
                 raise OptionError(
@@ -225,9 +225,9 @@ class LogLinearHead(nn.Module):
         """
         weights = torch.from_numpy(self.prior.log_weights.copy())
         possible = weights.isfinite()
-        others = self.background.bind().possible_words().cpu() & ~possible
-        others[[self.prior.index(BOS), self.pad]] = False
-        weights[others] = weights[possible].logsumexp(0) - math.log(int(possible.sum()))
+        only_elsewhere = self.background.bind().possible_words().cpu() & ~possible
+        only_elsewhere[[self.prior.index(BOS), self.pad]] = False
+        weights[only_elsewhere] = weights[possible].logsumexp(0) - math.log(int(possible.sum()))
         classes = self.output.class_of.cpu(), self.output.rows.num_rows
         log_mass = class_log_sums(weights.unsqueeze(0), *classes).squeeze(0)
         if self.replaced is not None:
@@ -250,15 +250,15 @@ class LogLinearHead(nn.Module):
         check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
         if source is not None and self.has_source_strings and not torch.compiler.is_compiling():
             check_source_ids(self.prior, source)
-        whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
+        as_whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
         tokens, backgrounds = self.for_background(previous), []
-        for rows in [slice(None)] if whole else chunk_slices(previous, self.background.bind()):
+        for rows in [slice(None)] if as_whole else chunk_slices(previous, self.background.bind()):
             left_out = None
             if self.training:
                 words = previous[rows] if text is None else text[rows]
                 left_out = self.for_background(words)
-                for each in self.sources:
-                    left_out = each.restore_original_tokens(words, left_out)
+                for module in self.sources:
+                    left_out = module.restore_original_tokens(words, left_out)
                 left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
             backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
         read = tokens
@@ -271,8 +271,8 @@ class LogLinearHead(nn.Module):
     def bound_background(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         """Return the background of a batch with the classes of all sources. Arguments as in `Background.bind`."""
         background = self.background.bind(source, text)
-        for each in self.sources:
-            background = each.bind(background, None if source is None else plain(source))
+        for module in self.sources:
+            background = module.bind(background, None if source is None else plain(source))
         return background
 
     def batch(
@@ -333,8 +333,8 @@ class LogLinearHead(nn.Module):
         """Raise OptionError if a layer has a class for <unk>, although a source replaces <unk>."""
         if self.replaced is None or layer.source.unk is not None:
             return
-        here = layer.context_rows(states.flatten(0, 1))
-        if bool((here.pick(here.table.words) == self.unk).any()):
+        context = layer.context_rows(states.flatten(0, 1))
+        if bool((context.pick(context.table.words) == self.unk).any()):
             raise OptionError(
                 f"LogLinearHead: expected classes of {type(layer.source).__name__} without <unk>, for which the open "
                 "vocabulary has its own classes, found <unk> among their words; replace it by NO_WORD"
@@ -346,19 +346,19 @@ class LogLinearHead(nn.Module):
         Raises:
             DataError: source_states are needed but missing.
         """
-        more = [each.columns(self.output.weight) for each in self.sources if each.num_columns]
-        weight = torch.cat([self.output.weight, *more], dim=1) if more else self.output.weight
+        added = [module.columns(self.output.weight) for module in self.sources if module.num_columns]
+        weight = torch.cat([self.output.weight, *added], dim=1) if added else self.output.weight
         of_source: dict[str, Any] = {}
-        for each in self.sources:
-            kind, layers = each.kind, each_layer(background)
-            layer = None if kind is None else next((one for one in layers if isinstance(one.source, kind)), None)
+        for module in self.sources:
+            kind, layers = module.kind, each_layer(background)
+            layer = None if kind is None else next((layer for layer in layers if isinstance(layer.source, kind)), None)
             has_rows = kind is None or layer is not None
-            if has_rows and each.needs_source_states and source_states is None:
+            if has_rows and module.needs_source_states and source_states is None:
                 raise DataError(
-                    f"LogLinearHead: {each.option or each.name} needs source_states, the encoder's states (B, L, E), "
-                    "found None; pass them, and source_size to the constructor"
+                    f"LogLinearHead: {module.option or module.name} needs source_states, the encoder's states (B, L, "
+                    "E), found None; pass them, and source_size to the constructor"
                 )
-            of_source[each.name] = each.rows(self, weight, layer, source_states) if has_rows else None
+            of_source[module.name] = module.rows(self, weight, layer, source_states) if has_rows else None
         if shared is not None and shared.width == weight.size(1):
             classes = shared.classes
         else:
@@ -470,8 +470,8 @@ class LogLinearHead(nn.Module):
         """
         sizes = functional.pad(self.log_sizes, (0, batch.log_mass.size(-1) - len(self.log_sizes)))
         log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
-        nothing = log_q.isneginf().all(-1)  # only </s> may come, or padding: the label stays unsmoothed
-        log_q = log_q.masked_fill(nothing.unsqueeze(-1), 0.0)
+        unsmoothed = log_q.isneginf().all(-1)  # only </s> may come, or padding: the label stays unsmoothed
+        log_q = log_q.masked_fill(unsmoothed.unsqueeze(-1), 0.0)
         classes = batch.background.classes(batch.states, self.for_background(targets).flatten())
         classes, slots, num_static = classes.view(targets.shape), batch.slots, self.output.rows.num_rows
         if slots is not None:
@@ -484,7 +484,7 @@ class LogLinearHead(nn.Module):
         gain = batch.rows.classes.smoothing_gain(batch.hidden, classes, log_q, static, slots)
         if self.has_learned_background:
             gain = gain + self._background_gain(batch, targets, log_q).to(gain.dtype)
-        return gain.masked_fill(nothing, 0.0)
+        return gain.masked_fill(unsmoothed, 0.0)
 
     @property
     def has_learned_background(self) -> bool:
@@ -498,8 +498,8 @@ class LogLinearHead(nn.Module):
         background, states = batch.background, batch.states
         if background.is_context_independent:  # one state for each sentence
             states = states[:: targets.size(1)]
-        many, total = background.log_share_sums(states)
-        share = (total / many.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
+        counts, total = background.log_share_sums(states)
+        share = (total / counts.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
         mass = batch.log_mass
         log_b = torch.where(mass.isneginf(), 0.0, mass + share)
         expected = (log_q.double().softmax(-1)[..., : mass.size(-1)] * log_b).sum(-1)
@@ -538,11 +538,11 @@ class LogLinearHead(nn.Module):
         source_of = torch.full_like(targets, -1)
         for layer, columns in layers_of(batch.background, batch.states, targets.shape):
             if layer.source.unk is not None:
-                each = columns if layer.source.changes else columns[:, :1]  # shape: (B, T or 1, …)
-                added = layer.source.log_added(layer.contexts_of(each.flatten(0, 1))).unflatten(0, each.shape[:2])
-                which = classes - layer.num_below
-                inside = (which >= 0) & (which < added.size(2))
-                added = added.expand(*targets.shape, -1).gather(2, which.clamp(0, added.size(2) - 1).unsqueeze(2))
+                own = columns if layer.source.changes else columns[:, :1]  # shape: (B, T or 1, …)
+                added = layer.source.log_added(layer.contexts_of(own.flatten(0, 1))).unflatten(0, own.shape[:2])
+                index = classes - layer.num_below
+                inside = (index >= 0) & (index < added.size(2))
+                added = added.expand(*targets.shape, -1).gather(2, index.clamp(0, added.size(2) - 1).unsqueeze(2))
                 inside &= ~added.squeeze(2).isneginf()
                 source_of = source_of.masked_fill(inside, self.sources.index(self._source_of(layer)))
         return source_of
@@ -601,12 +601,12 @@ class LogLinearHead(nn.Module):
         """
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction: expected mean, sum or none, found {reduction!r}")
-        asked = {} if previous is None else {"previous": previous}
+        given = {} if previous is None else {"previous": previous}
         previous = self.previous(targets) if previous is None else previous
-        self._check(hidden, targets=targets, **asked)
-        if asked and not torch.compiler.is_compiling():
-            several = bool((targets.ne(targets[:, :1]) & targets.ne(self.pad)).any())  # equal if one word repeats
-            if several and torch.equal(previous, targets):
+        self._check(hidden, targets=targets, **given)
+        if given and not torch.compiler.is_compiling():
+            differ = bool((targets.ne(targets[:, :1]) & targets.ne(self.pad)).any())  # equal if one word repeats
+            if differ and torch.equal(previous, targets):
                 raise DataError(
                     "LogLinearHead.loss: expected `previous`, the token before each target, first `</s>`, found the "
                     "targets themselves; leave it out, or pass head.previous(targets)"
@@ -751,9 +751,9 @@ class LogLinearHead(nn.Module):
         device = self.output.weight.device
         for name, module in self.named_modules():
             for key, buffer in made.get_submodule(name)._buffers.items():
-                lost = module._buffers[key]
-                if buffer is not None and lost is not None:
-                    module._buffers[key] = buffer.to(device, lost.dtype)
+                own = module._buffers[key]
+                if buffer is not None and own is not None:
+                    module._buffers[key] = buffer.to(device, own.dtype)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """As torch's, and rebuild the buffers if their contents are lost, as in `to_empty`: no checkpoint has them."""

@@ -97,13 +97,13 @@ def encode(head: Head, lines: Iterable[str], source: Tensor | None = None) -> Te
     """
     lines = _sentences(lines)
     words = head.prior.session.target
-    is_open = head.has_source_strings or any(each.opens for each in head.sources)
+    is_open = head.has_source_strings or any(class_source.opens for class_source in head.sources)
     tokens = numbers(lines, words, words.index if is_open else None)
     if source is not None and len(tokens):
         rows = []
         for of_source, row in zip(source, tokens, strict=True):
-            for each in head.sources:
-                row = each.retokenize_target(of_source if each.reads_marks else plain(of_source), row)
+            for class_source in head.sources:
+                row = class_source.retokenize_target(of_source if class_source.reads_marks else plain(of_source), row)
             rows.append(row)
         tokens = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=head.pad)
         tokens = tokens[:, tokens.ne(head.pad).any(0)]

@@ -63,7 +63,7 @@ def start(
     sentence, sources = None, source
     if source is not None:
         of_source = [source] if source_states is None else [source, source_states]
-        differs = torch.stack([(each[1:] != each[:-1]).flatten(1).any(1) for each in of_source]).any(0)
+        differs = torch.stack([(values[1:] != values[:-1]).flatten(1).any(1) for values in of_source]).any(0)
         first = functional.pad(differs, (1, 0), value=True)  # of its sentence
         sources, sentence = source[first], first.cumsum(0) - 1
         if source_states is not None:
@@ -95,7 +95,7 @@ def advance(head: SearchedHead, state: State, tokens: Tensor) -> State:
         check_token_ids(head, tokens=tokens)
     for token in [tokens] if tokens.dim() == 1 else tokens.unbind(1):
         states = state.background.advance(state.states, head.for_background(token))
-        width = head.hidden_size + sum([each.num_columns for each in head.sources])
+        width = head.hidden_size + sum([source.num_columns for source in head.sources])
         rows = state.rows if state.rows.width == width else state.rows.rebuild()
         state = replace(state, states=states, rows=rows, length=state.length + 1)
     return state

@@ -90,8 +90,8 @@ class Alphabet:
         """
         points = np.append(self.characters, 0)[np.maximum(symbols - FIRST, -1)]
         unknown = symbols == OTHER
-        many = min(self.num_unknown, 0x110000 - len(self._undrawn))
-        rank = random.integers(max(many, 1), size=int(unknown.sum()))
+        num_drawable = min(self.num_unknown, 0x110000 - len(self._undrawn))
+        rank = random.integers(max(num_drawable, 1), size=int(unknown.sum()))
         before = self._undrawn - np.arange(len(self._undrawn))  # number of drawable points below each
         points[unknown] = rank + np.searchsorted(before, rank, side="right")
         return points

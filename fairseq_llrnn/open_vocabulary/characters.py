@@ -175,16 +175,16 @@ class CharacterNGrams:
             tails: column j is the index of the gram of length j that ends each context (column 0: zeros), −1: none.
             of_class: None for all classes together.
         """
-        many, size = len(tails), self.alphabet.size
+        num_contexts, size = len(tails), self.alphabet.size
         classes = np.array([] if of_class is None else [of_class], dtype=np.int64)
-        pool = np.full((many * size, 1), np.exp(self.alphabet.log_uniform))
+        pool = np.full((num_contexts * size, 1), np.exp(self.alphabet.log_uniform))
         by_class = np.repeat(pool, len(classes), axis=1)
-        symbols = np.tile(np.arange(size), many)
+        symbols = np.tile(np.arange(size), num_contexts)
         for j, level in enumerate(self.levels):
             context = np.repeat(tails[:, j], size)
             gram = find(level.keys, _extend(context, symbols, size))
             by_class, pool = self._deepen(j, context, gram, by_class, pool, classes)
-        result = (pool if of_class is None else by_class).reshape(many, size)
+        result = (pool if of_class is None else by_class).reshape(num_contexts, size)
         result[:, BEGIN] *= self.alphabet.num_unknown  # each has the probability of a symbol without counts
         return result
 
@@ -195,9 +195,9 @@ class CharacterNGrams:
             grown[:, j] = find(self.levels[j - 1].keys, _extend(tails[:, j - 1], symbols, self.alphabet.size))
         return grown
 
-    def beginnings(self, many: int) -> np.ndarray:
-        """Return the tails of empty strings: (many, n)."""
-        tails = np.full((many, len(self.levels)), -1, dtype=np.int64)
+    def beginnings(self, count: int) -> np.ndarray:
+        """Return the tails of empty strings: (count, n)."""
+        tails = np.full((count, len(self.levels)), -1, dtype=np.int64)
         tails[:, 0] = 0
         if len(self.levels) > 1:
             tails[:, 1] = find(self.levels[0].keys, np.array([BEGIN]))

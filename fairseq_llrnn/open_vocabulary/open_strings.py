@@ -223,6 +223,6 @@ class OpenWords(ClassSource):
         if self.speller is not None:
             left = self.speller.write(self.table, hidden[:, : self.speller.hidden_size], classes, random, strings)
         for o in np.unique(classes[left]).tolist():
-            these = left & (classes == o)
-            strings[these] = self.table.spelt(o) if random is None else self.table.drawn(o, int(these.sum()), random)
+            chosen = left & (classes == o)
+            strings[chosen] = self.table.spelt(o) if random is None else self.table.drawn(o, int(chosen.sum()), random)
         return strings

@@ -27,13 +27,13 @@ MOST_DRAWN = 1 << 12  # words of the dictionary in a row, before a class counts 
 
 
 def draw(
-    strings: StringDistributions, of_class: int, many: int, random: np.random.Generator, longest: int = LONGEST_DRAWN
+    strings: StringDistributions, of_class: int, count: int, random: np.random.Generator, longest: int = LONGEST_DRAWN
 ) -> list[str]:
-    """Return `many` samples of an open class. Longer ones than `longest` characters are cut."""
-    counted = int(random.binomial(many, strings.geometric[of_class]))
+    """Return `count` samples of an open class. Longer ones than `longest` characters are cut."""
+    counted = int(random.binomial(count, strings.geometric[of_class]))
     drawn = [strings.numbers.draw(random, longest)[:longest] for _ in range(counted)]
-    drawn += _draw_characters(strings.characters, of_class, many - counted, random, longest)
-    return [drawn[i] for i in random.permutation(many)]  # numbers and short strings come first
+    drawn += _draw_characters(strings.characters, of_class, count - counted, random, longest)
+    return [drawn[i] for i in random.permutation(count)]  # numbers and short strings come first
 
 
 def draw_columns(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -44,10 +44,10 @@ def draw_columns(weights: np.ndarray, random: np.random.Generator) -> np.ndarray
 
 
 def _draw_characters(
-    model: CharacterNGrams, of_class: int, many: int, random: np.random.Generator, longest: int
+    model: CharacterNGrams, of_class: int, count: int, random: np.random.Generator, longest: int
 ) -> list[str]:
-    """Return `many` sampled strings, short ones first."""
-    tails, written = model.beginnings(many), np.zeros((many, 0), dtype=np.int64)  # code points
+    """Return `count` sampled strings, short ones first."""
+    tails, written = model.beginnings(count), np.zeros((count, 0), dtype=np.int64)  # code points
     done: list[np.ndarray] = []
     for _ in range(longest):
         odds = model.next_symbols(tails, of_class)  # shape: (m, A)
@@ -65,22 +65,22 @@ def _draw_characters(
 
 
 def draw_unknown(
-    strings: StringDistributions, of_class: int, many: int, vocabulary: Container[str], random: np.random.Generator
+    strings: StringDistributions, of_class: int, count: int, vocabulary: Container[str], random: np.random.Generator
 ) -> list[str]:
-    """Return `many` independent samples of an open class outside the vocabulary.
+    """Return `count` independent samples of an open class outside the vocabulary.
 
     If all probable strings of the class are in the vocabulary, return the one of `spell`.
     """
     unknown: list[str] = []
-    in_a_row, at_once = 0, many + 8
-    while len(unknown) < many and in_a_row < MOST_DRAWN:
+    in_a_row, at_once = 0, count + 8
+    while len(unknown) < count and in_a_row < MOST_DRAWN:
         new = [string for string in draw(strings, of_class, at_once, random) if string not in vocabulary]
         unknown += new
         in_a_row = 0 if new else in_a_row + at_once
         at_once = min(2 * at_once, MOST_DRAWN)
-    if len(unknown) < many:
-        unknown += [spell(strings, of_class, vocabulary)] * (many - len(unknown))
-    return unknown[:many]
+    if len(unknown) < count:
+        unknown += [spell(strings, of_class, vocabulary)] * (count - len(unknown))
+    return unknown[:count]
 
 
 def spell(strings: StringDistributions, of_class: int, vocabulary: Container[str]) -> str:

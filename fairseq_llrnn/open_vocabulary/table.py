@@ -55,10 +55,10 @@ class OpenTable:
             log_outside = log_outside.copy()
             folds = np.array([fold_of(string) for string in strings])
             for fold in np.unique(folds[alias[:, 0]]).tolist():
-                these = np.flatnonzero(alias[:, 0] & (folds == fold))
+                chosen = np.flatnonzero(alias[:, 0] & (folds == fold))
                 model = rare.without(self.vocabulary.strings, fold)
-                log_probs[these] = model.log_probs([strings[i] for i in these.tolist()])
-                log_outside[these] = rare.log_outside[fold]
+                log_probs[chosen] = model.log_probs([strings[i] for i in chosen.tolist()])
+                log_outside[chosen] = rare.log_outside[fold]
         outside = np.logaddexp(log_outside, np.where(alias, log_probs, -np.inf))
         return log_probs - outside
 
@@ -79,9 +79,9 @@ class OpenTable:
         index, symbols = self.words.word_index, self.words.symbols
         return np.array([index.get(symbols[i], -1) for i in ids.tolist()], dtype=np.int64)
 
-    def drawn(self, of_class: int, many: int, random: np.random.Generator) -> np.ndarray:
-        """Return the ids of samples of an open class, none of them a word of the dictionary: (many,)."""
-        strings = draw_unknown(self.vocabulary.strings, of_class, many, self.words.word_index, random)
+    def drawn(self, of_class: int, count: int, random: np.random.Generator) -> np.ndarray:
+        """Return the ids of samples of an open class, none of them a word of the dictionary: (count,)."""
+        strings = draw_unknown(self.vocabulary.strings, of_class, count, self.words.word_index, random)
         return np.array([self.words.open(string) for string in strings], dtype=np.int64)
 
     def spelt(self, of_class: int) -> int:

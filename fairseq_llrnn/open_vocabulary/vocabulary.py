@@ -128,14 +128,14 @@ def read_open_vocabulary(
     def integers(name: str, size: int | None = None) -> np.ndarray:
         return _row(arrays, name, np.int64, size)
 
-    many = len(classes)
-    offsets, indices = integers("offsets", many + 1), integers("indices")
+    num_classes = len(classes)
+    offsets, indices = integers("offsets", num_classes + 1), integers("indices")
     values = _row(arrays, "values", np.float32, len(indices))
     if not are_rows(offsets, indices, len(names)):
         raise ValueError("the features of the open classes point outside their table")
     check_values(values, "open classes'")
-    log_shares, log_outside = numbers("log_shares", many), numbers("log_outside", many)
-    word_shares, geometric = numbers("word_shares", num_words), numbers("geometric", many)
+    log_shares, log_outside = numbers("log_shares", num_classes), numbers("log_outside", num_classes)
+    word_shares, geometric = numbers("word_shares", num_words), numbers("geometric", num_classes)
     with np.errstate(over="ignore"):
         shares_are_sound = abs(np.exp(log_shares).sum() - 1.0) <= 1e-6  # False for NaN
     if not shares_are_sound or not (np.isfinite(log_outside) & (log_outside <= 0.0)).all():
@@ -149,13 +149,13 @@ def read_open_vocabulary(
     sound = len(characters) + 2 <= MOST_SYMBOLS and (np.diff(characters) > 0).all()
     if not sound or (len(characters) and (characters[0] < 0 or characters[-1] >= 0x110000)):
         raise ValueError("the alphabet of the open vocabulary is no rising row of characters")
-    model = _read_characters(Alphabet(characters), many, order, integers)
+    model = _read_characters(Alphabet(characters), num_classes, order, integers)
     strings = StringDistributions(model, GeometricNumbers(*parts), geometric)
     table = FeatureTable(tuple(names), offsets, indices, values)
     rare = None
     if description["kind"] != KIND:
         kept = {f"rare_{name}": integers(f"rare_{name}") for name in ("letters", "lengths", "classes")}
-        rare = read_rare_words({**kept, "rare_log_outside": numbers("rare_log_outside")}, many, model.alphabet)
+        rare = read_rare_words({**kept, "rare_log_outside": numbers("rare_log_outside")}, num_classes, model.alphabet)
     return OpenVocabulary(
         tuple(classes), table, log_shares, strings, log_outside, word_shares, description["kind"], rare
     )

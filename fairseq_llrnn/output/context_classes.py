@@ -213,19 +213,19 @@ class ContextClasses(BoundBackground):
         self._flat: tuple[Tensor, Tensor] | None = None  # the last inputs of `flat_states`, and their states
         self._base_shape: torch.Size | None = None
         self._remaining: int | None = None
-        self._take(base)
+        self._set_base(base)
         self._grow()
 
-    def _take(self, base: BoundBackground) -> None:
+    def _set_base(self, base: BoundBackground) -> None:
         """Set the background below, and clear the values of the previous one."""
         self.base = self._reach = base  # `_reach`: `base` within a limit of length, for shares
-        self._every: ClassTable | None = None  # of all contexts of the batch
+        self._table: ClassTable | None = None  # of all contexts of the batch
         self._context_rows: ContextRows | None = None  # of the last states
-        self._forget_shares()
+        self._clear_shares()
 
-    def _forget_shares(self) -> None:
-        self._alone: tuple[ClassTable, Tensor] | None = None  # `_class_shares` of the last table
-        self._best: tuple[ClassTable, Tensor] | None = None  # `best_share` of the last table
+    def _clear_shares(self) -> None:
+        self._member_shares: tuple[ClassTable, Tensor] | None = None  # `_class_shares` of the last table
+        self._best_shares: tuple[ClassTable, Tensor] | None = None  # `best_share` of the last table
         self._ranked: dict[int, tuple[Tensor, ...]] = {}  # of `best_members`, by k
 
     def _grow(self) -> None:
@@ -237,19 +237,19 @@ class ContextClasses(BoundBackground):
     def possible_words(self) -> Tensor:
         return self.base.possible_words()
 
-    def _over(self, base: BoundBackground) -> BoundBackground:
+    def _with_base(self, base: BoundBackground) -> BoundBackground:
         """Return the same classes on top of another background of the same sentences, or itself if it is the same."""
         if base is self.base:
             return self
         layer = copy.copy(self)
-        layer._take(base)
+        layer._set_base(base)
         return layer if self._remaining is None else layer.with_max_length(self._remaining)
 
     def with_hidden(self, hidden: Tensor) -> BoundBackground:
-        return self._over(self.base.with_hidden(hidden))
+        return self._with_base(self.base.with_hidden(hidden))
 
     def select_rows(self, index: Tensor) -> BoundBackground:
-        return self._over(self.base.select_rows(index))
+        return self._with_base(self.base.select_rows(index))
 
     def with_max_length(self, remaining: int) -> BoundBackground:
         base = self.base.with_max_length(remaining)
@@ -257,7 +257,7 @@ class ContextClasses(BoundBackground):
             return self
         limited = copy.copy(self)
         limited._reach, limited._remaining = base, remaining
-        limited._forget_shares()
+        limited._clear_shares()
         return limited
 
     def _is_limiting(self, remaining: int) -> bool:
@@ -275,7 +275,7 @@ class ContextClasses(BoundBackground):
 
     def start(self, n: int) -> Tensor:
         columns = self._start_columns(n)
-        return columns if self.by_context else self._joined(columns, self.base.start(n))
+        return columns if self.by_context else self._join(columns, self.base.start(n))
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         if self.is_context_independent:
@@ -287,7 +287,7 @@ class ContextClasses(BoundBackground):
             below = self.base.advance(below, self._as_below(tokens, state))
         columns = self._columns_after(state, tokens)
         self._grow()
-        return self._joined(columns, below)
+        return self._join(columns, below)
 
     def _start_columns(self, n: int) -> Tensor:
         """Return the columns of n initial states: (n, state_columns)."""
@@ -307,10 +307,10 @@ class ContextClasses(BoundBackground):
             columns = self._columns_per_position(previous).flatten(0, 1)
             self._grow()
             below = None if self.by_context else self.base.flat_states(self._as_below(previous))
-            self._flat = read, columns if below is None else self._joined(columns, below)
+            self._flat = read, columns if below is None else self._join(columns, below)
         return self._flat[1]
 
-    def _joined(self, columns: Tensor, below: Tensor) -> Tensor:
+    def _join(self, columns: Tensor, below: Tensor) -> Tensor:
         self._base_shape = below.shape[1:]
         return torch.cat([columns.to(below.dtype), below.reshape(len(below), -1)], dim=1)
 
@@ -329,11 +329,11 @@ class ContextClasses(BoundBackground):
                 return last
         contexts = self.contexts_of(state)
         if self.by_context:
-            if self._every is None:
+            if self._table is None:
                 start = self._start_columns(self.source.rows)
                 below = self.base.start(self.source.rows)
-                self._every = ClassTable(self.base, self.source, self.contexts_of(start), below)
-            self._context_rows = ContextRows(self._every, state, contexts)
+                self._table = ClassTable(self.base, self.source, self.contexts_of(start), below)
+            self._context_rows = ContextRows(self._table, state, contexts)
         else:
             table = ClassTable(self.base, self.source, contexts, self._below_in(state))
             self._context_rows = ContextRows(table, state, None)
@@ -352,13 +352,13 @@ class ContextClasses(BoundBackground):
 
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 
-    def _which(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _find_class(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the context class of each token (N, …), and whether it has one."""
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         if state is not None:
-            here = self.context_rows(state)
-            words = here.pick(here.table.words)
+            context = self.context_rows(state)
+            words = context.pick(context.table.words)
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
             if self.source.unk is None:
@@ -375,44 +375,44 @@ class ContextClasses(BoundBackground):
 
     def in_vocabulary(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
-        return is_below if self.source.unk is None else is_below | self._which(tokens, state)[1]
+        return is_below if self.source.unk is None else is_below | self._find_class(tokens, state)[1]
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
-        which, is_context = self._which(tokens, state)
+        index, is_context = self._find_class(tokens, state)
         below = self.base.classes(self.below(state), self._as_below(tokens, state))
-        return torch.where(is_context, self.num_below + which, below)
+        return torch.where(is_context, self.num_below + index, below)
 
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
-        here = self.context_rows(state)
-        words = here.pick(here.table.words).clamp_min(0)
+        context = self.context_rows(state)
+        words = context.pick(context.table.words).clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
     def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         read = self.base.to_input_ids(self._as_below(tokens, state), None if state is None else self.below(state))
         if self.source.unk is None:
             return read
-        which, is_context = self._which(tokens, state)
+        index, is_context = self._find_class(tokens, state)
         contexts = self.source.start(len(tokens)) if state is None else self.contexts_of(state)
-        in_place = self.source.input_id_of(contexts.to(tokens.device)).gather(1, which)
+        in_place = self.source.input_id_of(contexts.to(tokens.device)).gather(1, index)
         return torch.where(is_context & (in_place != tokens), in_place, read)
 
     def columns(self, state: Tensor) -> Tensor:
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None or not self.source.width:
             return base
-        here = self.context_rows(state)
-        return torch.cat([base, here.pick(here.table.words).clamp_min(0)], dim=1)
+        context = self.context_rows(state)
+        return torch.cat([base, context.pick(context.table.words).clamp_min(0)], dim=1)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         below = None if state is None else self.below(state)
         column = self.base.column_of(self._as_below(tokens, state), below)
         if self.source.unk is None:
             return column
-        which, is_context = self._which(tokens, state)
-        return torch.where(is_context & ~self.base.in_vocabulary(tokens, below), self.base.num_columns + which, column)
+        index, is_context = self._find_class(tokens, state)
+        return torch.where(is_context & ~self.base.in_vocabulary(tokens, below), self.base.num_columns + index, column)
 
     def column_classes(self, state: Tensor) -> Tensor:
         base = self.base.column_classes(self.below(state)).expand(len(state), -1)
@@ -433,11 +433,11 @@ class ContextClasses(BoundBackground):
         """
         if not of_contexts.size(1):
             return of_words.expand(len(state), -1)
-        size, here = of_words.size(1), self.context_rows(state)
+        size, context = of_words.size(1), self.context_rows(state)
         # strings have their own columns after those below; padding is cut off
         more = size + torch.arange(of_contexts.size(1), device=of_contexts.device)
-        column = self.base.column_of(here.pick(here.table.words_below), here.below)
-        column = torch.where(here.pick(here.table.moved), column, more)
+        column = self.base.column_of(context.pick(context.table.words_below), context.below)
+        column = torch.where(context.pick(context.table.moved), column, more)
         none = NEGATIVE_INFINITY if of_contexts.is_floating_point() else 0
         wide = functional.pad(of_words.expand(len(state), -1), (0, of_contexts.size(1)), value=none)
         return wide.scatter(1, column, of_contexts.to(wide.dtype))[:, : self.num_columns]
@@ -447,8 +447,8 @@ class ContextClasses(BoundBackground):
     def class_weights(self, state: Tensor) -> ClassWeights:
         if not self.source.width:
             return self.base.class_weights(self.below(state))
-        here = self.context_rows(state)
-        return ClassWeights(here.pick_groups(here.table.log_mass), len(state))
+        context = self.context_rows(state)
+        return ClassWeights(context.pick_groups(context.table.log_mass), len(state))
 
     def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
         states = self.flat_states(previous)  # first, because new contexts may add context classes
@@ -463,8 +463,8 @@ class ContextClasses(BoundBackground):
     def log_mass(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self.base.log_mass(self.below(state))
-        here = self.context_rows(state)
-        return here.pick(here.table.log_mass)
+        context = self.context_rows(state)
+        return context.pick(context.table.log_mass)
 
     def _unk_factor(self, state: Tensor) -> Tensor:
         """(N, 1)"""
@@ -474,47 +474,47 @@ class ContextClasses(BoundBackground):
         """As in the base class. Words of context classes have already left their classes, and leave an empty class."""
         if not self.source.width:
             return self.base.log_mass_without(self.below(state), self._as_below(words, state), taken)
-        here, (which, is_context) = self.context_rows(state), self._which(words, state)
+        context, (index, is_context) = self.context_rows(state), self._find_class(words, state)
         others = self._as_below(words, state).masked_fill(is_context, self.source.unk or 0)
-        both = torch.cat([here.pick(here.table.words_below), others], dim=1)
-        out = torch.cat([here.pick(here.table.moved), taken & ~is_context], dim=1)
-        rest = self.base.log_mass_without(here.below, both, out)[:, self.source.width :]
+        both = torch.cat([context.pick(context.table.words_below), others], dim=1)
+        out = torch.cat([context.pick(context.table.moved), taken & ~is_context], dim=1)
+        rest = self.base.log_mass_without(context.below, both, out)[:, self.source.width :]
         if self.source.unk is not None:
             rest = rest + (others == self.source.unk) * self._unk_factor(state).to(rest.dtype)
-        mass = here.pick(here.table.mass).gather(1, which)
+        mass = context.pick(context.table.mass).gather(1, index)
         return torch.where(is_context, mass.masked_fill(taken, NEGATIVE_INFINITY), rest)
 
     def log_share_sums(self, state: Tensor) -> tuple[Tensor, Tensor]:
         sums = self.base.log_share_sums(self.below(state))
         if not self.source.width:
             return sums
-        many, total = (each.expand(len(state), -1) for each in sums)
-        here = self.context_rows(state)
-        original, share = here.pick(here.table.original), here.pick(here.table.share_below)
-        gone = ~share.isneginf()
-        many = many.scatter_add(1, original, -gone.to(many.dtype))
-        total = total.scatter_add(1, original, -share.masked_fill(~gone, 0.0))
-        total = total + many * torch.zeros_like(many).scatter_add(1, original, here.pick(here.table.log_renormaliser))
-        alone = self.source.width  # each context class has one member, whose share is 1
-        return functional.pad(many, (0, alone), value=1.0), functional.pad(total, (0, alone))
+        count, total = (values.expand(len(state), -1) for values in sums)
+        context = self.context_rows(state)
+        original, share = context.pick(context.table.original), context.pick(context.table.share_below)
+        moved = ~share.isneginf()
+        count = count.scatter_add(1, original, -moved.to(count.dtype))
+        total = total.scatter_add(1, original, -share.masked_fill(~moved, 0.0))
+        total += count * torch.zeros_like(count).scatter_add(1, original, context.pick(context.table.log_renormaliser))
+        width = self.source.width  # each context class has one member, whose share is 1
+        return functional.pad(count, (0, width), value=1.0), functional.pad(total, (0, width))
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         below, words_below = self.below(state), self._as_below(tokens, state)
         share = self._reach.log_share(below, words_below)
         if not self.source.width:
             return share
-        (which, is_context), here = self._which(tokens, state), self.context_rows(state)
-        alone = here.pick(self._class_shares(here.table)).gather(1, which.unsqueeze(1)).squeeze(1)
-        gain = _gain_at(here, self.base.classes(below, words_below).unsqueeze(1)).squeeze(1)
-        return torch.where(is_context, alone, share + gain)
+        (index, is_context), context = self._find_class(tokens, state), self.context_rows(state)
+        shares_alone = context.pick(self._class_shares(context.table)).gather(1, index.unsqueeze(1)).squeeze(1)
+        gain = _gain_at(context, self.base.classes(below, words_below).unsqueeze(1)).squeeze(1)
+        return torch.where(is_context, shares_alone, share + gain)
 
     def _class_shares(self, table: ClassTable) -> Tensor:
         """Return the log share of the only member of each context class, (M, J): 0, or −inf without mass or out
         of reach.
         """
-        if self._alone is None or self._alone[0] is not table:
-            self._alone = table, self._find_class_shares(table)
-        return self._alone[1]
+        if self._member_shares is None or self._member_shares[0] is not table:
+            self._member_shares = table, self._find_class_shares(table)
+        return self._member_shares[1]
 
     def _find_class_shares(self, table: ClassTable) -> Tensor:
         shares = table.mass.masked_fill(~table.mass.isneginf(), 0.0)
@@ -533,52 +533,52 @@ class ContextClasses(BoundBackground):
     def best_share(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self._reach.best_share(self.below(state))
-        here = self.context_rows(state)
-        table = here.table
-        if self._best is None or self._best[0] is not table:
-            shares, every = self._class_shares(table), ContextRows(table, state, None)
-            first = self._staying(every, table.original, 1)[0].squeeze(2)  # shape: (M, J)
+        context = self.context_rows(state)
+        table = context.table
+        if self._best_shares is None or self._best_shares[0] is not table:
+            shares, all_rows = self._class_shares(table), ContextRows(table, state, None)
+            first = self._best_remaining(all_rows, table.original, 1)[0].squeeze(2)  # shape: (M, J)
             best = torch.cat([broadcast_groups(self._reach.best_share(table.below), len(shares)), shares], dim=1)
             place = torch.where(table.moved, table.original, self.class_numbers)
-            self._best = table, best.scatter_(1, place, torch.where(table.moved, first, shares))
-        return here.pick_groups(self._best[1])
+            self._best_shares = table, best.scatter_(1, place, torch.where(table.moved, first, shares))
+        return context.pick_groups(self._best_shares[1])
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
             return self._reach.best_members(self.below(state), classes, k)
-        here = self.context_rows(state)
+        context = self.context_rows(state)
         if not self.by_context:
-            return self._best_members(here, classes, k)
+            return self._best_members(context, classes, k)
         # hypotheses and steps repeat the same classes: each pair of a context and a class is computed once
         pairs = self.contexts_of(state).unsqueeze(1) * self.num_classes + classes
         place, *found = self._ranked.get(k, (self.class_of.new_full((self.source.rows * self.num_classes,), -1),))
-        there = place[pairs]
-        if bool((there < 0).any()):
-            new = pairs[there < 0].unique()
-            contexts, which = ContextRows(here.table, state, new // self.num_classes), new % self.num_classes
-            more = [values.squeeze(1) for values in self._best_members(contexts, which.unsqueeze(1), k)]
+        places = place[pairs]
+        if bool((places < 0).any()):
+            new = pairs[places < 0].unique()
+            contexts, index = ContextRows(context.table, state, new // self.num_classes), new % self.num_classes
+            more = [values.squeeze(1) for values in self._best_members(contexts, index.unsqueeze(1), k)]
             place[new] = (len(found[0]) if found else 0) + torch.arange(len(new), device=new.device)
             found = [torch.cat(pair) for pair in zip(found, more, strict=True)] if found else more
-            self._ranked[k], there = (place, *found), place[pairs]
-        return found[0][there], found[1][there]
+            self._ranked[k], places = (place, *found), place[pairs]
+        return found[0][places], found[1][places]
 
-    def _best_members(self, here: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        which = (classes - self.num_below).clamp_min(0)
+    def _best_members(self, context: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        index = (classes - self.num_below).clamp_min(0)
         is_context = classes >= self.num_below
-        shares, words = self._staying(here, classes.masked_fill(is_context, 0), k)
-        alone = here.pick(self._class_shares(here.table)).gather(1, which).unsqueeze(2)
-        word, is_context = here.pick(here.table.words).gather(1, which).unsqueeze(2), is_context.unsqueeze(2)
-        shares = torch.where(is_context, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
+        shares, words = self._best_remaining(context, classes.masked_fill(is_context, 0), k)
+        shares_alone = context.pick(self._class_shares(context.table)).gather(1, index).unsqueeze(2)
+        word, is_context = context.pick(context.table.words).gather(1, index).unsqueeze(2), is_context.unsqueeze(2)
+        shares = torch.where(is_context, functional.pad(shares_alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
         return shares, torch.where(is_context, word, words).masked_fill(shares.isneginf(), 0)
 
-    def _staying(self, here: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def _best_remaining(self, context: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Return the k best words that stay in classes below: (N, C') -> log shares and words (N, C', k)."""
-        shares, words = self._reach.best_members(here.below, classes, k + self.source.width)
-        gone = here.pick(here.table.sorted_words)
-        place = torch.searchsorted(gone, words.flatten(1)).clamp_max(gone.size(1) - 1)
-        is_gone = (gone.gather(1, place) == words.flatten(1)).view_as(words)
-        values, which = shares.masked_fill(is_gone, NEGATIVE_INFINITY).topk(k, dim=2)
-        return values + _gain_at(here, classes).unsqueeze(2), words.gather(2, which)
+        shares, words = self._reach.best_members(context.below, classes, k + self.source.width)
+        moved = context.pick(context.table.sorted_words)
+        place = torch.searchsorted(moved, words.flatten(1)).clamp_max(moved.size(1) - 1)
+        is_gone = (moved.gather(1, place) == words.flatten(1)).view_as(words)
+        values, index = shares.masked_fill(is_gone, NEGATIVE_INFINITY).topk(k, dim=2)
+        return values + _gain_at(context, classes).unsqueeze(2), words.gather(2, index)
 
     # ---- all words --------------------------------------------------------------------------------------------------
 
@@ -590,39 +590,39 @@ class ContextClasses(BoundBackground):
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
             weights = weights.index_add(1, unk, self._unk_factor(state).to(weights))
-        here = self.context_rows(state)
-        return self._in_columns(weights, here.pick(here.table.mass), state)
+        context = self.context_rows(state)
+        return self._in_columns(weights, context.pick(context.table.mass), state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         """As `log_weights`."""
         shares = self._reach.log_shares(self.below(state))
         if not self.source.width:
             return shares
-        here = self.context_rows(state)
-        return self._in_columns(self._lifted(shares, state), here.pick(self._class_shares(here.table)), state)
+        context = self.context_rows(state)
+        return self._in_columns(self._add_gain(shares, state), context.pick(self._class_shares(context.table)), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
         """log p(σ | K) (N, C + J) -> log p of the words, in the columns of `log_weights`."""
         words = self._reach.word_log_probs(classes[:, : self.num_below], self.below(state))
         if not self.source.width:
             return words
-        here = self.context_rows(state)
-        of_contexts = classes[:, self.num_below :] + here.pick(self._class_shares(here.table)).to(classes.dtype)
-        return self._in_columns(self._lifted(words, state), of_contexts, state)
+        context = self.context_rows(state)
+        of_contexts = classes[:, self.num_below :] + context.pick(self._class_shares(context.table)).to(classes.dtype)
+        return self._in_columns(self._add_gain(words, state), of_contexts, state)
 
-    def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
+    def _add_gain(self, of_words: Tensor, state: Tensor) -> Tensor:
         """Return values of the columns below (N, K), plus the log renormaliser of the words that stay."""
-        here = self.context_rows(state)
+        context = self.context_rows(state)
         lift = of_words.new_zeros(len(state), self.num_below)
-        renormaliser = here.pick(here.table.log_renormaliser).to(of_words.dtype)
-        lift = lift.scatter_add(1, here.pick(here.table.original), renormaliser)
-        return of_words + lift.gather(1, self.base.column_classes(here.below).expand(len(state), -1))
+        renormaliser = context.pick(context.table.log_renormaliser).to(of_words.dtype)
+        lift = lift.scatter_add(1, context.pick(context.table.original), renormaliser)
+        return of_words + lift.gather(1, self.base.column_classes(context.below).expand(len(state), -1))
 
 
-def _gain_at(here: ContextRows, classes: Tensor) -> Tensor:
+def _gain_at(context: ContextRows, classes: Tensor) -> Tensor:
     """Return the growth of the log shares of words that stay in classes below: (N, C') -> (N, C')."""
-    same = classes.unsqueeze(2) == here.pick(here.table.original).unsqueeze(1)
-    return torch.where(same, here.pick(here.table.log_renormaliser).unsqueeze(1), 0.0).sum(2)
+    same = classes.unsqueeze(2) == context.pick(context.table.original).unsqueeze(1)
+    return torch.where(same, context.pick(context.table.log_renormaliser).unsqueeze(1), 0.0).sum(2)
 
 
 def each_layer(background: BoundBackground) -> Iterator[ContextClasses]:

@@ -158,10 +158,10 @@ def _added(rows: Tensor, owner: Tensor, features: Tensor, values: Tensor, num_fe
         rows: (K, H). owner, features, values: of each entry, (entries,).
     """
     total = rows.new_zeros(num_features, rows.size(1), dtype=torch.promote_types(rows.dtype, torch.float32))
-    some = max(1, AT_ONCE // rows.size(1))
-    for row, feature, value in zip(owner.split(some), features.split(some), values.split(some), strict=True):
-        each = rows.index_select(0, row).to(total.dtype).mul_(value.to(total.dtype).unsqueeze(1))
-        total.index_add_(0, feature, each)
+    chunk = max(1, AT_ONCE // rows.size(1))
+    for row, feature, value in zip(owner.split(chunk), features.split(chunk), values.split(chunk), strict=True):
+        values_of_rows = rows.index_select(0, row).to(total.dtype).mul_(value.to(total.dtype).unsqueeze(1))
+        total.index_add_(0, feature, values_of_rows)
     return total.to(rows.dtype)
 
 
@@ -257,8 +257,8 @@ class FeatureEmbedding(nn.Module):
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
         """tokens (…,) -> embeddings (…, dim). table: composed rows to reuse."""
         classes = self.class_of[tokens]
-        few = not torch.is_grad_enabled() and classes.numel() < self.rows.num_rows  # as in a search
-        if table is None and (self.sparse_gradients or few) and not torch.compiler.is_compiling():
-            some, places = classes.unique(return_inverse=True)
-            return functional.embedding(places, self.rows.compose_subset(self.weight, some, sparse=True))
+        is_small = not torch.is_grad_enabled() and classes.numel() < self.rows.num_rows  # as in a search
+        if table is None and (self.sparse_gradients or is_small) and not torch.compiler.is_compiling():
+            distinct, places = classes.unique(return_inverse=True)
+            return functional.embedding(places, self.rows.compose_subset(self.weight, distinct, sparse=True))
         return functional.embedding(classes, self.rows.compose(self.weight) if table is None else table)

@@ -86,8 +86,8 @@ def best_words_of(
         shares, members = background.select_rows(row).best_members(state[row], full.unsqueeze(1), k)
         values[several] = log_probs[several].unsqueeze(1) + shares.squeeze(1).to(log_probs.dtype)
         tokens[several] = members.squeeze(1)
-    result, where = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
-    return result, tokens.flatten(1).gather(1, where)
+    result, place = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
+    return result, tokens.flatten(1).gather(1, place)
 
 
 class LogLinearOutput(nn.Module):

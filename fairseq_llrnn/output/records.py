@@ -190,9 +190,9 @@ class State:
 def shares_and_classes(background: BoundBackground, states: Tensor, tokens: Tensor) -> RowPair:
     """Return the log shares and classes of tokens (N, K) of each hypothesis: (N, K) each."""
     rows = torch.arange(len(states), device=states.device).repeat_interleave(tokens.size(1))
-    each = states.index_select(0, rows)
-    share = background.select_rows(rows).log_share(each, tokens.flatten()).view_as(tokens)
-    return share, background.classes(each, tokens.flatten()).view_as(tokens)
+    repeated = states.index_select(0, rows)
+    share = background.select_rows(rows).log_share(repeated, tokens.flatten()).view_as(tokens)
+    return share, background.classes(repeated, tokens.flatten()).view_as(tokens)
 
 
 def chunk_slices(previous: Tensor, background: BoundBackground) -> list[slice]:
@@ -202,17 +202,17 @@ def chunk_slices(previous: Tensor, background: BoundBackground) -> list[slice]:
     width = (
         background.num_classes if background.sparse or background.is_context_independent else len(background.class_of)
     )
-    many, at_once = len(previous), max(1, CELLS // max(1, previous.size(1) * width))
-    if at_once >= many:
+    total, at_once = len(previous), max(1, CELLS // max(1, previous.size(1) * width))
+    if at_once >= total:
         return [slice(None)]
-    return [slice(start, min(start + at_once, many)) for start in range(0, many, at_once)]
+    return [slice(start, min(start + at_once, total)) for start in range(0, total, at_once)]
 
 
 Arguments = ParamSpec("Arguments")
 
 
 def chunked(
-    ask: Callable[Concatenate[Any, Batch, Arguments], Tensor],
+    method: Callable[Concatenate[Any, Batch, Arguments], Tensor],
 ) -> Callable[Concatenate[Any, Batch, Arguments], Tensor]:
     """Make a method method(head, batch, …) -> (B, T) or (B, T, V + J₁) process the parts of a large batch one by one.
 
@@ -220,18 +220,18 @@ def chunked(
     other parts have are −inf.
     """
 
-    @wraps(ask)
+    @wraps(method)
     def answer(head: Any, batch: Batch, *arguments: Arguments.args, **options: Arguments.kwargs) -> Tensor:
         with outside_autocast(batch.hidden):
             if not batch.rest:
-                return ask(head, batch, *arguments, **options)
+                return method(head, batch, *arguments, **options)
             answers = []
             for part in batch.parts():
-                some = [each[part.sentences] if isinstance(each, Tensor) else each for each in arguments]
-                answers.append(ask(head, part, *some, **options))  # type: ignore[arg-type]
+                selected = [a[part.sentences] if isinstance(a, Tensor) else a for a in arguments]
+                answers.append(method(head, part, *selected, **options))  # type: ignore[arg-type]
         if answers[0].dim() == 2:
             return torch.cat(answers)
         width = max(answer.size(2) for answer in answers)
-        return torch.cat([functional.pad(one, (0, width - one.size(2)), value=NEGATIVE_INFINITY) for one in answers])
+        return torch.cat([functional.pad(part, (0, width - part.size(2)), value=NEGATIVE_INFINITY) for part in answers])
 
     return answer  # type: ignore[return-value]

@@ -65,10 +65,10 @@ def inclusion_probabilities(log_mass: Tensor, expected: float) -> Tensor:
         if room >= int((rest > 0).sum()):
             return (mass > 0).double()
         share = rest * (max(room, 0.0) / rest.sum())
-        more = share > 1.0
-        if not bool(more.any()):
+        is_certain = share > 1.0
+        if not bool(is_certain.any()):
             return torch.where(certain, 1.0, share)
-        certain |= more
+        certain |= is_certain
     return torch.where(certain, 1.0, share.clamp_max(1.0))
 
 
@@ -187,7 +187,7 @@ class SampledOutput:
         """As in Normalised, with log Ẑ instead of log Z: (N,)."""
         static = classes.clamp_max(self.output.rows.num_rows - 1)
         of_sample, of_target = _masses(ClassWeights.of(class_weights, len(hidden)), self.sample.classes, static)
-        different, which = torch.unique(static, return_inverse=True)
+        different, index = torch.unique(static, return_inverse=True)
         rows, bias = self.output.composed(different)
         return log_share.to(self.bias.dtype) + sampled_log_prob(
             hidden,
@@ -195,8 +195,8 @@ class SampledOutput:
             self.rows.to(hidden.dtype),
             self.bias + of_sample.to(self.bias.dtype),
             classes,
-            rows.to(hidden.dtype)[which],
-            bias[which] + of_target.to(bias.dtype),
+            rows.to(hidden.dtype)[index],
+            bias[index] + of_target.to(bias.dtype),
             None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype),
             self.output.rows.num_rows,
         )
