@@ -2,8 +2,8 @@
 
 automaton.py         the arrays, and their checks
 trimming.py          dead ends, distances to the end, failures that end in nothing
-limits.py            limits of work and memory; whether all strings together have a finite weight
-reading.py           files of all formats; OpenFst's binary files
+limits.py            limits of work and memory, and of the total weight of all strings
+reading.py           files of all formats, OpenFst's binary files
 symbols.py           the dictionary for readers: known, unknown and impossible symbols
 text_format.py       OpenFst's text, and failures
 regular.py           regular expressions over words

@@ -1,7 +1,7 @@
 """Automata of context-free grammars, bounded in depth or length (grammar_file.py: their files).
 
 A language without weights is a set. With weights, a string has the sum over its trees of the products of the rules'
-weights, divided by the sum over all strings within the bounds, so that the automaton has a distribution at each step.
+weights. It is divided by the sum over all strings within the bounds, so that each step has a distribution.
 
 X at depth d with l words left, followed by a continuation k, is one node (shared_nodes.py): it is built once for all
 trees with this continuation. Continuations are nodes themselves, so equal ones count once. A nonterminal that cannot

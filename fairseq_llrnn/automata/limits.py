@@ -13,7 +13,7 @@ the weights of an automaton are probabilities of strings only if they have a fin
   and only if the spectral radius of M is below 1 in every strongly connected part (after trimming). A cycle of weight
   ≥ 1 makes it infinite; so do two cycles of weight 0.6 through one state.
 
-The radius is bounded by (M v)_q / v_q from both sides for every positive vector v (Collatz–Wielandt); v comes from the
+The radius is bounded by (M v)_q / v_q from both sides for every positive vector v (Collatz–Wielandt). v comes from the
 power iteration of M + I, which does not oscillate. If that converges too slowly, (I − M) v = 1 is solved: if the
 radius is below 1 then v = Σ Mⁿ 1 is positive, and if v is positive then M v = v − 1 implies that the radius is below 1.
 """

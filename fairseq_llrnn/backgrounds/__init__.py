@@ -1,7 +1,7 @@
 """Backgrounds b(K, x): the weight of every next token before the network is trained.
 
-base.py                 the interface: a state machine over tokens; also weights without context
-class_weights.py        log masses that differ from one row in few places; sums of weights in log space
+base.py                 the interface: a state machine over tokens, also weights without context
+class_weights.py        log masses that differ from one row in few places, sums of weights in log space
 members.py              the best members of classes, from several lists
 automaton.py            n-grams, grammars, word lists
 automaton_tables.py     their arcs, steps and masses
@@ -10,7 +10,7 @@ source.py               translations of source words: rows of links, and shares 
 lexical.py              translations of the words of the source
 language_model.py       another trained model
 algebra.py              combinations: products, temperatures, backgrounds that depend on the source
-mixture.py              weighted sums; fast products and temperatures
+mixture.py              weighted sums, fast products and temperatures
 explicit_background.py  backgrounds that list the words whose weights differ from their root
 listed_classes.py       masses and best members of such lists, also over several roots
 """

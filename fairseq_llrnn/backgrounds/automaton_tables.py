@@ -14,12 +14,12 @@ words on arcs are summed, and 1 − Σ s is the share of the other members. If l
 the members without an arc are summed instead.
 
 `AutomatonTables` look up arcs, steps, masses and shares. A word is looked up in all states of its chain at once, by
-one binary search over the keys state · V + token; a class by one over the keys state · S + class.
+one binary search over the keys state · V + token. A class is looked up by the keys state · S + class.
 
 The next state of a word does not depend on its weight. An arc of weight −inf, for a word that a factor forbids,
-counts in no mass, but the word may come from another part of a mixture, or from a slot. A word without an arc, in a
-state whose chain ends in NOTHING, leads to the last state, which has no weight until the sentence ends: no string of
-the language begins so.
+counts in no mass. But the word may come from another part of a mixture, or from a slot. If a state's chain ends in
+NOTHING, no string of the language continues with a word without an arc. Such a word leads to the last state, which has
+no weight until the sentence ends.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
 methods `with_hidden`, `select_rows` and `with_max_length` return other bound objects. No module is made or copied for a
 batch. The caches of a bound object are freed with it.
 
-If words have their own classes in a context (output/context_classes.py), there are more classes than signatures, and
+If words have their own classes in a context (output/context_classes.py), there are more classes than signatures. Then
 the class of a token depends on the context: use `classes(state, tokens)` instead of `class_of`.
 
 A new background is a subclass of `Background` with `start`, `advance` and `log_weights(state) -> (N, V)` or (1, V). If

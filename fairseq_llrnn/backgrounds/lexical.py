@@ -26,8 +26,8 @@ then b₀. Otherwise a network need not learn where in the source to look, becau
 With r the share of words of the sentence that the table knows, this is b₀(x) (1 − λr) everywhere plus λ e(x) at few
 words: those in the table, </s> and <unk> (`LexicalMixture`). With S signatures and E entries e, B_C(σ) needs one sum
 over V words for all sentences, and a sparse one for each of them. The entries of a batch are sorted by sentence · V +
-rank, where words are ranked by class and, inside it, by b₀: one sorted row finds the entry of a word and the entries of
-a class.
+rank. Words are ranked by class and, inside it, by b₀. So one sorted row finds the entry of a word and the entries of a
+class.
 """
 
 from __future__ import annotations

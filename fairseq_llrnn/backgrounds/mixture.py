@@ -6,11 +6,11 @@ The weights of a `Mixture` are fixed, learned, or chosen by the network at every
 
     b(K, x)  =  Σ_i w_i b_i(K, x),      Σ_i w_i = 1
 
-An n-gram and a cache make Kuhn & De Mori 1990, "A Cache-Based Natural Language Model", or, with weights chosen by the
-network, Grave, Joulin & Usunier 2017, "Improving Neural Language Models with a Continuous Cache".
+An n-gram and a cache make Kuhn & De Mori 1990, "A Cache-Based Natural Language Model". With weights chosen by the
+network, they make Grave, Joulin & Usunier 2017, "Improving Neural Language Models with a Continuous Cache".
 
-Masses and shares are mixtures of those of the parts. If the parts share a root, it is the root of the mixture, masses
-are sparse, and the best members are among the listed words of any part and the best of the root. Otherwise masses are
+Masses and shares are mixtures of those of the parts. If the parts share a root, it is the root of the mixture, and
+masses are sparse. The best members are among the listed words of any part and the best of the root. Otherwise masses are
 (N, S), and listed_classes.py finds the best members. If a part has no root, among all V words.
 
 `product` and `tempered` cost as much as one background, if possible. The product of a static background with an

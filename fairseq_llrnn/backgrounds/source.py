@@ -18,9 +18,9 @@ With n(s) the sum of a row,
 
     t(u | s)  =  (n(s, u) + κ n(l, u) / n(l)) / (n(s) + κ)         n(s, u) / n(s) if n(l) = 0, or without lemmas
 
-Training is leave-one-out: a sentence with the row's word or lemma in a places and the unit in b places has contributed
-at most min(a, b) of the links, if each connects one place with one. So many are subtracted from n(s, u) and n(l, u),
-down to 0, before the division: t is then an estimate from the other sentences, and a word that occurs in no other
+Training is leave-one-out. A sentence with the row's word or lemma in a places and the unit in b places has contributed
+at most min(a, b) links, because each connects one place with one. This number is subtracted from n(s, u) and n(l, u),
+down to 0, before the division. So t is an estimate from the other sentences, and a word that occurs in no other
 sentence uses its lemma.
 
 Sizes: B sentences of length L, T target length, V target words, U source words, R tokens' rows (L, or 2 L with lemmas),

@@ -113,7 +113,7 @@ class ScoringModel:
     def surprisals(
         self, lines: Iterable[str], *, source: Sequence[str] | None = None, unit: str = "bits"
     ) -> SurprisalTable:
-        """Return a row for each word and each end of a sentence; a word in pieces has one row.
+        """Return a row for each word and each end of a sentence. A word in pieces has one row.
 
         Args, Raises: as `score`. An impossible word has an infinite surprisal.
         """

@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 
 def line_batches(lines: Iterable[str], longest: float, most: int, max_tokens: int) -> Iterator[list[Line]]:
-    """Yield batches of lines; a line of more than `longest` words is alone.
+    """Yield batches of lines. A line of more than `longest` words is alone.
 
     Args:
         most: lines of a batch. max_tokens: tokens of a batch, with padding and the ends of lines.

@@ -3,7 +3,7 @@
 Sizes: N hypotheses, B sentences, T time, J slots, G largest number of groups of a sentence, C classes (slots included),
 S signatures among them, K columns.
 
-Slots are in groups; a group has a quota. A token that is a slot's string counts for the first of its groups with
+Slots are in groups. A group has a quota. A token that is a slot's string counts for the first of its groups with
 room. There are three kinds of groups:
 
     must      exactly as often as the quota: the slots of a full group have no weight, and neither has </s> before

@@ -1,9 +1,9 @@
 """The evidence of source words if both sides are in pieces (features/subwords.py).
 
 Evidence is found in words and offered as words. A source word is the string of its pieces, at all of their positions.
-The string that it offers is one token of the target: the dictionary's token if a single piece spells it, otherwise a
-new token after the dictionary, written as a whole word (`▁4071`; subword-nmt: `4071`), so that detokenisation restores
-it. Over pieces no word is unknown, so the *known words* are those of the source's training text.
+The string that it offers is one token of the target. This is the dictionary's token if a single piece spells it,
+otherwise a new token after the dictionary. The new token is written as a whole word (`▁4071`, in subword-nmt `4071`),
+so that detokenisation restores it. Over pieces no word is unknown, so the *known words* are those of the source's training text.
 
 Sizes: L source tokens of a sentence. Source ids beyond the dictionary are pieces outside it: characters that its
 training text lacked. A network reads them as `<unk>`.
@@ -27,7 +27,7 @@ class PieceTable(EvidenceTable):
     convention: Convention
 
     def source_index(self, word: str) -> int:
-        """Return the id of a piece; a new piece gets one, since it may be part of evidence."""
+        """Return the id of a piece. A new piece gets one, since it may be part of evidence."""
         return self.source.index(word)
 
     def alias_of(self, index: int) -> None:

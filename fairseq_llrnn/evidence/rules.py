@@ -15,8 +15,8 @@ A source token has at most one kind, the first of the chosen kinds that matches 
 A system may also require other strings, for any source (evidence/group_slots.py). No token has such a kind.
 `register_kind` registers it, in a module that registry.py finds in the group `evidence`.
 
-Numbers, dates, codes, urls and names exclude each other, so that the kind of a token does not depend on the chosen
-kinds: if only codes are chosen, 12 has no kind. Words are split as in fairseq: they have no blanks. Known words are
+Numbers, dates, codes, urls and names exclude each other. So the kind of a token does not depend on the chosen kinds:
+if only codes are chosen, 12 has no kind. Words are split as in fairseq: they have no blanks. Known words are
 those of a dictionary, with or without its special symbols.
 
 Users list the target words of tokens of the kind `mapped` in tab-separated rows: token, target words
@@ -208,7 +208,7 @@ def _can_be_copied(word: str, vocabulary: Container[str]) -> bool:
 
 
 def _is_date(word: str) -> bool:
-    """Return whether a word has day, month and year in a common order; a year has four digits, or two at the end."""
+    """Return whether a word has day, month and year in a common order. A year has four digits, or two at the end."""
     match = _DATE.fullmatch(word)
     if match is None:
         return False

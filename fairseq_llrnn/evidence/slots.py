@@ -8,8 +8,8 @@ A slot is a string, with feature rows and source positions. Evidence that occurs
 Sentences with fewer slots are padded with `NO_WORD`.
 
 A slot has one token and one class, even if the dictionary has several pieces for its string. So a string has its whole
-probability in one step, and training must do the same (`merged_target`): a run of tokens that spells a slot's string
-from the beginning to the end of words becomes the slot's token. If several slots match, the longest wins. The sentence
+probability in one step, and training must do the same (`merged_target`). A run of whole words that spells a slot's
+string becomes the slot's token. If several slots match, the longest wins. The sentence
 is read from left to right, in time O(L · M).
 """
 
@@ -111,7 +111,7 @@ def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Of
     """Return the evidence of each of the sentences (B, L), padded on any side, with the positions of the words that
     offer it.
 
-    A sentence keeps at most `table.max_slots` strings, by kind in the order of KINDS, then by position;
+    A sentence keeps at most `table.max_slots` strings, by kind in the order of KINDS, then by position.
     `table.left_out` counts the others. A string that several words offer has the first of their kinds, and is unknown
     if one of them is.
     """

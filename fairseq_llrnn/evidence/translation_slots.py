@@ -5,12 +5,12 @@ Sizes: B sentences, L source length, J slots, V words, S signatures, E pairs of 
 `TranslationSlots` are words of the dictionary, each with the positions that it translates. Words without an indicator
 feature (`TOPFORM`) share their features, so that only the background distinguishes the translations of two source
 words. As a slot, such a word is alone in its class, has its features and one more, and P s of the positions that it
-translates (evidence/slots.py): the network finds the word by attention to the source, and chooses its form by features.
-Some words with an indicator feature are slots, too: they are far more frequent, so that P is learned from them, and
+translates (evidence/slots.py). The network finds the word by attention to the source, and chooses its form by features.
+Some words with an indicator feature are slots, too. They are far more frequent, so that P is learned from them. And
 rare words do not compete with words that lack P s.
 
 Such a slot separates a word and adds no mass, since its mass is in the lexical translations. Each sentence offers its
-most probable translations, by their part e of the background (backgrounds/lexical.py); s is the mean of its
+most probable translations, by their part e of the background (backgrounds/lexical.py). Its s is the mean of its
 positions, weighted by their parts. In training e is leave-one-out, and translations from the current sentence alone are
 not offered. Otherwise a word that occurs once would always be a slot in training, and never later. A warm-up of the
 lexical background does not hide slots.
@@ -23,8 +23,8 @@ evidence and ε the total weight of a sentence's slots (relative to weight one o
 If words of a kind have f times their weight without evidence (`Unsupported`), b₁ of a slot's string is computed with
 f = 1. With f = 0, the string has the weight of its slot alone.
 
-Slots are context classes (output/context_classes.py): slot j is class S + j of its sentence and has one member, its
-string, so that every string has one class and one score (paper, §4: condition-based priming). If neither dictionary
+Slots are context classes (output/context_classes.py). Slot j is class S + j of its sentence and has one member, its
+string. So every string has one class and one score (paper, §4: condition-based priming). If neither dictionary
 has a slot's string, <unk> keeps only a thousandth of its weight, because the string names the unknown word better.
 
 Tokens are ids of the open target vocabulary: the dictionary's below V, strings above. A string that no slot of the

@@ -1,13 +1,13 @@
 """Recurrent networks: kinds of cells, a stack of layers, an encoder of sources, and attention.
 
-Sizes: B batch, T time, D input width, H hidden width, R layers, G states per cell (LSTM 2: h and c; else 1), L source
-length, E width of an encoder's states (twice the layer's if bidirectional).
+Sizes: B batch, T time, D input width, H hidden width, R layers, G states per cell (2 for LSTMs, h and c, else 1).
+L source length, E width of an encoder's states (twice the layer's if bidirectional).
 
 A layer is called like torch's own, with a fused kernel over the whole sequence: layer(x (B, T, D), before) -> (B, T,
 H), after. The states are (1, B, H), or a tuple of them if G > 1. The cost of a step is compared in the unit of
 Jernite 2018, section 2.5 ("equivalent RNN").
 
-Sources of the networks: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence); Sutskever et al.
+Sources of the networks: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence). Sutskever et al.
 2014 (reversal), Cho et al. 2014 (one summary vector of the sentence), Bahdanau et al. 2015 (both directions, additive
 attention), Luong et al. 2015 (§3.1: dot, general, and the combination tanh(W [context; h])).
 """
@@ -93,7 +93,7 @@ def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
 
 
 def initialise(layers: nn.Module, cell: str, hidden_size: int) -> None:
-    """Draw small uniform weights; the forget gates of LSTMs are initially open (Jozefowicz et al. 2015)."""
+    """Draw small uniform weights. The forget gates of LSTMs are initially open (Jozefowicz et al. 2015)."""
     for name, parameter in layers.named_parameters():
         nn.init.uniform_(parameter, -0.1, 0.1)
         if find_cell(cell).forgets and "bias_hh" in name:
