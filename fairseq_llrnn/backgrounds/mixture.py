@@ -10,8 +10,8 @@ An n-gram and a cache make Kuhn & De Mori 1990, "A Cache-Based Natural Language 
 network, they make Grave, Joulin & Usunier 2017, "Improving Neural Language Models with a Continuous Cache".
 
 Masses and shares are mixtures of those of the parts. If the parts share a root, it is the root of the mixture, and
-masses are sparse. The best members are among the listed words of any part and the best of the root. Otherwise masses are
-(N, S), and listed_classes.py finds the best members. If a part has no root, among all V words.
+masses are sparse. The best members are among the listed words of any part and the best of the root. Otherwise masses
+are (N, S), and listed_classes.py finds the best members. If a part has no root, all V words are compared.
 
 `product` and `tempered` cost as much as one background, if possible. The product of a static background with an
 automaton is an automaton whose arcs and root are multiplied by the static weights. A temperature T divides all log

@@ -3,7 +3,8 @@
 Evidence is found in words and offered as words. A source word is the string of its pieces, at all of their positions.
 The string that it offers is one token of the target. This is the dictionary's token if a single piece spells it,
 otherwise a new token after the dictionary. The new token is written as a whole word (`▁4071`, in subword-nmt `4071`),
-so that detokenisation restores it. Over pieces no word is unknown, so the *known words* are those of the source's training text.
+so that detokenisation restores it. Over pieces no word is unknown, so the *known words* are those of the source's
+training text.
 
 Sizes: L source tokens of a sentence. Source ids beyond the dictionary are pieces outside it: characters that its
 training text lacked. A network reads them as `<unk>`.
