@@ -75,7 +75,7 @@ def with_option(error: LLRNNError, named: Iterable[tuple[str, str]]) -> str:
     for option, value in named if path else ():
         name, _, rest = value.partition("=")  # NAME=FILE or KEY=VALUE
         whole = ((f"{name}=", rest), ("", value))
-        for begin, place in (*whole, *(("", each) for each in re.split(r"[,:]", value))):  # separators of fairseq
+        for begin, place in (*whole, *(("", part) for part in re.split(r"[,:]", value))):  # separators of fairseq
             if place and (path == place or path.startswith((f"{place}/", f"{place}."))):
                 options.append((len(place), not option, f"{option} {begin}{message}" if option else message))
     return max(options)[2]

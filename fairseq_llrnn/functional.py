@@ -152,8 +152,8 @@ class _Sums:
             of_bias = difference.T.mv(weight)
             self.bias = of_bias if self.bias is None else self.bias + of_bias
         elif need_bias:
-            each = weight.view(len(bias), 1, -1), difference.view(len(bias), -1, len(rows))
-            self.groups.append(torch.bmm(*each).squeeze(1))
+            grouped = weight.view(len(bias), 1, -1), difference.view(len(bias), -1, len(rows))
+            self.groups.append(torch.bmm(*grouped).squeeze(1))
         if slot_difference is not None:
             self.slots.append(slot_difference)
         if need_added and class_weights.entries is not None:
@@ -211,8 +211,8 @@ class _Nll(torch.autograd.Function):
         if is_counted is not None:
             ctx.save_for_backward(is_counted & loss.isfinite(), *sums.all(class_weights, ctx.slices))
         else:
-            kept = differences if len(ctx.slices) == 1 else (None, None)
-            ctx.save_for_backward(hidden, rows, bias, slots, targets, *kept)
+            saved = differences if len(ctx.slices) == 1 else (None, None)
+            ctx.save_for_backward(hidden, rows, bias, slots, targets, *saved)
         return loss
 
     @staticmethod
@@ -223,8 +223,8 @@ class _Nll(torch.autograd.Function):
         factor = None
         if ctx.is_counted:
             is_counted, *found = ctx.saved_tensors
-            one = weight[is_counted.byte().argmax(0, keepdim=True)]  # of the first counted loss
-            factor = UNIT * torch.where((weight == torch.where(is_counted, one, 0.0)).all(), one, torch.nan)
+            first = weight[is_counted.byte().argmax(0, keepdim=True)]  # of the first counted loss
+            factor = UNIT * torch.where((weight == torch.where(is_counted, first, 0.0)).all(), first, torch.nan)
         else:
             hidden, rows, bias, slots, targets, difference, slot_difference = ctx.saved_tensors
             arguments = _Arguments(hidden, rows, bias, slots, targets, ctx.class_weights)
@@ -236,8 +236,8 @@ class _Nll(torch.autograd.Function):
                     sums.add(arguments, difference, slot_difference, weight)
             found = sums.all(ctx.class_weights, ctx.slices)
         hidden, rows, bias, slots, added = found
-        hidden, slots = (None if of is None else of * weight.unsqueeze(1) for of in (hidden, slots))
-        rows, bias = (of if of is None or factor is None else of * factor for of in (rows, bias))
+        hidden, slots = (None if grad is None else grad * weight.unsqueeze(1) for grad in (hidden, slots))
+        rows, bias = (grad if grad is None or factor is None else grad * factor for grad in (rows, bias))
         added = None if added is None else added * weight[ctx.class_weights.entries.rows]
         return hidden, rows, bias, slots, added, None, None, None, None
 

@@ -261,8 +261,8 @@ def _message(kind: type[Settings], error: Any, option_name: Callable[[str], str]
     is_text = isinstance(value, str) and not _NUMBER.fullmatch(value)
     shown = repr(value) if is_text else str(value).lower() if isinstance(value, bool) else value
     near = difflib.get_close_matches(str(value), re.split(", | or ", expected), n=1)
-    gone = registry.lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
-    advice = gone or (f"did you mean {near[0]}?" if near else "correct it")
+    deleted = registry.lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
+    advice = deleted or (f"did you mean {near[0]}?" if near else "correct it")
     return f"{option_name(name)}: expected {expected}, found {shown}; {advice}"
 
 
@@ -301,7 +301,7 @@ def nearest_key(kind: type[Settings], name: str) -> str:
     names = [key.name for key in keys(kind)]
     names += sorted({name.rpartition(".")[0] for name in names} - {""})
     wanted = name.replace("-", "_")
-    last = [each for each in names if each.rpartition(".")[2] == wanted.rpartition(".")[2]]
+    last = [key_name for key_name in names if key_name.rpartition(".")[2] == wanted.rpartition(".")[2]]
     near = difflib.get_close_matches(wanted, names, n=1) or last
     near = [wanted] if wanted in names else last if len(last) == 1 else near
     if not names:

@@ -186,15 +186,15 @@ class _Laws:
             background, shares = limited, self._wide(limited.log_shares(self.state))
         values, tokens = background.best_members(self.state, self.each_class, BEST)
         expected = torch.full_like(values, NEGATIVE_INFINITY)
-        there = torch.zeros_like(values[0], dtype=torch.bool)  # (S, BEST): whether a class has so many members
+        exists = torch.zeros_like(values[0], dtype=torch.bool)  # (S, BEST): whether a class has so many members
         for signature in range(self.num_classes):
             members = (self.class_of == signature).nonzero().squeeze(1)
             highest = shares[:, members].sort(dim=1, descending=True).values[:, :BEST]
             expected[:, signature, : highest.size(1)] = highest
-            there[signature, : highest.size(1)] = True
-        _same("best_members are sorted by share", values[:, there], expected[:, there])
+            exists[signature, : highest.size(1)] = True
+        _same("best_members are sorted by share", values[:, exists], expected[:, exists])
         nothing = values.isneginf()
-        _holds("best_members that do not exist have −inf", bool(nothing[:, ~there].all()))
+        _holds("best_members that do not exist have −inf", bool(nothing[:, ~exists].all()))
         named = shares.gather(1, tokens.flatten(1)).view_as(values).masked_fill(nothing, NEGATIVE_INFINITY)
         _same("best_members have the shares that they are said to have", named, values)
         inside = (self.class_of[tokens] == self.each_class.unsqueeze(2)) | nothing
@@ -218,15 +218,15 @@ class _Laws:
         left[:, words[taken]] = NEGATIVE_INFINITY
         classes = self.class_of[words]
         expected = self._sums(left.double().exp()).log()[:, classes]
-        each = words.expand(self.rows, -1), taken.expand(self.rows, -1)
-        answers = self.background.log_mass_without(self.state, *each).double()
+        repeated = words.expand(self.rows, -1), taken.expand(self.rows, -1)
+        answers = self.background.log_mass_without(self.state, *repeated).double()
         law = "log_mass_without is the sum of the other members' weights"
         _same(law + ": −inf where nothing is left", answers.isneginf(), expected.isneginf())
         # the rest of a class may have the absolute precision of the class' mass only
         little = expected < self.mass.double()[:, classes] + LITTLE_LEFT
         _close(law, answers.masked_fill(little, 0.0), expected.masked_fill(little, 0.0))
-        some = self.mass[:, classes].double() + LITTLE_LEFT
-        _holds(law + " where little is left", bool((answers[little] < some[little] + 1e-3).all()))
+        limit = self.mass[:, classes].double() + LITTLE_LEFT
+        _holds(law + " where little is left", bool((answers[little] < limit[little] + 1e-3).all()))
 
     def masses_are_those_of_all_classes(self) -> None:
         class_weights = self.background.class_weights(self.state)
@@ -237,8 +237,8 @@ class _Laws:
         _close("masses are those of log_mass", class_weights.dense(), self.mass)
         repeated = class_weights.repeated(2).dense()
         _close("repeated masses are those of repeated rows", repeated, self.mass.repeat_interleave(2, 0))
-        each = torch.stack([class_weights.for_classes(c) for c in self.each_class.unbind(1)], dim=1)
-        _close("masses of one class are an entry of log_mass", each, self.mass)
+        by_class = torch.stack([class_weights.for_classes(c) for c in self.each_class.unbind(1)], dim=1)
+        _close("masses of one class are an entry of log_mass", by_class, self.mass)
 
     def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:
         limited = self.background.with_max_length(remaining)
@@ -251,8 +251,8 @@ class _Laws:
         _holds(f"a word is left where an end is in reach (limit {remaining})", bool((left >= reachable).all()))
         if limited is not self.background and not self.background.is_context_independent:
             tokens = torch.arange(after.size(1), device=after.device).repeat(self.rows)
-            each = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
-            _same("log_share is an entry of log_shares, with a limit, too", each, after)
+            shares = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
+            _same("log_share is an entry of log_shares, with a limit, too", shares, after)
         self.best_members_are_best(limited)
 
 
@@ -357,7 +357,7 @@ def masses_of(background: BoundBackground, state: Tensor, weights: Weights) -> T
         for token, weight in by_word.items():
             members.setdefault(class_of(background, state, row, token), []).append(weight)
         of_classes = [members.get(c, []) for c in range(background.num_classes)]
-        empty = [all(weight.isneginf() for weight in some) for some in of_classes]
+        empty = [all(weight.isneginf() for weight in members_of_class) for members_of_class in of_classes]
         sums = [NONE if e else torch.stack(w).exp().sum().log() for e, w in zip(empty, of_classes, strict=True)]
         rows.append(torch.stack(sums))
     return torch.stack(rows)
@@ -421,28 +421,28 @@ def _check_context_state(background: ContextClasses, state: Tensor, changes: Cha
         columns, shares = background.columns(state), background.log_shares(state).double()
         of_columns, all_weights = background.column_classes(state), background.log_weights(state).double()
         widths = columns.size(1), shares.size(1), all_weights.size(1)
-        many = background.num_columns
-        _holds(f"answers have num_columns, {many}, columns; found {widths}", set(widths) == {many})
+        num_columns = background.num_columns
+        _holds(f"answers have num_columns, {num_columns}, columns; found {widths}", set(widths) == {num_columns})
         best, words = background.best_members(state, torch.arange(background.num_classes).expand(len(state), -1), 3)
         best_shares = broadcast_groups(background.best_share(state), len(state))
         _same("best_share is that of the best member", best_shares, best[:, :, 0])
         for row, by_word in enumerate(weights):
-            one, seen = state[row : row + 1], set()
+            own_state, seen = state[row : row + 1], set()
             in_class: dict[int, list[float]] = {}
             for column, token in enumerate(columns[row].tolist()):
-                if int(background.column_of(columns[row : row + 1, column : column + 1], one)) != column:
+                if int(background.column_of(columns[row : row + 1, column : column + 1], own_state)) != column:
                     void = all_weights[row, column].isneginf() and shares[row, column].isneginf()
                     _holds(f"column {column}, of no word, is empty", bool(void))
                     continue
                 seen.add(token)
                 number, token_ = class_of(background, state, row, token), columns[row : row + 1, column]
-                classes = {int(background.classes(one, token_)), int(of_columns[row, column])}
+                classes = {int(background.classes(own_state, token_)), int(of_columns[row, column])}
                 _holds(f"word {token} is in class {number} alone; found {classes}", classes == {number})
                 weight = all_weights[row, column].exp()
                 _close(f"log_weights has the weight of word {token}", weight, by_word[token].exp(), CLOSE)
                 share = by_word[token] - expected[row, number] if not by_word[token].isneginf() else NONE
                 _close(f"log_shares has the share of word {token}", shares[row, column], share, CLOSE)
-                _close(f"log_share is that of word {token}", background.log_share(one, token_)[0], share, CLOSE)
+                _close(f"log_share is that of word {token}", background.log_share(own_state, token_)[0], share, CLOSE)
                 in_class.setdefault(number, []).append(float(share))
             _holds(f"each word has one column; found {sorted(seen ^ set(by_word))} otherwise", seen == set(by_word))
             for c, of_class in in_class.items():
@@ -514,11 +514,11 @@ def _class_scores(
 ) -> dict[str, Tensor]:
     """Return the scores of the classes at every position, by the names of their sources: (B T, J) each."""
     batch = head.batch(hidden, head.bind(head.previous(targets), source), source_states)
-    scores = {one.name: batch.kept[one.name].flatten(0, 1) for one in head.sources if one.replaces is not None}
+    scores = {module.name: batch.kept[module.name].flatten(0, 1) for module in head.sources if module.replaces is not None}
     layers = [layer for layer, _ in layers_of(batch.background, batch.states, targets.shape) if layer.source.width]
     assert batch.slots is not None  # where there are classes
-    each = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
+    split_scores = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
     return scores | {
         head._source_of(layer).name: of_layer
-        for layer, of_layer in zip(layers, each.split([layer.source.width for layer in layers], 1), strict=True)
+        for layer, of_layer in zip(layers, split_scores.split([layer.source.width for layer in layers], 1), strict=True)
     }

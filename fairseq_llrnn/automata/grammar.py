@@ -75,7 +75,7 @@ class _Building:
         self.grammar, self.num_symbols, self.budget = grammar, num_symbols, budget
         self.rules = grammar.rules
         self.nodes = SharedNodes(grammar.weighted, grammar.length, budget)
-        items = {name: [each.items for each in alternatives] for name, alternatives in self.rules.items()}
+        items = {name: [alternative.items for alternative in alternatives] for name, alternatives in self.rules.items()}
         self.least_words, self.least_depth = least_words(items), least_depth(items)
         self.most_depth, self.most_words = most(items)
         self.endless = derives_itself(items, self.least_words)
@@ -131,7 +131,7 @@ class _Building:
     def _build(self, name: str, depth: int, words: int, rest: int) -> Weighted:
         self.contexts[name] += 1
         inner = depth if depth == NO_LIMIT else depth - 1
-        return self.nodes.union([self._sequence(each, inner, words, rest) for each in self.rules[name]])
+        return self.nodes.union([self._sequence(alternative, inner, words, rest) for alternative in self.rules[name]])
 
     def _sequence(self, alternative: Alternative, depth: int, words: int, rest: int) -> Weighted:
         self.budget.spend(1 + len(alternative.items))

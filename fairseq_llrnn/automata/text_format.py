@@ -115,8 +115,8 @@ def _fields(line: str) -> list[str]:
         return line.split()
     while len(fields) in (2, 5, 6) and not fields[-1]:
         fields.pop()
-    both = len(fields) == 5 or fields[2:] == ["", ""]
-    empty = {2, 3} if both else {2} if len(fields) == 4 else set()
+    has_two_symbols = len(fields) == 5 or fields[2:] == ["", ""]
+    empty = {2, 3} if has_two_symbols else {2} if len(fields) == 4 else set()
     return [field or EMPTY_NAMES[0] if place in empty else field for place, field in enumerate(fields)]
 
 

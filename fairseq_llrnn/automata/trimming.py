@@ -104,15 +104,15 @@ def trim(automaton: Automaton) -> Automaton:
     )
 
 
-def with_arcs(automaton: Automaton, kept: np.ndarray) -> Automaton:
-    """Return the automaton with the arcs of a mask: (A,) bool."""
-    counts = np.bincount(automaton.arc_states[kept], minlength=automaton.num_states)
+def with_arcs(automaton: Automaton, mask: np.ndarray) -> Automaton:
+    """Return the automaton with the arcs of a mask (A,) bool."""
+    counts = np.bincount(automaton.arc_states[mask], minlength=automaton.num_states)
     return replace(
         automaton,
         offsets=np.concatenate([[0], counts.cumsum()]).astype(np.int64),
-        tokens=automaton.tokens[kept],
-        nexts=automaton.nexts[kept],
-        log_weights=automaton.log_weights[kept],
+        tokens=automaton.tokens[mask],
+        nexts=automaton.nexts[mask],
+        log_weights=automaton.log_weights[mask],
     )
 
 
@@ -155,13 +155,13 @@ def flatten(automaton: Automaton, limit: int = MOST_ARCS) -> Automaton:
     # the first arc of a token counts: it has the fewest failures
     distinct, first = np.unique(np.concatenate(keys), return_index=True)
     states = distinct // symbols
-    gone = ends == NOTHING
+    ends_in_nothing = ends == NOTHING
     return replace(
         automaton,
         offsets=np.concatenate([[0], np.bincount(states, minlength=automaton.num_states).cumsum()]).astype(np.int64),
         tokens=distinct % symbols,
         nexts=np.concatenate(nexts)[first],
         log_weights=np.concatenate(weights)[first],
-        fail=np.where(gone, NOTHING, automaton.fail),
-        back_off=np.where(gone, 0.0, automaton.back_off),
+        fail=np.where(ends_in_nothing, NOTHING, automaton.fail),
+        back_off=np.where(ends_in_nothing, 0.0, automaton.back_off),
     )

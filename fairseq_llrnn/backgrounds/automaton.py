@@ -212,8 +212,8 @@ class BoundAutomaton(BoundBackground):
         row, column = ((left < LITTLE_LEFT) & out.any(2)).nonzero(as_tuple=True)
         if len(row) > 0:
             weights, tokens = candidates(self.tables.lists(state[row].squeeze(1), classes[row, column]), None)
-            gone = (tokens.unsqueeze(2) == words.masked_fill(~taken, -1)[row].unsqueeze(1)).any(2)
-            rest = rest.index_put((row, column), weights.masked_fill(gone, NEGATIVE_INFINITY).logsumexp(1))
+            is_taken = (tokens.unsqueeze(2) == words.masked_fill(~taken, -1)[row].unsqueeze(1)).any(2)
+            rest = rest.index_put((row, column), weights.masked_fill(is_taken, NEGATIVE_INFINITY).logsumexp(1))
         return rest.masked_fill(mass.isneginf(), NEGATIVE_INFINITY)
 
     # ---- limits -----------------------------------------------------------------------------------------------------

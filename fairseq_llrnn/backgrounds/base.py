@@ -155,8 +155,8 @@ class BoundBackground:
     def _only_member(self) -> Tensor:
         """(S,)"""
         sizes = torch.bincount(self.class_of, minlength=self.num_classes)
-        some = torch.zeros_like(sizes).scatter(0, self.class_of, torch.arange(len(self.class_of), device=sizes.device))
-        return some.masked_fill(sizes != 1, -1)
+        last = torch.zeros_like(sizes).scatter(0, self.class_of, torch.arange(len(self.class_of), device=sizes.device))
+        return last.masked_fill(sizes != 1, -1)
 
     def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         """Return valid inputs of a network with V rows for tokens (N, T). Row i is of sentence i, or in state i."""

@@ -155,12 +155,12 @@ class ClassWeights:
 
     def added_to(self, scores: Tensor) -> Tensor:
         """Add the masses except `constant` to scores (N, S), which may change in place, and return the result."""
-        each, shared = in_groups(scores, self.of_groups.to(scores.dtype))
+        grouped, shared = in_groups(scores, self.of_groups.to(scores.dtype))
         if self.own_weights is None:
-            each.add_(shared)
+            grouped.add_(shared)
             return self.apply_sparse_updates_(scores)
         of_tail = scores.index_select(1, self.own_weights.classes) + self.own_weights.log_mass.to(scores.dtype)
-        each.add_(shared)
+        grouped.add_(shared)
         return scores.index_copy_(1, self.own_weights.classes, of_tail)
 
     @classmethod
@@ -168,12 +168,12 @@ class ClassWeights:
         """Return class weights of N rows, given class weights or a tensor (G, S) or (S,)."""
         return log_mass if isinstance(log_mass, ClassWeights) else cls(torch.atleast_2d(log_mass), num_rows)
 
-    def select_classes(self, some: slice) -> ClassWeights:
+    def select_classes(self, classes: slice) -> ClassWeights:
         """Select classes. The slice must contain all classes with entries."""
         own_weights = self.own_weights
-        if own_weights is not None and some == slice(own_weights.tail, None):
+        if own_weights is not None and classes == slice(own_weights.tail, None):
             return ClassWeights(own_weights.log_mass[:, own_weights.tail - self.of_groups.size(1) :], self.num_rows)
-        return replace(self, of_groups=self.shared[:, some], own_weights=None)
+        return replace(self, of_groups=self.shared[:, classes], own_weights=None)
 
     def dense(self) -> Tensor:
         """Return the log masses, (N, S): the definition."""
@@ -190,20 +190,20 @@ class ClassWeights:
         flat = rows * scores.size(1) + self.entries.classes  # shape: (E,)
         if only is not None:
             # save the scores of entries in these rows, which are set to −inf
-            kept = flat[only[rows]]
+            saved = flat[only[rows]]
             if scores.requires_grad:
-                kept = kept.unique()  # a repeated place would count its gradient twice
-            values = scores.reshape(-1)[kept]
+                saved = saved.unique()  # a repeated place would count its gradient twice
+            values = scores.reshape(-1)[saved]
             scores.masked_fill_(only.unsqueeze(1), NEGATIVE_INFINITY)
-            scores.view(-1)[kept] = values
+            scores.view(-1)[saved] = values
         scores.view(-1).index_add_(0, flat, self.entries.added.to(scores.dtype))
         return scores
 
     def select(self, rows: Tensor) -> ClassWeights:
         """Select distinct rows, (M,)."""
         if self.entries is None:
-            each = broadcast_groups(self.shared, self.num_rows)[rows] if len(self.shared) > 1 else self.shared
-            return ClassWeights(each, len(rows))
+            shared = broadcast_groups(self.shared, self.num_rows)[rows] if len(self.shared) > 1 else self.shared
+            return ClassWeights(shared, len(rows))
         entries = self.entries
         number = torch.full((self.num_rows,), -1, dtype=torch.int64, device=rows.device)
         number[rows] = torch.arange(len(rows), device=rows.device)
@@ -304,9 +304,9 @@ class ExplicitWeights:
 
     def forbid(self, keys: Tensor) -> ExplicitWeights:
         """Return these weights with the words at keys (M,), strictly ascending, forbidden."""
-        all_keys, (positions, gone) = merged([self.keys, keys])
+        all_keys, (positions, forbidden) = merged([self.keys, keys])
         weights = self.log_weights.new_zeros(all_keys.shape).index_copy(0, positions, self.log_weights)
-        weights = weights.index_fill(0, gone, NEGATIVE_INFINITY)
+        weights = weights.index_fill(0, forbidden, NEGATIVE_INFINITY)
         return replace(self, keys=all_keys, log_weights=weights)
 
 

@@ -95,8 +95,8 @@ class BoundExplicit(BoundBackground):
         if listed is None:
             return super().log_mass_without(state, words, taken)
         rows = row_numbers(words)
-        gone = torch.unique((rows * len(self.class_of) + words)[taken])
-        left = ListedClasses(listed.root, listed.weights.forbid(gone))
+        keys = torch.unique((rows * len(self.class_of) + words)[taken])
+        left = ListedClasses(listed.root, listed.weights.forbid(keys))
         return left.mass_at(rows.flatten(), self.class_of[words].flatten()).view_as(words)
 
     def log_weights(self, state: Tensor) -> Tensor:

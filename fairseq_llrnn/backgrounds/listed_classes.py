@@ -266,7 +266,7 @@ def _front(class_of: Tensor, num_classes: int, roots: Tensor) -> Tensor:
     """Return the words that no heavy member of their class beats: (F,)."""
     num_words = len(class_of)
     words = torch.arange(num_words, device=class_of.device)
-    kept = ~roots.isneginf().all(0)
+    in_front = ~roots.isneginf().all(0)
     for weights in (*roots, roots.clamp_min(-1e4).mean(0)):
         # the first of the heaviest members of each class
         top = weights.new_full((num_classes,), NEGATIVE_INFINITY).scatter_reduce(0, class_of, weights, reduce="amax")
@@ -275,5 +275,5 @@ def _front(class_of: Tensor, num_classes: int, roots: Tensor) -> Tensor:
         rival = first[class_of]  # shape: (V,)
         of_rival = roots[:, rival]
         beaten = (roots <= of_rival).all(0) & ((roots < of_rival).any(0) | (rival < words))
-        kept &= ~beaten
-    return kept.nonzero().squeeze(1)
+        in_front &= ~beaten
+    return in_front.nonzero().squeeze(1)

@@ -54,8 +54,8 @@ def candidates(lists: Iterable[Members], k: int | None) -> tuple[Tensor, Tensor]
         inside = step < members.counts.unsqueeze(1)  # shape: (M, W)
         places = (members.begin.unsqueeze(1) + step).masked_fill(~inside, 0)
         words.append(members.words(places))
-        gone = ~inside | members.overruled(slice(None), words[-1])
-        weights.append((members.cost.unsqueeze(1) + members.weights(places)).masked_fill(gone, NEGATIVE_INFINITY))
+        excluded = ~inside | members.overruled(slice(None), words[-1])
+        weights.append((members.cost.unsqueeze(1) + members.weights(places)).masked_fill(excluded, NEGATIVE_INFINITY))
         above = members.counts if above is None else above + members.counts
         before = int(above.max()) if len(above) else 0
     return torch.cat(weights, 1), torch.cat(words, 1)
@@ -87,9 +87,9 @@ def heaviest(lists: Iterable[Members]) -> Tensor:
         place, end = members.begin.clone(), members.begin + members.counts
         left = (place < end).nonzero().squeeze(1)
         while len(left) > 0:  # few words are overruled, so that few classes remain after the first rounds
-            gone = members.overruled(left, members.words(place[left]).unsqueeze(1)).squeeze(1)
-            place[left] += gone.long()
-            left = left[gone & (place[left] < end[left])]
+            excluded = members.overruled(left, members.words(place[left]).unsqueeze(1)).squeeze(1)
+            place[left] += excluded.long()
+            left = left[excluded & (place[left] < end[left])]
         none = place >= end
         weight = members.cost + members.weights(place.masked_fill(none, 0))
         best.append(weight.masked_fill(none, NEGATIVE_INFINITY))

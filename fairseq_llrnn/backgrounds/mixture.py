@@ -229,8 +229,8 @@ class Mixture(Combined):
 
 def _constants(parts: Sequence[ExplicitWeights]) -> Tensor:
     """Return the log factor of each part's root in every row, −inf if it is not rooted: (N, K)."""
-    each = [w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in parts]
-    return torch.stack(each, dim=1)
+    logs = [w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in parts]
+    return torch.stack(logs, dim=1)
 
 
 def _masses(part: BoundBackground, state: Tensor, root: StaticBackground) -> ClassWeights:
@@ -322,7 +322,7 @@ def _reweighed(part: Background, log_weights: Tensor) -> Background:
     if isinstance(part, Mixture):
         static = StaticBackground(part.class_of, part.num_classes, log_weights)
         weights = part.weight_logits.detach().double().softmax(0).tolist()
-        return Mixture([product([each, static]) for each in part.part_modules()], weights, part.weighting)
+        return Mixture([product([factor, static]) for factor in part.part_modules()], weights, part.weighting)
     assert isinstance(part, AutomatonBackground)
     automaton, factors = part.automaton, log_weights.double().cpu().numpy()
     # the arc of a forbidden word stays: it has the next state if another part, or a slot, allows the word

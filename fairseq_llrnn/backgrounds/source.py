@@ -172,8 +172,8 @@ class SourceRows(ExactBuffers):
         rows has links.
         """
         of_words, shared = totals[:, :length], totals[:, length:]
-        alone = (of_words > 0).to(of_words.dtype)
+        has_links = (of_words > 0).to(of_words.dtype)
         if not shared.size(1):
-            return alone
-        word_weight = torch.where(shared > 0, of_words / (of_words + self.pseudo_links), alone)
+            return has_links
+        word_weight = torch.where(shared > 0, of_words / (of_words + self.pseudo_links), has_links)
         return torch.cat([word_weight, (1 - word_weight) * (shared > 0)], 1)

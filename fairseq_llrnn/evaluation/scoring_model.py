@@ -148,8 +148,8 @@ class ScoringModel:
                 f"expected as many good sentences as bad ones, found {len(good):,} and {len(bad):,}; give two lists "
                 "of equal length"
             )
-        both, sources = [*good, *bad], None if source is None else [*source, *source]
-        scores = [line.log_prob for line in self._fitting(both, sources)]
+        lines, sources = [*good, *bad], None if source is None else [*source, *source]
+        scores = [line.log_prob for line in self._fitting(lines, sources)]
         pairs = [
             MinimalPair(g, b, g > b and not math.isclose(g, b, rel_tol=TIE))
             for g, b in zip(scores[: len(good)], scores[len(good) :], strict=True)

@@ -106,16 +106,16 @@ class LineScore:
         Args:
             convention: of a line in subword pieces. Their log-probabilities are summed for each word.
         """
-        each = [a + b for a, b in zip(self.log_probs, (*self.spelt, 0.0), strict=True)]
+        values = [a + b for a, b in zip(self.log_probs, (*self.spelt, 0.0), strict=True)]
         num_tokens = self.num_tokens or [1] * len(self.words)
         begin = 0
         for tokens in [[word] for word in self.words] if convention is None else convention.split_words(self.words):
             end = begin + len(tokens)
             word = tokens[0] if convention is None else convention.join(tokens)
-            log_prob, size = math.fsum(each[begin:end]), sum(num_tokens[begin:end])
+            log_prob, size = math.fsum(values[begin:end]), sum(num_tokens[begin:end])
             yield WordScore(word, log_prob, size, any(self.unknown[begin:end]))
             begin = end
-        yield WordScore(EOS, each[-1], 1, False)
+        yield WordScore(EOS, values[-1], 1, False)
 
 
 @dataclass

@@ -65,9 +65,9 @@ def quotas_of(slots: Slots, once: bool) -> Quotas | None:
         groups.append(Quotas(slots.groups.member, slots.groups.most, slots.groups.must, none))
     if once:
         counted = (slots.times > 0).any(0)  # shape: (J,); excludes translations
-        alone = torch.eye(num_slots, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
+        own_group = torch.eye(num_slots, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
         wanted = slots.names_unknown[:, counted]
-        groups.append(Quotas(alone, slots.times[:, counted], torch.zeros_like(wanted), wanted))
+        groups.append(Quotas(own_group, slots.times[:, counted], torch.zeros_like(wanted), wanted))
     if not any(bool((quotas.most > 0).any()) for quotas in groups):
         return None
     columns = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in groups), strict=True)
@@ -182,15 +182,15 @@ class CountedSlots(EvidenceMixture):
         """Return whether </s>, slots and others have no share here, (N, J + 2) bool. None: all with mass have one."""
         if not self.source.strict:
             return None
-        gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))
+        is_lost = functional.pad(self._log_factors(state).isneginf(), (0, 1))
         if self._remaining is not None:
             groups, sentence = self.source.groups, self.contexts_of(state)
             wanting = (self._left(state) > 0) & groups.must[sentence]
             required = (groups.member[sentence] & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
             needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (1, 1)).long()
             needed[:, 0] = 0  # of `</s>`
-            gone = gone | (needed > self._remaining)
-        return gone
+            is_lost = is_lost | (needed > self._remaining)
+        return is_lost
 
     def _lose(self, shares: Tensor, classes: Tensor, state: Tensor) -> Tensor:
         """Set the log shares (N, …) of words of these classes to −inf if they have no share."""

@@ -218,9 +218,9 @@ def _is_date(word: str) -> bool:
     return len(first) <= 2 and len(last) in (2, 4) and _day_and_month(int(first), int(middle))
 
 
-def _day_and_month(one: int, other: int) -> bool:
+def _day_and_month(first: int, second: int) -> bool:
     """Return whether two numbers can be a day and a month, in either order."""
-    return 1 <= min(one, other) <= 12 and 1 <= max(one, other) <= 31
+    return 1 <= min(first, second) <= 12 and 1 <= max(first, second) <= 31
 
 
 def _is_address(word: str) -> bool:

@@ -105,10 +105,10 @@ def explain(
             return  # no token can follow a word that a grammar forbids
         log_class = class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
-        here = int(background.classes(state, tokens[t : t + 1]))
+        own_class = int(background.classes(state, tokens[t : t + 1]))
         tokens_of = background.columns(state)[0]  # shape: (V + J,)
         column = int(background.column_of(tokens[t : t + 1].unsqueeze(0), state))
-        signature, moved, source_name, sources_of_terms = here, [], None, []
+        signature, moved, source_name, sources_of_terms = own_class, [], None, []
         for layer, layer_state in reversed(layers_of(positions, state, (1, 1))):  # the outermost first
             if (of_source := terms.get(type(layer.source))) is not None:
                 sources_of_terms.append((of_source, layer_state[0]))
@@ -130,7 +130,7 @@ def explain(
         log_share = background.log_share(state, tokens[t : t + 1])
         features = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
         if source_name is not None:  # the class has its own score instead of features
-            features = [(f"{CLASS}:{source_name}", scores[t, here].item())]
+            features = [(f"{CLASS}:{source_name}", scores[t, own_class].item())]
         offered, slot, details = None, None, []
         if slots is not None:
             offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
@@ -138,15 +138,15 @@ def explain(
                 slot = offered[index]
                 features.append((PLACE, slots.places[t, index].item()))
             offered = worth_naming(offered, top)
-        if powered is not None and powered[t, here]:
-            features.append((POWER, powered[t, here].item()))
+        if powered is not None and powered[t, own_class]:
+            features.append((POWER, powered[t, own_class].item()))
         normaliser = total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item()
         if paths is not None:
             features += paths[t].terms
             normaliser = paths[t].normaliser
-            if powered is not None and not log_mass[0, here].isneginf():  # its masses include the power
-                power = paths[t].log_background - (log_mass[0, here].item() - total_mass)
-                normaliser += power - powered[t, here].item()
+            if powered is not None and not log_mass[0, own_class].isneginf():  # its masses include the power
+                power = paths[t].log_background - (log_mass[0, own_class].item() - total_mass)
+                normaliser += power - powered[t, own_class].item()
         for of_source, layer_state in sources_of_terms:
             added, detail = of_source(t, layer_state, token, row)
             features += added
@@ -155,7 +155,7 @@ def explain(
             token=symbols[tokens_of[column]],
             log_prob=log_probs[column].item(),
             rank=1 + int((log_probs > log_probs[column]).sum()),
-            log_background=(log_mass[0, here] + log_share[0]).item() - total_mass,
+            log_background=(log_mass[0, own_class] + log_share[0]).item() - total_mass,
             predictions=_predictions(symbols, tokens_of, log_probs, top),
             expected=tuple(
                 (table.names[f], float(under_background[f]), float(under_model[f]))

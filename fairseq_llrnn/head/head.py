@@ -302,7 +302,7 @@ class LogLinearHead(nn.Module):
         (sentences, background), *later = condition.backgrounds
         with outside_autocast(hidden):
             first = make_batch(sentences, background)
-        first.rest.extend(partial(make_batch, *each, first.rows) for each in later)
+        first.rest.extend(partial(make_batch, *chunk, first.rows) for chunk in later)
         return first
 
     def for_background(self, tokens: Tensor) -> Tensor:
@@ -386,10 +386,10 @@ class LogLinearHead(nn.Module):
         pairs: list[RowPair] = []
         for layer, columns in layers:
             if layer.source.width:
-                each = columns if layer.source.changes else columns[:, :1]
-                self._check_replaced(layer, each)
-                pairs.append(self._source_of(layer).rows_at(Place(layer, each, rows, pairs)))
-        scores, kept = [row_scores_at(hidden, *pair) for pair in pairs], {}
+                own = columns if layer.source.changes else columns[:, :1]
+                self._check_replaced(layer, own)
+                pairs.append(self._source_of(layer).rows_at(Place(layer, own, rows, pairs)))
+        scores, by_source = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
         of_slots = []
         if scores:
@@ -397,7 +397,7 @@ class LogLinearHead(nn.Module):
             of_slots = [broadcast_groups(slot_weights.shared, slot_weights.num_rows)]
         for source in self.sources:
             if source.replaces is not None:
-                of_classes = kept[source.name] = source.scores(hidden, rows.of_source[source.name])
+                of_classes = by_source[source.name] = source.scores(hidden, rows.of_source[source.name])
                 scores.append(of_classes.logsumexp(-1, keepdim=True))
                 place = states.new_full((class_weights.num_rows,), source.replaces, dtype=torch.int64)
                 of_slots.append(class_weights.for_classes(place).unsqueeze(1))
@@ -406,7 +406,7 @@ class LogLinearHead(nn.Module):
             together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
             mass = of_slots[0] if len(of_slots) == 1 else torch.cat(of_slots, dim=1)
             slots = SlotScores(together.flatten(0, 1), mass, self.replaced)
-        return Batch(hidden, background, states, class_weights, rows, slots, kept, **more)
+        return Batch(hidden, background, states, class_weights, rows, slots, by_source, **more)
 
     # ---- inputs of the network --------------------------------------------------------------------------------------
 
@@ -478,8 +478,8 @@ class LogLinearHead(nn.Module):
             classes = slots.places(classes, num_static)
             if slots.replaced is not None:
                 log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
-            each = [value.unflatten(0, targets.shape) for value in (slots.scores, slots.log_mass)]
-            slots = SlotScores(each[0], each[1], slots.replaced)
+            values = [value.unflatten(0, targets.shape) for value in (slots.scores, slots.log_mass)]
+            slots = SlotScores(values[0], values[1], slots.replaced)
         static = batch.log_mass[..., :num_static]
         gain = batch.rows.classes.smoothing_gain(batch.hidden, classes, log_q, static, slots)
         if self.has_learned_background:
@@ -489,7 +489,7 @@ class LogLinearHead(nn.Module):
     @property
     def has_learned_background(self) -> bool:
         """Whether any weight of the background is learned."""
-        return self.change is not None or any(each.requires_grad for each in self.background.parameters())
+        return self.change is not None or any(weight.requires_grad for weight in self.background.parameters())
 
     def _background_gain(self, batch: Batch, targets: Tensor, log_q: Tensor) -> Tensor:
         """Return E_q[log b] − log b(target), with q uniform over the words of a signature that may come: (B, T)

@@ -137,9 +137,9 @@ class CharacterNGrams:
         place = place[row, column]
         entry = find(level.entry_keys, _extend(gram[row], classes[column], self.num_classes))
         count = _at(level.entry_counts, entry)
-        kept = count - sums.class_discounts[np.minimum(count, 3)]
+        discounted = count - sums.class_discounts[np.minimum(count, 3)]
         shorter = sums.class_back_off[place] * by_class[row, column]
-        by_class[row, column] = (kept + shorter) / sums.class_total[place]
+        by_class[row, column] = (discounted + shorter) / sums.class_total[place]
         return by_class, pool
 
     @cached_property
@@ -237,12 +237,12 @@ def _counts(
         longer = grams[j + 1]
         pooled = np.concatenate([gram[begins], gram[_firsts(longer, inner)]])
         by_class = np.where(inner, longer * num_classes + of_class, -1)
-        kept = np.concatenate([np.flatnonzero(begins), _firsts(by_class, inner)])
+        counted = np.concatenate([np.flatnonzero(begins), _firsts(by_class, inner)])
     else:
         pooled = gram[begins | inner]
-        kept = np.flatnonzero(begins | inner)
+        counted = np.flatnonzero(begins | inner)
     counts = np.bincount(pooled, minlength=size)
-    keys, entry_counts = np.unique(gram[kept] * num_classes + of_class[kept], return_counts=True)
+    keys, entry_counts = np.unique(gram[counted] * num_classes + of_class[counted], return_counts=True)
     if j == 0:  # nothing precedes BEGIN, which is a context only
         counts[grams[0][rows.symbols == BEGIN]] = 0
         real = ~np.isin(keys // num_classes, np.unique(grams[0][rows.symbols == BEGIN]))

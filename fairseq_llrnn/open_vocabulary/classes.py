@@ -145,10 +145,10 @@ class RareWords:
     def without(self, strings: StringDistributions, fold: int) -> StringDistributions:
         """Return the distributions estimated without a part. `strings`: those of all words."""
         if fold not in self._without:
-            kept = [i for i, word in enumerate(self.words) if fold_of(word) != fold]
+            rows = [i for i, word in enumerate(self.words) if fold_of(word) != fold]
             whole = strings.characters
             characters = CharacterNGrams.train(
-                [self.words[i] for i in kept], self.classes[kept], whole.num_classes, len(whole.levels), whole.alphabet
+                [self.words[i] for i in rows], self.classes[rows], whole.num_classes, len(whole.levels), whole.alphabet
             )
             self._without[fold] = StringDistributions(characters, strings.numbers, strings.geometric)
         return self._without[fold]

@@ -103,11 +103,11 @@ class StringDistributions:
     def log_probs(self, strings: Sequence[str]) -> np.ndarray:
         """Return log P_o(string): (n, O) float64, with −inf for an empty string, or one with invalid code points."""
         sound = np.array([is_text(string) for string in strings], dtype=bool)
-        kept = [string for string, is_sound in zip(strings, sound, strict=True) if is_sound]
+        texts = [string for string, is_sound in zip(strings, sound, strict=True) if is_sound]
         result = np.full((len(strings), self.num_classes), -np.inf)
         with np.errstate(divide="ignore"):
-            spelt = self.characters.log_probs(kept) + np.log1p(-self.geometric)
-            counted = self.numbers.log_probs(kept)[:, None] + np.log(self.geometric)
+            spelt = self.characters.log_probs(texts) + np.log1p(-self.geometric)
+            counted = self.numbers.log_probs(texts)[:, None] + np.log(self.geometric)
         result[sound] = np.logaddexp(spelt, counted)
         return result
 

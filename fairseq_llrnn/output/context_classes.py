@@ -105,8 +105,8 @@ class ClassTable:
         self.words_below = self.words.masked_fill(~self.moved, unk or 0)  # these, and some word for the others
         states = below.repeat_interleave(self.width, 0)
         self.original = base.classes(states, self.words_below.flatten()).view_as(self.words_below)
-        beside = (self.original.unsqueeze(2) == self.original.unsqueeze(1)) & self.moved.unsqueeze(1)
-        self.first = self.moved & ~beside.tril(-1).any(2)  # whether it is the first to leave its class
+        same_class = (self.original.unsqueeze(2) == self.original.unsqueeze(1)) & self.moved.unsqueeze(1)
+        self.first = self.moved & ~same_class.tril(-1).any(2)  # whether it is the first to leave its class
 
     @cached_property
     def mass_below(self) -> Tensor:
@@ -476,9 +476,9 @@ class ContextClasses(BoundBackground):
             return self.base.log_mass_without(self.below(state), self._as_below(words, state), taken)
         context, (index, is_context) = self.context_rows(state), self._find_class(words, state)
         others = self._as_below(words, state).masked_fill(is_context, self.source.unk or 0)
-        both = torch.cat([context.pick(context.table.words_below), others], dim=1)
+        all_words = torch.cat([context.pick(context.table.words_below), others], dim=1)
         out = torch.cat([context.pick(context.table.moved), taken & ~is_context], dim=1)
-        rest = self.base.log_mass_without(context.below, both, out)[:, self.source.width :]
+        rest = self.base.log_mass_without(context.below, all_words, out)[:, self.source.width :]
         if self.source.unk is not None:
             rest = rest + (others == self.source.unk) * self._unk_factor(state).to(rest.dtype)
         mass = context.pick(context.table.mass).gather(1, index)

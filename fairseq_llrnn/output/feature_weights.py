@@ -201,9 +201,9 @@ class _ComposeOnce(torch.autograd.Function):
         table, (dtype, of_bias) = ctx.table, ctx.dtypes
         grads: list[Tensor | None] = [None, None]
         if ctx.needs_input_grad[0] and ctx.sparse:
-            each = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
-            shape = table.num_features, each.size(1)
-            grads[0] = torch.sparse_coo_tensor(features.unsqueeze(0), each, shape, check_invariants=False)
+            grads_of_entries = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
+            shape = table.num_features, grads_of_entries.size(1)
+            grads[0] = torch.sparse_coo_tensor(features.unsqueeze(0), grads_of_entries, shape, check_invariants=False)
         elif ctx.needs_input_grad[0] and 2 * len(subset) >= table.num_rows:
             # other rows have a gradient of zeros
             full_grad = grad_rows.new_zeros(table.num_rows + 1, grad_rows.size(1))
@@ -212,8 +212,8 @@ class _ComposeOnce(torch.autograd.Function):
         elif ctx.needs_input_grad[0]:
             grads[0] = _added(grad_rows, owner, features, values, table.num_features)
         if ctx.needs_input_grad[1]:
-            each = grad_bias[owner] * values.to(of_bias)
-            grads[1] = grad_bias.new_zeros(table.num_features).index_add_(0, features, each)
+            grads_of_entries = grad_bias[owner] * values.to(of_bias)
+            grads[1] = grad_bias.new_zeros(table.num_features).index_add_(0, features, grads_of_entries)
         return grads[0], grads[1], None, None, None
 
 

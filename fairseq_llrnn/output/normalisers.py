@@ -183,8 +183,8 @@ class Distribution:
         The k best words lie in the k classes with the best members: a word in another class has k better words, one in
         each of these classes.
         """
-        each, share = in_groups(self.log_probs, background.best_share(state).to(self.log_probs.dtype))
-        best = (each + share).view_as(self.log_probs)
+        grouped, share = in_groups(self.log_probs, background.best_share(state).to(self.log_probs.dtype))
+        best = (grouped + share).view_as(self.log_probs)
         values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
         return best_words_of(self.log_probs.gather(1, chosen), chosen, values, background, state, k)
 

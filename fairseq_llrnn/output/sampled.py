@@ -223,9 +223,9 @@ def _masses(log_mass: ClassWeights, classes: Tensor, targets: Tensor) -> tuple[T
 
     log_mass: of N rows. classes: (U,), ascending. targets: (N,).
     """
-    some, updates = log_mass.shared[:, classes], log_mass.entries
+    mass, updates = log_mass.shared[:, classes], log_mass.entries
     if updates is None:
-        return (some if len(some) == 1 else broadcast_groups(some, log_mass.num_rows)), log_mass.for_classes(targets)
+        return (mass if len(mass) == 1 else broadcast_groups(mass, log_mass.num_rows)), log_mass.for_classes(targets)
     place, drawn = find_sorted(classes, updates.classes)
     entries = replace(updates, rows=updates.rows[drawn], classes=place[drawn], added=updates.added[drawn])
-    return ClassWeights(some, log_mass.num_rows, entries).dense(), log_mass.for_classes(targets)
+    return ClassWeights(mass, log_mass.num_rows, entries).dense(), log_mass.for_classes(targets)
