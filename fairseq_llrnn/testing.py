@@ -251,8 +251,8 @@ class _Laws:
         _holds(f"a word is left where an end is in reach (limit {remaining})", bool((left >= reachable).all()))
         if limited is not self.background and not self.background.is_context_independent:
             tokens = torch.arange(after.size(1), device=after.device).repeat(self.rows)
-            shares = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
-            _same("log_share is an entry of log_shares, with a limit, too", shares, after)
+            share = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
+            _same("log_share is an entry of log_shares, with a limit, too", share, after)
         self.best_members_are_best(limited)
 
 
@@ -514,7 +514,7 @@ def _class_scores(
 ) -> dict[str, Tensor]:
     """Return the scores of the classes at every position, by the names of their sources: (B T, J) each."""
     batch = head.batch(hidden, head.bind(head.previous(targets), source), source_states)
-    scores = {module.name: batch.kept[module.name].flatten(0, 1) for module in head.sources if module.replaces is not None}
+    scores = {made.name: batch.kept[made.name].flatten(0, 1) for made in head.sources if made.replaces is not None}
     layers = [layer for layer, _ in layers_of(batch.background, batch.states, targets.shape) if layer.source.width]
     assert batch.slots is not None  # where there are classes
     split_scores = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
