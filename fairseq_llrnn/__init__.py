@@ -1,7 +1,7 @@
 """Log-linear RNNs (Dymetman & Xiao 2016): features and backgrounds as prior knowledge of an output layer.
 
-Importing this package changes nothing elsewhere and imports neither torch nor fairseq: the public names are loaded when
-they are first used, and `register` makes fairseq know our tasks, models and criterion.
+Importing this package changes nothing elsewhere and imports neither torch nor fairseq. Public names are loaded at their
+first use, and `register` adds the package's tasks, models and criterion to fairseq.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
     "register",
 ]
 
-_MODULES = {  # where the names come from
+_MODULES = {  # public name -> module
     "LogLinearForCausalLM": "fairseq_llrnn.huggingface",
     "LogLinearForSeq2SeqLM": "fairseq_llrnn.huggingface",
     "LogLinearHead": "fairseq_llrnn.head",
@@ -46,7 +46,7 @@ _MODULES = {  # where the names come from
 
 
 def register() -> None:
-    """Make fairseq know the tasks, models and criterion of this package, as its commands' --user-dir does.
+    """Register the tasks, models and criterion of this package in fairseq, like --user-dir in its commands.
 
     Calling it again does nothing.
 
@@ -60,26 +60,24 @@ def register() -> None:
                 f"fairseq needs Python 3.11, and this is Python {found}; install this package for Python 3.11: "
                 f"{from_checkout('fairseq')}"
             )
-        raise OptionError(
-            f"expected fairseq, which this needs, found that it is not installed; {from_checkout('fairseq')}"
-        )
+        raise OptionError(f"this needs fairseq, which is not installed; {from_checkout('fairseq')}")
     importlib.import_module("fairseq_llrnn.plugin").register()
 
 
 def load(
     path: str | os.PathLike[str], data: str | None = None, prior: str | None = None
 ) -> TrainedModel | CausalScorer | Seq2SeqScorer:
-    """Load a trained model for scores: of fairseq, or of transformers.
+    """Load a trained model of fairseq or transformers, to score texts.
 
     Args:
-        path: a checkpoint of fairseq, a folder of `llrnn export`, or a folder of save_pretrained. The first two give a
-            TrainedModel, the last a CausalScorer, or a Seq2SeqScorer if the model translates.
+        path: a checkpoint of fairseq, a folder of `llrnn export`, or a folder of save_pretrained. The first two return
+            a TrainedModel, the last a CausalScorer, or a Seq2SeqScorer if the model translates.
         data, prior: folders instead of those that the training recorded, for a model of fairseq.
 
     Raises:
         OptionError: fairseq or transformers is not installed, or the data or the prior is not found.
-        DataError: no such file, or a checkpoint that is damaged, holds code, or is of another kind.
-        PriorError: the prior does not fit.
+        DataError: no such file, or a checkpoint that is damaged, contains code, or is of another kind.
+        PriorError: the prior does not match the checkpoint.
     """
     path = os.fspath(path)
     if is_of_transformers(path):
@@ -93,7 +91,7 @@ def load(
         return scorer
     root, disabled = logging.getLogger(), logging.root.manager.disable
     handlers, level = root.handlers[:], root.level
-    logging.disable(max(disabled, logging.INFO))  # fairseq reports while it is imported, and changes the root logger
+    logging.disable(max(disabled, logging.INFO))  # fairseq logs during its import, and changes the root logger
     try:
         register()
         module = importlib.import_module("fairseq_llrnn.plugin.scoring.trained_model")
@@ -106,10 +104,10 @@ def load(
 
 
 class _Folders(list[str]):
-    """This package's __path__, which registers where fairseq asks whether it has a --user-dir.
+    """This package's __path__, which registers the package when fairseq looks up its --user-dir.
 
-    fairseq scans a --user-dir for tasks when it imports it. Of one that was imported before, it only asks whether the
-    folder is in __path__, and would then know no task of ours.
+    fairseq scans a --user-dir for tasks when it imports it. If the package was imported before, fairseq only checks
+    whether the folder is in __path__, and would miss the package's tasks.
     """
 
     def __contains__(self, folder: object) -> bool:

@@ -1,6 +1,6 @@
-"""What priors are made with where nothing is said. `llrnn prior --help` shows it, so importing it imports nothing.
+"""Defaults of priors. `llrnn prior --help` shows them, so this module imports nothing.
 
-What each means is told where it is used.
+The files in the comments explain them.
 """
 
 FOLDS = 5  # ngrams/background.py

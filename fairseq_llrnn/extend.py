@@ -1,9 +1,9 @@
-"""What code of others may import: the names that backgrounds, parts, classes and readers of their own are made of.
+"""Names for extensions: backgrounds, parts, classes and readers in other packages.
 
     from fairseq_llrnn.extend import ContextClasses, Part, register_part
 
-Each is imported when it is used. docs/guides/extending.md shows them at work; where a name
-comes from may change. The laws for tests are in `fairseq_llrnn.testing`.
+Each is imported at its first use. docs/guides/extending.md shows examples. Import the names from here: the modules
+that define them may change. `fairseq_llrnn.testing` has tests of the laws.
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ b(K, x) / B_K(σ) of a word in its class,
     E = features @ weight                                           # (S, F), (F, H): Φ and W, learned
     loss = log_linear_nll(hidden, class_of[words], E, log_mass, log_share[words]).mean()
 
-With one word a class, log_mass = 0 and no shares it is torch's cross_entropy. Everything else in this package makes
-these five tensors. Sizes: N positions, G groups of positions, S classes, J classes of the context (slots), H hidden
-width. Probabilities are natural logarithms.
+With one word per class, log_mass = 0 and no shares it is torch's cross_entropy. The rest of this package computes these
+five tensors. Sizes: N positions, G groups of positions, S classes, J classes of the context (slots), H hidden width.
+Probabilities are natural logarithms.
 
-Under torch.autocast the hidden states take its dtype, and with them the matrix products. All else runs outside of it:
-biases, masses and sums over classes keep float32, forward and backward, eager and compiled.
+Under torch.autocast only the hidden states and matrix products have its dtype. Biases, masses and sums over classes
+keep float32, forward and backward, eager and compiled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairseq_llrnn.errors import OptionError
 
 
 def to_autocast(hidden: Tensor) -> Tensor:
-    """Return hidden states in the dtype of torch.autocast where it is on; float64 stays, as in torch's products."""
+    """Return hidden states in the dtype of torch.autocast if it is on; float64 stays, as in torch's products."""
     device = hidden.device.type
     if hidden.dtype == torch.float64 or not torch.is_autocast_enabled(device):
         return hidden
@@ -44,24 +44,24 @@ def outside_autocast(like: Tensor) -> torch.autocast:
     return torch.autocast(like.device.type, enabled=False)
 
 
-# Positions × classes of a chunk: on a CPU what stays in its caches, on a GPU what keeps it busy
+# Positions × classes of a chunk: they fit the caches of a CPU, and keep a GPU busy
 CPU_CELLS, GPU_CELLS = 1 << 22, 1 << 27
-# Gradients of rows are summed in this unit: a float16 holds sums over many positions, and a power of two rounds nothing
+# Unit of sums of rows' gradients: float16 can then represent sums over many positions, and a power of two is exact
 UNIT = 2.0**8
 
 
 class _Arguments(NamedTuple):
-    """What a loss is computed from, of N positions or of those of a chunk."""
+    """The arguments of a loss, for N positions or for a chunk of them."""
 
     hidden: Tensor  # (N, H)
     rows: Tensor  # (S, H)
-    bias: Tensor  # (S,), or (G, S) of which row g is of the N/G positions from g·N/G on; holds log_mass
-    slots: Tensor | None  # (N, J) scores without what `apply_sparse_updates_` leaves out
+    bias: Tensor  # (S,), or (G, S) with row g for the N/G positions from g·N/G on; includes log_mass
+    slots: Tensor | None  # (N, J) scores without the constant of `apply_sparse_updates_`
     targets: Tensor  # (N,); S + j for slot j
-    class_weights: ClassWeights  # whose entries count
+    class_weights: ClassWeights  # only the entries are used
 
     def slices(self) -> list[slice]:
-        """Chunks of whole groups. Their number is a power of two, so that few numbers of chunks are compiled."""
+        """Return chunks of whole groups. Their number is a power of two, so that few numbers of chunks are compiled."""
         num_positions, chunks = len(self.hidden), 1
         groups = num_positions if self.bias.dim() == 1 else len(self.bias)
         at_once = CPU_CELLS if self.hidden.device.type == "cpu" else GPU_CELLS
@@ -71,7 +71,7 @@ class _Arguments(NamedTuple):
         return [slice(begin, end) for begin, end in zip([0, *ends], [*ends, num_positions], strict=True)]
 
     def at(self, positions: slice) -> _Arguments:
-        """A chunk."""
+        """Return a chunk."""
         bias, slots, class_weights = self.bias, self.slots, self.class_weights
         if bias.dim() == 2:
             width = len(self.hidden) // len(bias)
@@ -86,15 +86,15 @@ class _Arguments(NamedTuple):
 def _loss_and_differences(arguments: _Arguments) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return −log p (n,) and its gradients by the scores of classes (n, S) and of slots (n, J): p − onehot.
 
-    There is one buffer of n × S. log p is not the difference of the target's score and log Z, which are without digits
-    where logarithms of a background are in the thousands. Likewise p − onehot is subtracted in the dtype of the sums:
-    in half precision, a p near 1 would have lost what is left of it.
+    There is one buffer of n × S. log p is not computed as the target's score minus log Z, which would lose all digits
+    if log weights of a background are in the thousands. p − onehot is subtracted in the dtype of the sums: half
+    precision would lose the rest of a p near 1.
     """
     hidden, rows, bias, slots, targets, class_weights = arguments
     if bias.dim() == 1 and hidden.dtype == bias.dtype:
         scores = torch.addmm(bias, hidden, rows.T)
     else:
-        # in half precision the products are, the sums over classes are not: log Z is float32
+        # products may be in half precision, sums over classes are not: log Z is float32
         scores = (hidden @ rows.T).to(bias.dtype)
         scores.view(bias.numel() // len(rows), -1, len(rows)).add_(bias.view(-1, 1, len(rows)))
     scores = class_weights.apply_sparse_updates_(scores)
@@ -103,7 +103,7 @@ def _loss_and_differences(arguments: _Arguments) -> tuple[Tensor, Tensor, Tensor
     if slots is not None:
         of_target = of_target.masked_fill(slot >= 0, 0)
     log_prob = scores.gather(1, of_target) - top.masked_fill(nothing, 0.0)
-    # where everything is forbidden, as after padding, a gradient 0 would meet probabilities that are NaN
+    # if everything is forbidden, as after padding, a gradient 0 would be multiplied by NaN
     scores[:, :1].masked_fill_(nothing, 0.0)
     probabilities = torch.softmax(scores, dim=1, out=scores)
     # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
@@ -123,7 +123,7 @@ def _loss_and_differences(arguments: _Arguments) -> tuple[Tensor, Tensor, Tensor
 
 
 class _Sums:
-    """Gradients of a loss: by position those of hidden states, slots and entries, the others summed over positions."""
+    """Gradients of a loss: of hidden states, slots and entries by position, others summed over positions."""
 
     def __init__(self, needs: Sequence[bool]) -> None:
         self.needs = needs
@@ -135,7 +135,7 @@ class _Sums:
         self.bias: Tensor | None = None
 
     def add(self, chunk: _Arguments, difference: Tensor, slot_difference: Tensor | None, weight: Tensor) -> None:
-        """Take in a chunk, whose losses count with these weights, (n,) in the dtype of the bias."""
+        """Add a chunk, whose losses have these weights, (n,) in the dtype of the bias."""
         hidden, rows, bias, _, _, class_weights = chunk
         short, (need_hidden, need_rows, need_bias, _, need_added) = difference.to(hidden.dtype), self.needs
         if need_hidden:
@@ -152,20 +152,20 @@ class _Sums:
             of_bias = difference.T.mv(weight)
             self.bias = of_bias if self.bias is None else self.bias + of_bias
         elif need_bias:
-            each = weight.view(len(bias), 1, -1), difference.view(len(bias), -1, len(rows))
-            self.groups.append(torch.bmm(*each).squeeze(1))
+            grouped = weight.view(len(bias), 1, -1), difference.view(len(bias), -1, len(rows))
+            self.groups.append(torch.bmm(*grouped).squeeze(1))
         if slot_difference is not None:
             self.slots.append(slot_difference)
         if need_added and class_weights.entries is not None:
             self.added.append(difference[class_weights.entries.rows, class_weights.entries.classes])
 
     def all(self, class_weights: ClassWeights, slices: Sequence[slice]) -> list[Tensor | None]:
-        """Return them in the order of `needs`."""
+        """Return the gradients in the order of `needs`."""
         lists = self.hidden, self.groups, self.slots, self.added
-        hidden, groups, slots, added = (torch.cat(one) if one else None for one in lists)
+        hidden, groups, slots, added = (torch.cat(parts) if parts else None for parts in lists)
         if added is not None and class_weights.entries is not None and len(slices) > 1:
             rows = class_weights.entries.rows
-            numbers = [((rows >= one.start) & (rows < one.stop)).nonzero().squeeze(1) for one in slices]
+            numbers = [((rows >= span.start) & (rows < span.stop)).nonzero().squeeze(1) for span in slices]
             added = torch.empty_like(added).index_copy(0, torch.cat(numbers), added)
         return [hidden, self.rows, self.bias if groups is None else groups, slots, added]
 
@@ -178,7 +178,7 @@ def _losses_and_sums(
     sums, difference, slot_difference = _Sums(needs), None, None
     for positions in slices:
         chunk = arguments if len(slices) == 1 else arguments.at(positions)
-        difference = slot_difference = None  # of the chunk before, whose memory the next one takes
+        difference = slot_difference = None  # free the memory of the previous chunk
         loss, difference, slot_difference = _loss_and_differences(chunk)
         losses.append(loss)
         if weight is not None:
@@ -189,8 +189,8 @@ def _losses_and_sums(
 class _Nll(torch.autograd.Function):
     """−log p of targets over classes and slots, (N,). No tensor of N × S outlives its chunk of positions.
 
-    Where all losses that count have the same weight, a chunk's gradients are made with it, up to that weight. For other
-    weights they are made in the backward pass, which computes chunks again, but for a single one.
+    If all counted losses have the same weight, a chunk's gradients are computed in the forward pass, up to that weight.
+    For other weights they are computed in the backward pass, which recomputes chunks unless there is only one.
     """
 
     @staticmethod
@@ -198,9 +198,10 @@ class _Nll(torch.autograd.Function):
         ctx: Any, hidden: Tensor, rows: Tensor, bias: Tensor, slots: Tensor | None, added: Tensor | None,
         targets: Tensor, class_weights: ClassWeights, is_counted: Tensor | None, needs: Sequence[bool],
     ) -> Tensor:  # fmt: skip
-        """Arguments: those of _Arguments; added: of the entries. needs: which of the first five have a gradient.
+        """Arguments: those of _Arguments. added: of the entries. needs: whether each of the first five needs a
+        gradient.
 
-        is_counted: (N,) bool, of losses that get one weight, while others get none; None: any weights.
+        is_counted: (N,) bool, losses with one weight, the others with weight zero. None: any weights.
         """
         arguments = _Arguments(hidden, rows, bias, slots, targets, class_weights)
         ctx.needs, ctx.slices, ctx.class_weights = needs, arguments.slices(), class_weights
@@ -210,8 +211,8 @@ class _Nll(torch.autograd.Function):
         if is_counted is not None:
             ctx.save_for_backward(is_counted & loss.isfinite(), *sums.all(class_weights, ctx.slices))
         else:
-            kept = differences if len(ctx.slices) == 1 else (None, None)
-            ctx.save_for_backward(hidden, rows, bias, slots, targets, *kept)
+            saved = differences if len(ctx.slices) == 1 else (None, None)
+            ctx.save_for_backward(hidden, rows, bias, slots, targets, *saved)
         return loss
 
     @staticmethod
@@ -222,8 +223,8 @@ class _Nll(torch.autograd.Function):
         factor = None
         if ctx.is_counted:
             is_counted, *found = ctx.saved_tensors
-            one = weight[is_counted.byte().argmax(0, keepdim=True)]  # of the first that counts
-            factor = UNIT * torch.where((weight == torch.where(is_counted, one, 0.0)).all(), one, torch.nan)
+            first = weight[is_counted.byte().argmax(0, keepdim=True)]  # of the first counted loss
+            factor = UNIT * torch.where((weight == torch.where(is_counted, first, 0.0)).all(), first, torch.nan)
         else:
             hidden, rows, bias, slots, targets, difference, slot_difference = ctx.saved_tensors
             arguments = _Arguments(hidden, rows, bias, slots, targets, ctx.class_weights)
@@ -235,8 +236,8 @@ class _Nll(torch.autograd.Function):
                     sums.add(arguments, difference, slot_difference, weight)
             found = sums.all(ctx.class_weights, ctx.slices)
         hidden, rows, bias, slots, added = found
-        hidden, slots = (None if of is None else of * weight.unsqueeze(1) for of in (hidden, slots))
-        rows, bias = (of if of is None or factor is None else of * factor for of in (rows, bias))
+        hidden, slots = (None if grad is None else grad * weight.unsqueeze(1) for grad in (hidden, slots))
+        rows, bias = (grad if grad is None or factor is None else grad * factor for grad in (rows, bias))
         added = None if added is None else added * weight[ctx.class_weights.entries.rows]
         return hidden, rows, bias, slots, added, None, None, None, None
 
@@ -251,20 +252,23 @@ def log_linear_nll(
     slot_scores: Tensor | None = None,
     is_counted: Tensor | None = None,
 ) -> Tensor:
-    """−log p of each target in nats (module docstring): (N,), float32 or better; inf for what is forbidden.
+    """Return −log p of each target in nats (module docstring): (N,), float32 or better, or inf for forbidden targets.
 
-    It is computed in chunks of positions, of which no tensor with S columns remains.
+    It is computed in chunks of positions. No tensor with N × S elements is kept.
 
     Args:
         hidden: (N, H). targets: (N,) their classes; S + j for slot j.
         rows: E, (S, H).
-        log_mass: log B_K(σ), (S,); or (G, S), of which row g serves the N/G positions from g·N/G on; or class weights
-            of N rows with sparse updates (backgrounds/class_weights.py). −inf forbids a class.
-        log_share: log b − log B of the target words, (N,); None where classes have one word each.
+        log_mass: log B_K(σ), (S,), or (G, S), with row g for the N/G positions from g·N/G on, or class weights of N
+            rows with sparse updates (backgrounds/class_weights.py). −inf forbids a class.
+        log_share: log b − log B of the target words, (N,), or None if classes have one word each.
         bias: Φc, (S,). slot_scores: aᵀφ + log mass of J more classes at each position, (N, J).
-        is_counted: (N,) bool: losses that the caller adds up with one weight for all, as in a sum or a mean. The others
-            get none. Gradients are then made in the forward pass, which saves a quarter of the products. If the losses
-            get other weights, gradients of rows and bias are NaN. None: any weights.
+        is_counted: (N,) bool: losses that the caller sums with equal weights, as in a sum or a mean; the others have
+            weight zero. Gradients are then computed in the forward pass, which saves a quarter of the products. If the
+            weights differ, gradients of rows and bias are NaN. None: any weights.
+
+    Raises:
+        OptionError: in the backward pass with create_graph=True, because there is no second derivative.
     """
     hidden = to_autocast(hidden)
     class_weights = ClassWeights.of(log_mass, len(hidden))
@@ -274,7 +278,7 @@ def log_linear_nll(
     slots = None if slot_scores is None else class_weights.without_constant(slot_scores).to(dtype)
     added = None if class_weights.entries is None else class_weights.entries.added
     tensors = hidden, rows.to(hidden.dtype), shared, slots, added
-    needs = [torch.is_grad_enabled() and one is not None and one.requires_grad for one in tensors]
+    needs = [torch.is_grad_enabled() and tensor is not None and tensor.requires_grad for tensor in tensors]
     with outside_autocast(hidden):
         loss = _Nll.apply(*tensors, targets, class_weights, is_counted, needs)
     loss = torch.where(loss.isposinf(), -NEGATIVE_INFINITY, loss)

@@ -1,25 +1,25 @@
-"""What plugs in, found by name and imported when it is named: systems in systems/, and other people's packages.
+"""Plug-ins, found by name and imported on demand: systems in systems/, and other packages.
 
-    group      what a name stands for                                      in systems/SYSTEM/
+    group      meaning of a name                                           in systems/SYSTEM/
     commands   the sub-command `llrnn NAME`: a module as in cli/           commands/NAME.py (`_` for `-`), ONE/TWO.py
-    parts      parts of priors and the backgrounds that make them:         part.py (ours: prior/parts/NAME.py)
-               a module that registers them (prior/part.py)
-    plugins    fairseq tasks, models, criteria, their options: a           plugin.py, or a folder plugin/
-               module that registers them
-    show       what `llrnn show` can show besides: a module (cli/show)     show.py
-    explain    what `llrnn explain` says besides: a module (cli/explain)   explain.py
-    evidence   kinds of strings that a translation is to have: a module    evidence.py
+    parts      parts of priors and their backgrounds: a module that        part.py (ours: prior/parts/NAME.py)
+               registers them (prior/part.py)
+    plugins    fairseq tasks, models, criteria and options: a module       plugin.py, or a folder plugin/
+               that registers them
+    show       more output of `llrnn show`: a module (cli/show)            show.py
+    explain    more output of `llrnn explain`: a module (cli/explain)      explain.py
+    evidence   kinds of required strings of translations: a module         evidence.py
                that registers them (evidence/rules.py)
     cells      kinds of recurrent cells: a module that registers           cells.py
                them (networks/recurrent.py)
-    spellers   kinds of open vocabularies: a module that registers what    speller.py
-               spells their strings (open_vocabulary/open_strings.py)
-    user_code  options that name the user's own code: a module             user_code.py
+    spellers   kinds of open vocabularies: a module that registers         speller.py
+               their spellers (open_vocabulary/open_strings.py)
+    user_code  options with names of the user's code: a module             user_code.py
                (plugin/compat/loading.py)
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
                of a path and keywords that returns a Lexicon
 
-Another package needs no file of ours: it announces each name as an entry point, and is found once it is installed.
+Another package declares each name as an entry point:
 
     [project.entry-points."fairseq_llrnn.parts"]
     dates = "their_package.dates"
@@ -38,7 +38,7 @@ from typing import Any
 from fairseq_llrnn.errors import OptionError
 
 PACKAGE = Path(__file__).parent
-FILES = {  # of a group, in this package
+FILES = {  # patterns of a group in this package
     "commands": ("systems/*/commands/[a-z]*.py", "systems/*/commands/*/[a-z]*.py"),
     "parts": ("prior/parts/[a-z]*.py", "systems/*/part.py"),
     "plugins": ("systems/*/plugin.py", "systems/*/plugin/__init__.py"),
@@ -50,8 +50,7 @@ FILES = {  # of a group, in this package
     "user_code": ("systems/*/user_code.py",),
     "readers": (),
 }
-# Of each of our systems, the names that models, priors and commands call it by, and modules of a head and options that
-# are its own: for who has deleted its folder.
+# Names of each system in models, priors, commands, head modules and options, for messages if its folder was deleted.
 OFFERED = {
     "characters": (
         "llrnn_lm_char_small llrnn_lm_char_large cnn characters --input-characters --source-characters "
@@ -80,7 +79,9 @@ OFFERED = {
 
 
 def names(group: str, package: Path = PACKAGE) -> dict[str, str]:
-    """Every name of a group, and where it is: `package.module`, or `package.module:object`. None is imported."""
+    """Return every name of a group, and its place: `package.module`, or `package.module:object`. Nothing is
+    imported.
+    """
     places = {}
     for file in sorted(file for pattern in FILES[group] for file in package.glob(pattern)):
         place = file.relative_to(package).with_suffix("").parts
@@ -93,13 +94,13 @@ def names(group: str, package: Path = PACKAGE) -> dict[str, str]:
     return places | {point.name: point.value for point in points}
 
 
-@functools.cache  # to look through all packages on the path takes some hundredths of a second
+@functools.cache  # a scan of all packages on the path takes some hundredths of a second
 def _announced(path: tuple[str, ...]) -> Any:  # Python 3.12 has another type
     return entry_points()
 
 
 def lost(name: str) -> str | None:
-    """What to say of a name that one of our systems has whose folder was deleted; None for any other name."""
+    """Return a message for a name of a system whose folder was deleted, or None for any other name."""
     system = next((system for system, offered in OFFERED.items() if name in offered.split()), None)
     if system is None or (PACKAGE / "systems" / system).exists():
         return None
@@ -107,20 +108,20 @@ def lost(name: str) -> str | None:
 
 
 def load(place: str) -> Any:
-    """What a place of `names` has. Raises OptionError, with the package's own words, where it cannot be imported."""
+    """Import a place of `names`. Raises OptionError with the package's message if it cannot be imported."""
     module, _, name = place.partition(":")
     try:
         imported = importlib.import_module(module)
         return getattr(imported, name) if name else imported
-    except Exception as error:  # a package of others may raise anything
+    except Exception as error:  # another package may raise anything
         raise OptionError(
-            f"{place}: expected what its package announces as an entry point, found that it cannot be imported: "
+            f"{place}: the entry point of its package cannot be imported: "
             f"{type(error).__name__}: {error}; install the package again, or remove it"
         ) from error
 
 
 def load_all(group: str) -> tuple[Any, ...]:
-    """Import everything of a group, so that it registers itself."""
+    """Import all modules of a group, so that they register themselves."""
     return _load_all(group, tuple(sys.path))
 
 
@@ -130,10 +131,10 @@ def _load_all(group: str, path: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """`__getattr__` of a package whose names are imported when they are first used.
+    """Return the `__getattr__` of a package whose names are imported at their first use.
 
     Args:
-        places: module of ours -> the names that it has, with blanks between.
+        places: module of this package -> its names, separated by blanks.
     """
     modules = {name: module for module, names in places.items() for name in names.split()}
 

@@ -1,14 +1,14 @@
-"""Dataclasses of settings: a field's annotations are its range, its help and its option, and pydantic checks them.
+"""Dataclasses of settings: the annotations of a field are its range, help and option, and pydantic checks them.
 
     @dataclass(frozen=True)
     class SuffixSettings(Settings):
         floor: Annotated[int, Ge(1), Doc("words that must share a suffix")] = 5
 
-    checked(SuffixSettings, {"floor": "7"}, option_name)  SuffixSettings(floor=7), with numbers read of text
+    checked(SuffixSettings, {"floor": "7"}, option_name)  SuffixSettings(floor=7), with numbers parsed from text
     checked(SuffixSettings, {"flor": 7}, option_name)  OptionError: there is no key flor; did you mean floor?
 
-Nothing else says what a key may be: options, `--help`, docs/options and the property test of extreme
-numbers ask `keys`.
+The annotations are the only definition of a key: options, `--help`, docs/options and the property test of extreme
+numbers use `keys`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fairseq_llrnn.files import reading
 _NUMBER = re.compile(r"[-+\d.][-+\d.e_]*|nan|[-+]?inf", re.IGNORECASE)
 IS_PATH, IS_PATH_OR_NAME, IS_PLACE = "a path", "a path or a name", "KIND:PATH, or a path"
 IS_PATH_OR_CONTENT, IS_FOLDER = "a path, or what is in the file", "the path of a folder"
-NOT_KEPT = "no part of what is written down"  # of a key that changes nothing
+NOT_KEPT = "no part of what is written down"  # a key without effect on the result
 
 
 Paths = Annotated[reading.Paths, IS_PATH]
@@ -44,7 +44,7 @@ Places = Annotated[reading.Paths, IS_PLACE]
 
 
 class _AsItIs:
-    """Pydantic looks at the class of such a value, and at nothing in it."""
+    """A type of which pydantic checks only the class."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: object) -> Any:
         from pydantic_core import core_schema
@@ -52,12 +52,12 @@ class _AsItIs:
         return core_schema.is_instance_schema(source)
 
 
-OBJECT = _AsItIs()  # of what only Python can give
+OBJECT = _AsItIs()  # for values that only Python can pass
 
 
 @dataclass(frozen=True)
 class OneOf:
-    """That a text is one of some words, which are asked for when a value is checked."""
+    """Restrict a text to some words, which are computed when a value is checked."""
 
     words: Callable[[], Iterable[str]]
 
@@ -68,28 +68,28 @@ class OneOf:
 
 
 class Settings:
-    """Base of such dataclasses."""
+    """Base of dataclasses of settings."""
 
     __pydantic_config__: ClassVar[Mapping[str, object]] = {
         "extra": "forbid",
         "revalidate_instances": "always",
-        "arbitrary_types_allowed": True,  # what Python may give in the place of a file
+        "arbitrary_types_allowed": True,  # objects that Python may pass instead of a file
         "allow_inf_nan": False,
     }
 
     def check(self, option_name: Callable[[str], str] = str) -> None:
-        """Raise OptionError for keys that do not go together. `option_name`: as of `checked`."""
+        """Raise OptionError for keys that exclude each other. `option_name`: as in `checked`."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """That a key is an option of the command, too."""
+    """Make a key an option of the command, too."""
 
     name: str  # --suffixes
     group: str  # of options, in the help
     metavar: str | None = None
-    alone: object = None  # what it is where the option comes without a value
-    list_of_commas: bool = False  # a,b,c is a list
+    alone: object = None  # the value if the option has none
+    list_of_commas: bool = False  # whether a,b,c is a list
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         from pydantic_core import core_schema
@@ -107,40 +107,40 @@ SettingsType = TypeVar("SettingsType", bound=Settings)
 
 @dataclass(frozen=True)
 class Key:
-    """A key that holds no others."""
+    """A key that is no section."""
 
     name: str  # with its section: evidence.weight
     owner: type[Settings]
     field: str
     type: Any
-    default: object  # MISSING: it must be said
-    about: tuple[object, ...]  # what Annotated says of it
-    asked_for: bool = False  # whether its section is one that has to be asked for
+    default: object  # MISSING: it is required
+    about: tuple[object, ...]  # its metadata in Annotated
+    asked_for: bool = False  # whether its section is absent by default
 
     @property
     def doc(self) -> str:
-        """What it is."""
+        """Its description."""
         return next((note.documentation for note in self.about if isinstance(note, Doc)), "")
 
     @property
     def is_path(self) -> bool:
-        """Whether it holds paths."""
+        """Whether it contains paths."""
         return _how(self.about) is not None
 
     @property
     def help(self) -> str:
-        """What it is, and its default where that says something."""
+        """Its description, and its default if that is informative."""
         documented = "default" in self.doc or self.default in (MISSING, None, (), False, {})
         return self.doc if documented else f"{self.doc} (default: {self.default})"
 
     @property
     def option(self) -> Option | None:
-        """Its option."""
+        """Its option, or None."""
         return next((note for note in self.about if isinstance(note, Option)), None)
 
 
 def keys(kind: type[Settings], section: str = "", asked_for: bool = False) -> tuple[Key, ...]:
-    """All keys, those of sections as well, in the order of the fields."""
+    """Return all keys, those of sections included, in the order of the fields."""
     result: list[Key] = []
     for name, hint, default in _fields(kind):
         inside = section_of(hint)
@@ -151,7 +151,7 @@ def keys(kind: type[Settings], section: str = "", asked_for: bool = False) -> tu
     return tuple(result)
 
 
-# Python reads the text of every annotation anew each time.
+# Without a cache, Python would parse every annotation again.
 _hints: Callable[[Any], dict[str, Any]] = cache(partial(get_type_hints, include_extras=True))
 
 
@@ -163,12 +163,12 @@ def _fields(kind: type) -> Iterator[tuple[str, Any, object]]:
 
 
 def section_of(hint: Any) -> type[Settings] | None:
-    """The dataclass of settings that a type is, or None."""
+    """Return the dataclass of settings in a type, or None."""
     return next((part for part in parts_of(hint) if isinstance(part, type) and issubclass(part, Settings)), None)
 
 
 def parts_of(hint: Any) -> tuple[Any, ...]:
-    """The members of a union; the type itself where it is none."""
+    """Return the members of a union, or the type itself."""
     if get_origin(hint) is Annotated:
         return parts_of(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
@@ -177,7 +177,7 @@ def parts_of(hint: Any) -> tuple[Any, ...]:
 
 
 def about_of(hint: Any) -> tuple[object, ...]:
-    """What Annotated says of a type, and of the members of a union."""
+    """Return the metadata in Annotated of a type, and of the members of a union."""
     if get_origin(hint) is Annotated:
         return (*get_args(hint)[1:], *about_of(get_args(hint)[0]))
     if get_origin(hint) in (Union, types.UnionType):
@@ -193,15 +193,16 @@ def checked(
     values: Mapping[str, Any] | SettingsType,
     option_name: Callable[[str], str],
 ) -> SettingsType:
-    """The settings that are said, each value of its type and in its range; numbers may be text.
+    """Return settings with each value converted and checked. Numbers may be text.
 
-    Where an option may come alone, true is what that means, and false that it is absent; else neither is a number.
+    If an option may come without a value, true means its value then, and false that it is absent. Otherwise neither is
+    a number.
 
     Args:
-        option_name: the full name of a key -> how messages call it; "": what has the keys.
+        option_name: full name of a key -> its name in messages. "": the name of the whole.
 
     Raises:
-        OptionError: a key that there is not, or a value that is none.
+        OptionError: an unknown key, or an invalid value.
     """
     from pydantic import ValidationError
 
@@ -214,7 +215,7 @@ def checked(
 
 @cache
 def _validator(kind: Any) -> Any:
-    """Pydantic's of a type."""
+    """Return pydantic's validator of a type."""
     from pydantic import TypeAdapter
     from pydantic_core import SchemaValidator
 
@@ -222,7 +223,7 @@ def _validator(kind: Any) -> Any:
 
 
 def _without_flags(schema: Any) -> Any:
-    """A schema in which neither true nor false is a number, where pydantic would take them for 1 and 0."""
+    """Return a schema in which true and false are no numbers. Pydantic would convert them to 1 and 0."""
     from pydantic_core import PydanticKnownError, core_schema
 
     def checked_number(value: object) -> object:
@@ -240,7 +241,7 @@ def _without_flags(schema: Any) -> Any:
 
 
 def _message(kind: type[Settings], error: Any, option_name: Callable[[str], str]) -> str:
-    """What is wrong with the first key, where any of a union's types would do."""
+    """Return a message about the first invalid key. Any type of a union is accepted."""
     every = keys(kind)
     names, classes = {key.name for key in every}, {key.owner.__name__ for key in every}
     entries = [(_key_of(names, classes, entry["loc"]), entry) for entry in error.errors(include_url=False)]
@@ -251,22 +252,22 @@ def _message(kind: type[Settings], error: Any, option_name: Callable[[str], str]
     if first["type"] in ("missing", "missing_argument"):
         key = next(key for key in every if key.name == name)
         what, advice = key.doc.partition(";")[0].partition(" (")[0], key.option.name if key.option else None
-        return f"{option_name(name)}: expected {what}, found nothing; {f'add {advice}' if advice else 'say it'}"
+        return f"{option_name(name)}: expected {what}, found nothing; {f'add {advice}' if advice else 'set it'}"
     of_key = [entry for place, entry in entries if place == name]
     others = [entry for entry in of_key if entry["type"] != "is_instance_of"] or of_key
     expected = " or ".join(dict.fromkeys(map(_expected, others)))
-    if not isinstance(value, (str, int, float, list, tuple)):  # all keys together, or an object of Python
+    if not isinstance(value, (str, int, float, list, tuple)):  # the whole, or an object of Python
         return f"{option_name(name)}: expected {expected}"
     is_text = isinstance(value, str) and not _NUMBER.fullmatch(value)
     shown = repr(value) if is_text else str(value).lower() if isinstance(value, bool) else value
     near = difflib.get_close_matches(str(value), re.split(", | or ", expected), n=1)
-    gone = registry.lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
-    advice = gone or (f"did you mean {near[0]}?" if near else "correct it")
+    deleted = registry.lost(str(value)) if any(entry["type"] == "literal_error" for entry in others) else None
+    advice = deleted or (f"did you mean {near[0]}?" if near else "correct it")
     return f"{option_name(name)}: expected {expected}, found {shown}; {advice}"
 
 
 def _key_of(names: Collection[str], classes: Collection[str], place: Sequence[object]) -> str:
-    """The full name of the key that pydantic's place is in, which goes on into members of unions and into lists.
+    """Return the full name of the key at a place of pydantic, which continues into members of unions and into lists.
 
     Args:
         names, classes: of all keys, and of the dataclasses that have them.
@@ -285,7 +286,7 @@ _KINDS |= {"string": "text", "tuple": "a list", "path": "a path", "mapping": "a 
 
 
 def _expected(entry: Mapping[str, Any]) -> str:
-    """What pydantic says of one type, in our words."""
+    """Return the expected value of an entry of pydantic's error."""
     kind, about = str(entry["type"]), entry.get("ctx", {})
     for name, bound in _BOUNDS.items():
         if name in about:
@@ -296,11 +297,11 @@ def _expected(entry: Mapping[str, Any]) -> str:
 
 
 def nearest_key(kind: type[Settings], name: str) -> str:
-    """Advice for a key that there is not."""
+    """Return advice for an unknown key."""
     names = [key.name for key in keys(kind)]
     names += sorted({name.rpartition(".")[0] for name in names} - {""})
     wanted = name.replace("-", "_")
-    last = [each for each in names if each.rpartition(".")[2] == wanted.rpartition(".")[2]]
+    last = [key_name for key_name in names if key_name.rpartition(".")[2] == wanted.rpartition(".")[2]]
     near = difflib.get_close_matches(wanted, names, n=1) or last
     near = [wanted] if wanted in names else last if len(last) == 1 else near
     if not names:
@@ -309,10 +310,10 @@ def nearest_key(kind: type[Settings], name: str) -> str:
 
 
 def check_needs(settings: Settings, needs: Mapping[str, str], option_name: Callable[[str], str]) -> None:
-    """Raise OptionError for a key that is said, and another one is not that it belongs to.
+    """Raise OptionError for a key that is set although the key that it needs is not.
 
     Args:
-        needs: key -> the other key, which is None where the first one has nothing to say. option_name: as of `checked`.
+        needs: key -> the other key, which is None if unset. option_name: as in `checked`.
     """
     for key in keys(type(settings)):
         other = needs.get(key.name)
@@ -324,7 +325,7 @@ def check_needs(settings: Settings, needs: Mapping[str, str], option_name: Calla
 
 
 def check_files(settings: Settings, option_name: Callable[[str], str], section: str = "") -> None:
-    """Raise DataError for the first file or folder that is named and cannot be read. `option_name`: as of `checked`."""
+    """Raise DataError for the first file or folder that cannot be read. `option_name`: as in `checked`."""
     for name, hint, _ in _fields(type(settings)):
         value, how = getattr(settings, name), _how(about_of(hint))
         if isinstance(value, Settings):
@@ -336,10 +337,10 @@ def check_files(settings: Settings, option_name: Callable[[str], str], section: 
 
 
 def file_of(option_name: str, place: str) -> tuple[str | None, str]:
-    """Where the reader is that `READER:FILE` names, one of another package (registry.py), and the file.
+    """Return the place of the reader in `READER:FILE`, one of another package (registry.py), and the file.
 
     Raises:
-        OptionError: there are readers, and neither such a one nor such a file. `option_name`: what names the place.
+        OptionError: there are readers, but neither this reader nor this file. `option_name`: the name of the place.
     """
     reader, _, file = place.partition(":")
     readers = registry.names("readers") if file else {}
@@ -352,7 +353,9 @@ def file_of(option_name: str, place: str) -> tuple[str | None, str]:
 
 
 def plain_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
-    """What differs from the defaults, as plain values by key, sections within; and the keys with objects of Python."""
+    """Return the differences from the defaults, as plain values by key, with sections, and the keys with
+    objects of Python.
+    """
     values: dict[str, Any] = {}
     objects: list[str] = []
     for name, hint, default in _fields(type(settings)):
@@ -388,7 +391,7 @@ def _plain(value: Any) -> Any:
 
 
 def with_paths(settings: SettingsType, change: Callable[[str], str]) -> SettingsType:
-    """The settings with other paths."""
+    """Return the settings with changed paths."""
     changed: dict[str, Any] = {}
     for name, hint, _ in _fields(type(settings)):
         value, about = getattr(settings, name), about_of(hint)

@@ -1,13 +1,13 @@
-"""What an encoder reads of a source sentence: its words by their features, from a prior of the source language.
+"""Embeddings of source words for an encoder, by their features in a prior of the source language.
 
     read = SourceEmbedding(Prior.load("data-bin/prior.de"), 256)
     vectors = read(read.encode(["ein Haus steht dort ."]))                   # (B, L) -> (B, L, 256)
-    read = SourceEmbedding(prior, 256, beside)                               # vectors of both are added
+    read = SourceEmbedding(prior, 256, beside)                               # the sum of both embeddings
 
-Sizes: B batch, L source length, V words, D width. e(x) = Σ_f ψ_f(x) U_f, as a decoder reads the target's words; a prior
-built with input_top_words all gives every word a row of its own beside those of its features. Padding is the zero
-vector, and strings outside the dictionary are `<unk>`; what is `beside` may read them as well. What else the prior
-knows, its background and the parts after it, is about words to come: nothing asks for it here.
+Sizes: B batch, L source length, V words, D width. e(x) = Σ_f ψ_f(x) U_f, as for target words in a decoder. A prior
+built with input_top_words all gives every word its own row in addition to those of its features. Padding is the zero
+vector, and strings outside the dictionary are `<unk>`. The module `beside` may embed them as well. The background and
+other parts of the prior are unused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CALLED = "source prior"
 
 
 class SourceEmbedding(nn.Module):
-    """Ids of source words -> ψ-embeddings, in the place of a table with a row per word (module docstring)."""
+    """Ids of source words -> ψ-embeddings, instead of a table with a row per word (module docstring)."""
 
     source_prior_fingerprint: Tensor
 
@@ -40,10 +40,10 @@ class SourceEmbedding(nn.Module):
         super().__init__()
         self.prior = prior
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
-        self.embedding_dim, self.padding_idx = size, prior.index(PAD)  # torch's names, which fairseq's encoders ask for
+        self.embedding_dim, self.padding_idx = size, prior.index(PAD)  # torch's names, which fairseq's encoders use
         class_of = torch.from_numpy(prior.input.class_of.copy())
         self.features = FeatureEmbedding(prior.input.features, class_of, size)
-        self.characters = beside  # as checkpoints call it
+        self.characters = beside  # its name in checkpoints
         self.register_buffer(FINGERPRINT, fingerprint_of(prior))
 
     def forward(self, tokens: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class SourceEmbedding(nn.Module):
         return vectors * tokens.ne(self.padding_idx).unsqueeze(-1)
 
     def encode(self, lines: Sequence[str]) -> Tensor:
-        """Tokenised sentences as numbers, `</s>` behind the last word, padded on the right: (B, L)."""
+        """Return the token ids of tokenised sentences, each with `</s>`, padded on the right: (B, L)."""
         words: Any = self.prior.session.target if self.characters is None else self.characters.words
         index = None if self.characters is None else words.index
         return numbers(lines, words, index).to(self.features.weight.device)
@@ -66,30 +66,30 @@ class SourceEmbedding(nn.Module):
 
 
 def unused_parts(prior: Prior) -> list[str]:
-    """What a prior holds that an encoder has no use for."""
+    """Return the names of the parts of a prior that an encoder does not use."""
     parts = [name for name, part in zip(prior.names, prior.parts, strict=True) if not part.is_of_features]
     return ["its background", *parts]
 
 
 def check_source_prior(embedding: nn.Module, state: Mapping[str, Any], prefix: str) -> None:
-    """Refuse weights of an encoder that were trained beside another source prior, or one beside none.
+    """Check that weights of an encoder were trained with this source prior, or both without one.
 
     Args:
-        embedding: what the encoder reads with. state: of a checkpoint. prefix: of all that belongs to the encoder.
+        embedding: of the encoder. state: of a checkpoint. prefix: of the encoder's weights.
 
     Raises:
-        PriorError: with what differs.
+        PriorError: with the difference.
     """
     saved = next((state[name] for name in state if name.startswith(prefix) and name.endswith(FINGERPRINT)), None)
     if isinstance(embedding, SourceEmbedding):
         if saved is None:
             raise PriorError(
-                f"{OPTION}: expected a checkpoint whose encoder reads features, found one that was trained without "
-                f"{OPTION}; leave it out, or, to train anew, say another --save-dir"
+                f"{OPTION}: the checkpoint was trained without {OPTION}; leave it out, or set another --save-dir to "
+                "train from scratch"
             )
         check_fingerprint(embedding.source_prior_fingerprint, saved, embedding.prior.folder, CALLED)
     elif saved is not None:
         raise PriorError(
-            f"the checkpoint was trained with a prior of the source's words; give it with {OPTION}, or, to train anew, "
-            "say another --save-dir"
+            f"the checkpoint was trained with a prior of the source's words; pass it with {OPTION}, or set another "
+            "--save-dir to train from scratch"
         )

@@ -1,4 +1,4 @@
-"""The laws that every background obeys, fast or slow, for tests of this package and of users' own backgrounds.
+"""The laws of all backgrounds, fast or slow, for tests of this package and of users' own backgrounds.
 
 
     class NoRepetition(Background):
@@ -9,10 +9,10 @@
         check_background(NoRepetition(class_of, num_classes))
 
 Sizes: V words, S signatures, N rows (hypotheses), T time, L source length, H hidden width. The slow defaults of
-`Background` are what the definition says; a faster override has to say the same. Values are compared in the
-background's own precision: give it float64 weights for a sharp test. `check_context_classes` has those of sources of
-context classes, compared with an oracle that goes word by word through dictionaries, in float64; `check_class_features`
-those of the rows that a head gives to such classes.
+`Background` are the definition; a faster override must return the same. Values are compared in the background's own
+precision: use float64 weights for a sharp test. `check_context_classes` has the laws of sources of context classes,
+compared with an oracle that loops over words, in float64. `check_class_features` has the laws of the rows of such
+classes in a head.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ def check_background(
     """Assert every law on random histories of words.
 
     Args:
-        background: any, before `bind`. Its parameters' gradients are left as they were.
-        source: (N, L) source tokens of so many rows, for a background that depends on them.
-        hidden: (N · 4, H) hidden states of N rows of four positions, for one whose weights the network chooses
+        background: any, before `bind`. Its parameters' gradients do not change.
+        source: (N, L) source tokens, for a background that depends on them.
+        hidden: (N · 4, H) hidden states of N rows of four positions, for a background with weights chosen by the
+            network
             (`with_hidden`).
         seed: of the histories.
 
     Raises:
-        AssertionError: whose first line names the law; expected and found values follow. TypeError: context classes.
+        AssertionError: its first line is the law; expected and found values follow. TypeError: context classes.
     """
     _tables_stay_exact(background)
     rows = ROWS if source is None else len(source)
@@ -65,11 +66,11 @@ def check_background(
     whole = bound.of(history)
     if isinstance(whole, ContextClasses):
         raise TypeError(
-            "check_background: expected a background without classes of its own in a context, found those of "
+            "check_background: expected a background without context classes, found those of "
             f"{type(whole.source).__name__}; use check_context_classes(background.bind(source), history)"
         )
     states = _by_step(whole, history)
-    with torch.no_grad():  # as a search asks; what answers about one state share is made once
+    with torch.no_grad():  # as in a search, with cached values of a state
         for t, state in enumerate(states):
             laws = _Laws(bound.at(whole, t), state, history)
             laws.mass_is_the_sum_of_member_weights()
@@ -91,7 +92,7 @@ def check_background(
 
 
 def _tables_stay_exact(background: Background) -> None:
-    """Shares are differences of logarithms: what is in float64 stays so in a model of float32."""
+    """Shares are differences of logarithms: float64 tables must stay float64 in a model of float32."""
     exact = {name for name, buffer in background.named_buffers() if buffer.dtype == torch.float64}
     short = copy.deepcopy(background).float()
     lost = {name for name, buffer in short.named_buffers() if buffer.dtype == torch.float32} & exact
@@ -100,16 +101,14 @@ def _tables_stay_exact(background: Background) -> None:
 
 @dataclass(frozen=True)
 class _Conditions:
-    """A background, and what it may be asked under."""
+    """A background, and its source and hidden states."""
 
     background: Background
     source: Tensor | None
     hidden: Tensor | None
 
-    def of(
-        self, history: Tensor, order: Tensor | None = None, cross_fitted: bool = False
-    ) -> BoundBackground:
-        """Bound to the conditions of all positions of `history` (N, T), or of the rows `order`."""
+    def of(self, history: Tensor, order: Tensor | None = None, cross_fitted: bool = False) -> BoundBackground:
+        """Return it bound to all positions of `history` (N, T), or of the rows `order`."""
         source = self.source if self.source is None or order is None else self.source[order]
         background = self.background.bind(source, history if cross_fitted else None)
         if self.hidden is None:
@@ -118,7 +117,7 @@ class _Conditions:
         return background.with_hidden((hidden if order is None else hidden[order]).flatten(0, 1))
 
     def at(self, background: BoundBackground, t: int, order: Tensor | None = None) -> BoundBackground:
-        """What `of` returned, as a search has it at step t."""
+        """Return the result of `of` for step t of a search."""
         if self.hidden is None:
             return background
         hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))[:, t]
@@ -126,14 +125,14 @@ class _Conditions:
 
 
 def _same(law: str, actual: Tensor, expected: Tensor) -> None:
-    """Equal within rounding."""
+    """Assert equality within rounding."""
     if (actual.dtype, actual.device) == (expected.dtype, expected.device) and torch.equal(actual, expected):
         return  # at once: torch's own function takes much longer
     torch.testing.assert_close(actual, expected, msg=lambda text: f"law broken: {law}\n{text}")
 
 
 def _close(law: str, actual: Tensor, expected: Tensor, within: float = 1e-5) -> None:
-    """Equal but for sums in another order."""
+    """Assert equality up to the order of sums."""
     torch.testing.assert_close(
         actual.double(), expected.double(), atol=within, rtol=within, msg=lambda text: f"law broken: {law}\n{text}"
     )
@@ -145,7 +144,7 @@ def _holds(law: str, condition: bool) -> None:
 
 
 class _Laws:
-    """Those of one step: N states, answers broadcast to N rows."""
+    """The laws of one step: N states, results broadcast to N rows."""
 
     def __init__(self, background: BoundBackground, state: Tensor, history: Tensor) -> None:
         self.background, self.state, self.rows = background, state, len(history)
@@ -160,7 +159,7 @@ class _Laws:
         return x.expand(self.rows, -1)
 
     def _sums(self, exponentials: Tensor) -> Tensor:
-        """Sums over the members of every class: (N, V) -> (N, S)."""
+        """Return sums over the members of every class: (N, V) -> (N, S)."""
         sums = exponentials.new_zeros(self.rows, self.num_classes)
         return sums.scatter_add(1, self.class_of.expand(self.rows, -1), exponentials)
 
@@ -187,15 +186,15 @@ class _Laws:
             background, shares = limited, self._wide(limited.log_shares(self.state))
         values, tokens = background.best_members(self.state, self.each_class, BEST)
         expected = torch.full_like(values, NEGATIVE_INFINITY)
-        there = torch.zeros_like(values[0], dtype=torch.bool)  # (S, BEST): whether a class has so many members
+        exists = torch.zeros_like(values[0], dtype=torch.bool)  # (S, BEST): whether a class has so many members
         for signature in range(self.num_classes):
             members = (self.class_of == signature).nonzero().squeeze(1)
             highest = shares[:, members].sort(dim=1, descending=True).values[:, :BEST]
             expected[:, signature, : highest.size(1)] = highest
-            there[signature, : highest.size(1)] = True
-        _same("best_members are sorted by share", values[:, there], expected[:, there])
+            exists[signature, : highest.size(1)] = True
+        _same("best_members are sorted by share", values[:, exists], expected[:, exists])
         nothing = values.isneginf()
-        _holds("best_members that do not exist have −inf", bool(nothing[:, ~there].all()))
+        _holds("best_members that do not exist have −inf", bool(nothing[:, ~exists].all()))
         named = shares.gather(1, tokens.flatten(1)).view_as(values).masked_fill(nothing, NEGATIVE_INFINITY)
         _same("best_members have the shares that they are said to have", named, values)
         inside = (self.class_of[tokens] == self.each_class.unsqueeze(2)) | nothing
@@ -212,22 +211,22 @@ class _Laws:
         _same("only_member names the words that are alone in their class", answers, expected.expand(self.rows, -1))
 
     def mass_without_words_is_what_the_others_weigh(self, generator: torch.Generator) -> None:
-        # the rows agree in which words are taken out: hypotheses of one sentence do
+        # the same words in all rows, as for hypotheses of one sentence
         words = torch.randperm(len(self.class_of), generator=generator)[:6].to(self.mass.device)
         taken = (torch.rand(len(words), generator=generator) < 0.6).to(self.mass.device)
         left = self.weights.clone()
         left[:, words[taken]] = NEGATIVE_INFINITY
         classes = self.class_of[words]
         expected = self._sums(left.double().exp()).log()[:, classes]
-        each = words.expand(self.rows, -1), taken.expand(self.rows, -1)
-        answers = self.background.log_mass_without(self.state, *each).double()
+        repeated = words.expand(self.rows, -1), taken.expand(self.rows, -1)
+        answers = self.background.log_mass_without(self.state, *repeated).double()
         law = "log_mass_without is the sum of the other members' weights"
         _same(law + ": −inf where nothing is left", answers.isneginf(), expected.isneginf())
-        # what is left of a class may be known to the digits of the class' mass only
+        # the rest of a class may have the absolute precision of the class' mass only
         little = expected < self.mass.double()[:, classes] + LITTLE_LEFT
         _close(law, answers.masked_fill(little, 0.0), expected.masked_fill(little, 0.0))
-        some = self.mass[:, classes].double() + LITTLE_LEFT
-        _holds(law + " where little is left", bool((answers[little] < some[little] + 1e-3).all()))
+        limit = self.mass[:, classes].double() + LITTLE_LEFT
+        _holds(law + " where little is left", bool((answers[little] < limit[little] + 1e-3).all()))
 
     def masses_are_those_of_all_classes(self) -> None:
         class_weights = self.background.class_weights(self.state)
@@ -238,8 +237,8 @@ class _Laws:
         _close("masses are those of log_mass", class_weights.dense(), self.mass)
         repeated = class_weights.repeated(2).dense()
         _close("repeated masses are those of repeated rows", repeated, self.mass.repeat_interleave(2, 0))
-        each = torch.stack([class_weights.for_classes(c) for c in self.each_class.unbind(1)], dim=1)
-        _close("masses of one class are an entry of log_mass", each, self.mass)
+        by_class = torch.stack([class_weights.for_classes(c) for c in self.each_class.unbind(1)], dim=1)
+        _close("masses of one class are an entry of log_mass", by_class, self.mass)
 
     def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:
         limited = self.background.with_max_length(remaining)
@@ -252,8 +251,8 @@ class _Laws:
         _holds(f"a word is left where an end is in reach (limit {remaining})", bool((left >= reachable).all()))
         if limited is not self.background and not self.background.is_context_independent:
             tokens = torch.arange(after.size(1), device=after.device).repeat(self.rows)
-            each = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
-            _same("log_share is an entry of log_shares, with a limit, too", each, after)
+            share = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
+            _same("log_share is an entry of log_shares, with a limit, too", share, after)
         self.best_members_are_best(limited)
 
 
@@ -278,7 +277,7 @@ def _positions_equal_steps(bound: _Conditions, history: Tensor, cross_fitted: bo
     mass = class_weights.dense().view(batch, time, -1).detach()
     shares = background.log_shares(flat).expand(batch * time, -1).view(batch, time, -1).detach()
     share = background.log_share(flat, targets.flatten()).view_as(targets).detach()
-    # cross-fitted, each sentence of a row begins in the state of its own fold, which no search meets
+    # cross-fitted, each sentence of a row begins in the state of its own fold, unlike in searches
     states = flat.unflatten(0, history.shape).unbind(1) if cross_fitted else _by_step(background, history)
     for t, state in enumerate(states):
         step = bound.at(background, t)
@@ -291,9 +290,9 @@ def _positions_equal_steps(bound: _Conditions, history: Tensor, cross_fitted: bo
 
 
 def _by_step(background: BoundBackground, history: Tensor) -> list[Tensor]:
-    """The states before each word of histories (N, T): T of (N, …)."""
+    """Return the states before each word of histories (N, T): T of (N, …)."""
     states = [background.start(len(history))]
-    for tokens in history[:, 1:].unbind(1):  # the first is the start symbol, which no state machine reads
+    for tokens in history[:, 1:].unbind(1):  # the first is the start symbol, which state machines do not read
         states.append(background.advance(states[-1], tokens))
     return states
 
@@ -314,12 +313,14 @@ def _gradients_are_finite(bound: _Conditions, history: Tensor) -> None:
 # ---- context classes ------------------------------------------------------------------------------------------------
 
 Weights = list[dict[int, Tensor]]  # log b(K, x) of each hypothesis, by token
-Changes = Callable[[ContextClasses, Tensor, Weights], None]  # by a subclass that weighs words otherwise than its source
+Changes = Callable[[ContextClasses, Tensor, Weights], None]  # a subclass's changes to the weights of its source
 NONE = torch.tensor(-math.inf, dtype=torch.float64)
 
 
 def weights_of(background: BoundBackground, state: Tensor, changes: Changes | None = None) -> Weights:
-    """The definition, word by word: the weights below, <unk>'s by its factor, and what the source adds to its words."""
+    """Return the weights by definition, word by word: the weights below, with <unk>'s factor and the source's
+    additions.
+    """
     if not isinstance(background, ContextClasses):
         return [dict(enumerate(row)) for row in background.log_weights(state).expand(len(state), -1).double()]
     result, source = weights_of(background.base, background.below(state), changes), background.source
@@ -339,7 +340,7 @@ def weights_of(background: BoundBackground, state: Tensor, changes: Changes | No
 
 
 def class_of(background: BoundBackground, state: Tensor, row: int, token: int) -> int:
-    """The class of a word with a weight: that of the last source that takes it out of another."""
+    """Return the class of a word with weight: that of the last source that has the word."""
     if not isinstance(background, ContextClasses):
         return int(background.class_of[token])
     words = background.source.words(background.contexts_of(state))[row].tolist()
@@ -349,14 +350,14 @@ def class_of(background: BoundBackground, state: Tensor, row: int, token: int) -
 
 
 def masses_of(background: BoundBackground, state: Tensor, weights: Weights) -> Tensor:
-    """The mass of every class, as the sum over its words: (N, C + J) float64."""
+    """Return the mass of every class, as the sum over its words: (N, C + J) float64."""
     rows = []
     for row, by_word in enumerate(weights):
         members: dict[int, list[Tensor]] = {}
         for token, weight in by_word.items():
             members.setdefault(class_of(background, state, row, token), []).append(weight)
         of_classes = [members.get(c, []) for c in range(background.num_classes)]
-        empty = [all(weight.isneginf() for weight in some) for some in of_classes]
+        empty = [all(weight.isneginf() for weight in members_of_class) for members_of_class in of_classes]
         sums = [NONE if e else torch.stack(w).exp().sum().log() for e, w in zip(empty, of_classes, strict=True)]
         rows.append(torch.stack(sums))
     return torch.stack(rows)
@@ -366,11 +367,11 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
     """Assert the law of a source of context classes: mass before + mass added = mass after, each word in one class.
 
     Args:
-        background: bound to as many sentences as `history` (N, T) has, after each of whose prefixes the law must hold.
-        changes: of a subclass that weighs words otherwise than its source says: changes weights as it does.
+        background: bound to as many sentences as `history` (N, T) has; the law is tested after each of their prefixes.
+        changes: changes weights as the background does, if it is a subclass that changes its source's weights.
 
     Raises:
-        AssertionError: whose first line names what is broken, of the source itself before what follows from it.
+        AssertionError: its first line is the broken law; laws of the source itself come first.
     """
     _check_words(background.source, background.source.start(len(history)), "at the beginning")
     states = background.flat_states(history)
@@ -392,10 +393,10 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
 
 
 def _check_words(source: ContextClassSource, contexts: Tensor, when: str) -> None:
-    """What the source itself must keep to, by name, before anything is computed from it."""
+    """Assert the laws of the source itself, before anything is computed from it."""
     if when == "at the beginning":
         inside = bool(((contexts >= 0) & (contexts < source.rows)).all())
-        _holds(f"start(n) are numbers below `rows`, which is {source.rows}; found {contexts.tolist()}", inside)
+        _holds(f"start(n) are indices below `rows`, {source.rows}; found {contexts.tolist()}", inside)
         every = source.start(source.rows)
         counted = source.changes or not source.width or every.tolist() == list(range(source.rows))
         _holds(f"start(rows) counts the contexts, unless they change; found {every.tolist()}", counted)
@@ -420,28 +421,28 @@ def _check_context_state(background: ContextClasses, state: Tensor, changes: Cha
         columns, shares = background.columns(state), background.log_shares(state).double()
         of_columns, all_weights = background.column_classes(state), background.log_weights(state).double()
         widths = columns.size(1), shares.size(1), all_weights.size(1)
-        many = background.num_columns
-        _holds(f"answers have num_columns, {many}, columns; found {widths}", set(widths) == {many})
+        num_columns = background.num_columns
+        _holds(f"answers have num_columns, {num_columns}, columns; found {widths}", set(widths) == {num_columns})
         best, words = background.best_members(state, torch.arange(background.num_classes).expand(len(state), -1), 3)
         best_shares = broadcast_groups(background.best_share(state), len(state))
         _same("best_share is that of the best member", best_shares, best[:, :, 0])
         for row, by_word in enumerate(weights):
-            one, seen = state[row : row + 1], set()
+            own_state, seen = state[row : row + 1], set()
             in_class: dict[int, list[float]] = {}
             for column, token in enumerate(columns[row].tolist()):
-                if int(background.column_of(columns[row : row + 1, column : column + 1], one)) != column:
+                if int(background.column_of(columns[row : row + 1, column : column + 1], own_state)) != column:
                     void = all_weights[row, column].isneginf() and shares[row, column].isneginf()
                     _holds(f"column {column}, of no word, is empty", bool(void))
                     continue
                 seen.add(token)
                 number, token_ = class_of(background, state, row, token), columns[row : row + 1, column]
-                classes = {int(background.classes(one, token_)), int(of_columns[row, column])}
+                classes = {int(background.classes(own_state, token_)), int(of_columns[row, column])}
                 _holds(f"word {token} is in class {number} alone; found {classes}", classes == {number})
                 weight = all_weights[row, column].exp()
                 _close(f"log_weights has the weight of word {token}", weight, by_word[token].exp(), CLOSE)
                 share = by_word[token] - expected[row, number] if not by_word[token].isneginf() else NONE
                 _close(f"log_shares has the share of word {token}", shares[row, column], share, CLOSE)
-                _close(f"log_share is that of word {token}", background.log_share(one, token_)[0], share, CLOSE)
+                _close(f"log_share is that of word {token}", background.log_share(own_state, token_)[0], share, CLOSE)
                 in_class.setdefault(number, []).append(float(share))
             _holds(f"each word has one column; found {sorted(seen ^ set(by_word))} otherwise", seen == set(by_word))
             for c, of_class in in_class.items():
@@ -465,21 +466,21 @@ def check_class_features(
     source: Tensor | None = None,
     source_states: Tensor | None = None,
 ) -> dict[str, Tensor]:
-    """Assert that features count for the classes of a head's sources as they do for words, and find out which they are.
+    """Assert that features count for the classes of a head's sources as for words, and return the features.
 
-    The score of a class with the features φ is φᵀ(W h + c) + what is its own, in which W and c, the weights and biases
-    of features, have no say. So its gradient is φ hᵀ in W and φ in c, and other W and c change it by them alone. What
-    has no features (φ = 0) is the special case, and φ = an identity that of a softmax.
+    The score of a class with the features φ is φᵀ(W h + c) + its own terms, which do not depend on W and c, the weights
+    and biases of features. So its gradient is φ hᵀ in W and φ in c, and it is linear in W and c. A class without
+    features (φ = 0) is a special case, and a softmax has φ = an indicator.
 
     Args:
         head: in float64, for a sharp test. hidden: (B, T, H). targets: (B, T). source, source_states: (B, L), (B, L, E)
             of a translation.
 
     Returns:
-        φ of all classes, to compare with what they should have: (B T, J, F) by the names of the sources.
+        φ of all classes, to compare with the expected features: (B T, J, F) by the names of the sources.
 
     Raises:
-        AssertionError: whose first line names the law and the source.
+        AssertionError: its first line is the law and the source.
     """
     weight, bias = head.output.weight, head.output.bias
     states, features = hidden.detach().flatten(0, 1), {}
@@ -511,13 +512,13 @@ def check_class_features(
 def _class_scores(
     head: LogLinearHead, hidden: Tensor, targets: Tensor, source: Tensor | None, source_states: Tensor | None
 ) -> dict[str, Tensor]:
-    """The scores of the classes at every position, by the names of their sources: (B T, J) each."""
+    """Return the scores of the classes at every position, by the names of their sources: (B T, J) each."""
     batch = head.batch(hidden, head.bind(head.previous(targets), source), source_states)
-    scores = {one.name: batch.kept[one.name].flatten(0, 1) for one in head.sources if one.replaces is not None}
+    scores = {made.name: batch.kept[made.name].flatten(0, 1) for made in head.sources if made.replaces is not None}
     layers = [layer for layer, _ in layers_of(batch.background, batch.states, targets.shape) if layer.source.width]
     assert batch.slots is not None  # where there are classes
-    each = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
+    split_scores = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
     return scores | {
         head._source_of(layer).name: of_layer
-        for layer, of_layer in zip(layers, each.split([layer.source.width for layer in layers], 1), strict=True)
+        for layer, of_layer in zip(layers, split_scores.split([layer.source.width for layer in layers], 1), strict=True)
     }

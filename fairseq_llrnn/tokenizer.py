@@ -9,11 +9,11 @@ from transformers import PreTrainedTokenizerFast
 
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK
 
-BLANKS = r"[\s\x1c-\x1f\x85]+"  # where str.split() splits
+BLANKS = r"[\s\x1c-\x1f\x85]+"  # the separators of str.split()
 
 
 def word_tokenizer(symbols: Sequence[str], add_eos_token: bool) -> PreTrainedTokenizerFast:
-    """As `Prior.tokenizer`, over any symbols in the order of their ids."""
+    """Return the tokenizer of `Prior.tokenizer`, over any symbols in the order of their ids."""
     words = Tokenizer(models.WordLevel({symbol: at for at, symbol in enumerate(symbols)}, UNK))
     ends, blanks = pre_tokenizers.Split(EOS, "isolated"), pre_tokenizers.Split(Regex(BLANKS), "removed")
     words.pre_tokenizer = pre_tokenizers.Sequence([ends, blanks])
@@ -21,7 +21,7 @@ def word_tokenizer(symbols: Sequence[str], add_eos_token: bool) -> PreTrainedTok
         tokenizer_object=words,
         bos_token=EOS, eos_token=EOS, pad_token=PAD, unk_token=UNK,
         add_bos_token=True, add_eos_token=add_eos_token,
-        split_special_tokens=True,  # <unk> inside of a word is no symbol
+        split_special_tokens=True,  # <unk> inside a word is no symbol
         clean_up_tokenization_spaces=False,
         model_input_names=["input_ids", "attention_mask"],
     )  # fmt: skip

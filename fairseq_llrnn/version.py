@@ -1,3 +1,3 @@
-"""The version of the package, for pyproject.toml, signatures of priors and checkpoints; it imports nothing."""
+"""The version of the package, for pyproject.toml, signatures of priors and checkpoints. It imports nothing."""
 
 __version__ = "0.1.0"

@@ -99,7 +99,7 @@ def test_log_probs_need_the_text_so_far_where_a_source_does(dates: ModuleType) -
     evidence_table(prior, once=True)
     head, source, states, target, hidden = make(prior)
     assert not head.needs_context
-    with pytest.raises(DataError, match="expected `previous`, the tokens before each position, since the background"):
+    with pytest.raises(DataError, match="the background needs `previous`, the tokens before each position"):
         head.log_probs(hidden, source=source, source_states=states)
     assert head.log_probs(hidden, source=source, source_states=states, previous=head.previous(target)).exp().sum() > 0
 
@@ -216,10 +216,10 @@ def test_a_copy_of_a_head_numbers_strings_alike(dates: ModuleType) -> None:
 
 def test_what_a_head_lacks_is_named(dates: ModuleType) -> None:
     head, source, _, target, hidden = make(build())
-    with pytest.raises(DataError, match=r"expected source_states, .* of which dates makes rows for classes of the so"):
+    with pytest.raises(DataError, match=r"dates needs source_states, the encoder's states"):
         head.loss(hidden, target, source=source)
     plain = LogLinearHead(build_prior(FRENCH, Recipe(top_words="all")), H, source_size=E)
-    with pytest.raises(DataError, match="encode_source: expected a prior that knows source words, found one without"):
+    with pytest.raises(DataError, match="encode_source needs a prior with source words"):
         plain.encode_source(SOURCES)
 
     class Mute(dates.Dates):  # type: ignore[name-defined, misc]
@@ -227,7 +227,7 @@ def test_what_a_head_lacks_is_named(dates: ModuleType) -> None:
 
     mute = LogLinearHead(replace(head.prior, parts=(Mute(0.3),)), H, source_size=E)
     read, written = mute.encode_source(SOURCES), mute.encode(TARGETS)
-    with pytest.raises(OptionError, match="the classes of DateClasses bring strings, expected a part of the prior wi"):
+    with pytest.raises(OptionError, match="the classes of DateClasses contain strings, which need source_size"):
         mute.loss(hidden.float(), written, source=read, source_states=torch.zeros(*read.shape, E))
     with pytest.raises(ValueError, match="part ignorant: has_source_strings = True needs needs_source = True; add"):
         register_part("ignorant")(type("Ignorant", (extend.Part,), {"has_source_strings": True}))
@@ -279,7 +279,7 @@ def another_shape(source: Any) -> None:
         (mass_of_nothing, r"law broken: log_added is −inf where words is NO_WORD .*not so at \[\[2, 0\]\]"),
         (another_order, r"law broken: start\(rows\) counts the contexts, unless they change; found \[\d"),
         (another_shape, r"law broken: log_added has the shape of words; found \(\d+, 1\)"),
-        (too_few_rows, r"law broken: start\(n\) are numbers below `rows`, which is 2; found \[0, 1, 2, 3\]"),
+        (too_few_rows, r"law broken: start\(n\) are indices below `rows`, 2; found \[0, 1, 2, 3\]"),
     ],
 )
 def test_what_a_source_itself_breaks_is_named(dates: ModuleType, change: Callable[[Any], None], says: str) -> None:

@@ -353,7 +353,7 @@ def test_without_the_package_its_prior_is_refused(package: Path, shell: Shell) -
 
 
 def test_a_package_that_announces_what_it_has_not_is_named(package: Path) -> None:
-    with pytest.raises(OptionError, match="weekday_words:nothing: expected what its package announces as an entry"):
+    with pytest.raises(OptionError, match="weekday_words:nothing: the entry point of its package cannot be imported"):
         build_prior([*SPECIALS, *WORDS], options(package, "broken"))
 
 
@@ -364,7 +364,7 @@ def test_a_reader_that_no_package_has_is_named(package: Path) -> None:
 
 def test_a_package_that_raises_when_it_is_imported_is_named(package: Path) -> None:
     (package / "site-packages" / "raising_words.py").write_text("1 / 0\n", encoding="utf-8")
-    with pytest.raises(OptionError, match="raising_words:read: expected .*cannot be imported: ZeroDivisionError: div"):
+    with pytest.raises(OptionError, match="raising_words:read: .* cannot be imported: ZeroDivisionError: div"):
         build_prior([*SPECIALS, *WORDS], options(package, "raising"))
 
 

@@ -1,13 +1,15 @@
 """Weighted automata over the dictionary: languages and n-grams as backgrounds (backgrounds/automaton.py).
 
-    automaton.py         the arrays, and what is sound
-    trimming.py          dead ends, distances to the end, failures that end in nothing
-    limits.py            how much work and memory one may cost; whether all strings together have a finite weight
-    reading.py           an automaton from a file of any format, over the names in symbols.py; OpenFst's binary files
-    text_format.py       OpenFst's text, and failures
-    regular.py           regular expressions over words
-    grammar.py           context-free, bounded in depth or length (grammar_file.py: files, and bounds)
-    characters.py        words spelled in characters
-    nondeterministic.py  what readers make first, and the way to a deterministic automaton
-    shared_nodes.py      acyclic automata, minimal from the outset
+automaton.py         the arrays, and their checks
+trimming.py          dead ends, distances to the end, failures that end in nothing
+limits.py            limits of work and memory, and of the total weight of all strings
+reading.py           files of all formats, OpenFst's binary files
+symbols.py           the dictionary for readers: known, unknown and impossible symbols
+text_format.py       OpenFst's text, and failures
+regular.py           regular expressions over words
+grammar.py           context-free, bounded in depth or length
+grammar_file.py      files of grammars, and their bounds
+characters.py        words spelled in characters
+nondeterministic.py  nondeterministic automata of readers, and their determinisation
+shared_nodes.py      acyclic automata, minimal during construction
 """

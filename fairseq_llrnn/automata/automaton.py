@@ -3,17 +3,17 @@
 Sizes: V symbols, Q states, A arcs, F starts. Weights are natural logarithms in float64. Source: failure arcs as in
 Allauzen, Mohri & Roark 2003, "Generalized Algorithms for Constructing Statistical Language Models", §4.
 
-    log b(q, x)  =  the weight of q's arc on x, where it has one
+    log b(q, x)  =  the weight of q's arc for x, if it has one
                     back_off[q] + log b(fail[q], x)  otherwise
     log b(ROOT, x) = log b₀(x), the static weights of the prior;   log b(NOTHING, x) = −inf
 
-`</s>` is a symbol like others: a state is final if it has weight on it. After it a new sentence begins, in starts[0].
+`</s>` is a symbol like others: a state is final if it has weight for it. After it a new sentence begins, in starts[0].
 A chain of failures that ends in NOTHING has one step only: trimming.py writes longer ones out as arcs. So a state
-either has all of its words on arcs, or gives every word that b₀ gives.
+either has arcs for all of its words, or allows every word that b₀ allows.
 
-An automaton may hold the same model F times, as estimated from all of a text and without each of its folds
-(ngrams/folds.py). Then its states are F blocks of Q / F, block k has starts[k], `root_next` counts in a block, and
-no arc but those on </s>, and no failure, leaves its block.
+An automaton may contain the same model F times, as estimated from all of a text and without each of its folds
+(ngrams/folds.py). Then its states are F blocks of Q / F, block k has starts[k], `root_next` has indices in a block, and
+only arcs for </s> leave their block.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 from fairseq_llrnn.features.feature_table import are_rows
 from fairseq_llrnn.files.numbers import LARGEST_STORED_LOG
 
-NOTHING, ROOT = -1, -2  # what a state may fail to, besides another state
-END = SPECIALS.index(EOS)  # where fairseq's dictionaries have </s>
+NOTHING, ROOT = -1, -2  # values of `fail` other than states
+END = SPECIALS.index(EOS)  # the id of </s> in fairseq's dictionaries
 LONGEST_CHAIN = 64  # failures in a row; an n-gram of order n has n
 
 
 @dataclass(frozen=True)
 class Automaton:
-    """Arrays of a deterministic automaton with failure arcs (module docstring). `check` says whether they are sound."""
+    """Arrays of a deterministic automaton with failure arcs (module docstring). `check` validates them."""
 
     num_symbols: int  # V
-    starts: np.ndarray  # (F,) int64; starts[0] is that of search, the others are of folds (cross-fitting)
+    starts: np.ndarray  # (F,) int64; starts[0] is for searches, the others are for folds (cross-fitting)
     offsets: np.ndarray  # (Q + 1,) int64, the arcs of state q are offsets[q] … offsets[q + 1] − 1
-    tokens: np.ndarray  # (A,) int64, rising inside a state
+    tokens: np.ndarray  # (A,) int64, ascending inside a state
     nexts: np.ndarray  # (A,) int64
     log_weights: np.ndarray  # (A,) float64, finite; −inf only in a product (backgrounds/mixture.py)
     fail: np.ndarray  # (Q,) int64, a state, NOTHING or ROOT
-    back_off: np.ndarray  # (Q,) float64, log weight that failing costs; 0 for NOTHING
-    root_next: np.ndarray  # (V,) int64, state of the block after a word that the root gave; −1 where it is never needed
-    memory: int | None = None  # the state depends on so many last words only (n-gram order − 1); None: on all
+    back_off: np.ndarray  # (Q,) float64, log weight of failing; 0 for NOTHING
+    root_next: np.ndarray  # (V,) int64, state of the block after a word of the root; −1 if it is never needed
+    memory: int | None = None  # number of last words that determine the state (n-gram order − 1); None: all
 
     @property
     def num_states(self) -> int:
@@ -52,7 +52,7 @@ class Automaton:
 
     @property
     def block_size(self) -> int:
-        """States of one of the F models."""
+        """The number of states of one of the F models."""
         return self.num_states // len(self.starts)
 
     @property
@@ -61,41 +61,41 @@ class Automaton:
 
     @property
     def arc_states(self) -> np.ndarray:
-        """(A,) the state that each arc leaves."""
+        """The source state of each arc: (A,)."""
         return np.repeat(np.arange(self.num_states), np.diff(self.offsets))
 
     @property
     def keys(self) -> np.ndarray:
-        """(A,) int64, rising: state · V + token of every arc."""
+        """The strictly ascending keys of the arcs, state · V + token: (A,) int64."""
         return self.arc_states * np.int64(self.num_symbols) + self.tokens
 
     @property
     def depth(self) -> np.ndarray:
-        """(Q,) how many failures lead from a state to ROOT or NOTHING: 1 for a state that fails to either.
+        """The number of failures from a state to ROOT or NOTHING, at least 1: (Q,).
 
         Raises:
-            ValueError: a chain of more than LONGEST_CHAIN, which a cycle is.
+            ValueError: a chain of more than LONGEST_CHAIN failures, or a cycle.
         """
         depth = np.ones(self.num_states, dtype=np.int64)
-        here = self.fail
-        while (here >= 0).any():
+        states = self.fail
+        while (states >= 0).any():
             if depth.max() > LONGEST_CHAIN:
-                state = int(np.flatnonzero(here >= 0)[0])
+                state = int(np.flatnonzero(states >= 0)[0])
                 raise ValueError(
                     f"expected chains of at most {LONGEST_CHAIN} failures, found a longer one from state {state}: "
                     "a cycle, or an automaton that should be written out"
                 )
-            depth += here >= 0
-            here = np.where(here >= 0, self.fail[here], here)
+            depth += states >= 0
+            states = np.where(states >= 0, self.fail[states], states)
         return depth
 
     @property
     def chain_end(self) -> np.ndarray:
-        """(Q,) ROOT or NOTHING, where a state's chain of failures ends. Raises as `depth`."""
-        here = self.fail
+        """The end of each state's chain of failures, ROOT or NOTHING: (Q,). Raises as `depth`."""
+        states = self.fail
         for _ in range(int(self.depth.max(initial=1)) - 1):
-            here = np.where(here >= 0, self.fail[here], here)
-        return here
+            states = np.where(states >= 0, self.fail[states], states)
+        return states
 
     @property
     def in_use(self) -> Automaton:
@@ -115,41 +115,41 @@ class Automaton:
         )
 
     def look_up(self, states: np.ndarray, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The arcs that say what tokens weigh in states: (N,), (N,) -> (N,) each.
+        """Find the arcs of tokens in states: (N,), (N,) -> (N,) each.
 
         Returns:
-            The arc, −1 where no state of the chain has one; its state, or what the chain ends in, ROOT or NOTHING; and
-            the log cost of failing there.
+            The arc, or −1 if no state of the chain has one; its state, or the end of the chain, ROOT or NOTHING; and
+                the log cost of failing to it.
         """
-        keys = np.append(self.keys, np.iinfo(np.int64).max)  # one behind all: a place for what is not there
-        here, arcs, cost = states.copy(), np.full(len(states), -1, dtype=np.int64), np.zeros(len(states))
-        open_ = np.flatnonzero(here >= 0)
+        keys = np.append(self.keys, np.iinfo(np.int64).max)  # one after all, for missing keys
+        states_now, arcs, cost = states.copy(), np.full(len(states), -1, dtype=np.int64), np.zeros(len(states))
+        open_ = np.flatnonzero(states_now >= 0)
         while len(open_):
-            wanted = here[open_] * np.int64(self.num_symbols) + tokens[open_]
+            wanted = states_now[open_] * np.int64(self.num_symbols) + tokens[open_]
             places = np.searchsorted(keys, wanted)
             has_arc = keys[places] == wanted
             arcs[open_[has_arc]] = places[has_arc]
             open_ = open_[~has_arc]
-            cost[open_] += self.back_off[here[open_]]
-            here[open_] = self.fail[here[open_]]
-            open_ = open_[here[open_] >= 0]
-        return arcs, here, cost
+            cost[open_] += self.back_off[states_now[open_]]
+            states_now[open_] = self.fail[states_now[open_]]
+            open_ = open_[states_now[open_] >= 0]
+        return arcs, states_now, cost
 
     def log_weights_at(self, states: np.ndarray, tokens: np.ndarray, root: np.ndarray) -> np.ndarray:
-        """log b(q, x) of states and tokens: (N,), (N,) -> (N,); root: log b₀, (V,)."""
+        """Return log b(q, x) of states and tokens: (N,), (N,) -> (N,). root: log b₀, (V,)."""
         arcs, end, cost = self.look_up(states, tokens)
         weights = np.where(end == ROOT, root[tokens], -np.inf)
         weights[arcs >= 0] = self.log_weights[arcs[arcs >= 0]]
         return cost + weights
 
     def row(self, state: int) -> dict[int, tuple[float, int]]:
-        """The arcs of one state: token -> log weight and next state."""
+        """Return the arcs of one state: token -> log weight and next state."""
         span = slice(self.offsets[state], self.offsets[state + 1])
         values = zip(self.log_weights[span].tolist(), self.nexts[span].tolist(), strict=True)
         return dict(zip(self.tokens[span].tolist(), values, strict=True))
 
     def tempered(self, temperature: float) -> Automaton:
-        """That of b^(1/T), over the root b₀^(1/T)."""
+        """Return the automaton of b^(1/T), over the root b₀^(1/T)."""
         return replace(self, log_weights=self.log_weights / temperature, back_off=self.back_off / temperature)
 
     @classmethod
@@ -163,7 +163,7 @@ class Automaton:
         nexts: np.ndarray,
         log_weights: np.ndarray,
     ) -> Automaton:
-        """From arcs in any order, one per state and token; all states fail to NOTHING.
+        """Build an automaton from arcs in any order, one per state and token. All states fail to NOTHING.
 
         Args:
             states, tokens, nexts: (A,) int64. log_weights: (A,).
@@ -181,13 +181,13 @@ class Automaton:
             root_next=np.full(num_symbols, -1, dtype=np.int64),
         )
 
-    # ---- soundness ------------------------------------------------------------------------------------------------
+    # ---- checks ---------------------------------------------------------------------------------------------------
 
     def check(self, log_weights: np.ndarray | None = None) -> None:
-        """Raise ValueError unless the arrays are an automaton; they may be untrusted input.
+        """Raise ValueError if the arrays are no automaton. They may be untrusted input.
 
         Args:
-            log_weights: log b₀ (V,), if the automaton is to stand on it: then no arc may be on a word that it forbids.
+            log_weights: log b₀ (V,), the static weights below the automaton: no arc may have a word that they forbid.
         """
         self._check_kinds()
         states, arcs, symbols = self.num_states, self.num_arcs, self.num_symbols
@@ -262,7 +262,7 @@ class Automaton:
 
 
 def ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """begins[0], begins[0] + 1, … (lengths[0] numbers), then those of begins[1], and so on."""
+    """Return begins[0], begins[0] + 1, … (lengths[0] numbers), then the range of begins[1], and so on."""
     ends = lengths.cumsum()
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) + np.repeat(begins - ends + lengths, lengths)

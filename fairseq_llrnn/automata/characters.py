@@ -1,14 +1,14 @@
-"""Texts spelled in characters, of words from a list: automata over a dictionary of characters.
+"""Texts in characters with words from a list: automata over a dictionary of characters.
 
 Source: Goyal, Dymetman & Gaussier 2016, "Natural Language Generation through Character-based RNNs with Finite-state
-Prior Knowledge": a network that writes characters makes only words of a list, and those of its input.
+Prior Knowledge": a network that generates characters produces only words of a list, and words of its input.
 
-    %separator ▁ , .        the symbols between words (any number of them); without the line, ▁ or _
+    %separator ▁ , .        the symbols between words (any number of them); default: ▁ or _
     # …                     a comment, if # is no symbol of the dictionary
-    chat                    a word a line: each of its characters is a symbol
+    chat                    a word per line: each of its characters is a symbol
 
-A text is words with separators between them and, maybe, behind the last. A separator is in no word. The words are one
-minimal automaton, so that endings count once.
+A text has separators between words and, optionally, at the end. A separator is in no word. The words are one minimal
+automaton, so that endings are shared.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from fairseq_llrnn.files.text_lines import ReadCount, place, shown
 USUAL_SEPARATORS = ("▁", "_")
 WORDS_DROPPED = "words with a character that the dictionary lacks, dropped"
 REPEATED = "repeated"
-LONGEST_WORD = 200  # characters; what is longer is another kind of text
-START, BETWEEN = 0, 1  # the states before the first word, and behind a separator
+LONGEST_WORD = 200  # characters; longer lines are no words
+START, BETWEEN = 0, 1  # the states before the first word, and after a separator
 
 Spelling = tuple[int, ...]  # a word's characters as symbols
 
 
 def read_words(path: Path | str, symbols: Symbols) -> Automaton:
-    """Texts of the words in a file (module docstring), in which START and BETWEEN are states 0 and 1.
+    """Read texts of the words in a file (module docstring). START and BETWEEN are states 0 and 1.
 
     Raises:
-        DataError: characters or separators that are no symbols (a word is dropped with them where unknown symbols are),
-            a word that holds a separator or is too long, no word at all; with file and line.
+        DataError: with file and line: unknown characters or separators (unless unknown symbols are dropped, with their
+            words), a word that contains a separator or is too long, or no word.
     """
     separators: dict[int, str] = {}
-    spelled: dict[Spelling, str] = {}  # and where each word stands
+    spelled: dict[Spelling, str] = {}  # word -> its place in the file
     count = ReadCount(path, "lines")
     for number, line in count.lines(lambda line: line.strip() != "" and not _is_comment(line, symbols)):
         text, where = line.strip(), place(path, number)
@@ -73,7 +73,7 @@ def read_words(path: Path | str, symbols: Symbols) -> Automaton:
     for word, where in spelled.items():
         inside = [separators[symbol] for symbol in word if symbol in separators]
         if inside:
-            raise DataError(f"{where} holds the separator {shown(inside[0])}; list its parts, or separate by others")
+            raise DataError(f"{where} contains the separator {shown(inside[0])}; list its parts, or use another one")
     return _texts(list(spelled), tuple(separators), len(symbols))
 
 
@@ -82,9 +82,9 @@ def _is_comment(line: str, symbols: Symbols) -> bool:
 
 
 def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:
-    """The characters of a word as symbols; None where the word is dropped.
+    """Return the characters of a word as symbols, or None if the word is dropped.
 
-    Unknown characters are left out; `Symbols.check_known_words` reports them.
+    Unknown characters are left out. `Symbols.check_known_words` reports them.
 
     Raises:
         DataError: as `Symbols.find`; a word of more than LONGEST_WORD characters.
@@ -99,10 +99,10 @@ def spelling(word: str, symbols: Symbols, where: str) -> Spelling | None:
 
 
 def _texts(words: Sequence[Spelling], separators: tuple[int, ...], num_symbols: int) -> Automaton:
-    """Words with separators between them, as an automaton whose states 0 and 1 are START and BETWEEN."""
+    """Return the automaton of words with separators between them. Its states 0 and 1 are START and BETWEEN."""
     nodes = SharedNodes(weighted=False)
-    inner = nodes.automaton(_word_node(nodes, sorted(words)), num_symbols)  # its start is 0; </s> says where words end
-    # a word may begin in the start and behind a separator; the other states have numbers one higher
+    inner = nodes.automaton(_word_node(nodes, sorted(words)), num_symbols)  # its start is 0; </s> ends words
+    # words begin at the start and after separators; the other states have indices one higher
     paths = Paths(num_states=inner.num_states + 1, finals={BETWEEN: 0.0})
     for state in range(inner.num_states):
         for symbol, (_, target) in inner.row(state).items():
@@ -118,7 +118,7 @@ def _texts(words: Sequence[Spelling], separators: tuple[int, ...], num_symbols: 
 
 
 def _word_node(nodes: SharedNodes, words: list[Spelling], at: int = 0) -> int:
-    """The node of what is left of the words, sorted, behind their first `at` characters."""
+    """Return the node of the rests of sorted words after their first `at` characters."""
     by_symbol: dict[int, list[Spelling]] = defaultdict(list)
     ends = False
     for word in words:

@@ -1,12 +1,12 @@
-"""Context-free grammars, bounded in depth or length, as automata (grammar_file.py: how they are written).
+"""Automata of context-free grammars, bounded in depth or length (grammar_file.py: their files).
 
 A language without weights is a set. With weights, a string has the sum over its trees of the products of the rules'
-weights, divided by that of all strings within the bounds, so that the automaton gives each step a distribution.
+weights. It is divided by the sum over all strings within the bounds, so that each step has a distribution.
 
-X at depth d with l words to go, followed by a continuation k, is one node (shared_nodes.py): it is built once for all
-trees that go on alike. Continuations are nodes themselves, so equal ones count once, however they came about. A
-nonterminal that cannot nest has the same node at all depths. What must be remembered of open brackets grows as the
-number of ways to open them does: rules with two arguments of many types multiply states at every level.
+X at depth d with l words left, followed by a continuation k, is one node (shared_nodes.py): it is built once for all
+trees with this continuation. Continuations are nodes themselves, so equal ones count once. A nonterminal that cannot
+nest has the same node at all depths. The number of states grows with the number of ways to open brackets: rules with
+two arguments of many types multiply states at every level.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ MOST_FRAMES = 50_000  # of Python, for grammars that nest deeply
 
 
 def read_grammar(path: Path | str, symbols: Symbols) -> Automaton:
-    """The automaton of a grammar file (grammar_file.py).
+    """Read the automaton of a grammar file (grammar_file.py).
 
     Raises:
-        DataError: a bad line, an unknown symbol, a nonterminal without rules, with file and line.
+        DataError: with file and line: a bad line, an unknown symbol, or a nonterminal without rules.
         ValueError: as `grammar_automaton`.
     """
     return grammar_automaton(parse_grammar(path, symbols), len(symbols))
 
 
 def grammar_automaton(grammar: Grammar, num_symbols: int, budget: Budget | None = None) -> Automaton:
-    """The minimal deterministic automaton of a grammar within its bounds.
+    """Return the minimal deterministic automaton of a grammar within its bounds.
 
     Raises:
-        ValueError: a grammar that nests without a bound, a nonterminal that derives itself and no word more, no string,
-            more work than the budget has.
+        ValueError: unbounded nesting, a nonterminal that derives itself without another word, no string, or more work
+            than the budget.
     """
     with _deep_recursion():
         return _Building(grammar, num_symbols, Budget() if budget is None else budget).automaton()
@@ -75,20 +75,20 @@ class _Building:
         self.grammar, self.num_symbols, self.budget = grammar, num_symbols, budget
         self.rules = grammar.rules
         self.nodes = SharedNodes(grammar.weighted, grammar.length, budget)
-        items = {name: [each.items for each in alternatives] for name, alternatives in self.rules.items()}
+        items = {name: [alternative.items for alternative in alternatives] for name, alternatives in self.rules.items()}
         self.least_words, self.least_depth = least_words(items), least_depth(items)
         self.most_depth, self.most_words = most(items)
         self.endless = derives_itself(items, self.least_words)
-        # those that can be the cause of too much work; of the others, only the words differ
+        # nonterminals that can cause too much work; alternatives of the others differ only in words
         self.branching = {name for name in self.rules if any(map(names_in, items[name]))}
         self.memo: dict[tuple[str, int, int, int], Weighted] = {}
-        self.contexts: Counter[str] = Counter()  # in how many each nonterminal was built
+        self.contexts: Counter[str] = Counter()  # number of contexts for which each nonterminal was built
 
     def automaton(self) -> Automaton:
         grammar = self.grammar
         if self.endless is not None:
             raise ValueError(
-                f"the grammar's {shown(self.endless)}{self._place(self.endless)} derives itself and no word more; "
+                f"the grammar's {shown(self.endless)}{self._place(self.endless)} derives itself without another word; "
                 "remove that rule"
             )
         if grammar.depth is None and grammar.length is None and self.most_depth[grammar.start] == NO_LIMIT:
@@ -108,16 +108,18 @@ class _Building:
         return "" if line is None else f" (line {line:,})"
 
     def _costly(self) -> str:
-        """Which rule took most of the work, about, and what to do."""
+        """Return the rule with about the most work, and advice, for a message."""
         branching = [name for name in self.contexts if name in self.branching]
         name = max(branching, key=lambda name: self.contexts[name] * len(self.rules[name]), default=self.grammar.start)
         return (
             f"most for {shown(name)}{self._place(name)} before {self.contexts[name]:,} different continuations: "
-            "put fewer nonterminals behind each other in its rule, or give the grammar a smaller %depth or %length"
+            "use fewer nonterminals in one alternative of its rule, or set a smaller %depth or %length"
         )
 
     def node(self, name: str, depth: int, words: int, rest: Weighted) -> Weighted:
-        """What the nonterminal derives, so deep and with so many words at most, before the strings of `rest`."""
+        """Return the node of the nonterminal with at most this depth and number of words, before the strings of
+        `rest`.
+        """
         if rest[0] == NOWHERE or self.least_depth[name] > depth or self.least_words[name] > words:
             return NOWHERE, 0.0
         key = name, min(depth, self.most_depth[name]), min(words, self.most_words[name]), rest[0]
@@ -129,7 +131,7 @@ class _Building:
     def _build(self, name: str, depth: int, words: int, rest: int) -> Weighted:
         self.contexts[name] += 1
         inner = depth if depth == NO_LIMIT else depth - 1
-        return self.nodes.union([self._sequence(each, inner, words, rest) for each in self.rules[name]])
+        return self.nodes.union([self._sequence(alternative, inner, words, rest) for alternative in self.rules[name]])
 
     def _sequence(self, alternative: Alternative, depth: int, words: int, rest: int) -> Weighted:
         self.budget.spend(1 + len(alternative.items))
@@ -138,7 +140,7 @@ class _Building:
         spare = NO_LIMIT if words == NO_LIMIT else words - sum(least)
         if spare < 0:
             return NOWHERE, 0.0
-        # from the last to the first; each may have all of the words that the others can do without
+        # from the last to the first; each may use all words that the others do not need
         for item, shortest in zip(reversed(alternative.items), reversed(least), strict=True):
             if isinstance(item, int):
                 result = self.nodes.after(item, result)

@@ -1,16 +1,16 @@
-"""Reads the files of grammars, and bounds how deep and how long the trees of each nonterminal are.
+"""Files of grammars, and bounds of the depth and length of each nonterminal's trees.
 
     # comments
-    %depth 8                        at most so many nonterminals on a path of the tree, the first one included
-    %length 30                      at most so many words
+    %depth 8                        at most 8 nonterminals on a path of the tree, the first one included
+    %length 30                      at most 30 words
     S -> "a" X "b" | Y              a rule; the first one's left side is the start
     X -> 'x' [0.7] | [0.3]          weights, for all rules or none; an alternative may be empty
-       | "several words"            a line that goes on with the rule above
+       | "several words"            a line that continues the rule above
 
-grammar.py says what strings weigh, and makes the automaton.
+grammar.py has the weights of strings, and builds the automaton.
 
-The bounds are found before an automaton is built: each function looks at each rule a few times, however the rules
-depend on each other.
+The bounds are computed before an automaton is built. Each function visits each rule a few times, for any dependencies
+between rules.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ NO_LIMIT = sys.maxsize
 
 Item = int | str  # a symbol of the dictionary, or a nonterminal
 Items = tuple[Item, ...]
-Rules = Mapping[str, Sequence[Items]]  # the ways to write each nonterminal
+Rules = Mapping[str, Sequence[Items]]  # the alternatives of each nonterminal
 
 
 def names_in(items: Items) -> set[str]:
-    """The nonterminals of an alternative."""
+    """Return the nonterminals of an alternative."""
     return {item for item in items if isinstance(item, str)}
 
 
 def least_words(rules: Rules) -> dict[str, int]:
-    """The number of words of each nonterminal's shortest string; NO_LIMIT where it has none."""
+    """Return the number of words of each nonterminal's shortest string, or NO_LIMIT if it has none."""
     return _least(rules, lambda items, values: sum(1 if isinstance(item, int) else values[item] for item in items))
 
 
 def least_depth(rules: Rules) -> dict[str, int]:
-    """The depth of each nonterminal's flattest tree; NO_LIMIT where it has none."""
+    """Return the depth of each nonterminal's flattest tree, or NO_LIMIT if it has none."""
     return _least(rules, lambda items, values: 1 + max((values[name] for name in names_in(items)), default=0))
 
 
 def _least(rules: Rules, measure: Callable[[Items, Mapping[str, int]], int]) -> dict[str, int]:
-    """The least value over trees, of a measure that is nowhere less than that of a part.
+    """Return the least value over trees, for a measure that is at least that of every part.
 
     Knuth 1977, "A Generalization of Dijkstra's Algorithm".
     """
@@ -66,8 +66,8 @@ def _least(rules: Rules, measure: Callable[[Items, Mapping[str, int]], int]) -> 
         for items in set(alternatives):
             inner = names_in(items)
             missing[name, items] = len(inner)
-            for each in inner:
-                uses[each].append((name, items))
+            for name_inside in inner:
+                uses[name_inside].append((name, items))
             if not inner:
                 queue.append((measure(items, values), name))
     heapq.heapify(queue)
@@ -84,11 +84,11 @@ def _least(rules: Rules, measure: Callable[[Items, Mapping[str, int]], int]) -> 
 
 
 def most(rules: Rules) -> tuple[dict[str, int], dict[str, int]]:
-    """The greatest depth and number of words of each nonterminal's trees; NO_LIMIT where it nests."""
+    """Return the greatest depth and number of words of each nonterminal's trees, or NO_LIMIT if it nests."""
     depth, words = dict.fromkeys(rules, NO_LIMIT), dict.fromkeys(rules, NO_LIMIT)
     inner = {name: set[str]().union(*map(names_in, alternatives)) for name, alternatives in rules.items()}
     order = TopologicalSorter(inner)
-    with suppress(CycleError):  # what nests, and what holds it, does not get ready
+    with suppress(CycleError):  # nonterminals that nest, or contain nesting ones, never get ready
         order.prepare()
     while ready := order.get_ready():
         for name in ready:
@@ -100,7 +100,9 @@ def most(rules: Rules) -> tuple[dict[str, int], dict[str, int]]:
 
 
 def derives_itself(rules: Rules, shortest: Mapping[str, int]) -> str | None:
-    """A nonterminal that derives itself and no word more, if there is one: it has infinitely many trees."""
+    """Return a nonterminal that derives itself without another word, and so has infinitely many trees, or None if
+    none does.
+    """
     after = {name: [part for items in ways for part in _alone(items, shortest)] for name, ways in rules.items()}
     try:
         TopologicalSorter(after).prepare()
@@ -110,7 +112,7 @@ def derives_itself(rules: Rules, shortest: Mapping[str, int]) -> str | None:
 
 
 def _alone(items: Items, shortest: Mapping[str, int]) -> list[str]:
-    """The nonterminals of an alternative beside which all else may be empty."""
+    """Return the nonterminals of an alternative that remain if all its other parts are empty."""
     full = [item for item in items if isinstance(item, int) or shortest[item] > 0]
     candidates = items if not full else full if len(full) == 1 else ()
     return [item for item in candidates if isinstance(item, str)]
@@ -138,13 +140,13 @@ class Grammar:
     depth: int | None = None
     length: int | None = None
     weighted: bool = False
-    lines: dict[str, int] = field(default_factory=dict)  # where each nonterminal's first rule stands
+    lines: dict[str, int] = field(default_factory=dict)  # line of each nonterminal's first rule
 
 
 def parse_grammar(path: Path | str, symbols: Symbols, lines: Iterable[str] | None = None) -> Grammar:
-    """The rules of a grammar file, or of lines that `path` names in errors. Raises DataError."""
+    """Read the rules of a grammar file, or of `lines`, with `path` for errors. Raises DataError."""
     grammar, left = Grammar(""), ""
-    used: dict[str, str] = {}  # nonterminal -> where it is first used
+    used: dict[str, str] = {}  # nonterminal -> place of its first use
     plain = 0  # alternatives without weights
     count = ReadCount(path, "alternatives")
     for number, line in iter_lines(path) if lines is None else enumerate(lines, 1):
@@ -182,7 +184,7 @@ def parse_grammar(path: Path | str, symbols: Symbols, lines: Iterable[str] | Non
         if name not in grammar.rules:
             raise DataError(f"{where}: {shown(name)} has no rule; add one, or put quotes around it if it is a word")
     if grammar.weighted and plain:
-        raise DataError(f"{path}: expected a weight [w] behind every alternative, or none, found {plain:,} without one")
+        raise DataError(f"{path}: expected a weight [w] after every alternative, or none, found {plain:,} without one")
     return grammar
 
 
@@ -194,7 +196,7 @@ def _read_bound(grammar: Grammar, text: str, where: str) -> None:
 
 
 def _alternatives(text: str, where: str) -> Iterator[tuple[list[tuple[str, bool]], float | None]]:
-    """Each alternative: names and whether they are words, and the weight."""
+    """Yield each alternative: names and whether they are words, and the weight."""
     items: list[tuple[str, bool]] = []
     weight: float | None = None
     at = 0
@@ -209,7 +211,7 @@ def _alternatives(text: str, where: str) -> Iterator[tuple[list[tuple[str, bool]
             items, weight = [], None
         elif weight is not None:
             raise DataError(
-                f"{where}: expected nothing behind the weight of an alternative, found {shown(piece.group().strip())}"
+                f"{where}: expected nothing after the weight of an alternative, found {shown(piece.group().strip())}"
             )
         elif number is not None:
             weight = _weight(number, where)
@@ -236,13 +238,13 @@ def _weight(text: str, where: str) -> float:
 def _items(
     names: list[tuple[str, bool]], symbols: Symbols, where: str, used: dict[str, str]
 ) -> tuple[Item, ...] | None:
-    """Symbols and nonterminals; None where a symbol is unknown, and the alternative goes with it."""
-    find_sorted: list[Item | None] = []
+    """Return symbols and nonterminals, or None if a symbol is unknown, so that the alternative is dropped."""
+    items: list[Item | None] = []
     for name, is_word in names:
         if is_word:
-            find_sorted.append(symbols.find(name, where))
+            items.append(symbols.find(name, where))
         else:
             used.setdefault(name, where)
-            find_sorted.append(name)
-    items = tuple(item for item in find_sorted if item is not None)
-    return items if len(items) == len(find_sorted) else None
+            items.append(name)
+    known = tuple(item for item in items if item is not None)
+    return known if len(known) == len(items) else None

@@ -1,21 +1,21 @@
-"""Limits of an automaton: how much work and memory it may cost, and whether its weights have a finite sum.
+"""Limits of an automaton: work and memory, and whether its weights have a finite sum.
 
-Determinising can make a file of a few lines exponentially large. The work is counted in steps: looking at one arc of a
-state, or at one member of a set of states (two with weights, whose sums take longer). Whatever is kept was looked at
-first, so steps bound the memory as well. They are counted and not timed: a file is refused everywhere or nowhere.
+Determinising can make a file of a few lines exponentially large. The work is counted in steps: one arc of a state, or
+one member of a set of states (two with weights, whose sums take longer). Every stored item costs a step first, so
+steps also bound the memory. Steps do not depend on the machine: a file is rejected everywhere or nowhere.
 
-Sizes: Q states, A arcs. A step of a log-linear model sums over the vocabulary, and is finite with any automaton. But an
-automaton with weights says how probable strings are, and that it can only if they have a finite sum. The rule:
+Sizes: Q states, A arcs. A step of a log-linear model sums over the vocabulary, and is finite with any automaton. But
+the weights of an automaton are probabilities of strings only if they have a finite sum. The rule:
 
-* An automaton all of whose weights are 1 is a set of strings (a regular expression, a dictionary): nothing is summed.
-* States that fail to ROOT take the probabilities of the prior, which sum to one at every step (an n-gram).
+* An automaton with all weights 1 is a set of strings (a regular expression, a dictionary): there is no sum.
+* States that fail to ROOT have the probabilities of the prior, which sum to one at every step (an n-gram).
 * Otherwise the sum over all strings is Σ_n Mⁿ from the start, M the matrix of weights between states. It is finite if
   and only if the spectral radius of M is below 1 in every strongly connected part (after trimming). A cycle of weight
-  ≥ 1 is the plainest case of one that is not; two cycles of weight 0.6 through one state are another.
+  ≥ 1 makes it infinite; so do two cycles of weight 0.6 through one state.
 
-The radius is bounded by (M v)_q / v_q from both sides for every positive vector v (Collatz–Wielandt); v comes from the
-power iteration of M + I, which oscillates nowhere. Where that converges too slowly, (I − M) v = 1 is solved: if the
-radius is below 1 then v = Σ Mⁿ 1 is positive, and if v is positive then M v = v − 1 says that the radius is below 1.
+The radius is bounded by (M v)_q / v_q from both sides for every positive vector v (Collatz–Wielandt). v comes from the
+power iteration of M + I, which does not oscillate. If that converges too slowly, (I − M) v = 1 is solved: if the
+radius is below 1 then v = Σ Mⁿ 1 is positive, and if v is positive then M v = v − 1 implies that the radius is below 1.
 """
 
 from __future__ import annotations
@@ -30,61 +30,61 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 
-MOST_STEPS = 4_000_000  # seconds, and less than 2 GB; GeoQuery's grammar takes 1,311,000
+MOST_STEPS = 4_000_000  # some seconds, and less than 2 GB; GeoQuery's grammar takes 1,311,000
 
 
 class TooMuchWorkError(ValueError):
-    """An automaton that costs more steps than it may."""
+    """An automaton that needs more steps than its budget."""
 
 
 class Budget:
-    """Steps that may still be taken."""
+    """The steps that remain."""
 
     def __init__(self, steps: int | None = None) -> None:
-        """A budget of so many steps; of MOST_STEPS without a number."""
+        """Start with `steps` steps, by default MOST_STEPS."""
         self.steps = MOST_STEPS if steps is None else steps
         self.spent = 0
 
     def spend(self, steps: int) -> None:
-        """To be called before the work is done. Raises TooMuchWorkError when there are not so many left."""
+        """Record steps before the work is done. Raises TooMuchWorkError if the budget is exceeded."""
         self.spent += steps
         if self.spent > self.steps:
             raise TooMuchWorkError(f"the automaton takes more than {self.steps:,} steps to be made deterministic")
 
     def check_states(self, states: int) -> None:
-        """To be called with the number of states made; without a limit of its own here, as steps bound it."""
+        """Check the number of new states: no limit here, since steps bound it."""
 
 
 MOST_ITERATIONS = 200
-NEARLY_ONE = 1e-9  # a radius that near to 1 counts as 1
+NEARLY_ONE = 1e-9  # a radius closer to 1 counts as 1
 LONGEST_SHOWN = 12  # words of a cycle in an error
 
 
 class InfiniteMassError(ValueError):
-    """The strings of an automaton have no finite sum; `cycle` is one that has a part in it, as tokens."""
+    """The strings of an automaton have no finite sum. `cycle` is a cycle with a part in it, as tokens."""
 
     def __init__(self, cycle: list[int], log_weight: float) -> None:
         super().__init__(f"the strings of the automaton have an infinite sum: the cycle of the tokens {cycle}")
         self.cycle, self.log_weight = cycle, log_weight
 
     def described(self, symbols: tuple[str, ...]) -> str:
-        """What is wrong, in words of the dictionary."""
+        """Return the message with words of the dictionary."""
         words = " ".join(symbols[token] for token in self.cycle[:LONGEST_SHOWN])
         more = " …" if len(self.cycle) > LONGEST_SHOWN else ""
         return (
             f"expected weights whose sum over all strings is finite, found the cycle `{words}{more}` of weight "
-            f"{np.exp(self.log_weight):.4g}, which with others like it can be gone round for ever; make its weights "
-            "smaller, or leave all weights out: then the automaton is a set of strings"
+            f"{np.exp(self.log_weight):.4g}, which strings can repeat without end; make its weights smaller, or "
+            "leave all weights out: then the automaton is a set of strings"
         )
 
 
 def check_mass(automaton: Automaton) -> None:
-    """Raise InfiniteMassError where the rule of this module refuses a trimmed automaton."""
+    """Raise InfiniteMassError if a trimmed automaton has no finite sum (module docstring)."""
     states = automaton.arc_states
     inner = (automaton.tokens != END) & (automaton.chain_end != ROOT)[states]
     if not automaton.log_weights.any():
         return
-    from scipy.sparse import csr_matrix  # here, for it takes a tenth of a second
+    from scipy.sparse import csr_matrix  # imported late: it takes a tenth of a second
     from scipy.sparse.csgraph import connected_components
 
     origins, targets, arcs = states[inner], automaton.nexts[inner], np.flatnonzero(inner)
@@ -93,7 +93,7 @@ def check_mass(automaton: Automaton) -> None:
     _, part = connected_components(graph, connection="strong")
     inside = part[origins] == part[targets]  # arcs that are on some cycle
     origins, targets, arcs = origins[inside], targets[inside], arcs[inside]
-    # the parts are independent of each other: one matrix holds all of them
+    # the parts are independent: one matrix contains all of them
     with np.errstate(over="ignore"):
         weights = np.exp(automaton.log_weights[arcs])
     if len(arcs) and not np.isfinite(weights).all():
@@ -124,7 +124,7 @@ def check_mass(automaton: Automaton) -> None:
 
 
 def _is_finite(matrix: csr_matrix, on_cycle: np.ndarray) -> bool:
-    """Whether (I − M) v = 1 has a positive solution; on_cycle: the states that M has rows of."""
+    """Return whether (I − M) v = 1 has a positive solution. on_cycle: the states with rows of M."""
     from scipy.sparse import identity
     from scipy.sparse.linalg import splu
 
@@ -139,7 +139,7 @@ def _is_finite(matrix: csr_matrix, on_cycle: np.ndarray) -> bool:
 def _infinite(
     automaton: Automaton, vector: np.ndarray, state: int, origins: np.ndarray, targets: np.ndarray, arcs: np.ndarray
 ) -> InfiniteMassError:
-    """The cycle that the heaviest ways on from a state run into."""
+    """Return the error with the cycle on the heaviest path from a state."""
     value = automaton.log_weights[arcs] + np.log(vector[targets])
     path: list[int] = []
     seen: dict[int, int] = {}

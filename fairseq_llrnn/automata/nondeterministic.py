@@ -1,11 +1,11 @@
-"""Automata as people and programs write them, with several arcs on one symbol and empty ones, and how they become ours.
+"""Nondeterministic automata of readers, with several arcs for a symbol and empty arcs, and their determinisation.
 
-A `Paths` without weights is a set of strings: it says of each whether it belongs. One with weights gives a string the
-sum of its paths' weights. Weights are natural logarithms; EMPTY is the symbol of an arc that reads nothing.
+`Paths` without weights are a set of strings. With weights, a string has the sum of its paths' weights. Weights are
+natural logarithms. EMPTY is the symbol of an arc that reads nothing.
 
-Determinisation is the subset construction, with what is left over of every path's weight (Mohri 1997, "Finite-State
+Determinisation is the subset construction, with the residual weight of every path (Mohri 1997, "Finite-State
 Transducers in Language and Speech Processing", §3.4, in the log semiring). Its result can be exponentially larger, and
-with weights infinite: it stops when its budget is spent, and says so.
+with weights infinite: when its budget is spent, it stops with an error.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from fairseq_llrnn.automata.limits import Budget, TooMuchWorkError, check_mass
 from fairseq_llrnn.automata.trimming import trim
 
 EMPTY = -1
-SUBSETS_LOOKED_AT = 100  # the largest ones, to say what made too many of them
-DIGITS = 9  # of what is left over of a weight, by which subsets are told apart
+SUBSETS_LOOKED_AT = 100  # the largest subsets, which a message explains
+DIGITS = 9  # of residual weights, to compare subsets
 
-Subset = tuple[tuple[int, float], ...]  # states and what is left over of their paths' log weights
+Subset = tuple[tuple[int, float], ...]  # states and residual log weights of their paths
 
 
 @dataclass(frozen=True)
 class Piece:
-    """States from one number to another (exclusive) that stand for something in a file, and what a message calls it."""
+    """The states of a part of a file, from `first` to `behind` (exclusive), and its name in messages."""
 
     first: int
     behind: int
@@ -63,10 +63,10 @@ class Paths:
 
 
 def to_automaton(paths: Paths, num_symbols: int, budget: Budget | None = None) -> Automaton:
-    """The deterministic automaton of the same language, trimmed.
+    """Return the deterministic automaton of the same language, trimmed.
 
     Args:
-        budget: of the work; None: MOST_STEPS.
+        budget: of the work. None: MOST_STEPS.
 
     Raises:
         ValueError: too much work; a cycle of empty arcs with weights; no string; strings of infinite mass
@@ -87,7 +87,7 @@ def to_automaton(paths: Paths, num_symbols: int, budget: Budget | None = None) -
 
 
 def untrimmed(paths: Paths, num_symbols: int) -> Automaton:
-    """The arcs of paths that are deterministic, and </s> in final states."""
+    """Return the automaton of deterministic paths, with arcs for </s> in final states."""
     arcs = [*paths.arcs, *((state, END, 0, weight) for state, weight in paths.finals.items())]
     columns: list[tuple[float, ...]] = list(zip(*arcs, strict=True)) if arcs else [()] * 4
     states, tokens, nexts = (np.array(column, dtype=np.int64) for column in columns[:3])
@@ -96,26 +96,28 @@ def untrimmed(paths: Paths, num_symbols: int) -> Automaton:
 
 
 def _most_met(paths: Paths, subsets: Iterable[Subset]) -> str:
-    """What to do about too many subsets: which piece of the file has most members in them, the inner one of two."""
+    """Return advice about too many subsets, with the piece of the file that has most members in them, the
+    innermost one.
+    """
     members = [state for subset in nlargest(SUBSETS_LOOKED_AT, subsets, key=len) for state, _ in subset]
     before = np.concatenate([[0], np.bincount(members, minlength=paths.num_states).cumsum()])
     counts = [int(before[piece.behind] - before[piece.first]) for piece in paths.pieces]
     most = max(counts, default=0)
     if most == 0:
         return "; make it deterministic first, or smaller"
-    many = [piece for piece, count in zip(paths.pieces, counts, strict=True) if 2 * count >= most]
-    inner = min(many, key=lambda piece: piece.behind - piece.first)
+    candidates = [piece for piece, count in zip(paths.pieces, counts, strict=True) if 2 * count >= most]
+    inner = min(candidates, key=lambda piece: piece.behind - piece.first)
     return (
-        f", most of them for {inner.name}: a string may be at many of its places at once; repeat less, or let the "
-        "words before it say where it begins"
+        f", most of them for {inner.name}: a string may match it at many places at once; repeat less, or put words "
+        "before it that mark its beginning"
     )
 
 
 def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Paths:
-    """Paths of the same strings with the same weights, no two of them with the same symbols, none empty.
+    """Return equivalent paths without empty arcs, and with at most one arc per state and symbol.
 
     Args:
-        index: gets the subsets and their numbers.
+        index: gets the subsets and their indices.
     """
     after: list[list[tuple[int, int, float]]] = [[] for _ in range(paths.num_states)]
     empty: list[list[tuple[int, float]]] = [[] for _ in range(paths.num_states)]
@@ -147,7 +149,7 @@ def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Pat
         for state, rest in subset:
             for symbol, target, weight in after[state]:
                 by_symbol[symbol].append((target, rest + weight))
-        alike: dict[tuple[tuple[int, float], ...], tuple[int, float]] = {}  # many symbols lead to the same states
+        alike: dict[tuple[tuple[int, float], ...], tuple[int, float]] = {}  # members -> arc
         for symbol in sorted(by_symbol):
             members = tuple(by_symbol[symbol])
             arc = alike.get(members)
@@ -158,20 +160,20 @@ def _determinized(paths: Paths, budget: Budget, index: dict[Subset, int]) -> Pat
         ends = [rest + paths.finals[state] for state, rest in subset if state in paths.finals]
         if ends:
             result.finals[origin] = log_sum(ends) if paths.weighted else 0.0
-    # at the end of each string: the start may be come back to
+    # at the end of each string, because paths may return to the start
     result.finals = {state: weight + in_common for state, weight in result.finals.items()}
     return result
 
 
 class _Closures:
-    """States that empty arcs lead to."""
+    """The states that empty arcs reach."""
 
     def __init__(self, empty: list[list[tuple[int, float]]], weighted: bool, budget: Budget) -> None:
         self.empty, self.weighted, self.budget = empty, weighted, budget
         self.closures: dict[int, list[tuple[int, float]]] = {}
 
     def subset(self, members: Iterable[tuple[int, float]]) -> tuple[Subset, float]:
-        """The states that members lead to, and the log weight that they have in common."""
+        """Return the subset that members reach, and its common log weight."""
         if not self.weighted:
             reached: set[int] = set()
             for state, _ in members:
@@ -210,11 +212,11 @@ class _Closures:
         return seen
 
     def _weigh(self, state: int) -> list[tuple[int, float]]:
-        """Sums over empty paths, in an order in which each state comes after all that lead to it."""
-        before: dict[int, list[int]] = {here: [] for here in self._reach(state)}
-        for here in before:
-            for target, _ in self.empty[here]:
-                before[target].append(here)
+        """Return the sums over empty paths, in topological order of the states."""
+        before: dict[int, list[int]] = {reached: [] for reached in self._reach(state)}
+        for reached in before:
+            for target, _ in self.empty[reached]:
+                before[target].append(reached)
         try:
             order = list(TopologicalSorter(before).static_order())
         except CycleError:
@@ -222,16 +224,16 @@ class _Closures:
         parts: dict[int, list[float]] = defaultdict(list)
         parts[state].append(0.0)
         result = []
-        for here in order:
-            weight = log_sum(parts[here])
-            result.append((here, weight))
-            for target, further in self.empty[here]:
+        for reached in order:
+            weight = log_sum(parts[reached])
+            result.append((reached, weight))
+            for target, further in self.empty[reached]:
                 parts[target].append(weight + further)
         return result
 
 
 def log_sum(log_weights: Iterable[float]) -> float:
-    """log Σ exp of some finite numbers."""
+    """Return log Σ exp of finite numbers."""
     numbers = list(log_weights)
     top = max(numbers)
     return top if len(numbers) == 1 else top + math.log(math.fsum(math.exp(number - top) for number in numbers))

@@ -1,15 +1,15 @@
-"""Reads an automaton from a file in any of the formats; OpenFst's binary files here.
+"""Automata from files of all formats. OpenFst's binary files are read here.
 
     *.regex       a regular expression over words (regular.py)
     *.grammar     a context-free grammar, bounded in depth and length (grammar.py)
-    *.words       words, one a line, spelled in the dictionary's symbols: characters (characters.py)
+    *.words       words, one per line, spelled in the dictionary's symbols: characters (characters.py)
     OpenFst       a binary file of OpenFst, recognized by its first bytes (read through pynini, extra `[automata]`)
     anything else text as fstprint writes it (text_format.py)
 
-Symbols of a binary file are those of its own table, by name; without one, the file's labels are the ids of the
-dictionary. Label 0 reads nothing. Weights are −log, whichever semiring the file has: paths with the same words are
-summed, and a file all of whose weights are 0 is a set of strings. The head of the file is read here first: OpenFst
-would load a shared library for a kind that it does not know, and allocate memory for as many states as the file claims.
+Symbols of a binary file are those of its own table, by name. Without a table, labels are ids of the dictionary. Label 0
+reads nothing. Weights are −log in any semiring: paths with the same words are summed, and a file with all weights 0 is
+a set of strings. The head of the file is checked first: OpenFst would load a shared library for an unknown kind, and
+allocate memory for as many states as the file claims.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SEMIRINGS = (b"standard", b"log", b"log64")
 
 
 def is_openfst(path: Path | str) -> bool:
-    """Whether a file begins as OpenFst's do; a file that cannot be read does not."""
+    """Return whether a file begins like OpenFst's, or False if it cannot be read."""
     try:
         with open_file(path) as file:
             return file.read(len(MAGIC)) == MAGIC
@@ -54,7 +54,7 @@ def is_openfst(path: Path | str) -> bool:
 
 
 def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
-    """The automaton of a binary file.
+    """Read the automaton of a binary file.
 
     Raises:
         DataError: no pynini; a file that OpenFst cannot read; a transducer; unknown symbols, with the state.
@@ -66,7 +66,7 @@ def read_openfst(path: Path | str, symbols: Symbols) -> Automaton:
     start = fst.start()
     if start < 0:
         raise ValueError("the automaton accepts no string: it has no start")
-    # states are numbered anew, the start first
+    # states are renumbered, the start first
     number = {start: 0}
     number.update((state, i) for i, state in enumerate((s for s in fst.states() if s != start), 1))
     paths.num_states = len(number)
@@ -141,7 +141,7 @@ def _name(file: BinaryIO) -> bytes:
 
 
 class _Labels:
-    """From a file's labels to symbols of the dictionary, each looked up once."""
+    """Map a file's labels to symbols of the dictionary, each once."""
 
     def __init__(self, table: Any, symbols: Symbols) -> None:
         self.table, self.symbols = table, symbols
@@ -171,7 +171,7 @@ READERS: dict[str, Reader] = {".grammar": read_grammar, ".regex": read_regular, 
 
 @dataclass(frozen=True)
 class ReadAutomaton:
-    """An automaton, and what a user should know of how it was read."""
+    """An automaton, and notes about its file."""
 
     automaton: Automaton
     notes: Counter[str]
@@ -180,29 +180,29 @@ class ReadAutomaton:
 def read_automaton(
     path: Path | str, words: WordList, unknown: str = "error", log_weights: np.ndarray | None = None
 ) -> ReadAutomaton:
-    """The automaton of a file, over the symbols of the dictionary; deterministic, trimmed, checked.
+    """Read the automaton of a file over the symbols of the dictionary; deterministic, trimmed, checked.
 
     Args:
-        unknown: what is done about symbols that the dictionary lacks: "error", or "drop" (whatever has them).
-        log_weights: log b₀ (V,), the static weights that the automaton will stand on: words without any are refused.
+        unknown: "error", or "drop": leave out whatever needs a symbol outside the dictionary.
+        log_weights: log b₀ (V,), the static weights below the automaton: words without weight are errors.
 
     Raises:
-        DataError: a file that is no automaton, has unknown symbols, accepts nothing, or is too large; with the place.
-        OptionError: another word for `unknown`.
+        DataError: with the place: a file that is no automaton, has unknown symbols, accepts nothing, or is too large.
+        OptionError: another value of `unknown`.
     """
     path = Path(path)
     symbols = Symbols(words, unknown, log_weights)
     try:
         read = READERS.get(path.suffix) or (read_openfst if is_openfst(path) else read_text)
         automaton = read(path, symbols)
-        symbols.check_known_words()  # where the reader has not yet done so
+        symbols.check_known_words()  # for readers that did not
         automaton.check(log_weights)
         if not (automaton.tokens != END).any() and not (automaton.chain_end == ROOT).any():
             raise ValueError("expected strings of words, found the empty string alone")
     except DataError as error:
         if not is_pipe(path):
             raise
-        advice = "the file's name tells other formats: give a file *.regex, *.grammar or *.words, and no pipe"
+        advice = "other formats need a file named *.regex, *.grammar or *.words, not a pipe"
         raise DataError(f"{error} (automata of OpenFst may come through a pipe; {advice})") from None
     except InfiniteMassError as error:
         raise DataError(f"{path}: {error.described(symbols.names)}") from None

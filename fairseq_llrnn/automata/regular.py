@@ -34,14 +34,14 @@ POSTFIX = {"?": (0, 1), "*": (0, None), "+": (1, None)}
 
 @dataclass(frozen=True)
 class Words:
-    """One of these symbols."""
+    """Any of these symbols."""
 
     symbols: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """One part after the other."""
+    """All parts, one after the other."""
 
     parts: tuple[Node, ...]
 
@@ -55,12 +55,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A part, so many times; `most` None: without end."""
+    """A part, from `least` to `most` times. None: without limit."""
 
     part: Node
     least: int
     most: int | None
-    name: str  # for messages: how it is written, and where
+    name: str  # its text and place, for messages
 
 
 Node = Words | Sequence | Choice | Repeat
@@ -74,10 +74,10 @@ class _Token:
 
 
 def read_regular(path: Path | str, symbols: Symbols) -> Automaton:
-    """The automaton of a file with a regular expression (module docstring).
+    """Read the automaton of a file with a regular expression (module docstring).
 
     Raises:
-        DataError: an expression that does not parse, an unknown symbol, with file, line and column; a too large one.
+        DataError: with file, line and column: an expression that does not parse, an unknown symbol, or too many arcs.
         ValueError: as `to_automaton`.
     """
     parser = _Parser(path, symbols)
@@ -94,8 +94,7 @@ def read_regular(path: Path | str, symbols: Symbols) -> Automaton:
         end = add_arcs(node, paths, 0)
     except RecursionError:
         raise DataError(
-            f"{path}: expected a few groups and repetitions around each other, found more than can be followed; write "
-            "it with less of them, e.g. `a*` for `a*+*`"
+            f"{path}: groups and repetitions are nested too deeply; use fewer, e.g. `a*` for `a*+*`"
         ) from None
     paths.finals[end] = 0.0
     return to_automaton(paths, len(symbols))
@@ -117,8 +116,8 @@ def _tokens(path: Path | str) -> list[_Token]:
             quoted, times, operator, word = match.groups()
             if quoted is not None:
                 word = re.sub(r"\\(.)", r"\1", quoted)
-            each = (("word", word), ("times", times), (operator, operator))
-            tokens += [_Token(kind, text, where) for kind, text in each if text is not None]
+            parts = (("word", word), ("times", times), (operator, operator))
+            tokens += [_Token(kind, text, where) for kind, text in parts if text is not None]
     return tokens
 
 
@@ -143,7 +142,7 @@ class _Parser:
         return node
 
     def _symbol(self) -> int | None:
-        """That of the word that comes next; None where the dictionary lacks it."""
+        """Return the symbol of the next word, or None if the dictionary lacks it."""
         symbol = self.symbols.find(self.next.text, self.next.where)
         self.at += 1
         if symbol is None:
@@ -223,7 +222,7 @@ class _Parser:
 
 
 def num_arcs(node: Node) -> int:
-    """How many arcs `add_arcs` adds, about."""
+    """Return the approximate number of arcs that `add_arcs` adds."""
     if isinstance(node, Words):
         return len(node.symbols)
     if isinstance(node, Repeat):
@@ -232,7 +231,7 @@ def num_arcs(node: Node) -> int:
 
 
 def add_arcs(node: Node, paths: Paths, begin: int) -> int:
-    """Add the node's arcs from `begin` on; returns the state in which it ends."""
+    """Add the node's arcs from `begin` on, and return the state where it ends."""
     if isinstance(node, Words):
         end = paths.new_state()
         for symbol in node.symbols:
@@ -255,25 +254,25 @@ def add_arcs(node: Node, paths: Paths, begin: int) -> int:
 
 
 def _repeat(node: Repeat, paths: Paths, begin: int) -> int:
-    here = begin
-    # without `most`, the last copy that must come is the one that may come again: another copy for each `+` would
-    # double the expression with every group around it
+    current = begin
+    # without `most`, the last required copy may repeat: another copy for each `+` would double the expression with
+    # every group around it
     for _ in range(node.least if node.most is not None else node.least - 1):
-        here = add_arcs(node.part, paths, here)
+        current = add_arcs(node.part, paths, current)
     if node.most is None:
         loop = paths.new_state()
-        paths.add(here, EMPTY, loop)
-        behind = add_arcs(node.part, paths, loop)
-        paths.add(behind, EMPTY, loop)
+        paths.add(current, EMPTY, loop)
+        last = add_arcs(node.part, paths, loop)
+        paths.add(last, EMPTY, loop)
         end = paths.new_state()
-        paths.add(loop if node.least == 0 else behind, EMPTY, end)
+        paths.add(loop if node.least == 0 else last, EMPTY, end)
         return end
     end = paths.new_state()
     for _ in range(node.most - node.least):
-        paths.add(here, EMPTY, end)
-        # a state of its own: what follows may come back to where the part ends
+        paths.add(current, EMPTY, end)
+        # a new state, because what follows may return to the end of the part
         inner = paths.new_state()
-        paths.add(here, EMPTY, inner)
-        here = add_arcs(node.part, paths, inner)
-    paths.add(here, EMPTY, end)
+        paths.add(current, EMPTY, inner)
+        current = add_arcs(node.part, paths, inner)
+    paths.add(current, EMPTY, end)
     return end

@@ -1,11 +1,11 @@
-"""Acyclic automata built from the end to the beginning, so that equal continuations are one state from the outset.
+"""Acyclic automata built from the end to the beginning, so that equal continuations are one state.
 
-A node is a deterministic state: its row (symbol -> node and log weight), with </s> where a string may end. Two nodes
-with equal rows are the same node (Revuz 1992; Daciuk et al. 2000): as every node's successors are there before it, the
-automaton is minimal at all times, and what is shared in many contexts is built once.
+A node is a deterministic state: its row (symbol -> node and log weight), with </s> if a string may end. Two nodes
+with equal rows are the same node (Revuz 1992; Daciuk et al. 2000). As a node's successors exist before it, the
+automaton is always minimal, and a node that many contexts share is built once.
 
-With weights a node's strings have the sum one, and what they had goes to the arcs that lead there (weight pushing,
-Mohri 2000): a node always comes together with a log weight. Without weights all of them are 0, and a union is a set's.
+With weights, a node's strings have the sum one, and their total is moved to the arcs that lead to it (weight pushing,
+Mohri 2000): a node always comes with a log weight. Without weights all of them are 0, and a union is a set's.
 """
 
 from __future__ import annotations
@@ -21,38 +21,38 @@ from fairseq_llrnn.automata.limits import Budget
 from fairseq_llrnn.automata.nondeterministic import log_sum
 
 NOWHERE = -1  # the node of no string at all
-DIGITS = 10  # of weights, by which nodes are told apart
+DIGITS = 10  # of weights, to compare nodes
 
-Weighted = tuple[int, float]  # a node, and the log weight of what leads there
+Weighted = tuple[int, float]  # a node, and the log weight of the arc that leads to it
 Row = tuple[tuple[int, int, float], ...]  # symbol, node, log weight; END's node is 0
 
 
 class SharedNodes:
-    """Nodes that are made once (module docstring). Node 0 is the end: the empty string and no other."""
+    """Nodes without duplicates (module docstring). Node 0 is the end: only the empty string."""
 
     def __init__(self, weighted: bool, longest: int | None = None, budget: Budget | None = None) -> None:
-        """No nodes but the end.
+        """Create the end.
 
         Args:
-            weighted: whether arcs have weights; without, all log weights are 0.
-            longest: the most words of a string; what is longer is left out of every node.
-            budget: methods that make nodes raise TooMuchWorkError when it is spent; without one there is no limit.
+            weighted: whether arcs have weights; if not, all log weights are 0.
+            longest: the largest number of words of a string; longer ones are left out of every node.
+            budget: if it is spent, methods that make nodes raise TooMuchWorkError. None: no limit.
         """
         self.weighted, self.longest, self.budget = weighted, longest, budget or Budget(sys.maxsize)
         self.rows: list[Row] = []
-        self.lengths: list[tuple[int, int]] = []  # the fewest and the most words of each node, where that matters
+        self.lengths: list[tuple[int, int]] = []  # the fewest and the most words of each node, if `longest` is set
         self._index: dict[Row, int] = {}
         self._unions: dict[tuple[Weighted, ...], Weighted] = {}
         self._shortened: dict[tuple[int, int], Weighted] = {}
         self.end = self._node(((END, 0, 0.0),))
 
     def after(self, symbol: int, rest: Weighted) -> Weighted:
-        """The strings of `rest` behind a symbol."""
+        """Return the strings of `rest` after a symbol."""
         node, weight = rest
         return rest if node == NOWHERE else self._short(self._node(((symbol, node, 0.0),)), weight)
 
     def union(self, parts: Iterable[Weighted]) -> Weighted:
-        """All strings of the parts; a string that several have gets the sum of what they give it."""
+        """Return all strings of the parts; a string of several parts has the sum of their weights."""
         left = [part for part in parts if part[0] != NOWHERE]
         left = left if self.weighted else list(set(left))
         if not left:
@@ -83,7 +83,7 @@ class SharedNodes:
         return log_sum(weight for _, weight in row) if self.weighted else 0.0
 
     def normalised(self, row: dict[int, Weighted]) -> Weighted:
-        """The node of a row, its strings together weighing one, and what they weighed."""
+        """Return the node of a row, with its strings' weights divided by their sum, and the log sum."""
         alive = {symbol: target for symbol, target in row.items() if target[0] != NOWHERE}
         if not alive:
             return NOWHERE, 0.0
@@ -97,9 +97,9 @@ class SharedNodes:
             node = self._index[row] = len(self.rows)
             self.rows.append(row)
             if self.longest is not None:
-                # </s> is the end itself, and no word
-                of_arcs = [(0, 0) if x == END else self._lengths_behind(node) for x, node, _ in row]
-                self.lengths.append((min(least for least, _ in of_arcs), max(most for _, most in of_arcs)))
+                # </s> is no word
+                lengths = [(0, 0) if x == END else self._lengths_behind(node) for x, node, _ in row]
+                self.lengths.append((min(least for least, _ in lengths), max(most for _, most in lengths)))
         return node
 
     def _lengths_behind(self, node: int) -> tuple[int, int]:
@@ -109,7 +109,7 @@ class SharedNodes:
     # ---- lengths ----------------------------------------------------------------------------------------------------
 
     def _short(self, node: int, weight: float) -> Weighted:
-        """The node's strings that are not too long."""
+        """Return the node's strings that are not too long."""
         if self.longest is None or self.lengths[node][1] <= self.longest:
             return node, weight
         short, lost = self._shorten(node, self.longest)
@@ -135,7 +135,7 @@ class SharedNodes:
     # ---- arrays -----------------------------------------------------------------------------------------------------
 
     def automaton(self, start: int, num_symbols: int) -> Automaton:
-        """The automaton of a node's strings.
+        """Return the automaton of a node's strings.
 
         Raises:
             ValueError: it has none.

@@ -1,4 +1,4 @@
-"""The dictionary as readers of automata see it: which names are symbols, and what is done about those that are none.
+"""The dictionary for readers of automata: symbols by name, and unknown symbols.
 
 Sizes: V symbols.
 """
@@ -16,20 +16,20 @@ from fairseq_llrnn.files.numbers import LARGEST_LOG
 from fairseq_llrnn.files.text_lines import form_hint, shown
 
 EMPTY_NAMES = ("<eps>", "<epsilon>", "@0@", "@_EPSILON_SYMBOL_@")  # an arc that reads nothing (OpenFst, foma, HFST)
-UNKNOWN = ("error", "drop")  # what is done about symbols that are not in the dictionary
-MOST_NAMED = 4  # unknown symbols that an error names
-LACKED = "with symbols that the dictionary lacks"  # of entries of a file that are left out
+UNKNOWN = ("error", "drop")  # treatments of symbols outside the dictionary
+MOST_NAMED = 4  # unknown symbols in an error
+LACKED = "with symbols that the dictionary lacks"  # entries of a file that are left out
 DROPPED = "arcs on symbols that the dictionary lacks, dropped"
 
 
 def log_weight(number: float, where: str, text: str) -> float:
-    """What a file has as a −log weight, at the place that `where` names; text: how messages show it.
+    """Return the log weight of a −log weight in a file, at the place `where`. text: the number in messages.
 
     Raises:
         DataError: a number that is not finite, or too large.
     """
     if not math.isfinite(number):
-        raise DataError(f"{where}: expected a finite −log weight, found {text}; leave out what has none")
+        raise DataError(f"{where}: expected a finite −log weight, found {text}; remove entries without weight")
     if abs(number) > LARGEST_LOG:
         raise DataError(
             f"{where}: expected a −log weight between −{LARGEST_LOG:,.0f} and {LARGEST_LOG:,.0f}, found {text}; fix it"
@@ -38,25 +38,25 @@ def log_weight(number: float, where: str, text: str) -> float:
 
 
 class Symbols:
-    """Ids of the symbols that may be on an arc: all that is ever predicted, but for </s>."""
+    """Ids of the symbols that may be on an arc: everything predictable except </s>."""
 
     def __init__(self, words: WordList, unknown: str = "error", log_weights: np.ndarray | None = None) -> None:
-        """The symbols of a dictionary.
+        """Build the index of a dictionary.
 
         Args:
-            unknown: "error", or "drop": whatever has symbols that the dictionary lacks is left out, and counted in
+            unknown: "error", or "drop": whatever needs symbols outside the dictionary is left out, and counted in
                 `notes`.
-            log_weights: log b₀ (V,), the static weights below the automaton; a word without any can be on no arc.
+            log_weights: log b₀ (V,), the static weights below the automaton; a word without weight can be on no arc.
 
         Raises:
-            OptionError: another word for `unknown`.
+            OptionError: another value of `unknown`.
         """
         if unknown not in UNKNOWN:
             raise OptionError(f"unknown symbols: expected one of {', '.join(UNKNOWN)}, found {unknown!r}")
         self.names = words.symbols
         self.notes: Counter[str] = Counter()
         self.drops = unknown == "drop"
-        self.unknown: dict[str, str] = {}  # name -> where it was first found; empty where they are dropped
+        self.unknown: dict[str, str] = {}  # name -> its first place; empty if they are dropped
         self.index = {name: i for i, name in enumerate(words.symbols)}
         self.possible = words.predictable.copy()
         self.weightless = np.zeros(len(words), dtype=bool)
@@ -68,16 +68,16 @@ class Symbols:
 
     @property
     def any_word(self) -> np.ndarray:
-        """(·,) ids of what `any word` means: all but </s> and <unk>."""
+        """The ids of `any word`, all except </s> and <unk>: (·,)."""
         words = self.possible & ~self.weightless
         words[[self.index[EOS], self.index[UNK]]] = False
         return np.flatnonzero(words)
 
     def find(self, name: str, where: str) -> int | None:
-        """The id of a symbol; None for an unknown one, which is dropped, or kept for `check_known_words`.
+        """Return the id of a symbol, or None for an unknown one, which is dropped, or stored for `check_known_words`.
 
         Raises:
-            DataError: a symbol that can be on no arc, with the place that `where` names.
+            DataError: a symbol that can be on no arc, with the place `where`.
         """
         symbol = self.index.get(name)
         if symbol is None:
@@ -87,22 +87,23 @@ class Symbols:
                 self.unknown.setdefault(name, where)
             return None
         if name == EOS:
-            raise DataError(f"{where}: {EOS} is written by final states alone; make the state final")
+            raise DataError(f"{where}: arcs cannot have {EOS}, which final states add; make the state final")
         if not self.possible[symbol]:
             raise DataError(f"{where}: symbol {shown(name)} is never predicted; remove it")
         if self.weightless[symbol]:
             raise DataError(
-                f"{where}: symbol {shown(name)} has no weight in the static background, which the automaton stands on; "
-                "choose a smoothing that leaves some, or remove the symbol"
+                f"{where}: symbol {shown(name)} has no weight in the static background below the automaton; choose a "
+                "smoothing that gives it some, or remove the symbol"
             )
         return symbol
 
     def check_known_words(self) -> None:
-        """To be called when a file has been read, before anything is built from it.
+        """Report unknown symbols after a file has been read.
 
         Raises:
-            DataError: symbols that the dictionary lacks, unless they are dropped; the first one's place, some of their
-                names, and how many there are.
+            DataError: symbols outside the dictionary, unless they are dropped: the place of the first, some names, and
+                the
+                number.
         """
         if not self.unknown:
             return
@@ -114,5 +115,5 @@ class Symbols:
         it, hint = "them" if others else "it", form_hint(first, self.index)
         raise DataError(
             f"{where}: symbol {shown(first)} is not in the dictionary{hint}{nor}; write {it} as "
-            f"the text has {it}, remove {it}, or say automaton(FILE, unknown_symbols=drop) (what needs {it} goes, too)"
+            f"the text has {it}, remove {it}, or use automaton(FILE, unknown_symbols=drop), which drops what needs {it}"
         )

@@ -1,17 +1,17 @@
-"""Automata as text: what OpenFst's fstprint writes and fstcompile reads, and lines for failures.
+"""Automata as text: the format of OpenFst's fstprint and fstcompile, and lines for failures.
 
-    from to symbol [weight]        an arc; fstprint's two symbols (`from to in out [weight]`) will do if they are equal
+    from to symbol [weight]        an arc; fstprint's two symbols (`from to in out [weight]`) must be equal
     state [weight]                 a final state; one that no arc leads to changes nothing
-    fail from to [weight]          where `from` has no arc on a word, go to `to` and look there; `to` is a state, or
-                                   `root`: all other words, as the prior's static background has them, and then on
-                                   from the start
-    weights probabilities          from here on weights are factors; without it they are −log, as OpenFst has them
+    fail from to [weight]          if `from` has no arc for a word, look it up in `to`; `to` is a state, or
+                                   `root`: all other words, as in the prior's static background, and then the
+                                   start
+    weights probabilities          from here on weights are factors; without it they are −log, as in OpenFst
     # …                            a comment
 
-States have any names without blanks; the first one named by an arc or as final is the start. `<eps>` reads nothing.
-Weights may be left out: then they are 1, as −log 0. A file without any is a set of strings. Blanks or tabs part the
+States have any names without blanks. The first one in an arc or a final state is the start. `<eps>` reads nothing.
+Weights are optional: the default is 1, −log 0. A file without weights is a set of strings. Blanks or tabs separate the
 fields. Between tabs, an empty symbol reads nothing, as pyfoma writes it. No state begins with `-`: foma and HFST write
-`--` between several automata. A file with failures must be deterministic: at most one arc of a state on each symbol.
+`--` between several automata. A file with failures must be deterministic: at most one arc of a state for each symbol.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ ROOT_NAME = "root"
 
 @dataclass
 class _Lines:
-    """What the lines so far have defined."""
+    """The definitions of the lines so far."""
 
     symbols: Symbols
     paths: Paths = field(default_factory=lambda: Paths(num_states=0))
     states: dict[str, int] = field(default_factory=dict)
-    # a state that fails, to what, for which weight; by names: the start is a state that something else has named
+    # state -> failure state and weight; by names, because failures do not define the start
     fail: dict[str, tuple[str, float]] = field(default_factory=dict)
-    where: dict[tuple[int, int], int] = field(default_factory=dict)  # (state, symbol) -> the line that gave the arc
-    twice: int = 0  # the first line that gives a state a second arc on a symbol, or an empty one
+    where: dict[tuple[int, int], int] = field(default_factory=dict)  # (state, symbol) -> the line of the arc
+    twice: int = 0  # the first line with a second arc of a state for a symbol, or with an empty arc
     probabilities: bool = False
-    some_arc: bool = False  # whether there is a line with an arc, be it on an unknown symbol
+    some_arc: bool = False  # whether there is a line with an arc, even for an unknown symbol
 
     def state(self, name: str) -> int:
         state = self.states.setdefault(name, len(self.states))
@@ -55,7 +55,7 @@ class _Lines:
         return state
 
     def weight(self, text: str, where: str) -> float:
-        """The log weight that a field says."""
+        """Return the log weight of a field."""
         self.paths.weighted = True
         try:
             number = float(text)
@@ -63,7 +63,7 @@ class _Lines:
             raise DataError(f"{where}: expected a number as weight, found {shown(text)}; fix the line") from None
         if self.probabilities:
             if not (math.isfinite(number) and number > 0):
-                raise DataError(f"{where}: expected a weight > 0, found {shown(text)}; leave out what has none")
+                raise DataError(f"{where}: expected a weight > 0, found {shown(text)}; remove entries without weight")
             if not is_weight(number):
                 raise DataError(
                     f"{where}: expected a weight between {LEAST_WEIGHT:g} and {LARGEST_WEIGHT:g}, found {shown(text)}; "
@@ -74,11 +74,11 @@ class _Lines:
 
 
 def read_text(path: Path | str, symbols: Symbols) -> Automaton:
-    """The automaton of a text file (module docstring); words that it lacks are `symbols`' to judge.
+    """Read the automaton of a text file (module docstring). `symbols` treats words outside the dictionary.
 
     Raises:
-        DataError: a line that says nothing of the above, an unknown symbol, a weight that is none (with file and line).
-        ValueError: what is no automaton as a whole, as `to_automaton`.
+        DataError: with file and line: another kind of line, an unknown symbol, or an invalid weight.
+        ValueError: no valid automaton, as `to_automaton`.
     """
     lines = _Lines(symbols)
     two_symbols = _has_two_symbols(path)
@@ -102,21 +102,21 @@ def read_text(path: Path | str, symbols: Symbols) -> Automaton:
 
 
 def _has_two_symbols(path: Path | str) -> bool:
-    """Whether every arc of four fields has its symbol twice, as fstprint writes without --acceptor."""
+    """Return whether every arc of four fields has its symbol twice, as fstprint writes without --acceptor."""
     rows = (_fields(line) for _, line in iter_lines(path))
     fours = [fields for fields in rows if len(fields) == 4 and fields[0] != "fail"]
     return bool(fours) and all(fields[2] == fields[3] for fields in fours if fields[3])
 
 
 def _fields(line: str) -> list[str]:
-    """What blanks or tabs part; between tabs, an empty symbol is the empty one, and an empty end is dropped."""
+    """Split a line at blanks or tabs. Between tabs, an empty field is the empty symbol, and an empty end is dropped."""
     fields = [cell.strip() for cell in line.split("\t")]
     if "" not in fields or any(len(field.split()) > 1 for field in fields):
         return line.split()
     while len(fields) in (2, 5, 6) and not fields[-1]:
         fields.pop()
-    both = len(fields) == 5 or fields[2:] == ["", ""]
-    empty = {2, 3} if both else {2} if len(fields) == 4 else set()
+    has_two_symbols = len(fields) == 5 or fields[2:] == ["", ""]
+    empty = {2, 3} if has_two_symbols else {2} if len(fields) == 4 else set()
     return [field or EMPTY_NAMES[0] if place in empty else field for place, field in enumerate(fields)]
 
 
@@ -130,7 +130,7 @@ def _check_states(names: Sequence[str], where: str) -> None:
 
 
 def _read_line(lines: _Lines, fields: list[str], where: str, number: int, two_symbols: bool) -> bool:
-    """False for an arc on a symbol that the dictionary lacks, where these are dropped, or refused later."""
+    """Read a line. Return False for an arc with a symbol outside the dictionary."""
     if fields[0] == "weights" and len(fields) == 2:
         if fields[1] != "probabilities":
             raise DataError(f"{where}: expected `weights probabilities`, found {shown(' '.join(fields))}")
@@ -186,7 +186,9 @@ def _read_failure(lines: _Lines, fields: list[str], where: str) -> None:
 
 
 def _failing(lines: _Lines, num_symbols: int) -> Automaton:
-    """The automaton of lines with failures; a chain to the root begins anew in the start after a word of the root."""
+    """Return the automaton of lines with failures. After a word of the root, a chain to the root restarts at
+    the start.
+    """
     failures = [
         (lines.state(origin), ROOT if target == ROOT_NAME else lines.state(target), weight)
         for origin, (target, weight) in lines.fail.items()

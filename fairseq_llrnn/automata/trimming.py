@@ -1,9 +1,9 @@
-"""Automata that end: states without an end in reach go, and with them the arcs that lead there.
+"""Trimming of automata: states without an end in reach are removed, with the arcs that lead to them.
 
 Sizes: Q states, A arcs. A state's distance is the least number of words, `</s>` included, to a complete string. A state
-whose chain of failures ends in ROOT gives every word, </s> among them, and is one word from the end.
+whose chain of failures ends in ROOT allows every word, also </s>, and is one word from the end.
 
-`flatten` writes chains of failure that end in NOTHING out as arcs, which the check of an automaton asks for.
+`flatten` writes out chains of failure that end in NOTHING as arcs, as `Automaton.check` requires.
 """
 
 from __future__ import annotations
@@ -18,37 +18,37 @@ NO_END = np.iinfo(np.int64).max // 4  # the distance of a state from which no en
 
 
 def steps_to_end(automaton: Automaton, log_weights: np.ndarray | None = None) -> np.ndarray:
-    """The least number of words, </s> included, from each state to an end: (Q,) int64; NO_END where there is none.
+    """Return the least number of words, </s> included, from each state to an end: (Q,) int64, or NO_END.
 
     Args:
-        log_weights: log b₀ (V,) of the root; without it the root gives </s>.
+        log_weights: log b₀ (V,) of the root. None: the root allows </s>.
     """
     states = automaton.arc_states
     steps = np.full(automaton.num_states, NO_END, dtype=np.int64)
     if log_weights is None or np.isfinite(log_weights[END]):
         steps[automaton.chain_end == ROOT] = 1
     steps[states[automaton.tokens == END]] = 1
-    going_on = automaton.tokens != END  # </s> leads into the next sentence
-    # backwards from a further state, Q, that leads to all those with one step
+    inner = automaton.tokens != END  # </s> leads into the next sentence
+    # backwards from an extra state, Q, that leads to all states with one step
     sources = np.flatnonzero(steps == 1)
-    origins = np.concatenate([np.full(len(sources), automaton.num_states), automaton.nexts[going_on]])
-    targets = np.concatenate([sources, states[going_on]])
+    origins = np.concatenate([np.full(len(sources), automaton.num_states), automaton.nexts[inner]])
+    targets = np.concatenate([sources, states[inner]])
     order, before = _breadth_first(origins, targets, automaton.num_states)
-    # whole layers at once: of a state's predecessor in the order, and of that one's, … (pointer doubling)
-    many, here = (before >= 0).astype(np.int64), np.where(before >= 0, before, np.arange(len(before)))
-    while (before[here] >= 0).any():
-        many, here = many + many[here], here[here]
+    # depths in the tree of predecessors, by pointer doubling
+    depth, ancestor = (before >= 0).astype(np.int64), np.where(before >= 0, before, np.arange(len(before)))
+    while (before[ancestor] >= 0).any():
+        depth, ancestor = depth + depth[ancestor], ancestor[ancestor]
     reached = order[order < automaton.num_states]
-    steps[reached] = many[reached]
+    steps[reached] = depth[reached]
     return steps
 
 
 def _breadth_first(origins: np.ndarray, targets: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
-    """The states that the start, the one with the highest number, leads to, and before each the one it came from.
+    """Return the states that the start, the one with the highest index, reaches, and the predecessor of each.
 
-    −1 where there is none, as for the start.
+    −1 if there is none, as for the start.
     """
-    from scipy.sparse import csr_matrix  # here, for it takes a tenth of a second
+    from scipy.sparse import csr_matrix  # imported late: it takes a tenth of a second
     from scipy.sparse.csgraph import breadth_first_order
 
     graph = csr_matrix((np.ones(len(origins), dtype=np.int8), (origins, targets)), shape=(start + 1, start + 1))
@@ -57,11 +57,11 @@ def _breadth_first(origins: np.ndarray, targets: np.ndarray, start: int) -> tupl
 
 
 def reachable(automaton: Automaton) -> np.ndarray:
-    """(Q,) bool: the states that the start leads to, by words or by failing; of an automaton with one start."""
+    """Return whether each state is reachable from the start, by words or by failing: (Q,) bool."""
     ends, size = automaton.chain_end, automaton.num_states
     failing = np.flatnonzero(automaton.fail >= 0)
     rooted, root_next = np.flatnonzero(ends == ROOT), automaton.root_next[automaton.root_next >= 0]
-    root, start = size, size + 1  # two further states
+    root, start = size, size + 1  # two extra states
     origins = [automaton.arc_states, failing, rooted, np.full(len(root_next), root)]
     targets = [automaton.nexts, automaton.fail[failing], np.full(len(rooted), root), root_next]
     firsts = np.unique(automaton.starts)
@@ -74,11 +74,11 @@ def reachable(automaton: Automaton) -> np.ndarray:
 
 
 def trim(automaton: Automaton) -> Automaton:
-    """The same language without states that the start leads not to, or from which no end is in reach.
+    """Return the same language without states that are unreachable, or from which no end is in reach.
 
-    The automaton has one start; several would have their states in blocks.
-    A state that gives every word cannot lose an arc: the root would give the word instead. What only such an arc leads
-    to stays, and searches are told of it (`steps_to_end`).
+    The automaton has one start. Several would have their states in blocks.
+    A state that allows every word keeps all arcs, because the root would allow the word instead. States after such arcs
+    stay, and searches avoid them (`steps_to_end`).
 
     Raises:
         ValueError: the automaton accepts no string.
@@ -104,15 +104,15 @@ def trim(automaton: Automaton) -> Automaton:
     )
 
 
-def with_arcs(automaton: Automaton, kept: np.ndarray) -> Automaton:
-    """The automaton with some of its arcs: (A,) bool."""
-    many = np.bincount(automaton.arc_states[kept], minlength=automaton.num_states)
+def with_arcs(automaton: Automaton, mask: np.ndarray) -> Automaton:
+    """Return the automaton with the arcs of a mask (A,) bool."""
+    counts = np.bincount(automaton.arc_states[mask], minlength=automaton.num_states)
     return replace(
         automaton,
-        offsets=np.concatenate([[0], many.cumsum()]).astype(np.int64),
-        tokens=automaton.tokens[kept],
-        nexts=automaton.nexts[kept],
-        log_weights=automaton.log_weights[kept],
+        offsets=np.concatenate([[0], counts.cumsum()]).astype(np.int64),
+        tokens=automaton.tokens[mask],
+        nexts=automaton.nexts[mask],
+        log_weights=automaton.log_weights[mask],
     )
 
 
@@ -120,7 +120,7 @@ MOST_ARCS = 20_000_000  # about 1 GB
 
 
 def flatten(automaton: Automaton, limit: int = MOST_ARCS) -> Automaton:
-    """The same automaton, with chains of failure that end in NOTHING written out as arcs.
+    """Return the same automaton, with chains of failure that end in NOTHING written out as arcs.
 
     Raises:
         ValueError: a cycle of failures, or more than `limit` arcs.
@@ -130,38 +130,38 @@ def flatten(automaton: Automaton, limit: int = MOST_ARCS) -> Automaton:
     if not needed.any():
         return automaton
     symbols = np.int64(automaton.num_symbols)
-    here, weight = np.arange(automaton.num_states), np.zeros(automaton.num_states)
+    failing, weight = np.arange(automaton.num_states), np.zeros(automaton.num_states)
     keys, nexts, weights = [automaton.keys], [automaton.nexts], [automaton.log_weights]
     total = automaton.num_arcs
     for _ in range(int(depth.max()) - 1):
-        # one failure further: the arcs of the state that it leads to, for every state that needs them
-        moves = needed & (automaton.fail[here] >= 0)
-        weight = np.where(moves, weight + automaton.back_off[here], weight)
-        here = np.where(moves, automaton.fail[here], here)
+        # add the arcs of the next failure state to every state that needs them
+        moves = needed & (automaton.fail[failing] >= 0)
+        weight = np.where(moves, weight + automaton.back_off[failing], weight)
+        failing = np.where(moves, automaton.fail[failing], failing)
         needed = moves
         states = np.flatnonzero(moves)
-        many = np.diff(automaton.offsets)[here[states]]
-        total += int(many.sum())
+        counts = np.diff(automaton.offsets)[failing[states]]
+        total += int(counts.sum())
         if total > limit:
             raise ValueError(
                 f"the automaton has more than {limit:,} arcs when its failures are written out; let fewer states "
                 "fail to those with many arcs"
             )
-        arcs = ranges(automaton.offsets[here[states]], many)
-        owner = np.repeat(states, many)
+        arcs = ranges(automaton.offsets[failing[states]], counts)
+        owner = np.repeat(states, counts)
         keys.append(owner * symbols + automaton.tokens[arcs])
         nexts.append(automaton.nexts[arcs])
         weights.append(automaton.log_weights[arcs] + weight[owner])
-    # of several arcs on one token the first one counts: it came with fewer failures
-    once, first = np.unique(np.concatenate(keys), return_index=True)
-    states = once // symbols
-    gone = ends == NOTHING
+    # the first arc of a token counts: it has the fewest failures
+    distinct, first = np.unique(np.concatenate(keys), return_index=True)
+    states = distinct // symbols
+    ends_in_nothing = ends == NOTHING
     return replace(
         automaton,
         offsets=np.concatenate([[0], np.bincount(states, minlength=automaton.num_states).cumsum()]).astype(np.int64),
-        tokens=once % symbols,
+        tokens=distinct % symbols,
         nexts=np.concatenate(nexts)[first],
         log_weights=np.concatenate(weights)[first],
-        fail=np.where(gone, NOTHING, automaton.fail),
-        back_off=np.where(gone, 0.0, automaton.back_off),
+        fail=np.where(ends_in_nothing, NOTHING, automaton.fail),
+        back_off=np.where(ends_in_nothing, 0.0, automaton.back_off),
     )

@@ -1,26 +1,26 @@
-"""Backgrounds that are made of others: with a temperature, as products, or by what a source sentence adds.
+"""Combinations of backgrounds: temperatures, products, and backgrounds that depend on the source.
 
 Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed in all rows.
 
-`Combined` modules hold the parts. `BoundCombined` binds them to a batch and puts their states side by side. By default,
+`Combined` modules hold the parts. `BoundCombined` binds them to a batch and concatenates their states. By default,
 every part must allow a word.
 
-A state is the parts' states in one row of int64; a part's state may have any shape behind N, and floating-point numbers
-are kept bit by bit. Only a part with `state_columns_per_token` may have a state that gets wider.
+A state is one row of int64 with the parts' states. A part's state may have any shape after N. Floating-point numbers
+keep their bits. Only parts with `state_columns_per_token` may have states that get wider.
 
-`Tempered` is b(K, x)^(1/T) for a temperature T: nearer to uniform where T is large. Each word's weight is tempered,
-so that masses of signatures change as well. Words that are forbidden stay so. What the part can list, this lists;
-else answers need all words.
+`Tempered` is b(K, x)^(1/T) for a temperature T; a large T is nearer to uniform. It tempers the weight of each word, so
+that masses of signatures change as well. Forbidden words stay forbidden. If the part lists words, so does this;
+otherwise all words are computed.
 
-In a `Product`, every part must allow a word, and each has its say (grammar × statistics).
+A `Product` allows a word if every part does (grammar × statistics).
 
     b(K, x)  =  Π_i b_i(K, x)                                             not normalised: p(x | K) is
 
-Where a part lists all words that it allows (a grammar), only these are looked at: the others are asked for their
-weights of E words. Else, where all parts have a root, the product of the roots is the root, and listed is what any part
+If a part lists all words that it allows (a grammar), the other parts compute the weights of only these E words.
+Otherwise, if all parts have a root, the product of the roots is the root, and the product lists the words that any part
 lists.
 
-`BySource` is a background that depends on the source sentence; without a source it is the background below.
+`BySource` depends on the source sentence. Without a source it is the background below.
 
     BySource(below, lambda base, source: ContextClasses(base, WordsOf(source)))
 """
@@ -44,7 +44,7 @@ from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
 
 def check_parts(kind: str, parts: Sequence[Background]) -> None:
-    """Raise ValueError unless there are parts, all over the same words and signatures; `kind` is for the message."""
+    """Raise ValueError unless there are parts, all over the same words and signatures. `kind` starts the message."""
     if not parts:
         raise ValueError(f"{kind}: expected at least one background, found none")
     first = parts[0]
@@ -63,12 +63,12 @@ class Combined(ExplicitBackground):
     bound: ClassVar[type[BoundCombined]]
 
     def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None, is_exhaustive: bool) -> None:
-        """parts: that `check_parts` passed. root_log_weights: as in ExplicitBackground."""
+        """parts: checked by `check_parts`. root_log_weights: as in ExplicitBackground."""
         super().__init__(parts[0].class_of, parts[0].num_classes, root_log_weights)
         self.parts, self.is_exhaustive = nn.ModuleList(parts), is_exhaustive
 
     def part_modules(self) -> list[Background]:
-        """The parts."""
+        """Return the parts."""
         return [part for part in self.parts if isinstance(part, Background)]
 
     def gates(self, hidden_size: int) -> None:
@@ -85,15 +85,15 @@ class BoundCombined(BoundExplicit):
     """A Combined background in one batch or search."""
 
     def __init__(self, module: Combined, parts: Sequence[BoundBackground], rows: int) -> None:
-        """parts: of the module, bound to so many sentences or rows of text; 1: to none."""
+        """parts: of the module, bound to `rows` sentences or rows of text; rows = 1 if bound to none."""
         super().__init__(module)
         if any(part.num_classes != self.num_classes for part in parts):
             raise ValueError(
-                f"{type(module).__name__}: a part has classes of its own for this sentence; evidence and open words go "
+                f"{type(module).__name__}: a part has its own classes for this sentence; put evidence and open words "
                 "around a product or mixture, not into it"
             )
         self.is_exhaustive = module.is_exhaustive
-        # a source may bring a context in
+        # depends on the source
         self.is_context_independent = all(part.is_context_independent for part in parts)
         self.state_columns_per_token = sum(part.state_columns_per_token for part in parts)
         self.parts = list(parts)
@@ -102,7 +102,7 @@ class BoundCombined(BoundExplicit):
         self.sparse = self.root is not None and not self.is_context_independent
 
     def _with_parts(self, parts: list[BoundBackground]) -> Self:
-        """This background with other parts; itself if they are the same."""
+        """Return this background with other parts, or itself if they are the same."""
         if all(new is old for new, old in zip(parts, self.parts, strict=True)):
             return self
         other = copy.copy(self)
@@ -110,7 +110,7 @@ class BoundCombined(BoundExplicit):
         return other
 
     def explicit_of_parts(self, state: Tensor) -> list[ExplicitWeights]:
-        """What the parts list, of those that have a root."""
+        """Return the listed weights of all parts with a root."""
         return [
             weights for part, substate in self.of_parts(state) if (weights := part.sparse_weights(substate)) is not None
         ]
@@ -137,7 +137,7 @@ class BoundCombined(BoundExplicit):
         return limited
 
     def unlimited(self, remaining: int) -> bool:
-        """Whether this limit changes nothing."""
+        """Return whether this limit changes nothing."""
         return all(part.with_max_length(remaining) is part for part in self.parts)
 
     @property
@@ -157,7 +157,7 @@ class BoundCombined(BoundExplicit):
         return torch.cat([_packed(part.flat_states(previous)) for part in self.parts], dim=1)
 
     def of_parts(self, state: Tensor) -> list[tuple[BoundBackground, Tensor]]:
-        """Each part, and its state."""
+        """Return each part with its state."""
         widths = [shape.numel() for shape, _ in self._forms]
         words = (state.size(1) - sum(widths)) // self.state_columns_per_token if self.state_columns_per_token else 0
         parts, place = [], 0
@@ -208,7 +208,7 @@ class Tempered(Combined):
     bound = BoundTempered
 
     def __init__(self, part: Background, temperature: float) -> None:
-        """temperature: T, of TEMPERATURES; 1 changes nothing.
+        """temperature: T, one of TEMPERATURES; 1 changes nothing.
 
         Raises:
             ValueError: another temperature.
@@ -224,8 +224,8 @@ class Tempered(Combined):
 class BoundProduct(BoundCombined):
     """A Product in one batch or search.
 
-    `steps_to_end` is the most that any part needs: exact if no more than one part (a grammar) limits where a string
-    ends, and a lower bound if several do, for the words that end one need not be those that end the other.
+    `steps_to_end` is the maximum of the parts. It is exact if at most one part (a grammar) limits where a string ends.
+    If several do, it is a lower bound, because their shortest endings may differ.
     """
 
     # ---- weights ----------------------------------------------------------------------------------------------------
@@ -248,13 +248,13 @@ class BoundProduct(BoundCombined):
         )
 
     def _of_the_closed(self, parts: list[tuple[BoundBackground, Tensor]]) -> ExplicitWeights | None:
-        """What the first part allows that lists all of its words, weighed by the others, too."""
-        which = next(i for i, (part, _) in enumerate(parts) if part.is_exhaustive)
-        part, substate = parts[which]
+        """Return the words of the first exhaustive part, weighted by all parts."""
+        index = next(i for i, (part, _) in enumerate(parts) if part.is_exhaustive)
+        part, substate = parts[index]
         weights = part.sparse_weights(substate)
         assert weights is not None
         rows, tokens = weights.rows, weights.tokens
-        others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != which]
+        others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != index]
         return replace(weights, log_weights=sum(others, weights.log_weights))
 
     def dense_log_weights(self, state: Tensor) -> Tensor:
@@ -268,7 +268,7 @@ class Product(Combined):
     bound = BoundProduct
 
     def __init__(self, parts: Sequence[Background]) -> None:
-        """parts: over the same words and signatures; they may be products, mixtures, … themselves.
+        """parts: over the same words and signatures. Products, mixtures, … are allowed.
 
         Raises:
             ValueError: no parts, or parts over other words or signatures.
@@ -283,7 +283,7 @@ class Product(Combined):
 
 
 class BySource(Background):
-    """A background that is made of another one for each batch, by default of its source."""
+    """A background that is built from another one for each batch, by default given its source."""
 
     def __init__(
         self,
@@ -291,12 +291,13 @@ class BySource(Background):
         by_source: Callable[[BoundBackground, Any], BoundBackground] | None = None,
         needs_source: bool = True,
     ) -> None:
-        """by_source: makes the bound background of `base`, bound, and of the source (B, L), whose tokens have no marks.
+        """by_source: makes the bound background from the bound `base` and the source (B, L), whose tokens have no
+        marks.
 
         A subclass may override `bind`, whose source tokens may have marks.
 
         Args:
-            needs_source: whether it is `base` without a source. If not, `by_source` gets None for the source.
+            needs_source: whether it is `base` without a source; if not, `by_source` gets None for the source.
         """
         super().__init__(base.class_of, base.num_classes)
         self.base, self.by_source, self.needs_source = base, by_source, needs_source

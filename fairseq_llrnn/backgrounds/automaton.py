@@ -3,7 +3,7 @@
 Sizes: V words, S signatures, Q states, D steps of the longest chain of failures, E entries, N hypotheses, B batch, T
 time, F cross-fitted models, M pairs of state and class.
 
-What a hypothesis carries is the number of a state, (N, 1); automaton_tables.py looks up what the state says.
+The state of a hypothesis is the index of an automaton state, (N, 1); automaton_tables.py looks up its weights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, SparseUpdat
 from fairseq_llrnn.backgrounds.members import Members, best_of, candidates, heaviest
 from fairseq_llrnn.ngrams.folds import folds_per_position
 
-LITTLE_LEFT = 0.1  # of a class' mass: as a difference it would lose a digit
+LITTLE_LEFT = 0.1  # of a class' mass: a difference would lose a digit
 
 
 class BoundAutomaton(BoundBackground):
@@ -63,15 +63,15 @@ class BoundAutomaton(BoundBackground):
             for t in range(1, time):
                 states.append(torch.where(ends[:, t], starts[:, t], tables.step(states[-1], previous[:, t])[1]))
             return torch.stack(states, dim=1).view(-1, 1)
-        # every position reads its last words, in so many steps for all of them
+        # every position reads its last words; all positions take each step together
         place = torch.arange(time, device=previous.device)
         begin = torch.where(ends, place, 0).cummax(1).values  # shape: (B, T), where the position's sentence begins
-        here = starts
+        current = starts
         for back in reversed(range(tables.memory)):
             read = place - back
-            after = tables.step(here.flatten(), previous[:, read.clamp_min(0)].flatten())[1]
-            here = torch.where(read > begin, after.view(batch, time), here)
-        return here.reshape(-1, 1)
+            after = tables.step(current.flatten(), previous[:, read.clamp_min(0)].flatten())[1]
+            current = torch.where(read > begin, after.view(batch, time), current)
+        return current.reshape(-1, 1)
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class BoundAutomaton(BoundBackground):
         )
         return ClassWeights(self.root.class_log_mass.unsqueeze(0), len(states), updates)
 
-    # ---- words that it lists ----------------------------------------------------------------------------------------
+    # ---- listed words -----------------------------------------------------------------------------------------------
 
     def root_log_weights(self) -> Tensor | None:
         return self.root.word_log_weight
@@ -112,7 +112,7 @@ class BoundAutomaton(BoundBackground):
             (all_keys,), (log_weights,) = keys, weights
         else:
             all_keys, order = torch.cat(keys).sort(stable=True)
-            first = all_keys.diff(prepend=all_keys[:1] - 1) > 0  # what fails less comes first, and overrules
+            first = all_keys.diff(prepend=all_keys[:1] - 1) > 0  # arcs after fewer failures come first, and overrule
             all_keys, log_weights = all_keys[first], torch.cat(weights)[order[first]]
         if tables.forbids:
             allowed = ~log_weights.isneginf()
@@ -123,7 +123,7 @@ class BoundAutomaton(BoundBackground):
     def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
         return self.tables.look_up(state.squeeze(1)[rows], tokens)[0]
 
-    # ---- all words (only where asked for) ---------------------------------------------------------------------------
+    # ---- all words --------------------------------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
         return self._all_weights(state.squeeze(1))
@@ -137,18 +137,18 @@ class BoundAutomaton(BoundBackground):
         return shares.masked_fill(self.out_of_reach(words, self._all_nexts(states)), NEGATIVE_INFINITY)
 
     def _all_weights(self, states: Tensor) -> Tensor:
-        """log b(q, x) of all words: (N, V)."""
+        """Return log b(q, x) of all words: (N, V)."""
         tables = self.tables
         weights = self.root.word_log_weight + tables.costs[states, -1:]
         if not tables.all_rooted:
             weights.masked_fill_(~tables.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
-        for level in reversed(range(tables.chain.size(1))):  # what fails less comes later, and stays
+        for level in reversed(range(tables.chain.size(1))):  # arcs after fewer failures come later, and overwrite
             rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
             weights[rows, tables.arc_tokens[arcs]] = tables.costs[states[rows], level] + tables.arc_weights[arcs]
         return weights
 
     def _all_nexts(self, states: Tensor) -> Tensor:
-        """The states after all words, somewhere for those that neither an arc nor the root has: (N, V)."""
+        """Return the states after all words, arbitrary for words without an arc or a root weight: (N, V)."""
         tables = self.tables
         words = torch.arange(len(self.class_of), device=states.device)
         after = tables.after_no_arc(states.unsqueeze(1), words)
@@ -164,7 +164,7 @@ class BoundAutomaton(BoundBackground):
         if self.remaining is not None:
             return self._best_share_within(state)
         states = state.squeeze(1)
-        # a class has the shares of the first state in the chain that changes it, or those of the root
+        # a class has the shares of the first state in the chain with an entry for it, otherwise of the root
         best = self.root.best_share(state).repeat(len(states), 1)
         if not tables.all_rooted:
             best.masked_fill_(~tables.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
@@ -175,14 +175,14 @@ class BoundAutomaton(BoundBackground):
         return best
 
     def _best_share_within(self, state: Tensor) -> Tensor:
-        """The best shares where a search is at its limit: (N, 1) -> (N, S)."""
+        """Return the best shares if a search is near its limit: (N, 1) -> (N, S)."""
         tables, states = self.tables, state.squeeze(1)
         if self.remaining == 1:  # nothing but </s>
             best = self.root.class_log_mass.new_full((len(states), self.num_classes), NEGATIVE_INFINITY)
             best[:, self.class_of[END]] = self._share(states, torch.full_like(states, END))
             return best
         if bool(tables.rooted[states].any()):
-            return super().best_share(state)  # all words: few automata mix, and few steps are near a limit
+            return super().best_share(state)  # all words: rare, because few steps are near a limit
         rows, arcs = tables.expand(states.unsqueeze(1), tables.arc_offsets)
         words = tables.arc_tokens[arcs]
         lost = self.out_of_reach(words, tables.arc_nexts[arcs])
@@ -194,8 +194,8 @@ class BoundAutomaton(BoundBackground):
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         states, of_class = state.expand_as(classes).flatten(), classes.flatten()
 
-        def forbidden(which: Tensor, words: Tensor) -> Tensor:
-            return self.out_of_reach(words, self.tables.step(states[which], words)[1])
+        def forbidden(index: Tensor, words: Tensor) -> Tensor:
+            return self.out_of_reach(words, self.tables.step(states[index], words)[1])
 
         limit = None if self.remaining is None else forbidden
         values, tokens = best_of(self.tables.lists(states, of_class), self.tables.mass(states, of_class), k, limit)
@@ -212,14 +212,14 @@ class BoundAutomaton(BoundBackground):
         row, column = ((left < LITTLE_LEFT) & out.any(2)).nonzero(as_tuple=True)
         if len(row) > 0:
             weights, tokens = candidates(self.tables.lists(state[row].squeeze(1), classes[row, column]), None)
-            gone = (tokens.unsqueeze(2) == words.masked_fill(~taken, -1)[row].unsqueeze(1)).any(2)
-            rest = rest.index_put((row, column), weights.masked_fill(gone, NEGATIVE_INFINITY).logsumexp(1))
+            is_taken = (tokens.unsqueeze(2) == words.masked_fill(~taken, -1)[row].unsqueeze(1)).any(2)
+            rest = rest.index_put((row, column), weights.masked_fill(is_taken, NEGATIVE_INFINITY).logsumexp(1))
         return rest.masked_fill(mass.isneginf(), NEGATIVE_INFINITY)
 
     # ---- limits -----------------------------------------------------------------------------------------------------
 
     def _share(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """log b(q, x) − log B_q(σ(x)): (M,), (M,) -> (M,)."""
+        """Return log b(q, x) − log B_q(σ(x)): (M,), (M,) -> (M,)."""
         weight, after = self.tables.step(states, tokens)
         share = log_difference(weight, self.tables.mass(states, self.class_of[tokens]))
         if self.remaining is None:
@@ -227,7 +227,7 @@ class BoundAutomaton(BoundBackground):
         return share.masked_fill(self.out_of_reach(tokens, after), NEGATIVE_INFINITY)
 
     def out_of_reach(self, tokens: Tensor, after: Tensor) -> Tensor:
-        """Whether no end is in reach after a word that leads to the state `after`; any shape."""
+        """Return whether no end is in reach after a word that leads to the state `after`, of any shape."""
         assert self.remaining is not None
         return (tokens != END) & (self.tables.steps[after] >= self.remaining)
 
@@ -247,7 +247,7 @@ class BoundAutomaton(BoundBackground):
 
 
 class AutomatonBackground(AutomatonTables):
-    """b(q, x): the tables, and those of the cross-fitted models."""
+    """b(q, x): the tables, and the tables of the cross-fitted models."""
 
     of_buffers = ("_only_member", "best_of_entry", "_all_models")
 
@@ -271,7 +271,7 @@ class AutomatonBackground(AutomatonTables):
         self.is_exhaustive = not bool(self.rooted.any())
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        """In training, every sentence of the text is read from the start state of its fold."""
+        """In training, read every sentence of the text from the start state of its fold."""
         if text is None or self.folds is None:
             return BoundAutomaton(self)
         following = functional.pad(text[:, 1:], (0, 1), value=END)
@@ -288,15 +288,16 @@ class AutomatonBackground(AutomatonTables):
 
     @cached_property
     def best_of_entry(self) -> Tensor:
-        """(E + 1,) the largest log share in the class of every entry; the last one has no meaning."""
+        """The largest log share in the class of every entry: (E + 1,). The last one is padding."""
         states, classes = self.entry_keys[:-1] // self.num_classes, self.entry_classes[:-1]
         best = heaviest(self.lists(states, classes)) - self.mass(states, classes)
         return functional.pad(best.clamp_max(0.0), (0, 1))
 
     def lists(self, states: Tensor, classes: Tensor) -> Iterator[Members]:
-        """Where members of classes come from in states, (M,) each: the arcs of every state in the chain, and the root.
+        """Yield the lists of members of classes in states, (M,) each: the arcs of every state in the chain, then the
+        root.
 
-        A word counts where it comes first; on a later arc, or in the root, it is overruled.
+        The first occurrence of a word counts. Later arcs and the root are overruled.
         """
         chain, root = self.chain[states], self.root  # shape: (M, D)
 
@@ -306,18 +307,18 @@ class AutomatonBackground(AutomatonTables):
         def weights(places: Tensor) -> Tensor:
             return self.arc_weights[self.by_class[places]]
 
-        def has_arc(levels: int, which: Any, tokens: Tensor) -> Tensor:
-            """Whether one of the first states in the chain has an arc on each word."""
-            some = torch.zeros_like(tokens, dtype=torch.bool)
+        def has_arc(levels: int, index: Any, tokens: Tensor) -> Tensor:
+            """Return whether one of the first states in the chain has an arc for each word."""
+            found = torch.zeros_like(tokens, dtype=torch.bool)
             for level in range(levels):
-                some |= self.find_arcs(chain[which, level : level + 1], tokens)[1]
-            return some
+                found |= self.find_arcs(chain[index, level : level + 1], tokens)[1]
+            return found
 
         for level in range(chain.size(1)):
             entries, has_entry = self.find_entries(chain[:, level], classes)
             begin = self.entry_arcs[entries]
-            many = torch.where(has_entry, self.entry_arcs[entries + 1] - begin, 0)
-            yield Members(begin, many, self.costs[states, level], words, weights, partial(has_arc, level))
-        many = torch.where(self.rooted[states], root.class_support[classes], 0)
+            counts = torch.where(has_entry, self.entry_arcs[entries + 1] - begin, 0)
+            yield Members(begin, counts, self.costs[states, level], words, weights, partial(has_arc, level))
+        counts = torch.where(self.rooted[states], root.class_support[classes], 0)
         of_root = root.ranked_members.__getitem__, root.ranked_weights, partial(has_arc, chain.size(1))
-        yield Members(root.class_starts[classes], many, self.costs[states, -1], *of_root)
+        yield Members(root.class_starts[classes], counts, self.costs[states, -1], *of_root)

@@ -1,12 +1,12 @@
-"""A cache: words that came a moment ago come again (Kuhn & De Mori 1990, "A Cache-Based Natural Language Model").
+"""A cache: recent words occur again (Kuhn & De Mori 1990, "A Cache-Based Natural Language Model").
 
 Sizes: V words, N rows (hypotheses or positions), L places of the cache, E different words in the caches of all rows.
 With the last L words x₁ … x_L of the row (the latest has age 0), 0 < λ < 1 and a decay 0 < δ ≤ 1,
 
-    b(K, x)  =  (1−λ) b₀(x)  +  λ · Σ_i δ^age(i) [x = x_i] / Σ_i δ^age(i)                  (b₀ where the cache is empty)
+    b(K, x)  =  (1−λ) b₀(x)  +  λ · Σ_i δ^age(i) [x = x_i] / Σ_i δ^age(i)                  (b₀ if the cache is empty)
 
-</s> and words that b₀ forbids are not kept: they take no place and age no word. Sentences of one row share the cache: a
-row is a document. b is as normalised as b₀, and listed are the words of the cache. Cost: O(N L log(N L)).
+</s> and words that b₀ forbids do not enter the cache and do not age it. Sentences of one row share the cache: a
+row is a document. b is normalised if b₀ is. It lists the words of the cache. Cost: O(N L log(N L)).
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, class_log_sums, log_odds
 from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground
 
-NO_WORD = -1  # a place of the cache that is empty yet
-LARGEST = 100_000  # words of a cache: every hypothesis carries so many ids
+NO_WORD = -1  # an empty place of the cache
+LARGEST = 100_000  # words of a cache: every hypothesis stores their ids
 
 
 def check_cache(size: int, weight: float, decay: float, learned: bool) -> None:
     """Raise ValueError for numbers out of range.
 
     Args:
-        size: L. weight, decay: λ and δ, or where they begin if they are `learned` (δ < 1 then).
+        size: L. weight, decay: λ and δ, or their initial values if they are `learned` (then δ < 1).
     """
     if not 1 <= size <= LARGEST:
         raise ValueError(f"cache of {size} words: expected 1 to {LARGEST:,}")
     if not 0.0 < weight < 1.0:
         raise ValueError(f"cache weight {weight}: expected a number between 0 and 1")
     if not 0.0 < decay <= 1.0 or (learned and decay == 1.0):
-        below = "below 1 where it is learned" if learned else "at most 1"
+        below = "below 1 if it is learned" if learned else "at most 1"
         raise ValueError(f"cache decay {decay}: expected a number above 0 and {below}")
 
 
 class Cache(ExplicitBackground):
-    """b(K, x) (module docstring). A state is the last L words of each row, (N, L), −1 where there were fewer."""
+    """b(K, x) (module docstring). A state is the last L words of each row, (N, L), padded with −1."""
 
     kept: Tensor  # (V,) bool, the words that enter the cache
-    weight_logit: Tensor  # scalar, log λ/(1−λ); a parameter where it is learned
-    decay_logit: Tensor  # scalar, log δ/(1−δ), as well
+    weight_logit: Tensor  # scalar, log λ/(1−λ); a parameter if it is learned
+    decay_logit: Tensor  # scalar, log δ/(1−δ); a parameter if it is learned
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Cache(ExplicitBackground):
     def flat_states(self, previous: Tensor) -> Tensor:
         read = previous[:, 1:]
         before = functional.pad(self.kept[read].cumsum(1), (1, 0))  # shape: (B, T), words kept before each position
-        # the words that are kept, side by side behind L empty places; all others on top of each other behind them
+        # L empty places, then the kept words, then one place for all others
         place = torch.where(self.kept[read], before[:, 1:] - 1, read.size(1)) + self.size
         words = previous.new_full((len(previous), self.size + previous.size(1)), NO_WORD).scatter(1, place, read)
         windows = words[:, :-1].unfold(1, self.size, 1)  # shape: (B, T, L)
@@ -94,22 +94,22 @@ class Cache(ExplicitBackground):
         assert self.root is not None
         b0 = self.root.word_log_weight
         filled = state >= 0  # shape: (N, L)
-        some = filled.any(1)
+        used = filled.any(1)
         rows, places = filled.nonzero(as_tuple=True)
         keys, order = (rows * len(self.class_of) + state[rows, places]).sort()
         keys, group = torch.unique_consecutive(keys, return_inverse=True)
         decay, _ = log_odds(self.decay_logit)
         ages = torch.arange(self.size - 1, -1, -1, device=state.device)
         of_places = torch.where(ages == 0, 0.0, ages * decay)  # shape: (L,); 0 · log 1 has no gradient
-        total = of_places.expand(filled.shape).masked_fill(~(filled | ~some.unsqueeze(1)), float("-inf")).logsumexp(1)
-        each = (of_places[places] - total[rows])[order]
-        log_counts = class_log_sums(each.unsqueeze(0), group, len(keys)).squeeze(0) if len(keys) else each
+        total = of_places.expand(filled.shape).masked_fill(~(filled | ~used.unsqueeze(1)), float("-inf")).logsumexp(1)
+        decays = (of_places[places] - total[rows])[order]
+        log_counts = class_log_sums(decays.unsqueeze(0), group, len(keys)).squeeze(0) if len(keys) else decays
         log_weight, log_rest = log_odds(self.weight_logit)
         mixed = torch.logaddexp(b0[keys % len(self.class_of)] + log_rest, log_counts + log_weight + self.log_total)
         return ExplicitWeights(
             num_words=len(self.class_of),
             keys=keys,
             log_weights=mixed,
-            constant=torch.where(some, log_rest, 0.0),
+            constant=torch.where(used, log_rest, 0.0),
             rooted=None,
         )

@@ -1,10 +1,10 @@
-"""Backgrounds that list the words whose weight differs from a static one, the root: all answers from `sparse_weights`.
+"""Backgrounds that list the words whose weight differs from a static one, the root: all methods use `sparse_weights`.
 
-Sizes: N hypotheses, B batch, T time, V words, S signatures, E words listed in all rows, C classes asked for. Cost:
-O(E log E) for masses, shares and best members; never V, except for `log_weights` and `log_shares` and, near a limit
-of length, for the best members of rows that are rooted.
+Sizes: N hypotheses, B batch, T time, V words, S signatures, E words listed in all rows, C queried classes. Cost:
+O(E log E) for masses, shares and best members. `log_weights`, `log_shares` and, near a limit of length, the best
+members of rooted rows cost O(V).
 
-A combination of parts that cannot list their words has no root. Then the slow defaults of the interface answer.
+A combination of parts that cannot list their words has no root. Then the slow defaults of the interface apply.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
 
 
 class ExplicitBackground(Background):
-    """A subclass supplies `start`, `advance`, and `sparse_weights`."""
+    """A background that lists words. A subclass defines `start`, `advance` and `sparse_weights`."""
 
     def __init__(self, class_of: Tensor, num_classes: int, root_log_weights: Tensor | None) -> None:
         """root_log_weights: (V,), or None if there is no root."""
@@ -40,7 +40,7 @@ class BoundExplicit(BoundBackground):
         self.module, self.root, self.is_context_independent = module, module.root, module.is_context_independent
         self.sparse = self.root is not None
         self.remaining: int | None = None  # the limit of a search step (`with_max_length`)
-        self._last: tuple[Tensor, bool, ListedClasses] | None = None  # of the last states; whether with gradients
+        self._last: tuple[Tensor, bool, ListedClasses] | None = None  # last states, has gradients, result
 
     def start(self, n: int) -> Tensor:
         return self.module.start(n)
@@ -58,11 +58,11 @@ class BoundExplicit(BoundBackground):
         return None if self.root is None else self.root.word_log_weight
 
     def dense_log_weights(self, state: Tensor) -> Tensor:
-        """log b(K, x) of every word where there is no root: (N, V)."""
+        """Return log b(K, x) of every word if there is no root: (N, V)."""
         raise NotImplementedError
 
     def listed(self, state: Tensor) -> ListedClasses | None:
-        """Return the listed words of N states; kept for the next call with the same tensor."""
+        """Return the listed words of N states, cached for the next call with the same tensor."""
         if self.root is None:
             return None
         grad = torch.is_grad_enabled()
@@ -95,8 +95,8 @@ class BoundExplicit(BoundBackground):
         if listed is None:
             return super().log_mass_without(state, words, taken)
         rows = row_numbers(words)
-        gone = torch.unique((rows * len(self.class_of) + words)[taken])
-        left = ListedClasses(listed.root, listed.weights.forbid(gone))
+        keys = torch.unique((rows * len(self.class_of) + words)[taken])
+        left = ListedClasses(listed.root, listed.weights.forbid(keys))
         return left.mass_at(rows.flatten(), self.class_of[words].flatten()).view_as(words)
 
     def log_weights(self, state: Tensor) -> Tensor:
@@ -123,11 +123,11 @@ class BoundExplicit(BoundBackground):
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
         if self.is_context_independent and self.remaining is None:  # neighbours in a batch have the same state
-            some, which = state[:1], torch.zeros_like(rows)
+            distinct, index = state[:1], torch.zeros_like(rows)
             if state.numel():
-                some, which = torch.unique_consecutive(state, return_inverse=True, dim=0)
-            mass = self.log_mass(some).expand(len(some), -1)[which, self.class_of[tokens]]
-            return log_difference(self.log_weights_at(some, which, tokens), mass)
+                distinct, index = torch.unique_consecutive(state, return_inverse=True, dim=0)
+            mass = self.log_mass(distinct).expand(len(distinct), -1)[index, self.class_of[tokens]]
+            return log_difference(self.log_weights_at(distinct, index, tokens), mass)
         share = log_difference(self.log_weights_at(state, rows, tokens), self.log_mass_of(state, self.class_of[tokens]))
         if self.remaining is None:
             return share
@@ -138,7 +138,7 @@ class BoundExplicit(BoundBackground):
     def best_share(self, state: Tensor) -> Tensor:
         listed = self.listed(state)
         if listed is None or (self.remaining is not None and listed.is_rooted):
-            return super().best_share(state)  # all words; few steps are near a limit
+            return super().best_share(state)  # all words, which is rare: few steps are near a limit
         return listed.best_share(self._forbidden(state))
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -155,7 +155,7 @@ class BoundExplicit(BoundBackground):
     # ---- limits of length -------------------------------------------------------------------------------------------
 
     def out_of_reach(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        """Whether no end is within the limit after words: rows (M,) of N states, tokens (M,) -> (M,) bool."""
+        """Return whether no end is within the limit after words: rows (M,) of N states, tokens (M,) -> (M,) bool."""
         assert self.remaining is not None
         after = self.steps_to_end(self.advance(state[rows], tokens))
         return (tokens != END) & (after >= self.remaining)

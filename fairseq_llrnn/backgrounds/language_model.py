@@ -1,8 +1,8 @@
 """A background that is another trained model: its next-word probabilities, frozen (domain adaptation; paper, §4).
 
-Sizes: V words, N hypotheses, B batch, T time. The model answers for a prefix as a whole, so a hypothesis' state is all
-that it has emitted, start symbol first: (N, t), one longer after every word, and −1 behind the last word where
-hypotheses of different lengths stand together. A batch of training is one call.
+Sizes: V words, N hypotheses, B batch, T time. The model reads whole prefixes, so the state of a hypothesis is all of
+its tokens, start symbol first: (N, t), one longer after every word. Shorter prefixes are padded with −1. A batch of
+training is one call.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import class_log_sums, same_tensor
 
-NOTHING_YET = -1  # behind the last word of a prefix that is shorter than others
+NOTHING_YET = -1  # padding of shorter prefixes
 
 
 class NextWords(Protocol):
-    """A model that says what comes next."""
+    """A model of next words."""
 
     def __call__(self, previous: Tensor, last: bool) -> Tensor:
-        """log p of every word after each prefix of `previous` (B, T), whose first column is the start symbol.
+        """Return log p of every word after each prefix of `previous` (B, T), whose first column is the start symbol.
 
         Returns:
             (B, T, V); with `last`, for the whole prefix only: (B, 1, V).
@@ -37,7 +37,7 @@ class ModelBackground(Background):
     """b(K, x) = weight · p(x | prefix)^(1/temperature) + (1 − weight) · b₀(x), p of another model; 0 where b₀ is 0."""
 
     allowed: Tensor  # (V,) bool
-    rest: Tensor | None  # (V,) what b₀ adds; None: nothing
+    rest: Tensor | None  # (V,) log (1 − weight) · b₀; None if that is 0
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class ModelBackground(Background):
         self.log_weight = math.log(weight)
         self.start_symbol = start_symbol
         self.temperature = temperature
-        self.next_words = (next_words,)  # in a tuple: a module of torch would become a part of the new model
+        self.next_words = (next_words,)  # in a tuple, so that torch does not register it as a module of the new model
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         return BoundModel(self)
@@ -66,7 +66,7 @@ class ModelBackground(Background):
 class BoundModel(BoundBackground):
     """A ModelBackground in one batch or search.
 
-    Every answer needs all V weights of a position; those of the last prefixes, and their masses, are kept.
+    Every method needs all V weights of a position. Those of the last prefixes, and their masses, are cached.
     """
 
     state_columns_per_token = 1
@@ -100,9 +100,9 @@ class BoundModel(BoundBackground):
         return self._per_state(lambda answer: answer.shares, state)
 
     def _per_state(self, what: Callable[[_Answer], Tensor], state: Tensor) -> Tensor:
-        """What is asked for of the answer after the prefixes `state` (N, t), some of them shorter: (N, …)."""
+        """Return `what` of the answer for the prefixes `state` (N, t), some of which may be shorter: (N, …)."""
         distinct, times = torch.unique_consecutive(state, return_counts=True, dim=0)
-        if len(distinct) < len(state) and bool((times == times[0]).all()):  # a state for each of so many classes
+        if len(distinct) < len(state) and bool((times == times[0]).all()):  # each state is repeated, once per class
             return self._per_state(what, distinct).repeat_interleave(int(times[0]), dim=0)
         width = state.size(1)
         if width == 0 or not bool((state[:, -1] == NOTHING_YET).any()):
@@ -112,15 +112,15 @@ class BoundModel(BoundBackground):
         if whole and torch.equal(self.flat_states(batch), state):  # all positions of a batch
             return what(self._ask(batch, False)).flatten(0, 1)
         lengths = (state != NOTHING_YET).sum(1)
-        each, which = lengths.unique(return_inverse=True)
-        parts = [what(self._ask(state[which == i, : int(length)], True))[:, 0] for i, length in enumerate(each)]
-        return torch.cat(parts)[torch.cat([(which == i).nonzero().squeeze(1) for i in range(len(each))]).argsort()]
+        unique, index = lengths.unique(return_inverse=True)
+        parts = [what(self._ask(state[index == i, : int(length)], True))[:, 0] for i, length in enumerate(unique)]
+        return torch.cat(parts)[torch.cat([(index == i).nonzero().squeeze(1) for i in range(len(unique))]).argsort()]
 
     def _ask(self, previous: Tensor, last: bool) -> _Answer:
-        """What stands in the first column of `previous` (B, T) is no word, but where the sentence starts."""
+        """Return the answer for `previous` (B, T), whose first column is replaced by the start symbol."""
         if self._answer is None or not self._answer.is_of(previous, last):
             module = self.module
-            self._answer = None  # its memory is free before the next one takes some
+            self._answer = None  # free its memory first
             read = torch.cat([self.start(len(previous)), previous[:, 1:]], dim=1)
             with torch.no_grad():
                 weights = module.next_words[0](read, last).float() / module.temperature + module.log_weight
@@ -133,7 +133,7 @@ class BoundModel(BoundBackground):
 
 @dataclass
 class _Answer:
-    """The model's answers for the last prefixes."""
+    """The model's weights after the last prefixes."""
 
     previous: Tensor  # (B, T)
     last: bool
@@ -149,10 +149,10 @@ class _Answer:
 
     @property
     def shares(self) -> Tensor:
-        """As the weights."""
+        """The log shares, in the shape of the weights."""
         log_mass = self.log_mass[..., self.class_of]
         return (self.weights - log_mass).masked_fill(self.weights.isneginf(), NEGATIVE_INFINITY)
 
     def is_of(self, previous: Tensor, last: bool) -> bool:
-        """Whether this is the answer for these prefixes (B, T)."""
+        """Return whether this is the answer for these prefixes (B, T)."""
         return self.last == last and same_tensor(self.previous, previous)

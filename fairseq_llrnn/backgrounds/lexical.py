@@ -3,30 +3,31 @@
 Sizes: B sentences of a batch, L source length, T time, V target words, U source words, E sparse entries of a batch.
 For a source sentence C with n words s (all its tokens but <s>, <pad> and </s>), and 0 ≤ λ < 1,
 
-    b(C; x)  =  (1−λ) b₀(x)  +  λ · 1/n Σ_s t'(x | s)                                               (b₀ where n = 0)
+    b(C; x)  =  (1−λ) b₀(x)  +  λ · 1/n Σ_s t'(x | s)                                               (b₀ if n = 0)
 
-t' is the table t(x | s) with three additions, so that b is as normalised as b₀ for every sentence:
+t' is the table t(x | s) with three additions, so that b is normalised if b₀ is, for every sentence:
 
-* </s> and <unk> keep the mass that b₀ gives them, exactly: no word of the source says when a sentence ends. With m the
-  mass that b₀ leaves to words, t'(x | s) = m t(x | s) for a word x and t'(x | s) = b₀(x) for </s> and <unk>.
-* A source word of which the table knows nothing (<unk>, above all) counts as b₀: t'(x | s) = b₀(x).
+* </s> and <unk> keep exactly the mass of b₀, because source words do not predict the end of a sentence. With m the
+  mass of all other words in b₀, t'(x | s) = m t(x | s) for a word x and t'(x | s) = b₀(x) for </s> and <unk>.
+* A source word outside the table (in particular <unk>) counts as b₀: t'(x | s) = b₀(x).
 * A word that b₀ forbids is in no table, and stays forbidden.
 
-Training is leave-one-out: of the links that t(x | s) was estimated from, those of the sentence at hand are taken away
-(`bind(source, text)`, source.py). What a text was estimated from is known of no other text: a word that occurs
-once would be predicted with certainty in training, never in use, and the network would learn to rely on it.
+Training is leave-one-out: `bind(source, text)` removes the links of the current sentence from the links that t(x | s)
+was estimated from (source.py). Otherwise training would predict a word that occurs once with certainty, and the network
+would learn to rely on it.
 
-A rare source word may say what its lemma says (source.py). The table may be one of lemmas of the target:
-t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), so that forms are reached which no bitext shows (source.py). A lemma is
-the id of one of its forms.
+A rare source word may use the translations of its lemma (source.py). The table may be one of target lemmas:
+t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), which reaches forms outside the bitext (source.py). A lemma is the id of one of
+its forms.
 
 At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
-then b₀: a network that has most of the answer from t need not learn where in the source to look.
+then b₀. Otherwise a network need not learn where in the source to look, because t has most of the information.
 
-With the share r of known words in the sentence this is b₀(x) (1 − λr) everywhere plus λ e(x) at few words: those in the
-table, </s> and <unk>: `LexicalMixture`. With S signatures and E entries e, B_C(σ) needs one sum over V words for all
-sentences, and a sparse one for each of them. The entries of a batch are sorted by sentence · V + rank, where words are
-ranked by class and, inside it, by b₀: one sorted row finds the entry of a word and the entries of a class.
+With r the share of words of the sentence that the table knows, this is b₀(x) (1 − λr) everywhere plus λ e(x) at few
+words: those in the table, </s> and <unk> (`LexicalMixture`). With S signatures and E entries e, B_C(σ) needs one sum
+over V words for all sentences, and a sparse one for each of them. The entries of a batch are sorted by sentence · V +
+rank. Words are ranked by class and, inside it, by b₀. So one sorted row finds the entry of a word and the entries of a
+class.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class LexicalBackground(StaticBackground):
     rank_of: Tensor  # (V,) the place of a word in ranked_members
     word_mass: Tensor  # scalar, m
     kept_ranks: Tensor  # (≤ 2,) ranks of the words that keep their mass
-    kept_weights: Tensor  # (≤ 2,) b₀ of them
-    weight_logit: Tensor  # scalar, log λ/(1−λ); a parameter where λ is learned
+    kept_weights: Tensor  # (≤ 2,) their b₀
+    weight_logit: Tensor  # scalar, log λ/(1−λ); a parameter if λ is learned
 
     def __init__(
         self,
@@ -72,11 +73,11 @@ class LexicalBackground(StaticBackground):
 
         Args:
             table: translations; none of them forbidden by b₀ or outside `words` (LexicalTable.check).
-            words: (V,) bool, the target words that the table may hold; all others keep their mass.
+            words: (V,) bool, the target words that the table may contain; all others keep their mass.
             is_content_word: (U,) bool, the source tokens that count in the mean.
-            weight: λ, or where it starts if it is `learned`.
-            forms: how a lemma is shared among its forms; None: the table is one of words.
-            source_lemmas: what rare source words fall back on.
+            weight: λ, or its initial value if it is `learned`.
+            forms: the shares of forms of target lemmas. None: the table is one of words.
+            source_lemmas: the lemmas of rare source words.
         """
         super().__init__(class_of, num_classes, log_weights)
         rank_of = torch.empty_like(class_of)
@@ -87,8 +88,8 @@ class LexicalBackground(StaticBackground):
         exact = log_weights.double()
         self.log_total = float(exact.logsumexp(0))  # 0, unless the weights are not normalised
         self._warmup_updates = 0
-        self.hidden_share = 0.0  # of the sentences in training: how many of them have b₀ as their background
-        self.silent = int(is_content_word.logical_not().nonzero()[0])  # a source token that says nothing
+        self.hidden_share = 0.0  # share of the sentences in training with b₀ as their background
+        self.silent = int(is_content_word.logical_not().nonzero()[0])  # a source token without translations
         share_of_all = (exact - self.log_total).exp()
         kept = (~words & (share_of_all > 0)).nonzero().squeeze(1)
         word_mass = share_of_all[words].sum()
@@ -102,10 +103,11 @@ class LexicalBackground(StaticBackground):
         self.learn_share("weight_logit", weight, learned, log_weights.dtype)
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        """b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side; b₀ without a source.
+        """Return b(C; x) of the sentences `source` (B, L), padded with the source's <pad> on any side; b₀ without a
+        source.
 
-        Ids beyond the dictionary, of strings that an encoder reads by their characters, are <unk>. In training (with
-        `text`), each sentence has b₀ instead with probability `hidden_share`.
+        Ids beyond the dictionary count as <unk>. In training (with `text`), each sentence has b₀ instead with
+        probability `hidden_share`.
         """
         if source is None:
             return self
@@ -117,19 +119,18 @@ class LexicalBackground(StaticBackground):
         return LexicalMixture(self, self.rank_of, keys, weights, *self.log_mixture(coverage))
 
     def warm_up(self, updates: int) -> None:
-        """Hide the translations from ever fewer sentences in so many updates of training."""
+        """Hide the translations from a share of the sentences that falls to 0 over `updates` updates of training."""
         self._warmup_updates = updates
 
     def set_num_updates(self, num_updates: int) -> None:
-        """Before every update of training, also of one that was resumed: what the warm-up makes of `hidden_share`.
-
-        fairseq calls it so, of every module that has it.
+        """Set `hidden_share` of the warm-up. fairseq calls this method of every module before each update, also
+        after resuming.
         """
         if self._warmup_updates:
             self.hidden_share = max(0.0, 1.0 - num_updates / self._warmup_updates)
 
     def entries(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """What the sentences say: rising keys sentence · V + rank, and weights e (E,); and their shares r (B,)."""
+        """Return strictly ascending keys sentence · V + rank, weights e (E,), and the shares r of known words (B,)."""
         links, weights, _, coverage = self._links(source, leave_out)
         if self.forms is not None:
             links, weights, _ = self.forms.spread(*_sum_equal(links, weights), leave_out)
@@ -140,10 +141,10 @@ class LexicalBackground(StaticBackground):
         return *_sum_equal(keys, weights), coverage
 
     def by_source_place(self, source: Tensor, leave_out: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Which place says what of which word, as parts of e: keys sentence · V + word, places in the source, weights.
+        """Return the parts of e by source position: keys sentence · V + word, source positions, weights.
 
-        Words that keep their mass are not among them. A pair of a word and a place may come several times: a place's
-        lemmas may have a form in common.
+        Words that keep their mass are excluded. A pair of a word and a position may occur several times, because lemmas
+        of a position may share a form.
         """
         keys, weights, token, _ = self._links(source, leave_out)
         if self.forms is None:
@@ -155,7 +156,7 @@ class LexicalBackground(StaticBackground):
         return keys, token % source.size(1), weights
 
     def _links(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """What each token of the sentences says of units, not yet summed.
+        """Return the translations of each token of the sentences, not yet summed.
 
         Returns:
             Keys sentence · V + unit, weights and tokens (sentence · L + place), one for each link (…,); the shares r of
@@ -163,27 +164,30 @@ class LexicalBackground(StaticBackground):
         """
         dtype = self.rows.links.dtype
         length = self.is_content_word[source].sum(1).clamp_min(1).to(dtype)  # shape: (B,)
-        keys, shares, token, some = self.rows.token_rows(source, leave_out)
-        coverage = some.sum(1).to(dtype) / length
+        keys, shares, token, has_translations = self.rows.token_rows(source, leave_out)
+        coverage = has_translations.sum(1).to(dtype) / length
         return keys, self.word_mass * shares / length[keys // len(self.class_of)], token, coverage
 
     def log_mixture(self, coverage: Tensor) -> tuple[Tensor, Tensor]:
-        """log(1 − λr) of sentences with the shares r of known words (B,), and log λ (a scalar); exact for any λ."""
+        """Return log(1 − λr) of sentences with the shares r of known words (B,), and log λ (a scalar). Exact
+        for any λ.
+        """
         log_weight, log_rest = log_odds(self.weight_logit)
         remaining = torch.logaddexp(log_rest, log_weight + torch.log1p(-coverage.double()))
         return remaining.to(coverage.dtype), (log_weight + self.log_total).to(coverage.dtype)
 
 
 def _sum_equal(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Keys (E,) in any order, and their weights -> each key once, rising, and the sum of its weights."""
+    """Sum the weights of equal keys (E,), in any order: distinct ascending keys and their sums."""
     keys, order = keys.sort(stable=True)
     return sum_runs(keys, weights[order])
 
 
 class LexicalMixture(BoundBackground):
-    """b(C; x) of a batch of sentences. A hypothesis' state is the number of its sentence, (N, 1), and never changes.
+    """b(C; x) of a batch of sentences. The state of a hypothesis is the index of its sentence, (N, 1), and never
+    changes.
 
-    Behind the E entries stands one without meaning, so that what is looked up and not found may point there.
+    A dummy entry follows the E entries. Lookups of missing keys point to it.
     """
 
     is_context_independent = True
@@ -197,12 +201,12 @@ class LexicalMixture(BoundBackground):
         log_rest: Tensor,
         log_weight: Tensor,
     ) -> None:
-        """b₀, and what the sentences say beside it.
+        """Compute the masses of all sentences.
 
         Args:
             rank_of: (V,), the place of a word in `root.ranked_members`.
-            keys, weights: (E,) as of `LexicalBackground.entries`.
-            log_rest: (B,), log(1 − λr), the factor of b₀. log_weight: a scalar, log λ, that of the weights.
+            keys, weights: (E,), of `LexicalBackground.entries`.
+            log_rest: (B,), log(1 − λr), the factor of b₀. log_weight: a scalar, log λ, the factor of the weights.
         """
         super().__init__(root.class_of, root.num_classes)
         self.root, self.rank_of = root, rank_of
@@ -211,7 +215,7 @@ class LexicalMixture(BoundBackground):
         sentence = keys // len(self.class_of)
         words = root.ranked_members[keys % len(self.class_of)]
         self.entry_classes = sentence * self.num_classes + self.class_of[words]  # shape: (E,), into (B · S,)
-        # shape: (B · S,): what b₀ gives to every class, then what the sentence adds to some
+        # shape: (B · S,): the masses of b₀, then with the additions of the sentence
         mass = (root.class_log_mass + self.log_rest.unsqueeze(1)).flatten()
         touched, sums = sum_runs(self.entry_classes, weights)
         mixed = torch.logaddexp(mass[touched], sums.log() + log_weight)
@@ -225,7 +229,7 @@ class LexicalMixture(BoundBackground):
         self.entry_log_share = functional.pad(share, (0, 1))
 
     def start(self, n: int) -> Tensor:
-        """State of one hypothesis per sentence: `n` is the number of sentences."""
+        """Return the states of one hypothesis per sentence. `n` is the number of sentences."""
         if n != self.num_sentences:
             raise ValueError(f"expected one hypothesis for each of {self.num_sentences} sentences, found {n}")
         return torch.arange(n, device=self.class_of.device).unsqueeze(1)
@@ -248,13 +252,13 @@ class LexicalMixture(BoundBackground):
         return torch.where(has_entry, self.entry_log_share[place], self._base_share(sentence, tokens))
 
     def _base_share(self, sentence: Tensor, tokens: Tensor) -> Tensor:
-        """As `_share`, for words without an entry."""
+        """Return the log shares of words without an entry."""
         weight = self.root.word_log_weight[tokens]
         mass = self.class_log_mass[sentence, self.class_of[tokens]]
         return (weight + self.log_rest[sentence] - mass).masked_fill(weight.isneginf(), NEGATIVE_INFINITY)
 
     def _place(self, sentence: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Where among the entries each token belongs, and whether it is there."""
+        """Return the place of each token among the entries, and whether it has an entry."""
         key = sentence * len(self.class_of) + self.rank_of[tokens]
         place = torch.searchsorted(self.keys, key)
         return place, self.keys[place] == key
@@ -274,12 +278,12 @@ class LexicalMixture(BoundBackground):
         left = self.entry_weights.masked_fill(out[:-1], 0.0)
         sums = left.new_zeros(self.num_sentences * self.num_classes).index_add(0, self.entry_classes, left)
         remaining = sums[sentence * self.num_classes + self.class_of[words]]
-        nothing = base.isneginf() & (remaining == 0)  # where logaddexp has no gradient, and λ would get NaN
+        nothing = base.isneginf() & (remaining == 0)  # logaddexp has no gradient here, and λ's would be NaN
         return torch.logaddexp(base.masked_fill(nothing, 0.0), remaining.log() + self.log_weight).masked_fill(
             nothing, NEGATIVE_INFINITY
         )
 
-    # ---- words that it lists ----------------------------------------------------------------------------------------
+    # ---- listed words -----------------------------------------------------------------------------------------------
 
     def root_log_weights(self) -> Tensor | None:
         return self.root.word_log_weight
@@ -299,7 +303,9 @@ class LexicalMixture(BoundBackground):
 
     @cached_property
     def _by_word(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Entries by sentence and word: rising keys sentence · V + word, which entry, (E,) each; offsets (B + 1,)."""
+        """The entries by sentence and word: ascending keys sentence · V + word, entries, (E,) each. Offsets (B
+        + 1,).
+        """
         words = len(self.class_of)
         keys, order = (self.keys[:-1] // words * words + self.entry_words[:-1]).sort()
         sentences = torch.arange(self.num_sentences + 1, device=keys.device)
@@ -318,7 +324,7 @@ class LexicalMixture(BoundBackground):
 
     @cached_property
     def _best_share(self) -> Tensor:
-        """(B, S): a class' best word is the one that b₀ puts first, or one that the sentence's translations name."""
+        """The best log share of every class, (B, S): its best word is the first one by b₀, or a translation."""
         every_class = torch.arange(self.num_classes, device=self.class_of.device).unsqueeze(0)
         first, tokens = self.root.best_members(self.class_of[:1], every_class, 1)
         sentence = torch.arange(self.num_sentences, device=self.class_of.device).unsqueeze(1)
@@ -328,7 +334,7 @@ class LexicalMixture(BoundBackground):
         return best.view(self.num_sentences, self.num_classes)
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        # an entry only adds to what b₀ gives: the best words are among the k best by b₀ and the entries of the class
+        # entries only add to b₀: the best words are among the k best by b₀ and the entries of the class
         sentence = state.unsqueeze(-1)  # shape: (N, 1, 1)
         first, tokens = self.root.best_members(state, classes, k)  # shape: (N, C, k)
         shares = self._base_share(sentence, tokens).masked_fill(first.isneginf(), NEGATIVE_INFINITY)
@@ -338,13 +344,13 @@ class LexicalMixture(BoundBackground):
         size = self.root.class_starts[classes + 1] - self.root.class_starts[classes]
         end = torch.searchsorted(self.keys, key + size).unsqueeze(-1)
         step = torch.arange(int((end - begin).max()), device=classes.device)
-        where = torch.minimum(begin + step, end)  # shape: (N, C, ≤ E), what is past the end is masked
-        spoken_of = self.entry_log_share[where].masked_fill(begin + step >= end, NEGATIVE_INFINITY)
-        values, best = torch.cat([shares, spoken_of], -1).topk(k, -1)
-        chosen = torch.cat([tokens, self.entry_words[where]], -1).gather(-1, best)
+        places = torch.minimum(begin + step, end)  # shape: (N, C, ≤ E), masked past the end
+        listed = self.entry_log_share[places].masked_fill(begin + step >= end, NEGATIVE_INFINITY)
+        values, best = torch.cat([shares, listed], -1).topk(k, -1)
+        chosen = torch.cat([tokens, self.entry_words[places]], -1).gather(-1, best)
         return values, chosen.masked_fill(values.isneginf(), 0)
 
-    # ---- all words (only where asked for) ---------------------------------------------------------------------------
+    # ---- all words --------------------------------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
         return self.sparse_weights(state).dense(self.root.word_log_weight)
@@ -360,6 +366,6 @@ class LexicalMixture(BoundBackground):
 
 
 def sum_runs(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Rising keys (E,) with repetitions, and their weights -> each key once, and the sum of its weights."""
-    once, which = torch.unique_consecutive(keys, return_inverse=True)
-    return once, weights.new_zeros(len(once)).index_add(0, which, weights)
+    """Sum the weights of equal ascending keys (E,): distinct keys and their sums."""
+    distinct, index = torch.unique_consecutive(keys, return_inverse=True)
+    return distinct, weights.new_zeros(len(distinct)).index_add(0, index, weights)

@@ -1,25 +1,25 @@
-"""Masses and best members of signatures, where some words have other weights than under a static background.
+"""Masses and best members of signatures if some words have other weights than under a static background.
 
 Sizes: N rows, K roots, V words, S signatures, E entries (listed words), G pairs of a row and a signature with
-entries, M pairs of a row and a class that are asked about, F words of the front.
+entries, M queried pairs of a row and a class, F words of the front.
 
-`ListedClasses` are the masses and best members of the signatures that have listed words: what `ExplicitWeights`
-(class_weights.py) change of their root.
+`ListedClasses` are the masses and best members of the signatures with listed words: the changes that `ExplicitWeights`
+(class_weights.py) make to their root.
 
     B(n, σ)  =  exp(constant[n]) · (B_root(σ) − Σ_{x ∈ σ listed} root(x))  +  Σ_{x ∈ σ listed} b(n, x)
 
-The difference is taken as 1 − Σ of shares. Where little of it is left its digits are gone, and the members that are not
-listed are summed themselves.
+The difference is computed as 1 − Σ of shares. If little is left, its digits are lost, and the unlisted members are
+summed instead.
 
-`SeveralRoots` have the best members of classes under a mixture of static backgrounds that is another one in every
+`SeveralRoots` finds the best members of classes under a mixture of static backgrounds with different weights in every
 row.
 
     best(n, σ)  =  max over x ∈ σ of  Σ_i exp(α[n, i]) root_i(x)
 
-Whatever α is, a word that another member of its class beats under every root is not the best. The others are the
-front: few words of each class, found once. (It may hold some that could be left out: only heavy words are compared.)
-Words that a row lists have other weights; where a word of the front is listed, and weighs less by that, all words of
-its class are looked at.
+For any α, a word that another member of its class beats under every root is not the best. The other words are the
+front: few words of each class, found once. (It may contain a few beaten words, because only heavy words are compared.)
+Listed words have other weights. If a word of the front is listed with a smaller weight, all words of its class are
+compared.
 """
 
 from __future__ import annotations
@@ -44,32 +44,32 @@ from fairseq_llrnn.backgrounds.class_weights import (
 )
 from fairseq_llrnn.backgrounds.members import Members, best_of, heaviest
 
-LITTLE_LEFT = 0.1  # of a class' mass: as a difference of single precision it would lose a digit
+LITTLE_LEFT = 0.1  # of a class' mass: a difference in single precision would lose a digit
 
 OutOfReach = Callable[[Tensor, Tensor], Tensor]  # rows (M,), tokens (M,) -> (M,) bool, words that a limit forbids
 
 
 class ListedClasses:
-    """The signatures of one answer `weights` over the root."""
+    """The signatures with listed words of `weights` over the root."""
 
     def __init__(self, root: StaticBackground, weights: ExplicitWeights) -> None:
         self.root, self.weights = root, weights
         owner = weights.rows * root.num_classes + root.class_of[weights.tokens]
         keys, order = owner.sort(stable=True)
         self.order = order  # entries by row and class, there by token
-        # shape: (G,), rising keys row · S + class; (E,), which of them an entry in that order is of
+        # shape: (G,), ascending keys row · S + class; (E,), the pair of each entry in that order
         self.keys, self.group, sizes = torch.unique_consecutive(keys, return_inverse=True, return_counts=True)
-        self.sizes = functional.pad(sizes, (0, 1))  # shape: (G + 1,) how many; one more, where there is no pair at all
+        self.sizes = functional.pad(sizes, (0, 1))  # shape: (G + 1,), padded in case of G = 0
         self.rows, self.classes = self.keys // root.num_classes, self.keys % root.num_classes
         self.tokens, self.log_weights = weights.tokens[order], weights.log_weights[order]
 
     @cached_property
     def is_rooted(self) -> bool:
-        """Whether words that are not listed have weight in any row."""
+        """Whether unlisted words have weight in any row."""
         return self.weights.rooted is None or bool(self.weights.rooted.any())
 
     def _where_rooted(self, values: Tensor, rows: Tensor) -> Tensor:
-        """`values` (M, …), −inf in rows (M,) that have no weight but on listed words."""
+        """Set `values` (M, …) to −inf in rows (M,) whose unlisted words have no weight."""
         if self.weights.rooted is None:
             return values
         closed = ~self.weights.rooted[rows]
@@ -87,45 +87,45 @@ class ListedClasses:
             return of_entries
         rest = self.weights.constant[self.rows] + self.root.class_log_mass[self.classes] + self._rest()
         rest = self._where_rooted(rest, self.rows)
-        nothing = rest.isneginf() & of_entries.isneginf()  # where the gradient would be NaN
+        nothing = rest.isneginf() & of_entries.isneginf()  # its gradient would be NaN
         return torch.logaddexp(rest.masked_fill(nothing, 0.0), of_entries).masked_fill(nothing, NEGATIVE_INFINITY)
 
     def _rest(self) -> Tensor:
-        """The log share in the root of the members of each pair's class that are not listed: (G,)."""
+        """Return the log share in the root of the unlisted members of each pair's class: (G,)."""
         log_share = self.root.word_log_share[self.tokens]
         zeros = torch.zeros(len(self.keys), dtype=torch.float64, device=log_share.device)
         listed = zeros.index_add(0, self.group, log_share.double().exp())
-        many = zeros.index_add(0, self.group, (~log_share.isneginf()).double())
-        some = many < self.root.class_support[self.classes]
-        left = torch.where(some, (1.0 - listed).clamp_min(0.0), 0.0)
-        little = (some & (left < min(LITTLE_LEFT, 1e6 * torch.finfo(log_share.dtype).eps))).nonzero().squeeze(1)
+        counts = zeros.index_add(0, self.group, (~log_share.isneginf()).double())
+        unlisted = counts < self.root.class_support[self.classes]
+        left = torch.where(unlisted, (1.0 - listed).clamp_min(0.0), 0.0)
+        little = (unlisted & (left < min(LITTLE_LEFT, 1e6 * torch.finfo(log_share.dtype).eps))).nonzero().squeeze(1)
         if len(little) > 0:
             left[little] = self._sum_of_rest(little)
         return left.log().to(log_share.dtype)
 
     def _sum_of_rest(self, groups: Tensor) -> Tensor:
-        """Shares of the members that are not listed, summed one by one: (groups,) float64."""
+        """Return the shares of the unlisted members, summed one by one: (groups,) float64."""
         classes = self.classes[groups]
-        which, places = expanded(self.root.class_starts[classes], self.root.class_support[classes])
+        index, places = expanded(self.root.class_starts[classes], self.root.class_support[classes])
         words = self.root.ranked_members[places]
-        listed = self.weights.find(self.rows[groups][which] * self.weights.num_words + words)[1]
+        listed = self.weights.find(self.rows[groups][index] * self.weights.num_words + words)[1]
         shares = self.root.word_log_share[words].double().exp().masked_fill(listed, 0.0)
-        return shares.new_zeros(len(groups)).index_add(0, which, shares)
+        return shares.new_zeros(len(groups)).index_add(0, index, shares)
 
     def find(self, rows: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-        """The pairs with entries among M pairs, and whether they are: (M,), (M,) bool."""
+        """Return the places of M pairs among the pairs with entries, and whether they exist: (M,), (M,) bool."""
         return find_sorted(self.keys, rows * self.root.num_classes + classes)
 
     def mass_at(self, rows: Tensor, classes: Tensor) -> Tensor:
-        """log B(n, σ): (M,), (M,) -> (M,)."""
+        """Return log B(n, σ): (M,), (M,) -> (M,)."""
         by_root = self._where_rooted(self.weights.constant[rows] + self.root.class_log_mass[classes], rows)
         places, mask = self.find(rows, classes)
         return torch.where(mask, self.mass[places], by_root) if len(self.keys) else by_root
 
     def class_weights(self) -> ClassWeights:
-        """The masses of all rows and classes."""
+        """Return the masses of all rows and classes."""
         shared = self.root.class_log_mass
-        has_mass = shared[self.classes].isfinite()  # a class without weight in the root has none anywhere
+        has_mass = shared[self.classes].isfinite()  # a class without weight in the root has no mass
         rows, classes = self.rows[has_mass], self.classes[has_mass]
         constant = self.weights.constant
         entries = SparseUpdates(
@@ -140,14 +140,14 @@ class ListedClasses:
     # ---- best members -----------------------------------------------------------------------------------------------
 
     def best_share(self, forbidden: OutOfReach | None = None) -> Tensor:
-        """The log share of the best member of every class: (N, S).
+        """Return the log share of the best member of every class: (N, S).
 
         Args:
-            forbidden: words that do not count, though they have mass; only where no row is rooted.
+            forbidden: excludes words that have mass; only if no row is rooted.
         """
-        many = len(self.weights.constant)
-        best = self.root.best_share(self.keys).expand(many, -1).clone()
-        best = self._where_rooted(best, torch.arange(many, device=best.device))
+        num_rows = len(self.weights.constant)
+        best = self.root.best_share(self.keys).expand(num_rows, -1).clone()
+        best = self._where_rooted(best, torch.arange(num_rows, device=best.device))
         if len(self.keys) == 0:
             return best
         weights = self.log_weights
@@ -160,27 +160,29 @@ class ListedClasses:
         return best.flatten().index_copy(0, self.keys, log_difference(of_listed, self.mass)).view_as(best)
 
     def _rooted(self, rows: Tensor, classes: Tensor) -> Members:
-        """The members that are not listed, of classes in rows: (M,) each."""
+        """Return the unlisted members of classes in rows: (M,) each."""
         root, weights = self.root, self.weights
-        many = root.class_support[classes]
-        many = many if weights.rooted is None else many.masked_fill(~weights.rooted[rows], 0)
+        counts = root.class_support[classes]
+        counts = counts if weights.rooted is None else counts.masked_fill(~weights.rooted[rows], 0)
 
-        def listed(which: Any, words: Tensor) -> Tensor:
-            return weights.find(rows[which].unsqueeze(1) * weights.num_words + words)[1]
+        def listed(index: Any, words: Tensor) -> Tensor:
+            return weights.find(rows[index].unsqueeze(1) * weights.num_words + words)[1]
 
         begin, cost = root.class_starts[classes], weights.constant[rows]
-        return Members(begin, many, cost, root.ranked_members.__getitem__, root.ranked_weights, listed)
+        return Members(begin, counts, cost, root.ranked_members.__getitem__, root.ranked_weights, listed)
 
     def best_members(
         self, rows: Tensor, classes: Tensor, k: int, forbidden: OutOfReach | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The k members with the largest shares: (M,), (M,) -> log shares and tokens (M, k); −inf and 0 for none."""
+        """Return the k members with the largest shares: (M,), (M,) -> log shares and tokens (M, k), padded with
+        −inf and 0.
+        """
         groups, mask = self.find(rows, classes)
-        many = torch.where(mask, self.sizes[groups], 0)
-        begin, cost = self.sizes.cumsum(0)[groups] - many, self.log_weights.new_zeros(many.shape)
+        counts = torch.where(mask, self.sizes[groups], 0)
+        begin, cost = self.sizes.cumsum(0)[groups] - counts, self.log_weights.new_zeros(counts.shape)
         tables = self.tokens.__getitem__, self.log_weights.__getitem__
-        lists = Members(begin, many, cost, *tables, ranked=False), self._rooted(rows, classes)
-        limit = None if forbidden is None else lambda which, tokens: forbidden(rows[which], tokens)
+        lists = Members(begin, counts, cost, *tables, ranked=False), self._rooted(rows, classes)
+        limit = None if forbidden is None else lambda index, tokens: forbidden(rows[index], tokens)
         return best_of(lists, self.mass_at(rows, classes), k, limit)
 
 
@@ -193,9 +195,9 @@ class SeveralRoots(ExactBuffers):
     class_of: Tensor  # (V,)
     roots: Tensor  # (K, V) log weights
     front: Tensor  # (F,) words
-    place: Tensor  # (V,) where a word is in the front; −1 for others
+    place: Tensor  # (V,) place of a word in the front; −1 for others
     by_class: Tensor  # (V,) words by class
-    class_starts: Tensor  # (S + 1,) where each class begins in by_class
+    class_starts: Tensor  # (S + 1,) offsets of the classes in by_class
 
     def __init__(self, class_of: Tensor, num_classes: int, roots: Tensor) -> None:
         """class_of: (V,). roots: log weights (K, V)."""
@@ -213,11 +215,11 @@ class SeveralRoots(ExactBuffers):
         )
 
     def best(self, log_alpha: Tensor, keys: Tensor, listed: Tensor, weights_at: WeightsAt) -> Tensor:
-        """The log weight of the best member of every class: (N, S).
+        """Return the log weight of the best member of every class: (N, S).
 
         Args:
-            log_alpha: (N, K), −inf in a row where a root gives nothing. keys: row · V + token of listed words, (E,).
-            listed: their log weights, (E,). weights_at: those of any word.
+            log_alpha: (N, K), −inf if a root has no weight in a row. keys: row · V + token of listed words, (E,).
+            listed: their log weights, (E,). weights_at: the log weights of any words.
         """
         num_words, rows = len(self.class_of), keys // len(self.class_of)
         tokens = keys % num_words
@@ -225,44 +227,46 @@ class SeveralRoots(ExactBuffers):
         for i, root in enumerate(self.roots[:, self.front]):
             values = torch.logaddexp(values, log_alpha[:, i : i + 1] + root)
         in_front = self.place[tokens] >= 0
-        where = rows[in_front] * len(self.front) + self.place[tokens[in_front]]
-        lighter = listed[in_front] < values.flatten()[where]
-        values = values.flatten().index_copy(0, where, listed[in_front]).view_as(values)
+        place = rows[in_front] * len(self.front) + self.place[tokens[in_front]]
+        lighter = listed[in_front] < values.flatten()[place]
+        values = values.flatten().index_copy(0, place, listed[in_front]).view_as(values)
         best = values.new_full((len(log_alpha), self.num_classes), NEGATIVE_INFINITY)
         best = best.scatter_reduce(1, self.class_of[self.front].expand_as(values), values, reduce="amax")
         pairs = rows * self.num_classes + self.class_of[tokens]
         best = best.flatten().scatter_reduce(0, pairs, listed, reduce="amax")
-        again = pairs[in_front][lighter].unique()
-        row, classes = again // self.num_classes, again % self.num_classes
-        which, words = self.members(classes)
-        of_words = weights_at(row[which], words)
-        anew = best.new_full(again.shape, NEGATIVE_INFINITY).scatter_reduce(0, which, of_words, reduce="amax")
-        return best.index_copy(0, again, anew).view(len(log_alpha), self.num_classes)
+        stale = pairs[in_front][lighter].unique()
+        row, classes = stale // self.num_classes, stale % self.num_classes
+        index, words = self.members(classes)
+        of_words = weights_at(row[index], words)
+        fresh = best.new_full(stale.shape, NEGATIVE_INFINITY).scatter_reduce(0, index, of_words, reduce="amax")
+        return best.index_copy(0, stale, fresh).view(len(log_alpha), self.num_classes)
 
     def members(self, classes: Tensor) -> tuple[Tensor, Tensor]:
-        """All words of classes (M,), and which of them each is of."""
+        """Return all words of classes (M,), and the index of each word's class."""
         begins = self.class_starts[classes]
-        which, places = expanded(begins, self.class_starts[classes + 1] - begins)
-        return which, self.by_class[places]
+        index, places = expanded(begins, self.class_starts[classes + 1] - begins)
+        return index, self.by_class[places]
 
     def best_members(self, rows: Tensor, classes: Tensor, k: int, weights_at: WeightsAt) -> tuple[Tensor, Tensor]:
-        """The k heaviest members: rows (M,), classes (M,) -> log weights and tokens (M, k); −inf and 0 for none."""
-        which, words = self.members(classes)
+        """Return the k heaviest members: rows (M,), classes (M,) -> log weights and tokens (M, k), padded with
+        −inf and 0.
+        """
+        index, words = self.members(classes)
         sizes = self.class_starts[classes + 1] - self.class_starts[classes]
-        column = torch.arange(len(which), device=which.device) - (sizes.cumsum(0) - sizes)[which]
+        column = torch.arange(len(index), device=index.device) - (sizes.cumsum(0) - sizes)[index]
         shape = len(classes), max(k, int(sizes.max()) if len(sizes) else 0)
-        of_words = weights_at(rows[which], words)
-        weights = of_words.new_full(shape, NEGATIVE_INFINITY).index_put((which, column), of_words)
-        values, where = weights.topk(k, dim=1)
-        tokens = words.new_zeros(shape).index_put((which, column), words).gather(1, where)
+        of_words = weights_at(rows[index], words)
+        weights = of_words.new_full(shape, NEGATIVE_INFINITY).index_put((index, column), of_words)
+        values, best = weights.topk(k, dim=1)
+        tokens = words.new_zeros(shape).index_put((index, column), words).gather(1, best)
         return values, tokens.masked_fill(values.isneginf(), 0)
 
 
 def _front(class_of: Tensor, num_classes: int, roots: Tensor) -> Tensor:
-    """The words that no heavy member of their class beats: (F,)."""
+    """Return the words that no heavy member of their class beats: (F,)."""
     num_words = len(class_of)
     words = torch.arange(num_words, device=class_of.device)
-    kept = ~roots.isneginf().all(0)
+    in_front = ~roots.isneginf().all(0)
     for weights in (*roots, roots.clamp_min(-1e4).mean(0)):
         # the first of the heaviest members of each class
         top = weights.new_full((num_classes,), NEGATIVE_INFINITY).scatter_reduce(0, class_of, weights, reduce="amax")
@@ -271,5 +275,5 @@ def _front(class_of: Tensor, num_classes: int, roots: Tensor) -> Tensor:
         rival = first[class_of]  # shape: (V,)
         of_rival = roots[:, rival]
         beaten = (roots <= of_rival).all(0) & ((roots < of_rival).any(0) | (rival < words))
-        kept &= ~beaten
-    return kept.nonzero().squeeze(1)
+        in_front &= ~beaten
+    return in_front.nonzero().squeeze(1)

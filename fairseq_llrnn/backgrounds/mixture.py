@@ -1,21 +1,21 @@
-"""Mixtures of backgrounds, and products and temperatures that leave an automaton or a static background what it is.
+"""Mixtures of backgrounds, and products and temperatures that keep the type of an automaton or a static background.
 
 Sizes: N hypotheses (or positions of a batch), K parts, V words, S signatures, H hidden width, E listed words.
 
-The weights of a `Mixture` are given, learned, or chosen by the network at every position.
+The weights of a `Mixture` are fixed, learned, or chosen by the network at every position.
 
     b(K, x)  =  Σ_i w_i b_i(K, x),      Σ_i w_i = 1
 
-An n-gram and a cache make Kuhn & De Mori 1990, "A Cache-Based Natural Language Model", or, with weights that the
-network chooses, Grave, Joulin & Usunier 2017, "Improving Neural Language Models with a Continuous Cache".
+An n-gram and a cache make Kuhn & De Mori 1990, "A Cache-Based Natural Language Model". With weights chosen by the
+network, they make Grave, Joulin & Usunier 2017, "Improving Neural Language Models with a Continuous Cache".
 
-Masses and shares are mixed from those of the parts. Where the parts have the same root, it is that of the mixture,
-masses are sparse, and best members are found among the words that any part lists and the best of the root. Else masses
-are (N, S), and the best members are found by listed_classes.py; where a part has no root, among all V words.
+Masses and shares are mixtures of those of the parts. If the parts share a root, it is the root of the mixture, and
+masses are sparse. The best members are among the listed words of any part and the best of the root. Otherwise masses
+are (N, S), and listed_classes.py finds the best members. If a part has no root, all V words are compared.
 
-`product` and `tempered` are as fast as one background, where they can be. The product of a static background with an
-automaton is the automaton whose arcs and root weigh the words as well; at a temperature T all its weights, failures
-included, are divided by T:
+`product` and `tempered` cost as much as one background, if possible. The product of a static background with an
+automaton is an automaton whose arcs and root are multiplied by the static weights. A temperature T divides all log
+weights of an automaton, failures included:
 
     arc (q, x):  log w + log s(x)      root:  log b₀(x) + log s(x)          failures keep their cost
     arc (q, x):  log w / T             root:  log b₀(x) / T                 failures: log cost / T
@@ -55,8 +55,7 @@ WEIGHTINGS = ("fixed", "learned", "network")
 class BoundMixture(BoundCombined):
     """A Mixture in one batch or search.
 
-    `steps_to_end` is the least that any part needs: never too few, but a string that goes from one part to the other
-    may be shorter.
+    `steps_to_end` is the minimum of the parts. A string that changes from one part to another may be shorter.
     """
 
     module: Mixture
@@ -76,7 +75,7 @@ class BoundMixture(BoundCombined):
         if module.weighting != "network":
             return bound
         if not hasattr(module, "gate"):
-            raise ValueError("Mixture: expected `gates(hidden_size)` before `with_hidden`, found no gate")
+            raise ValueError("Mixture: `with_hidden` needs a gate; call `gates(hidden_size)` first")
         return self._chosen(bound, log_part_weights(module.gate(hidden.to(module.gate.weight.dtype))))
 
     def select_rows(self, index: Tensor) -> BoundBackground:
@@ -110,14 +109,14 @@ class BoundMixture(BoundCombined):
         )
 
     def _mixed(self, of_parts: Sequence[Tensor], rows: Tensor | None = None) -> Tensor:
-        """log Σ w_i exp of the parts' terms: (N, …) each, or (M,) of rows (M,)."""
+        """Return log Σ w_i exp of the parts' terms: (N, …) each, or (M,) of rows (M,)."""
         log_w = self._log_w
         if rows is not None and len(log_w) > 1:
             log_w = log_w[rows]
         terms = torch.stack(torch.broadcast_tensors(*of_parts), dim=-1)
         return log_sum(terms + log_w.view(len(log_w), *[1] * (terms.dim() - 2), len(self.parts)).to(terms.dtype))
 
-    # ---- masses: mixed from those of the parts -----------------------------------------------------------------------
+    # ---- masses ------------------------------------------------------------------------------------------------------
 
     def class_weights(self, state: Tensor) -> ClassWeights:
         if self.root is None or not self.sparse:
@@ -170,7 +169,7 @@ class BoundMixture(BoundCombined):
         return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amin(0)
 
     def unlimited(self, remaining: int) -> bool:
-        # an end is in reach by one of these parts, whatever came before
+        # one of these parts reaches an end after any prefix
         return any(part.with_max_length(remaining) is part and not part.has_dead_ends for part in self.parts)
 
     @property
@@ -188,16 +187,17 @@ class Mixture(Combined):
     def __init__(
         self, parts: Sequence[Background], weights: Sequence[float] | None = None, weighting: str = "fixed"
     ) -> None:
-        """parts: over the same words and signatures; they may be products, mixtures, … themselves.
+        """parts: over the same words and signatures. Products, mixtures, … are allowed.
 
         Args:
-            weights: above 0, one for each part; they are divided by their sum. By default all the same.
-            weighting: "fixed", "learned" (parameters, which begin there) or "network" (chosen from the hidden state of
-                every position, and these weights at first; call `gates` once).
+            weights: one above 0 for each part; they are divided by their sum. By default all are equal.
+            weighting: "fixed", "learned" (parameters with these initial values) or "network" (chosen from the hidden
+                state
+                of every position, initially these weights; call `gates` once).
 
         Raises:
-            ValueError: no parts, or parts over other words or signatures; weights that are not above 0, too few or too
-                many of them; another weighting.
+            ValueError: no parts, or parts over other words or signatures; weights that are not above 0, or of another
+                number; another weighting.
         """
         check_parts("Mixture", parts)
         if weighting not in WEIGHTINGS:
@@ -228,13 +228,13 @@ class Mixture(Combined):
 
 
 def _constants(parts: Sequence[ExplicitWeights]) -> Tensor:
-    """The log factor of each part's root in every row, −inf where it is not rooted: (N, K)."""
-    each = [w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in parts]
-    return torch.stack(each, dim=1)
+    """Return the log factor of each part's root in every row, −inf if it is not rooted: (N, K)."""
+    logs = [w.constant if w.rooted is None else w.constant.masked_fill(~w.rooted, NEGATIVE_INFINITY) for w in parts]
+    return torch.stack(logs, dim=1)
 
 
 def _masses(part: BoundBackground, state: Tensor, root: StaticBackground) -> ClassWeights:
-    """A part's masses over the root that all parts have, with entries."""
+    """Return a part's masses over the shared root, with entries."""
     class_weights = part.class_weights(state)
     if class_weights.entries is None:
         weights = part.sparse_weights(state)
@@ -244,18 +244,18 @@ def _masses(part: BoundBackground, state: Tensor, root: StaticBackground) -> Cla
 
 
 def mixed_masses(parts: Sequence[ClassWeights], log_w: Tensor) -> ClassWeights:
-    """Masses Σ w_i B_i of parts with the same shared masses; log_w: (N, K) or (1, K).
+    """Return the masses Σ w_i B_i of parts with the same shared masses. log_w: (N, K) or (1, K).
 
-    A place (row, class) that any part has entries for is worth one entry; the first one found stands for all others,
-    which add 0. Nothing is sorted: a table of N·S places, of which only those with entries are written and read.
+    All entries of a place (row, class) are summed in the first one. The others add 0. Nothing is sorted: of a table of
+    N·S places, only those with entries are written and read.
     """
     first, entries = parts[0], [part.entries for part in parts if part.entries is not None]
     num_rows, num_classes = first.num_rows, first.shared.size(1)
     rows, classes = torch.cat([part.rows for part in entries]), torch.cat([part.classes for part in entries])
     place = rows * num_classes + classes
-    each = torch.arange(len(place), device=place.device)
+    entry_numbers = torch.arange(len(place), device=place.device)
     table = place.new_empty(num_rows * num_classes)
-    table[place] = each
+    table[place] = entry_numbers
     stands = table[place]  # shape: (E,)
     log_w = log_w.expand(num_rows, -1)
     totals, constants, begin = [], [], 0
@@ -277,32 +277,32 @@ def mixed_masses(parts: Sequence[ClassWeights], log_w: Tensor) -> ClassWeights:
     if closed is not None:
         constant = constant.masked_fill(closed, 0.0)
     added = log_sum(torch.stack(totals, dim=1)) - constant[rows]
-    mixed = SparseUpdates(rows, classes, torch.where(stands == each, added, 0.0), closed, constant)
+    mixed = SparseUpdates(rows, classes, torch.where(stands == entry_numbers, added, 0.0), closed, constant)
     return ClassWeights(first.shared, num_rows, mixed)
 
 
 def product(parts: Sequence[Background]) -> Background:
-    """The product of backgrounds over the same words: one of the parts' kinds where that is possible, else `Product`.
+    """Return the product of backgrounds over the same words: one of the parts' types if possible, else `Product`.
 
     Raises:
         ValueError: as Product.
     """
     check_parts("Product", parts)
-    flat = [each for part in parts for each in (part.part_modules() if isinstance(part, Product) else [part])]
+    flat = [factor for part in parts for factor in (part.part_modules() if isinstance(part, Product) else [part])]
     static = [part for part in flat if type(part) is StaticBackground]
     others = [part for part in flat if type(part) is not StaticBackground]
     if static:
         log_weights = torch.stack([part.word_log_weight for part in static]).sum(0)
-        which = next((i for i, part in enumerate(others) if isinstance(part, (AutomatonBackground, Mixture))), None)
-        if which is None:
+        index = next((i for i, part in enumerate(others) if isinstance(part, (AutomatonBackground, Mixture))), None)
+        if index is None:
             others.append(StaticBackground(parts[0].class_of, parts[0].num_classes, log_weights))
         else:
-            others[which] = _reweighed(others[which], log_weights)
+            others[index] = _reweighed(others[index], log_weights)
     return others[0] if len(others) == 1 else Product(others)
 
 
 def tempered(part: Background, temperature: float) -> Background:
-    """b^(1/T): one of the part's kind where that is possible, else `Tempered`.
+    """Return b^(1/T): of the part's type if possible, else `Tempered`.
 
     Raises:
         ValueError: as Tempered.
@@ -318,14 +318,14 @@ def tempered(part: Background, temperature: float) -> Background:
 
 
 def _reweighed(part: Background, log_weights: Tensor) -> Background:
-    """An automaton or a mixture times static weights (V,)."""
+    """Return an automaton or a mixture times static weights (V,)."""
     if isinstance(part, Mixture):
         static = StaticBackground(part.class_of, part.num_classes, log_weights)
         weights = part.weight_logits.detach().double().softmax(0).tolist()
-        return Mixture([product([each, static]) for each in part.part_modules()], weights, part.weighting)
+        return Mixture([product([factor, static]) for factor in part.part_modules()], weights, part.weighting)
     assert isinstance(part, AutomatonBackground)
     automaton, factors = part.automaton, log_weights.double().cpu().numpy()
-    # an arc on a forbidden word stays: it says where the word leads that another part, or a slot, may give
+    # the arc of a forbidden word stays: it has the next state if another part, or a slot, allows the word
     changed = replace(automaton, log_weights=automaton.log_weights + factors[automaton.tokens])
     return _on_root(part, changed, part.root.word_log_weight + log_weights)
 

@@ -1,29 +1,27 @@
-"""How a lemma's part of a lexical background is shared among its forms.
+"""The parts of a lexical background: shares of the forms of a lemma, and translations of source tokens.
 
-With n(x) how often the text shows form x of lemma ℓ,
+With n(x) the count of form x of lemma ℓ in the text,
 
-    share(x | ℓ)  =  (n(x) + ½)^γ / Σ_x' (n(x') + ½)^γ          over all forms x' of ℓ, those with n = 0 as well
+    share(x | ℓ)  =  (n(x) + ½)^γ / Σ_x' (n(x') + ½)^γ          over all forms x' of ℓ, also those with n = 0
 
-γ = 1: forms are as likely as they are frequent. γ = 0: all alike, and the features of the forms decide, with what the
-network makes of them. Between the two, frequent forms are ahead of others by less than they are in the text.
+γ = 1: forms are as likely as they are frequent. γ = 0: all forms are equal, and their features decide in the network.
+Between the two, differences of frequency count less than in the text.
 
-Training is leave-one-out here, too: n(x) is what remains without the sentence at hand. So a form that the text
-shows once has, where it is the target, the very share of a form that the text does not show; otherwise the network
-would learn to trust a count that no unseen form has.
+Training is leave-one-out: n(x) excludes the current sentence. So a form that occurs once has, as the target, the share
+of an unseen form. Otherwise the network would learn to trust counts that unseen forms do not have.
 
 Sizes: B sentences, V words, E entries (a sentence and a lemma), F entries (a sentence and a form of the lemma).
 
-What the tokens of source sentences say of target units: rows of links, the sentence at hand left out in training.
+`SourceRows` has the translations of source tokens into target units. A unit is a word of the target or a lemma. A token
+s has the row n(s, ·) of its word and, with source lemmas (alignment/source_lemmas.py), the row n(l, ·) of its lemma l.
+With n(s) the sum of a row,
 
-A unit is a word of the target or a lemma. A token s has the row n(s, ·) of its word and, where source lemmas are known
-(alignment/source_lemmas.py), that of its lemma l, n(l, ·). With n(s) the sum of a row,
+    t(u | s)  =  (n(s, u) + κ n(l, u) / n(l)) / (n(s) + κ)         n(s, u) / n(s) if n(l) = 0, or without lemmas
 
-    t(u | s)  =  (n(s, u) + κ n(l, u) / n(l)) / (n(s) + κ)         n(s, u) / n(s) where n(l) = 0, or without lemmas
-
-Training is leave-one-out: a sentence with the row's word or lemma in a places and the unit in b has given at most
-min(a, b) of the links, if each is of one place with one. So many are taken away from n(s, u) and n(l, u), down to 0,
-before anything is divided: t is then what the other sentences say, and a word that they do not show says what its
-lemma says in them.
+Training is leave-one-out. A sentence with the row's word or lemma in a places and the unit in b places has contributed
+at most min(a, b) links, because each connects one place with one. This number is subtracted from n(s, u) and n(l, u),
+down to 0, before the division. So t is an estimate from the other sentences, and a word that occurs in no other
+sentence uses its lemma.
 
 Sizes: B sentences of length L, T target length, V target words, U source words, R tokens' rows (L, or 2 L with lemmas),
 E links.
@@ -46,7 +44,7 @@ PSEUDO_COUNT = 0.5
 
 
 class FormShares(ExactBuffers):
-    """Shares of forms; buffers that no checkpoint holds."""
+    """Shares of forms, as buffers outside checkpoints."""
 
     head_of: Tensor  # (V,)
     starts: Tensor  # (V + 1,)
@@ -65,14 +63,15 @@ class FormShares(ExactBuffers):
         )
 
     def spread(self, keys: Tensor, weights: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Weights of lemmas as weights of their forms.
+        """Distribute the weights of lemmas over their forms.
 
         Args:
-            keys: (E,) sentence · V + head. weights: (E,). leave_out: (B, T) words of the sentence itself, if it was
-                among those that were counted.
+            keys: (E,) sentence · V + head. weights: (E,). leave_out: (B, T) words of the current sentences, if they
+                were
+                counted.
 
         Returns:
-            sentence · V + form, weights, and which of the lemmas each is of: (F,).
+            sentence · V + form, weights, and the index of each one's lemma: (F,).
         """
         size = len(self.head_of)
         sentence, head = keys // size, keys % size
@@ -87,42 +86,42 @@ class FormShares(ExactBuffers):
 
 
 def occurrences(sentences: Tensor, keys: Tensor, size: int) -> Tensor:
-    """How often each word (keys: sentence · size + word, any shape) occurs in its sentence (B, T)."""
+    """Count each word (keys: sentence · size + word, any shape) in its sentence (B, T)."""
     first = torch.arange(len(sentences), device=sentences.device).unsqueeze(1) * size
-    there, many = torch.unique((first + sentences).flatten(), return_counts=True)  # rising
-    place = torch.searchsorted(there, keys).clamp_max(len(there) - 1)
-    return torch.where(there[place] == keys, many[place], 0)
+    distinct, counts = torch.unique((first + sentences).flatten(), return_counts=True)  # ascending
+    place = torch.searchsorted(distinct, keys).clamp_max(len(distinct) - 1)
+    return torch.where(distinct[place] == keys, counts[place], 0)
 
 
 def shared_table(table: LexicalTable, forms: LemmaForms, power: float) -> LexicalTable:
-    """A table of lemmas as one of words: t(x | s) = Σ_ℓ t(ℓ | s) share(x | ℓ), the whole text counted."""
+    """Convert a table of lemmas to one of words: t(x | s) = Σ_ℓ t(ℓ | s) share(x | ℓ), with counts of the whole
+    text.
+    """
     sources = np.repeat(np.arange(table.num_sources), np.diff(table.offsets))
     size = len(forms.head_of)
     keys, weights, _ = FormShares(forms, power, torch.float64).spread(
         torch.from_numpy(sources * size + table.targets), torch.from_numpy(table.probabilities.astype(np.float64)), None
     )
-    once, which = np.unique(keys.numpy(), return_inverse=True)
-    summed = np.bincount(which, weights.numpy(), len(once))
-    words = LexicalTable.from_pairs(once // size, once % size, summed, table.num_sources, size)
+    distinct, index = np.unique(keys.numpy(), return_inverse=True)
+    summed = np.bincount(index, weights.numpy(), len(distinct))
+    words = LexicalTable.from_pairs(distinct // size, distinct % size, summed, table.num_sources, size)
     return replace(words, links=table.links)
 
 
-LEAST_LINKS = 1e-5  # what is less is left by rounding, of links that the sentence alone has given
+LEAST_LINKS = 1e-5  # smaller numbers are rounding errors of links from the current sentence alone
 
 
 class SourceRows(ExactBuffers):
-    """Rows of links; buffers that no checkpoint holds."""
+    """Rows of links, as buffers outside checkpoints."""
 
-    starts: Tensor  # (rows + 1,); U rows of words, behind them U of lemmas
+    starts: Tensor  # (rows + 1,); U rows of words, then U rows of lemmas
     units: Tensor  # (entries,)
     links: Tensor  # (entries,) expected links
     unit_of: Tensor  # (V,)
     lemma_row_of: Tensor  # (U,), or (0,) without lemmas
 
-    def __init__(
-        self, table: LexicalTable, unit_of: Tensor, lemmas: SourceLemmas | None, dtype: torch.dtype
-    ) -> None:
-        """unit_of: (V,) the unit of every word, by which the tables' targets are called as well."""
+    def __init__(self, table: LexicalTable, unit_of: Tensor, lemmas: SourceLemmas | None, dtype: torch.dtype) -> None:
+        """unit_of: (V,) the unit of every word. The tables' targets are mapped by it, too."""
         super().__init__()
         tables = [table] if lemmas is None else [table, lemmas.table]
         self.pseudo_links = 0.0 if lemmas is None else lemmas.pseudo_links
@@ -139,27 +138,27 @@ class SourceRows(ExactBuffers):
         )
 
     def token_rows(self, source: Tensor, leave_out: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Translations of each token into units; those of two rows of a token are kept apart.
+        """Return translations of each token into units. The two rows of a token are separate.
 
         Args:
-            source: (B, L). leave_out: (B, T), the target of each sentence if the links were estimated from it too.
+            source: (B, L). leave_out: (B, T), the target of each sentence if it was in the text of the links.
 
         Returns:
-            Keys sentence · V + unit, t (or a row's part of it) and tokens sentence · L + place, (E,) each; and whether
-            anything is known of a token, (B, L) bool.
+            Keys sentence · V + unit, t (or a row's part of it) and tokens sentence · L + place, (E,) each, and whether
+            a token has translations, (B, L) bool.
         """
         batch, length = source.shape
         rows = torch.cat([source, self.lemma_row_of[source]], 1) if len(self.lemma_row_of) else source  # shape: (B, R)
         starts = self.starts[rows].flatten()
-        of_row, where = expanded(starts, self.starts[rows.flatten() + 1] - starts)
+        of_row, places = expanded(starts, self.starts[rows.flatten() + 1] - starts)
         sentence = of_row // rows.size(1)
-        keys, links = sentence * len(self.unit_of) + self.units[where], self.links[where]
+        keys, links = sentence * len(self.unit_of) + self.units[places], self.links[places]
         if leave_out is not None:
-            # shape: (E,), how often the sentence has the row's word or lemma, and the unit
+            # shape: (E,), counts of the row's word or lemma, and of the unit, in the sentence
             numbered = rows + torch.arange(batch, device=rows.device).unsqueeze(1) * len(self.starts)
-            _, which, many = numbered.flatten().unique(return_inverse=True, return_counts=True)
+            _, index, counts = numbered.flatten().unique(return_inverse=True, return_counts=True)
             links = links - torch.minimum(
-                many[which][of_row], occurrences(self.unit_of[leave_out], keys, len(self.unit_of))
+                counts[index][of_row], occurrences(self.unit_of[leave_out], keys, len(self.unit_of))
             )
             links = links.masked_fill(links < LEAST_LINKS, 0.0)
         totals = links.new_zeros(rows.numel()).index_add(0, of_row, links).view_as(rows)  # shape: (B, R)
@@ -169,10 +168,12 @@ class SourceRows(ExactBuffers):
         return keys, shares, token, (totals.view(batch, -1, length) > 0).any(1)
 
     def _weights(self, totals: Tensor, length: int) -> Tensor:
-        """Of rows with so many links: (B, R). A token's sum to one, where one of its rows has any."""
+        """Return weights of rows with these numbers of links: (B, R). Those of a token sum to one if one of its
+        rows has links.
+        """
         of_words, shared = totals[:, :length], totals[:, length:]
-        alone = (of_words > 0).to(of_words.dtype)
+        has_links = (of_words > 0).to(of_words.dtype)
         if not shared.size(1):
-            return alone
-        word_weight = torch.where(shared > 0, of_words / (of_words + self.pseudo_links), alone)
+            return has_links
+        word_weight = torch.where(shared > 0, of_words / (of_words + self.pseudo_links), has_links)
         return torch.cat([word_weight, (1 - word_weight) * (shared > 0)], 1)

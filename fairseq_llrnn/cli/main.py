@@ -22,9 +22,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import registry
+from fairseq_llrnn.argument_errors import exit_with_argument_error
 from fairseq_llrnn.cli.places import check_folder, expanded
 from fairseq_llrnn.cli.tables import drop_output, note, notes_of_readers, open_streams, output_error, plain_warnings
-from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, exit_with_argument_error, with_option
+from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, with_option
 from fairseq_llrnn.version import __version__
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Scores of texts, surprisals of words and minimal pairs, the same for all models that score lines of words.
 
-`ScoringModel` needs the scores of lines. fairseq's models give them in plugin/scoring/trained_model.py, those of
-transformers in huggingface/scoring.py.
+`ScoringModel` needs the scores of lines. plugin/scoring/trained_model.py has them for fairseq's models,
+huggingface/scoring.py for those of transformers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.subwords import Convention
 
 PER = ("word", "token", "character", "sentence", "text")
-TIE = 1e-6  # relative difference of two log p in float32 that is no difference
+TIE = 1e-6  # relative difference of two log p in float32 that counts as a tie
 
 
 class Surprisal(NamedTuple):
@@ -26,7 +26,7 @@ class Surprisal(NamedTuple):
     position: int  # from 1
     word: str
     surprisal: float  # −log p, inf for an impossible word
-    is_seen: bool | None  # whether the training text has it; None: not known
+    is_seen: bool | None  # whether the training text has it; None: unknown
     is_unknown: bool  # whether the dictionary lacks it, or one of its pieces
 
 
@@ -34,7 +34,7 @@ class SurprisalTable(list[Surprisal]):
     """A row for each word and each end of a sentence. `pandas.DataFrame(table)` has the fields as columns."""
 
     def to_tsv(self) -> str:
-        """Return the rows with tabs between the fields, after a line of their names; None is an empty cell."""
+        """Return the rows with tabs between the fields, after a line of their names. None is an empty cell."""
         cells = [Surprisal._fields, *(["" if cell is None else cell for cell in row] for row in self)]
         return "".join("\t".join(map(str, row)) + "\n" for row in cells)
 
@@ -63,7 +63,7 @@ class ScoringModel:
 
     @property
     def _training_words(self) -> frozenset[str] | None:
-        """The words of the training text; None: not known."""
+        """The words of the training text. None: unknown."""
         return None
 
     def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterable[LineScore]:
@@ -113,9 +113,9 @@ class ScoringModel:
     def surprisals(
         self, lines: Iterable[str], *, source: Sequence[str] | None = None, unit: str = "bits"
     ) -> SurprisalTable:
-        """Return a row for each word and each end of a sentence; a word in pieces has one row.
+        """Return a row for each word and each end of a sentence. A word in pieces has one row.
 
-        Args, Raises: as `score`; an impossible word has an infinite surprisal.
+        Args, Raises: as `score`. An impossible word has an infinite surprisal.
         """
         check_choice("unit", unit, NATS)
         table, seen = SurprisalTable(), self._training_words
@@ -134,7 +134,7 @@ class ScoringModel:
     ) -> MinimalPairs:
         """Return how often the good sentence of a pair is more probable than the bad one, and the log p of each.
 
-        A tie is wrong: so is a difference below the precision of float32, in which log p is computed.
+        A tie is wrong. So is a difference below the precision of float32, in which log p is computed.
 
         Args:
             good, bad: a sentence of each pair, tokenised. source: of each pair, for a translation model.
@@ -148,8 +148,8 @@ class ScoringModel:
                 f"expected as many good sentences as bad ones, found {len(good):,} and {len(bad):,}; give two lists "
                 "of equal length"
             )
-        both, sources = [*good, *bad], None if source is None else [*source, *source]
-        scores = [line.log_prob for line in self._fitting(both, sources)]
+        lines, sources = [*good, *bad], None if source is None else [*source, *source]
+        scores = [line.log_prob for line in self._fitting(lines, sources)]
         pairs = [
             MinimalPair(g, b, g > b and not math.isclose(g, b, rel_tol=TIE))
             for g, b in zip(scores[: len(good)], scores[len(good) :], strict=True)
@@ -158,7 +158,7 @@ class ScoringModel:
 
     def _checked(self, lines: Iterable[str], source: Sequence[str] | None) -> list[str]:
         if isinstance(lines, str) or isinstance(source, str):
-            raise OptionError("expected a list of sentences, found a text; give [text], or text.splitlines()")
+            raise OptionError("expected a list of sentences, found a text; pass [text], or text.splitlines()")
         lines = list(lines)
         other = next((line for line in lines if not isinstance(line, str)), None)
         if other is not None:
@@ -172,11 +172,11 @@ class ScoringModel:
         return lines
 
     def _fitting(self, lines: Iterable[str], source: Sequence[str] | None) -> Iterator[LineScore]:
-        """Yield the scores of lines. Raises DataError for one that is too long."""
+        """Yield the scores of lines. Raises DataError for a line that is too long."""
         for line in self._line_scores(self._checked(lines, source), source):
             if line.too_long_for is not None:
                 raise DataError(
-                    f"line {line.number}: expected at most {line.too_long_for:,} words, which is what the model was "
-                    f"made for, found {len(line.words):,}; break the line"
+                    f"line {line.number}: expected at most {line.too_long_for:,} words, the limit of the model, found "
+                    f"{len(line.words):,}; break the line"
                 )
             yield line

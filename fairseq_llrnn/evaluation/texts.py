@@ -1,11 +1,10 @@
-"""The bits that a model needs for a text, and lines that it reads together.
+"""The bits that a model needs for a text, and batches of lines.
 
-`line_batches` are lines of a text in their order, for models that score or label them.
+`line_batches` yields the lines of a text in order, for models that score or label them.
 
-`TextScore` says how well a model predicts a text: bits per word and per character, and where they go. The characters
-of a line are those of its words, a blank between two words, and its end; so bits per character can be compared
-between models of words, of pieces and of characters, if they give probabilities to the same text. Bits of a line's
-end are among them.
+`TextScore` has bits per word and per character, and their parts. The characters of a line are those of its words, a
+blank between two words, and its end. So bits per character can be compared between models of words, of pieces and of
+characters, if they give probabilities to the same text. The bits of a line's end are included.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.subwords import Convention
 
-Line = tuple[int, list[str]]  # its number, from 1, and its words
+Line = tuple[int, list[str]]  # number, from 1, and words
 Item = TypeVar("Item")
 
 
 def line_batches(lines: Iterable[str], longest: float, most: int, max_tokens: int) -> Iterator[list[Line]]:
-    """Lines that are read together; one of more than `longest` words is alone.
+    """Yield batches of lines. A line of more than `longest` words is alone.
 
     Args:
         most: lines of a batch. max_tokens: tokens of a batch, with padding and the ends of lines.
@@ -36,10 +35,10 @@ def line_batches(lines: Iterable[str], longest: float, most: int, max_tokens: in
 def together(
     items: Iterable[Item], tokens: Callable[[Item], float], most: float, max_tokens: float
 ) -> Iterator[list[Item]]:
-    """What is read together, in its order.
+    """Yield batches of items, in order.
 
     Args:
-        tokens: of an item. most: items of a batch. max_tokens: tokens of a batch, with padding, where it has several.
+        tokens: of an item. most: items of a batch. max_tokens: tokens of a batch of several items, with padding.
     """
     batch, widest = list[Item](), 0.0
     for item in items:
@@ -54,7 +53,7 @@ def together(
 
 
 def characters_of(words: Sequence[str]) -> int:
-    """Characters of a line with its blanks and its end."""
+    """Return the number of characters of a line with its blanks and its end."""
     return sum(map(len, words)) + max(1, len(words))
 
 
@@ -76,27 +75,29 @@ class LineScore:
 
     number: int  # of the line, from 1
     words: Sequence[str]  # T
-    unknown: Sequence[bool] = ()  # (T,) which of them the dictionary lacks
-    log_probs: Sequence[float] = ()  # (T + 1,) in nats, of every word, or of <unk> in its place, and of the end
+    unknown: Sequence[bool] = ()  # (T,) whether the dictionary lacks the word
+    log_probs: Sequence[float] = ()  # (T + 1,) in nats, of every word (unknown ones as <unk>), and of the end
     spelt: Sequence[float] = ()  # (T,) in nats, log Σ_o r_o P_o(w) of unknown words, and 0 of others
     num_tokens: Sequence[int] = ()  # (T,) of each word, if a word may be several tokens
-    too_long_for: int | None = None  # the most words that the model takes, where the line has more: it has no score
+    too_long_for: int | None = None  # the largest number of words of the model, if the line has more and no score
 
     @property
     def impossible(self) -> int | None:
-        """The place of the first word without probability, from 0, the end being that after the last one; or None."""
+        """The index of the first word without probability, from 0. The end is after the last one. None if there
+        is none.
+        """
         ends = zip(self.log_probs, (*self.spelt, 0.0), strict=True)
         return next((place for place, values in enumerate(ends) if not all(map(math.isfinite, values))), None)
 
     @property
     def log_prob(self) -> float:
-        """Of the line and its end, in nats; −inf where it has no probability, NaN where it is too long a line."""
+        """The log-probability of the line and its end, in nats, or −inf if it is impossible, NaN if it is too long."""
         if self.too_long_for is not None:
             return math.nan
         return -math.inf if self.impossible is not None else math.fsum(self.log_probs) + math.fsum(self.spelt)
 
     def word(self, place: int) -> str:
-        """That at a place from 0, or the end."""
+        """Return the word at an index from 0, or the end."""
         return self.words[place] if place < len(self.words) else EOS
 
     def per_word(self, convention: Convention | None = None) -> Iterator[WordScore]:
@@ -105,36 +106,36 @@ class LineScore:
         Args:
             convention: of a line in subword pieces. Their log-probabilities are summed for each word.
         """
-        each = [a + b for a, b in zip(self.log_probs, (*self.spelt, 0.0), strict=True)]
+        values = [a + b for a, b in zip(self.log_probs, (*self.spelt, 0.0), strict=True)]
         num_tokens = self.num_tokens or [1] * len(self.words)
         begin = 0
         for tokens in [[word] for word in self.words] if convention is None else convention.split_words(self.words):
             end = begin + len(tokens)
             word = tokens[0] if convention is None else convention.join(tokens)
-            log_prob, size = math.fsum(each[begin:end]), sum(num_tokens[begin:end])
+            log_prob, size = math.fsum(values[begin:end]), sum(num_tokens[begin:end])
             yield WordScore(word, log_prob, size, any(self.unknown[begin:end]))
             begin = end
-        yield WordScore(EOS, each[-1], 1, False)
+        yield WordScore(EOS, values[-1], 1, False)
 
 
 @dataclass
 class TextScore:
-    """Sums over a text; bits are −log₂ p."""
+    """Sums over a text. Bits are −log₂ p."""
 
     sentences: int = 0
-    empty_lines: int = 0  # of the sentences: without words; their ends count
+    empty_lines: int = 0  # sentences without words; their ends count
     words: int = 0
     characters: int = 0
     unknown_words: int = 0  # outside the dictionary
     unknown_characters: int = 0  # of these words, without blanks
     known_bits: float = 0.0  # of words of the dictionary
-    unknown_bits: float = 0.0  # of <unk> in the place of unknown words
-    spelling_bits: float = 0.0  # of the spelling of unknown words; 0 where a model has <unk> for all of them
+    unknown_bits: float = 0.0  # of <unk> for unknown words
+    spelling_bits: float = 0.0  # of the spelling of unknown words; 0 if a model has <unk> for all of them
     end_bits: float = 0.0
-    further_tokens: int = 0  # of words that are several tokens: all but the first
+    further_tokens: int = 0  # tokens of words after their first
 
     def add(self, line: LineScore) -> None:
-        """A line that has some probability."""
+        """Add a line with a probability."""
         words, unknown = line.words, line.unknown
         bits = [-x / math.log(2) for x in line.log_probs]
         self.sentences += 1
@@ -151,11 +152,11 @@ class TextScore:
 
     @property
     def bits(self) -> float:
-        """Of the whole text."""
+        """The bits of the whole text."""
         return self.known_bits + self.unknown_bits + self.spelling_bits + self.end_bits
 
     def facts(self) -> dict[str, Any]:
-        """The sums, and what they are per word, per character, and per token, ends being tokens; None where none is."""
+        """Return the sums, and bits per word, per character, and per token (ends included), or None for empty ones."""
         tokens = self.words + self.further_tokens + self.sentences
         numbers = {"word": self.words, "character": self.characters, "token": tokens}
         per = {f"bits_per_{unit}": self.bits / number if number else None for unit, number in numbers.items()}
@@ -163,23 +164,23 @@ class TextScore:
 
 
 def sum_of(lines: Iterable[LineScore]) -> TextScore:
-    """The sums over the lines of a text.
+    """Return the sums over the lines of a text.
 
     Raises:
-        DataError: a line that is longer than the model allows, or to which it gives no probability.
+        DataError: a line that is too long for the model, or impossible.
     """
     total = TextScore()
     for line in lines:
         if line.too_long_for is not None:
             raise DataError(
-                f"line {line.number}: expected at most {line.too_long_for:,} words, which is what the model was "
-                f"made for, found {len(line.words):,}; break the line, or score others by `llrnn score --per-sentence`"
+                f"line {line.number}: expected at most {line.too_long_for:,} words, the limit of the model, found "
+                f"{len(line.words):,}; break the line, or score the other lines with `llrnn score --per-sentence`"
             )
         if line.impossible is not None:
             raise DataError(
                 f"line {line.number}: expected words that the model allows, found {line.word(line.impossible)!r} "
-                f"(word {line.impossible + 1}), to which it gives no probability; build its prior with a "
-                "background that covers it, or score the other lines by `llrnn score --per-sentence`"
+                f"(word {line.impossible + 1}), which has no probability; build its prior with a background that "
+                "covers it, or score the other lines with `llrnn score --per-sentence`"
             )
         total.add(line)
     return total

@@ -1,6 +1,6 @@
 """The words of a training text, so that a score can be split into seen and unseen words.
 
-A text in subword pieces shows the words that its pieces spell.
+A text in subword pieces has the words that its pieces spell.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def words_of_text(path: Path | str, convention: Convention | None) -> frozenset[
 def training_words(dictionary: Path, convention: Convention | None) -> frozenset[str] | None:
     """Return the words of the training text next to a dictionary: `train.bin`, or a list of `llrnn export`.
 
-    Returns: the words without the special symbols; None if neither file is there, or `train.bin` cannot be read.
+    Returns: the words without the special symbols, or None if neither file is there, or `train.bin` cannot be read.
 
     Raises:
         DataError: the dictionary, or the list, cannot be read.

@@ -1,27 +1,27 @@
-"""Slots that know what was said: each as often as its sentence has it, and none forgotten.
+"""Counted slots: each is generated as often as its sentence contains it, and none is forgotten.
 
-Sizes: N hypotheses, B sentences, T time, J slots, G groups of the sentence that has most of them, C classes (slots
-included), S of them signatures, K columns.
+Sizes: N hypotheses, B sentences, T time, J slots, G largest number of groups of a sentence, C classes (slots included),
+S signatures among them, K columns.
 
-Slots are in groups; a group has a quota. A token that is a slot's string counts for the first of its groups that has
-room. Three kinds of groups:
+Slots are in groups. A group has a quota. A token that is a slot's string counts for the first of its groups with
+room. There are three kinds of groups:
 
-    must      exactly as often as the quota says: the slots of a full group have no weight, and neither has </s> before
-              all are full
-    wanted    as `must`, but softly: a thousandth of the weight is left to the slots, a hundredth to </s>
-    others    at most as often as the quota says, softly
+    must      exactly as often as the quota: the slots of a full group have no weight, and neither has </s> before
+              all groups are full
+    wanted    a soft `must`: slots of a full group keep a thousandth of their weight, </s> a hundredth
+    others    at most as often as the quota, softly
 
-A token that spells a string of a group whose own token is another (`Group.beside`) keeps a thousandth of its weight,
-too.
+A token that spells a string of a group whose own token is another (`Group.beside`) also keeps a thousandth of its
+weight.
 
-What a hypothesis has said is a row of its state: how often each group may still be said. Every slot is alone in its
-class, and so is </s>. So the weights are those of the mixture, times a factor of J + 1 classes:
+The state of a hypothesis has the remaining quota of each group. Every slot is alone in its class, and so is </s>. So
+the weights are those of the mixture, times a factor of J + 1 classes:
 
-    b'(K, x)  =  b(K, x) · f(K, x)        f ≠ 1 for slots of full groups, and for </s> before all is said
+    b'(K, x)  =  b(K, x) · f(K, x)        f ≠ 1 for slots of full groups, and for </s> before all groups are full
 
-Masses change by the same factor; shares do not, but for −inf where a class has lost its weight. Within a limit of
-length, words are out of reach that leave too few tokens for what is still required. This is exact where the background
-below lets a string end anywhere; else it is a bound, and a search may find less than there is.
+Masses change by the same factor. Shares do not change, except to −inf if a class has lost its weight. Within a limit
+of length, words are out of reach if they leave too few tokens for the remaining quotas. This is exact if the background
+below lets a string end anywhere. Otherwise it is a bound, and a search may miss strings.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OwnClassWeight
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 
-LOG_KEEPS = -6.907755  # log of a thousandth: what a slot keeps when it was said
-# log of a hundredth: what </s> keeps while a slot is wanting; with less, a translation that never says it has no end
+LOG_KEEPS = -6.907755  # log of a thousandth: the factor of slots of full groups
+# log of a hundredth: the factor of </s> while a wanted slot is missing; a smaller one could prevent the end
 LOG_END_KEEPS = -4.605170
 END = SPECIALS.index(EOS)
 
@@ -48,36 +48,36 @@ class Quotas:
     """The groups of a batch."""
 
     member: Tensor  # (B, J, G) bool
-    most: Tensor  # (B, G) how often; 0 where there is no group
+    most: Tensor  # (B, G) the quota; 0 for padding
     must: Tensor  # (B, G) bool
     wanted: Tensor  # (B, G) bool
 
 
 def quotas_of(slots: Slots, once: bool) -> Quotas | None:
-    """The groups of a batch, and, if each string of the evidence is to be said `once`, a group for each; None: nothing.
+    """Return the groups of a batch, plus one group per string of the evidence if `once`, or None if there are none.
 
-    A string of the evidence is said as often as it stands in the source; wanted where no dictionary has the word.
+    The quota of a string of the evidence is its count in the source. It is wanted if no dictionary has the word.
     """
-    batch, many = slots.words.shape
+    batch, num_slots = slots.words.shape
     groups = []
     if slots.groups is not None:
         none = torch.zeros_like(slots.groups.must)
         groups.append(Quotas(slots.groups.member, slots.groups.most, slots.groups.must, none))
     if once:
-        counted = (slots.times > 0).any(0)  # shape: (J,); translations, which are many, are not
-        alone = torch.eye(many, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
+        counted = (slots.times > 0).any(0)  # shape: (J,); excludes translations
+        own_group = torch.eye(num_slots, dtype=torch.bool, device=slots.times.device)[:, counted].expand(batch, -1, -1)
         wanted = slots.names_unknown[:, counted]
-        groups.append(Quotas(alone, slots.times[:, counted], torch.zeros_like(wanted), wanted))
+        groups.append(Quotas(own_group, slots.times[:, counted], torch.zeros_like(wanted), wanted))
     if not any(bool((quotas.most > 0).any()) for quotas in groups):
         return None
-    each = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in groups), strict=True)
-    member, most, must, wanted = (torch.cat(parts, dim=1) for parts in each)
-    return Quotas(member.unflatten(0, (batch, many)), most, must, wanted)
+    columns = zip(*((q.member.flatten(0, 1), q.most, q.must, q.wanted) for q in groups), strict=True)
+    member, most, must, wanted = (torch.cat(parts, dim=1) for parts in columns)
+    return Quotas(member.unflatten(0, (batch, num_slots)), most, must, wanted)
 
 
 @dataclass(frozen=True)
 class SlotGroups:
-    """The quotas of the slots of each sentence, as logarithms of factors."""
+    """The quotas of the slots of each sentence, and log factors."""
 
     strings: Tensor  # (B, J)
     member: Tensor  # (B, J, G)
@@ -94,22 +94,22 @@ class QuotaSlots(EvidenceSlots):
         super().__init__(slots, unk, weight, lift)
         self.most, must = quotas.most, quotas.must & (quotas.most > 0)
         self.strict = bool(must.any())
-        self.longest = int((self.most * must).sum(1).max()) if self.rows else 0  # tokens that a sentence must have
-        # what the weight of a slot is multiplied by when all its groups are full, as a logarithm: (B, J)
+        self.longest = int((self.most * must).sum(1).max()) if self.rows else 0  # required tokens of a sentence
+        # log factor of a slot when all its groups are full: (B, J)
         forbidden = (quotas.member & must.unsqueeze(1)).any(2)
-        some = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
-        # … and in any case: a form that is another token is not to be written as a piece
+        log_closed = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
+        # log factor in all states: pieces should not spell a string that has its own token
         beside = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.beside
         log_open = torch.where(beside, LOG_KEEPS, 0.0)
         full = (quotas.member & (self.most > 0).unsqueeze(1)).any(2)
-        log_full = torch.where(full, some, 0.0) + log_open
-        # what that of </s> is multiplied by while a group has room: (B, G)
+        log_full = torch.where(full, log_closed, 0.0) + log_open
+        # log factor of </s> while a group has room: (B, G)
         log_wanting = torch.where(quotas.wanted, LOG_END_KEEPS, 0.0).masked_fill(must, NEGATIVE_INFINITY)
         self.groups = SlotGroups(slots.words, quotas.member, must, log_open, log_full, log_wanting)
 
 
 class CountedSlots(EvidenceMixture):
-    """b'(K, x) over the slots of a batch. A hypothesis' state: sentence, how often groups may be said, state below."""
+    """b'(K, x) over the slots of a batch. A state has the sentence, the remaining quotas, and the state below."""
 
     source: QuotaSlots
 
@@ -133,13 +133,13 @@ class CountedSlots(EvidenceMixture):
         return torch.maximum(super().steps_to_end(state), self.missing(state) + 1)
 
     def missing(self, state: Tensor) -> Tensor:
-        """How many tokens are still required: (N,)."""
+        """Return the number of tokens that are still required: (N,)."""
         return (self._left(state) * self.source.groups.must[self.contexts_of(state)]).sum(1).long()
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def _left(self, state: Tensor) -> Tensor:
-        """How often each group may still be said: (N, G)."""
+        """Return the remaining quota of each group: (N, G)."""
         return state[:, 1 : self.state_columns]
 
     def _start_columns(self, n: int) -> Tensor:
@@ -148,8 +148,8 @@ class CountedSlots(EvidenceMixture):
     def _columns_after(self, state: Tensor, tokens: Tensor) -> Tensor:
         groups, sentence, left = self.source.groups, self.contexts_of(state), self._left(state)
         written = groups.strings[sentence] == tokens.unsqueeze(1)  # shape: (N, J)
-        of = (groups.member[sentence] & written.unsqueeze(2)).any(1) & (left > 0)
-        first = of & (of.cumsum(1) == 1)  # shape: (N, G)
+        is_member = (groups.member[sentence] & written.unsqueeze(2)).any(1) & (left > 0)
+        first = is_member & (is_member.cumsum(1) == 1)  # shape: (N, G)
         return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
 
     def _columns_per_position(self, previous: Tensor) -> Tensor:
@@ -161,7 +161,7 @@ class CountedSlots(EvidenceMixture):
     # ---- factors, by class ------------------------------------------------------------------------------------------
 
     def _log_factors(self, state: Tensor) -> Tensor:
-        """Of </s>, and of the slots: (N, 1 + J)."""
+        """Return the log factors of </s>, and of the slots: (N, 1 + J)."""
         groups, sentence, room = self.source.groups, self.contexts_of(state), self._left(state) > 0
         is_open = (groups.member[sentence] & room.unsqueeze(1)).any(2)
         of_slots = torch.where(is_open, groups.log_open[sentence], groups.log_full[sentence])
@@ -169,31 +169,31 @@ class CountedSlots(EvidenceMixture):
         return torch.cat([of_end, of_slots], dim=1)
 
     def _at(self, classes: Tensor, values: Tensor) -> Tensor:
-        """Values of </s>, of slots and of others (N, J + 2) at classes (N, …)."""
+        """Select values of </s>, of slots and of others (N, J + 2) at classes (N, …)."""
         place = torch.where(classes >= self.num_below, classes - self.num_below + 1, values.size(1) - 1)
         place = place.masked_fill(classes == self.class_of[END], 0)
         return values.gather(1, place.reshape(len(place), -1)).view(classes.shape)
 
     def _log_factor_at(self, classes: Tensor, state: Tensor) -> Tensor:
-        """The logarithm of f at classes (N, …)."""
+        """Return log f at classes (N, …)."""
         return self._at(classes, functional.pad(self._log_factors(state), (0, 1)))
 
     def _lost(self, state: Tensor) -> Tensor | None:
-        """Whether </s>, slots and others have no share here, (N, J + 2) bool; None: all with a mass have one."""
+        """Return whether </s>, slots and others have no share here, (N, J + 2) bool. None: all with mass have one."""
         if not self.source.strict:
             return None
-        gone = functional.pad(self._log_factors(state).isneginf(), (0, 1))
+        is_lost = functional.pad(self._log_factors(state).isneginf(), (0, 1))
         if self._remaining is not None:
             groups, sentence = self.source.groups, self.contexts_of(state)
             wanting = (self._left(state) > 0) & groups.must[sentence]
             required = (groups.member[sentence] & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
             needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (1, 1)).long()
-            needed[:, 0] = 0  # `</s>` is the end itself
-            gone = gone | (needed > self._remaining)
-        return gone
+            needed[:, 0] = 0  # of `</s>`
+            is_lost = is_lost | (needed > self._remaining)
+        return is_lost
 
     def _lose(self, shares: Tensor, classes: Tensor, state: Tensor) -> Tensor:
-        """Log shares (N, …) of words of these classes without what is lost."""
+        """Set the log shares (N, …) of words of these classes to −inf if they have no share."""
         lost = self._lost(state)
         return shares if lost is None else shares.masked_fill(self._at(classes, lost), NEGATIVE_INFINITY)
 
@@ -202,11 +202,11 @@ class CountedSlots(EvidenceMixture):
     def class_weights(self, state: Tensor) -> ClassWeights:
         if not self.by_context:
             return ClassWeights(self.log_mass(state), len(state))
-        here = self.context_rows(state)
-        mass = here.pick(here.table.log_mass.index_select(1, self._factored))
+        context = self.context_rows(state)
+        mass = context.pick(context.table.log_mass.index_select(1, self._factored))
         changed = mass + self._log_factors(state).to(mass.dtype)
         own_weights = OwnClassWeights(self._factored, changed, self.num_below)
-        return ClassWeights(here.pick_groups(here.table.log_mass), len(state), own_weights=own_weights)
+        return ClassWeights(context.pick_groups(context.table.log_mass), len(state), own_weights=own_weights)
 
     def log_mass(self, state: Tensor) -> Tensor:
         mass = super().log_mass(state)
@@ -238,7 +238,7 @@ class CountedSlots(EvidenceMixture):
         shares = self._lose(shares, classes.unsqueeze(2).expand_as(shares), state)
         return shares, words.masked_fill(shares.isneginf(), 0)
 
-    # ---- all words (only where asked for) ---------------------------------------------------------------------------
+    # ---- all words --------------------------------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
         weights = super().log_weights(state)

@@ -1,6 +1,6 @@
-"""The groups that a batch of sentences asks for (table.py): how often, where, and what their slots weigh.
+"""The groups that a batch of sentences requires (table.py): quotas, source positions, and weights of their slots.
 
-Sizes: B sentences, L source length, J slots, G groups of the sentence that has most of them.
+Sizes: B sentences, L source length, J slots, G largest number of groups of a sentence.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from fairseq_llrnn.features.dictionary import SHIFT, UNK, OpenWords
 
 @dataclass(frozen=True)
 class RequestedGroup:
-    """A group that a sentence asks for."""
+    """A group that a sentence requires."""
 
     group: Group
-    most: int  # how often
-    places: tuple[int, ...]  # where its translation is to be looked for
+    most: int  # its quota
+    places: tuple[int, ...]  # source positions of its encoder states
 
 
 @dataclass(frozen=True)
 class SentenceSlot:
-    """A slot of one sentence: a string that its source offers, or one of a group that is asked for, or both."""
+    """A slot of one sentence: a string that its source offers, a string of a required group, or both."""
 
     word: int
     row: int
-    unknown: bool  # a word that a network does not know
-    input_id: int  # the target id that it reads in its place
+    unknown: bool  # a word without an input row in a network
+    input_id: int  # the target id that the network reads instead
     names_unknown: bool  # a string that no dictionary has
     places: tuple[int, ...]
-    log_part: float  # of the weight ε, as a logarithm
-    times: int = 0  # how many words of the source offer it, as evidence
-    groups: tuple[int, ...] = field(default=())  # of the sentence's groups; evidence has none
-    is_beside: bool = False  # a piece or word that spells a group's string, or a part, whose token is another
+    log_part: float  # log of its part of the weight ε
+    times: int = 0  # number of source words that offer it as evidence
+    groups: tuple[int, ...] = field(default=())  # indices of the sentence's groups; () for evidence
+    is_beside: bool = False  # a piece or word that spells (part of) a group's string that has another token
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,19 @@ class Groups:
     """The groups of a batch by slot."""
 
     member: Tensor  # (B, J, G) bool
-    most: Tensor  # (B, G); 0 where there is no group
+    most: Tensor  # (B, G); 0 for padding
     must: Tensor  # (B, G) bool
-    beside: Tensor  # (B, J) bool, which slots spell strings whose tokens are others
+    beside: Tensor  # (B, J) bool, slots that spell a string with another token
 
     def widened(self, slots: int) -> Groups:
-        """The same for more slots, those that come last of no group."""
+        """Return the same groups for more slots. The new slots are in no group."""
         more = slots - self.member.size(1)
         member, beside = functional.pad(self.member, (0, 0, 0, more)), functional.pad(self.beside, (0, more))
         return replace(self, member=member, beside=beside)
 
 
 def requested_groups(table: GroupTable, sources: np.ndarray) -> list[list[RequestedGroup]]:
-    """The groups that each of the sentences (B, L) asks for, those that must be said and have few strings first."""
+    """Return the groups that each of the sentences (B, L) requires: strict ones and those with few strings first."""
     matches: list[dict[int, tuple[int, list[int]]]] = [{} for _ in range(len(sources))]
     for sentence, place in zip(*(sources >> SHIFT).nonzero(), strict=True):
         for use in table.uses(int(sources[sentence, place])):
@@ -69,21 +69,21 @@ def requested_groups(table: GroupTable, sources: np.ndarray) -> list[list[Reques
     rows = [
         [RequestedGroup(table.groups[g], most, tuple(p)) for g, (most, p) in row.items() if most] for row in matches
     ]
-    return [sorted(row, key=lambda one: (not one.group.must, len(one.group.words))) for row in rows]
+    return [sorted(row, key=lambda request: (not request.group.must, len(request.group.words))) for row in rows]
 
 
 def sentence_slots(
     kept: Sequence[tuple[Offer, Sequence[Sequence[int]]]], requested: Sequence[RequestedGroup], target: OpenWords
 ) -> list[SentenceSlot]:
-    """The slots of a sentence: its evidence shares ε, and so do the strings of each group.
+    """Return the slots of a sentence: its evidence shares ε, and the strings of each group share ε.
 
     Args:
-        kept: its evidence, with the places of each word that offers it. asked: its groups.
+        kept: its evidence, with the positions of each word that offers it. requested: its groups.
     """
     unk = target.word_index[UNK]
     grouped: dict[int, list[int]] = {}  # target id -> groups
-    for number, one in enumerate(requested):
-        for word in one.group.words:
+    for number, request in enumerate(requested):
+        for word in request.group.words:
             grouped.setdefault(word, []).append(number)
     part = -math.log(max(1, len(kept)))
     at: Mapping[int, tuple[int, ...]] = {offer.word: tuple(p for word in words for p in word) for offer, words in kept}
@@ -96,8 +96,8 @@ def sentence_slots(
     ]
     slot_of = {
         word: (row, input_id)
-        for one in requested
-        for word, row, input_id in zip(one.group.words, one.group.rows, one.group.input_ids, strict=True)
+        for request in requested
+        for word, row, input_id in zip(request.group.words, request.group.rows, request.group.input_ids, strict=True)
     }
     for word, groups in grouped.items():
         places = sorted({*at.get(word, ()), *(place for g in groups for place in requested[g].places)})
@@ -105,24 +105,22 @@ def sentence_slots(
         row, input_id = slot_of[word]
         unknown = word >= target.num_words
         slots.append(SentenceSlot(word, row, unknown, input_id, False, tuple(places), log_weight, 0, tuple(groups)))
-    beside = {
-        word: row for one in requested for word, row in one.group.beside if word not in at and word not in grouped
-    }
+    beside = {word: row for r in requested for word, row in r.group.beside if word not in at and word not in grouped}
     return slots + [SentenceSlot(w, row, False, w, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
 
 
 def groups_of(
     slots: Sequence[Sequence[SentenceSlot]], requested: Sequence[Sequence[RequestedGroup]], device: torch.device
 ) -> Groups:
-    """The groups of a batch."""
-    many, width = max(1, *map(len, requested)), max(1, *map(len, slots))
-    member = np.zeros((len(slots), width, many), dtype=bool)
-    most, must = np.zeros((len(slots), many), dtype=np.int64), np.zeros((len(slots), many), dtype=bool)
+    """Return the groups of a batch."""
+    num_groups, width = max(1, *map(len, requested)), max(1, *map(len, slots))
+    member = np.zeros((len(slots), width, num_groups), dtype=bool)
+    most, must = np.zeros((len(slots), num_groups), dtype=np.int64), np.zeros((len(slots), num_groups), dtype=bool)
     beside = np.zeros((len(slots), width), dtype=bool)
     for sentence, (of_slots, of_groups) in enumerate(zip(slots, requested, strict=True)):
         for j, slot in enumerate(of_slots):
             member[sentence, j, list(slot.groups)] = True
             beside[sentence, j] = slot.is_beside
-        for g, one in enumerate(of_groups):
-            most[sentence, g], must[sentence, g] = one.most, one.group.must
+        for g, request in enumerate(of_groups):
+            most[sentence, g], must[sentence, g] = request.most, request.group.must
     return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must, beside)))

@@ -1,12 +1,13 @@
-"""What the words of a source offer as evidence where both sides are in pieces (features/subwords.py).
+"""The evidence of source words if both sides are in pieces (features/subwords.py).
 
-Evidence is found in words and offered as words. A source word is what its pieces spell; its places are those of all of
-them. The string that it offers is one token of the target: that of the dictionary if a single piece spells it, else one
-behind the dictionary, written as a whole word is (`▁4071`; subword-nmt: `4071`), so that what puts pieces together
-again writes it right. Over pieces no word is unknown, so the *known words* are those of the source's training text.
+Evidence is found in words and offered as words. A source word is the string of its pieces, at all of their positions.
+The string that it offers is one token of the target. This is the dictionary's token if a single piece spells it,
+otherwise a new token after the dictionary. The new token is written as a whole word (`▁4071`, in subword-nmt `4071`),
+so that detokenisation restores it. Over pieces no word is unknown, so the *known words* are those of the source's
+training text.
 
-Sizes: L source tokens of a sentence. Source ids beyond the dictionary are pieces that it lacks, the characters that its
-training text had not; a network reads them as `<unk>`.
+Sizes: L source tokens of a sentence. Source ids beyond the dictionary are pieces outside it: characters that its
+training text lacked. A network reads them as `<unk>`.
 """
 
 from __future__ import annotations
@@ -20,24 +21,26 @@ from fairseq_llrnn.features.subwords import Convention
 
 
 class PieceTable(EvidenceTable):
-    """Offers by source word, a run of pieces. A slot that no piece spells is `unknown`: a network has no row for it."""
+    """Offers by source word, a run of pieces. A slot that no piece spells is `unknown`: it has no input row in
+    a network.
+    """
 
     convention: Convention
 
     def source_index(self, word: str) -> int:
-        """The id of a piece; one that has none gets one, since it may be part of evidence."""
+        """Return the id of a piece. A new piece gets one, since it may be part of evidence."""
         return self.source.index(word)
 
     def alias_of(self, index: int) -> None:
-        """None: no piece is read as unknown."""
+        """Return None: no piece is read as unknown."""
         return None
 
     def offers(self, index: int) -> tuple[Offer, ...]:
-        """What a word of a single piece offers."""
+        """Return the offers of a word of a single piece."""
         return self._offers_of_word((index,))
 
     def offers_at(self, source: np.ndarray) -> np.ndarray:
-        """At which tokens of the sentences (…, L) a word begins that offers something: bool, the same shape."""
+        """Return whether a word with offers begins at each token of the sentences (…, L): bool, the same shape."""
         mask = np.zeros(source.shape, dtype=bool)
         for sentence, row in zip(np.atleast_2d(source), np.atleast_2d(mask), strict=True):
             row[[begin for begin, _, _ in self._offering(sentence)]] = True
@@ -49,7 +52,7 @@ class PieceTable(EvidenceTable):
                 yield number, list(range(begin, end)), offers
 
     def _offering(self, source: np.ndarray) -> Iterator[tuple[int, int, tuple[Offer, ...]]]:
-        """The words of a sentence (L,) that offer something: where each begins and ends, and what it offers."""
+        """Yield the words of a sentence (L,) with offers: first position, end, offers."""
         tokens = source.tolist()
         for begin, end in self.source_words.spans(source):
             offers = self._offers_of_word(tuple(tokens[begin:end]))

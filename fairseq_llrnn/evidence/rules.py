@@ -1,8 +1,8 @@
-"""What of a source sentence is evidence, and for which target words.
+"""The rules of evidence: which source tokens are evidence, and for which target words.
 
-A source token has one kind at most, the first of those chosen that holds for it:
+A source token has at most one kind, the first of the chosen kinds that matches it:
 
-    mapped    the user's table says what it becomes
+    mapped    the user's table maps it
     patterns  one of the user's expressions matches the whole token
     numbers   12 · 1.234,5 · -3
     dates     2024-01-31 · 31/12/2024
@@ -10,16 +10,17 @@ A source token has one kind at most, the first of those chosen that holds for it
     urls      addresses of sites and people, @names, #tags
     names     capitalised, and the lower-cased form is not in the vocabulary
     copies    not in the vocabulary, with a letter
-    translations  none by itself: lexical translations without an identity (evidence/translation_slots.py)
+    translations  matches no token: translations without an indicator feature (evidence/translation_slots.py)
 
-Beside these, a system may ask for strings of its own, whatever the source says (evidence/group_slots.py). No token is
-of its kind by itself; `register_kind` registers it, in a module that registry.py finds in the group `evidence`.
+A system may also require other strings, for any source (evidence/group_slots.py). No token has such a kind.
+`register_kind` registers it, in a module that registry.py finds in the group `evidence`.
 
-Numbers, dates, codes, urls and names exclude each other, so that what a token is does not depend on which of them are
-chosen: where only codes are, 12 is none. Words are as fairseq splits lines: without blanks. Known words are those of
-a dictionary, its special symbols included or not.
+Numbers, dates, codes, urls and names exclude each other. So the kind of a token does not depend on the chosen kinds:
+if only codes are chosen, 12 has no kind. Words are split as in fairseq: they have no blanks. Known words are
+those of a dictionary, with or without its special symbols.
 
-What tokens of the kind `mapped` become, a user says in tab-separated rows: token, target words (`1,000<TAB>1 000`).
+Users list the target words of tokens of the kind `mapped` in tab-separated rows: token, target words
+(`1,000<TAB>1 000`).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from fairseq_llrnn.features.spelling import NUMBER, UserPatterns
 from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.languages.names import CODES
 
-FEATURES = {  # of every kind that tokens are of, the preferred ones first
+FEATURES = {  # of every kind of tokens, by priority
     "mapped": "Evidence:Mapped",
     "patterns": "Evidence:Pattern",
     "numbers": "Evidence:Number",
@@ -54,27 +55,27 @@ FEATURES = {  # of every kind that tokens are of, the preferred ones first
 KINDS = tuple(FEATURES)
 UNKNOWN = "Evidence:Unknown"  # the source word is in no dictionary
 NEXT = "Evidence:Next"  # the second and later words of a mapped string
-ASKED: dict[str, StringKind] = {}  # by name; `features` has them all
-BY_KNOWN_WORDS = ("names", "copies")  # kinds that depend on which words are known
+ASKED: dict[str, StringKind] = {}  # by name; `features` includes them
+BY_KNOWN_WORDS = ("names", "copies")  # kinds that depend on the known words
 DEFAULT_WEIGHT = 0.25  # ε
 ENTRIES = ("kinds", "weight", "mapping", "patterns")  # of a description
 
 
 @dataclass(frozen=True)
 class StringKind:
-    """A kind of strings that a system asks for."""
+    """A kind of strings that a system requires."""
 
-    feature: str  # of slots that are one of them: `Evidence:…`
-    origin: str  # where they come from, for `llrnn show`
+    feature: str  # of their slots: `Evidence:…`
+    origin: str  # for `llrnn show`
 
 
 def register_kind(name: str, kind: StringKind) -> None:
-    """Register a kind. Over pieces, the part then has the words of the target's training text, too."""
+    """Register a kind of strings. Over pieces, the part then also stores the words of the target's training text."""
     ASKED[name] = kind
 
 
 def features() -> dict[str, str]:
-    """The feature of every kind, those that systems ask for first."""
+    """Return the feature of every kind, kinds of systems first."""
     registry.load_all("evidence")
     return {name: kind.feature for name, kind in ASKED.items()} | FEATURES
 
@@ -90,23 +91,23 @@ _ESCAPE = re.compile(r"&(?:#\d+|\w+);")  # punctuation as Moses's tokeniser writ
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a source token says."""
+    """The evidence of a source token."""
 
     kind: str  # one of KINDS
-    words: tuple[str, ...]  # target words: the token itself, or what it is mapped to
+    words: tuple[str, ...]  # target words: the token itself, or the words of its mapping
 
 
 @dataclass(frozen=True)
 class EvidenceRules:
-    """Which source tokens are evidence. `check` says whether the parts are sound."""
+    """The rules for source tokens. `check` validates them."""
 
     kinds: tuple[str, ...]  # in the order of `features`
     mapping: Mapping[str, tuple[str, ...]]  # source token -> target words; empty unless "mapped" is chosen
-    patterns: Mapping[str, str]  # name -> the user's expression; evidence only where "patterns" is chosen
-    weight: float = DEFAULT_WEIGHT  # ε, what the slots of a sentence weigh together where all words weigh one
+    patterns: Mapping[str, str]  # name -> the user's expression; evidence only if "patterns" is chosen
+    weight: float = DEFAULT_WEIGHT  # ε, the total weight of a sentence's slots if the words have weight one
 
     def find(self, word: str, vocabulary: Container[str]) -> Evidence | None:
-        """What the source token `word` is evidence of; `vocabulary`: the words of the source dictionary.
+        """Return the evidence of the source token `word`, or None if there is none. vocabulary: the source dictionary.
 
         Raises:
             OptionError: a pattern takes far too long.
@@ -125,27 +126,27 @@ class EvidenceRules:
 
     @cached_property
     def user_patterns(self) -> UserPatterns | None:
-        """The user's expressions, compiled; they stop when they take too long."""
+        """The user's compiled expressions, which have a time limit."""
         return UserPatterns(dict(self.patterns), "the prior's patterns") if self.patterns else None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """The features that slots have besides those of their words."""
+        """The features of slots in addition to those of their words."""
         several = any(len(words) > 1 for words in self.mapping.values())
         return (*(features()[kind] for kind in self.kinds), UNKNOWN, *((NEXT,) if several else ()))
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """Those of the kinds whose strings a system asks for."""
+        """The kinds of strings that systems require."""
         return tuple(kind for kind in self.kinds if kind not in FEATURES)
 
     @property
     def identity(self) -> str:
-        """What a model's weights depend on: all but what the table says of single words, which may grow."""
+        """The description on which a model's weights depend: everything but the mapping, which may grow."""
         return json.dumps(self.description() | {"mapping": {}}, sort_keys=True)
 
     def description(self) -> dict[str, Any]:
-        """For the prior's JSON."""
+        """Return the description for the prior's JSON."""
         return {
             "kinds": list(self.kinds),
             "weight": self.weight,
@@ -155,7 +156,7 @@ class EvidenceRules:
 
     @classmethod
     def described(cls, description: object) -> EvidenceRules:
-        """The reverse of `description`. Raises ValueError where it is something else, or unsound."""
+        """Return the rules of a `description`. Raises ValueError if it is invalid."""
         parts = [description.get(name) for name in ENTRIES] if isinstance(description, dict) else [None] * len(ENTRIES)
         kinds, weight, mapping, patterns = parts
         if not (
@@ -172,7 +173,7 @@ class EvidenceRules:
         return rules
 
     def check(self) -> None:
-        """Raise ValueError unless all is sound."""
+        """Raise ValueError if the rules are invalid."""
         all_features = features()
         if not self.kinds or self.kinds != tuple(kind for kind in all_features if kind in self.kinds):
             reason = next(filter(None, map(registry.lost, self.kinds)), f"expected some of {', '.join(all_features)}")
@@ -191,14 +192,14 @@ class EvidenceRules:
 
 
 def form_of(word: str, vocabulary: Container[str]) -> str | None:
-    """Which of FORMED a word is by its form; `vocabulary`: the words of its language's dictionary."""
+    """Return which of FORMED a word is by its form. `vocabulary`: the dictionary of its language."""
     if _ESCAPE.fullmatch(word):
         return None
-    return next((kind for kind, is_one in _FORMS.items() if is_one(word, vocabulary)), None)
+    return next((kind for kind, matches in _FORMS.items() if matches(word, vocabulary)), None)
 
 
 def is_token(word: str) -> bool:
-    """Whether a word can stand in a line of text: not empty, without blanks, and no special symbol."""
+    """Return whether a word can be a token of a text: not empty, without blanks, and no special symbol."""
     return word.split() == [word] and word not in SPECIALS
 
 
@@ -207,7 +208,7 @@ def _can_be_copied(word: str, vocabulary: Container[str]) -> bool:
 
 
 def _is_date(word: str) -> bool:
-    """Day, month and year in any order that is in use; a year has four digits, or two at the end."""
+    """Return whether a word has day, month and year in a common order. A year has four digits, or two at the end."""
     match = _DATE.fullmatch(word)
     if match is None:
         return False
@@ -217,9 +218,9 @@ def _is_date(word: str) -> bool:
     return len(first) <= 2 and len(last) in (2, 4) and _day_and_month(int(first), int(middle))
 
 
-def _day_and_month(one: int, other: int) -> bool:
-    """Whether the two can be a day and a month, in either order."""
-    return 1 <= min(one, other) <= 12 and 1 <= max(one, other) <= 31
+def _day_and_month(first: int, second: int) -> bool:
+    """Return whether two numbers can be a day and a month, in either order."""
+    return 1 <= min(first, second) <= 12 and 1 <= max(first, second) <= 31
 
 
 def _is_address(word: str) -> bool:
@@ -233,7 +234,7 @@ def _is_name(word: str, vocabulary: Container[str]) -> bool:
     return capitalised and sum(map(str.isalpha, word)) > 1 and word.lower() not in vocabulary  # `I` is no name
 
 
-# kinds that a target word shows by its form, too; the first that holds
+# kinds that the form of a target word shows, too; the first match counts
 _FORMS: Mapping[str, Callable[[str, Container[str]], bool]] = {
     "dates": lambda word, _: _is_date(word),
     "numbers": lambda word, _: NUMBER.fullmatch(word) is not None,
@@ -249,7 +250,7 @@ def _are_strings(values: object) -> TypeGuard[list[str]]:
 
 
 REPEATED = "repeated"
-# what the columns of a table are called in its first row; short codes of languages may be words (it, es, is)
+# column names in the first row of a table; short codes of languages may be words (it, es, is)
 SOURCE_NAMES, TARGET_NAMES = ("source", "src", "sl", "term", "token"), ("target", "tgt", "trg", "tl", "translation")
 LANGUAGES = [name for name in CODES if len(name) > 3]
 HEADER = (*SOURCE_NAMES, *LANGUAGES), (*TARGET_NAMES, *LANGUAGES)
@@ -258,12 +259,13 @@ HEADER = (*SOURCE_NAMES, *LANGUAGES), (*TARGET_NAMES, *LANGUAGES)
 def read_evidence_map(
     path: Path | str, form: str | None = None, header: Sequence[Container[str]] = HEADER
 ) -> dict[str, tuple[str, ...]]:
-    """source token -> target words; a row that repeats an earlier one is left out, and a first one that is a header.
+    """Return a mapping of source tokens to target words. Repeated rows and a header are skipped.
 
-    `form`, `header`: of files/text_lines.py; () for a file that has no header.
+    `form`, `header`: as in files/text_lines.py, or () for a file without a header.
 
-    Raises DataError, with file and line, for a row of another shape, an empty side, a source of several tokens, a
-    special symbol, a source given twice with different targets, and a file without rows.
+    Raises:
+        DataError: with file and line, for a row of another shape, an empty side, a source of several tokens, a special
+            symbol, a source with two different targets, or a file without rows.
     """
     mapping: dict[str, tuple[str, ...]] = {}
     lines: dict[str, int] = {}
@@ -274,7 +276,7 @@ def read_evidence_map(
         check_not_blank(text, where, "the target side")
         if source.split() != [source]:
             raise DataError(
-                f"{where}: expected one source token, found the blank in {shown(source)}; only single tokens can be "
+                f"{where}: expected one source token, found a blank in {shown(source)}; only single tokens can be "
                 "mapped: fix or remove the row"
             )
         for word in (source, *target):

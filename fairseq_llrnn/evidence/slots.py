@@ -1,16 +1,16 @@
-"""The slots of a batch of source sentences, their rows in the output layer, and targets in which they are tokens.
+"""The slots of a batch of source sentences, their rows in the output layer, and targets with slots as tokens.
 
-Sizes: B sentences, L length of a source or target, J slots of the sentence that has most of them (at least one, so
-that a model's weights for slots take part in every step), R different feature rows, P pairs of a slot and a place, E
-encoder width, H hidden width, M words of the longest slot.
+Sizes: B sentences, L length of a source or target, J largest number of slots of a sentence (at least one, so that a
+model's weights for slots are in every step), R different feature rows, P pairs of a slot and a position, E encoder
+width, H hidden width, M words of the longest slot.
 
-A slot is a string, with feature rows and with its places in the source: evidence that comes twice is one slot with
-two places. A sentence with fewer slots is filled up with `NO_WORD`.
+A slot is a string, with feature rows and source positions. Evidence that occurs twice is one slot with two positions.
+Sentences with fewer slots are padded with `NO_WORD`.
 
-A slot has one token and one class, however many pieces the dictionary has for its string. So a string has its whole
-probability in one step, and training must see it so (`merged_target`): a run of tokens that spells a slot's string
-from the beginning of a word to the end of one becomes the slot's token. Where several slots fit, the longest wins;
-the sentence is read from left to right, in time O(L · M).
+A slot has one token and one class, even if the dictionary has several pieces for its string. So a string has its whole
+probability in one step, and training must do the same (`merged_target`). A run of whole words that spells a slot's
+string becomes the slot's token. If several slots match, the longest wins. The sentence
+is read from left to right, in time O(L · M).
 """
 
 from __future__ import annotations
@@ -44,21 +44,21 @@ LOG_UNK_KEEPS = -6.907755  # log of a thousandth
 class Slots:
     """Tensors on the device of the source."""
 
-    words: Tensor  # (B, J) target ids, NO_WORD where there is no slot
-    unknown: Tensor  # (B, J) bool, of words that a network does not know
-    input_ids: Tensor  # (B, J) target ids: what it reads in their place
+    words: Tensor  # (B, J) target ids, padded with NO_WORD
+    unknown: Tensor  # (B, J) bool, words without an input row in a network
+    input_ids: Tensor  # (B, J) target ids that a network reads instead
     names_unknown: Tensor  # (B, J) bool, a string that no dictionary has
-    log_part: Tensor  # (B, J) which part of ε each adds, as a logarithm; −inf where there is no slot
-    count: Tensor  # (B,) how many slots there are
-    times: Tensor  # (B, J) how many words of the source offer each; 0 for strings of groups and translations
-    row: Tensor  # (B, J) numbers of feature rows, from 0 to R − 1
-    row_starts: Tensor  # (R + 1,) where each feature row begins in …
+    log_part: Tensor  # (B, J) log of each slot's part of ε; −inf for padding
+    count: Tensor  # (B,) number of slots
+    times: Tensor  # (B, J) number of source words that offer each; 0 for strings of groups and translations
+    row: Tensor  # (B, J) indices of feature rows, from 0 to R − 1
+    row_starts: Tensor  # (R + 1,) offsets of the feature rows in …
     features: Tensor  # (entries,)
     values: Tensor  # (entries,) float32
-    place_slot: Tensor  # (P,) number of the slot, sentence · J + slot
-    place: Tensor  # (P,) its place, from 0 to L − 1
-    place_weight: Tensor  # (P,) float32 above 0, how much it counts among the places of its slot
-    groups: Groups | None = None  # that are asked for, of which some slots are strings
+    place_slot: Tensor  # (P,) index of the slot, sentence · J + slot
+    place: Tensor  # (P,) its source position, from 0 to L − 1
+    place_weight: Tensor  # (P,) float32 above 0, its weight among the positions of its slot
+    groups: Groups | None = None  # required groups; their strings are slots
 
     @property
     def exist(self) -> Tensor:
@@ -66,7 +66,7 @@ class Slots:
         return self.words != NO_WORD
 
     def mean_over_places(self, states: Tensor) -> Tensor:
-        """The mean state of the source over the places of each slot: (B, L, E) -> (B, J, E); zero without a slot."""
+        """Return the mean source state over the positions of each slot: (B, L, E) -> (B, J, E), zero for padding."""
         batch, length, _ = states.shape
         weights = self.place_weight.new_zeros(self.words.numel() * length)
         weights = weights.index_add(0, self.place_slot * length + self.place, self.place_weight)
@@ -75,7 +75,7 @@ class Slots:
         return shares.to(states.dtype) @ states
 
     def compose(self, weight: Tensor) -> Tensor:
-        """Φ W of the slots: (F, H) -> (B, J, H), with gradients to `weight`."""
+        """Return Φ W of the slots: (F, H) -> (B, J, H), with gradients to `weight`."""
         return sparse_product(self.features, weight, self.row_starts, self.values)[self.row]
 
 
@@ -83,7 +83,7 @@ class EvidenceSlots(SentenceClasses):
     """The slots of a batch as context classes."""
 
     def __init__(self, slots: Slots, unk: int, weight: float, lift: Tensor | None = None) -> None:
-        """unk: alone in its class. weight: ε. lift: (B, J) as of `log_lift`."""
+        """unk: alone in its class. weight: ε. lift: (B, J), the result of `log_lift`."""
         added = math.log(weight) + slots.log_part  # shape: (B, J)
         unk_keeps = torch.where(slots.names_unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
         super().__init__(slots.words, unk, added, unk_keeps, slots.unknown)
@@ -97,113 +97,113 @@ class EvidenceSlots(SentenceClasses):
 
 
 class EvidenceMixture(ContextClasses):
-    """b(C; x) of a batch (translation_slots.py). A hypothesis' state: number of its sentence, then state of b₁."""
+    """b(C; x) of a batch (translation_slots.py). A state has the index of its sentence, then the state of b₁."""
 
     source: EvidenceSlots
 
     @property
     def slots(self) -> Slots:
-        """Those of the batch."""
+        """The slots of the batch."""
         return self.source.slots
 
 
 def kept_offers(table: EvidenceTable, sources: np.ndarray) -> list[list[tuple[Offer, list[list[int]]]]]:
-    """The evidence of each of the sentences (B, L), padded on any side, with the places of each word that offers it.
+    """Return the evidence of each of the sentences (B, L), padded on any side, with the positions of the words that
+    offer it.
 
-    A sentence with more than `table.max_slots` keeps those of the first kinds in KINDS, and of these the first in the
-    sentence; `table.left_out` is told how many it leaves out. What several words offer is of the first kind among them,
-    and unknown if one of them is.
+    A sentence keeps at most `table.max_slots` strings, by kind in the order of KINDS, then by position.
+    `table.left_out` counts the others. A string that several words offer has the first of their kinds, and is unknown
+    if one of them is.
     """
     merged: list[dict[int, tuple[Offer, list[list[int]]]]] = [{} for _ in range(len(sources))]
-    for sentence, at, offers in table.offered(sources):
+    for sentence, positions, offers in table.offered(sources):
         for offer in offers:
-            before = merged[sentence].get(offer.word)
-            if before is None:
-                merged[sentence][offer.word] = offer, [at]
+            earlier = merged[sentence].get(offer.word)
+            if earlier is None:
+                merged[sentence][offer.word] = offer, [positions]
             else:
-                first = min(before[0], offer, key=lambda one: one.rank)
-                unknown = before[0].unknown or offer.unknown
-                names_unknown = before[0].names_unknown or offer.names_unknown
+                first = min(earlier[0], offer, key=lambda offer: offer.rank)
+                unknown = earlier[0].unknown or offer.unknown
+                names_unknown = earlier[0].names_unknown or offer.names_unknown
                 first = replace(first, unknown=unknown, names_unknown=names_unknown)
-                merged[sentence][offer.word] = first, [*before[1], at]
-    kept = [sorted(one.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for one in merged]
-    for sentence, (one, rest) in enumerate(zip(merged, kept, strict=True)):
-        if len(one) > len(rest):
-            table.left_out.note(sources[sentence], len(one) - len(rest), table.max_slots)
+                merged[sentence][offer.word] = first, [*earlier[1], positions]
+    kept = [sorted(row.values(), key=lambda slot: (slot[0].rank, slot[1][0]))[: table.max_slots] for row in merged]
+    for sentence, (row, rest) in enumerate(zip(merged, kept, strict=True)):
+        if len(row) > len(rest):
+            table.left_out.note(sources[sentence], len(row) - len(rest), table.max_slots)
     return kept
 
 
 def slots_of(table: EvidenceTable, source: Tensor) -> Slots:
-    """The slots of the sentences `source` (B, L), padded on any side: `kept_offers`, and groups that are asked for."""
+    """Return the slots of the sentences `source` (B, L), padded on any side: `kept_offers`, and required groups."""
     marked = source.cpu().numpy()
-    kept, asked = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
-    slots = [sentence_slots(offers, groups, table.target) for offers, groups in zip(kept, asked, strict=True)]
-    many, flat = max(1, *map(len, slots)), [slot for one in slots for slot in one]
-    at = [b * many + j for b, one in enumerate(slots) for j in range(len(one))]  # of each, in the batch
+    kept, requested = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
+    slots = [sentence_slots(offers, groups, table.target) for offers, groups in zip(kept, requested, strict=True)]
+    width, flat = max(1, *map(len, slots)), [slot for sentence in slots for slot in sentence]
+    index = [b * width + j for b, sentence in enumerate(slots) for j in range(len(sentence))]  # in the batch
     numbers: dict[int, int] = {}  # feature row of the table -> of the batch
     row = [numbers.setdefault(slot.row, len(numbers)) for slot in flat]
     rows = [table.rows[number] for number in numbers] or [((), ())]
-    pairs = [(number, place) for number, slot in zip(at, flat, strict=True) for place in slot.places]
+    pairs = [(number, place) for number, slot in zip(index, flat, strict=True) for place in slot.places]
 
     def tensor(values: Any, dtype: torch.dtype = torch.long) -> Tensor:
         return torch.tensor(values, dtype=dtype, device=source.device)
 
-    def each(values: Sequence[Any], none: Any, dtype: torch.dtype = torch.long) -> Tensor:
-        filled = torch.full((len(slots) * many,), none, dtype=dtype)
-        filled[at] = torch.tensor(values, dtype=dtype)
-        return filled.view(len(slots), many).to(source.device)
+    def padded(values: Sequence[Any], none: Any, dtype: torch.dtype = torch.long) -> Tensor:
+        filled = torch.full((len(slots) * width,), none, dtype=dtype)
+        filled[index] = torch.tensor(values, dtype=dtype)
+        return filled.view(len(slots), width).to(source.device)
 
     return Slots(
-        words=each([slot.word for slot in flat], NO_WORD),
-        unknown=each([slot.unknown for slot in flat], False, torch.bool),
-        input_ids=each([slot.input_id for slot in flat], NO_WORD),
-        names_unknown=each([slot.names_unknown for slot in flat], False, torch.bool),
-        log_part=each([slot.log_part for slot in flat], NEGATIVE_INFINITY, torch.float32),
-        count=tensor([len(one) for one in slots]),
-        times=each([slot.times for slot in flat], 0),
-        row=each(row, 0),
+        words=padded([slot.word for slot in flat], NO_WORD),
+        unknown=padded([slot.unknown for slot in flat], False, torch.bool),
+        input_ids=padded([slot.input_id for slot in flat], NO_WORD),
+        names_unknown=padded([slot.names_unknown for slot in flat], False, torch.bool),
+        log_part=padded([slot.log_part for slot in flat], NEGATIVE_INFINITY, torch.float32),
+        count=tensor([len(sentence) for sentence in slots]),
+        times=padded([slot.times for slot in flat], 0),
+        row=padded(row, 0),
         row_starts=tensor([0, *(len(features) for features, _ in rows)]).cumsum(0),
         features=tensor([feature for features, _ in rows for feature in features]),
         values=tensor([value for _, values in rows for value in values], torch.float32),
         place_slot=tensor([slot for slot, _ in pairs]),
         place=tensor([place for _, place in pairs]),
         place_weight=torch.ones(len(pairs), device=source.device),
-        groups=groups_of(slots, asked, source.device) if any(asked) else None,
+        groups=groups_of(slots, requested, source.device) if any(requested) else None,
     )
 
 
 class SlotRows(ClassSource):
-    """Rows of the output layer for slots: Φ W of their features, and P s of the encoder's states at their places.
+    """Rows of the output layer for slots: Φ W of their features, plus P s of the encoder's states at their positions.
 
-    P s_j are real-valued features of slot j given C: they tell apart two slots that are alike (two unknown names).
+    P s_j are real-valued features of slot j given C: they distinguish two slots with equal features (two unknown
+    names).
     """
 
     name, kind = "slot_rows", EvidenceSlots
     needs_source_states = reads_marks = True
 
     def __init__(self, encoder_size: int, hidden_size: int, table: Callable[[], EvidenceTable] | None = None) -> None:
-        """table: what source tokens offer, where text is to be read."""
+        """table: returns the offers of source tokens, if texts are encoded."""
         super().__init__()
         self.table = table
-        # zeros: at first, slots are told apart by what is known beforehand
+        # zeros: at first, only features and the background distinguish slots
         self.pointer = nn.Parameter(torch.zeros(hidden_size, encoder_size))
 
     def forward(self, source: EvidenceSlots, weight: Tensor, bias: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (B, J, H') and biases (B, J), to use as those of LogLinearOutput.composed.
+        """Return rows (B, J, H') and biases (B, J), as in LogLinearOutput.composed.
 
         Args:
             weight: (F, H'). bias: (F,) of LogLinearOutput. states: of the encoder, (B, L, E).
         """
         slots = source.slots
-        content = slots.mean_over_places(states.to(weight.dtype) @ self.pointer.T)  # P of few states, not of many means
+        content = slots.mean_over_places(states.to(weight.dtype) @ self.pointer.T)  # states are fewer than means
         rows = slots.compose(weight)
         if rows.size(2) > content.size(2):
             content = functional.pad(content, (0, rows.size(2) - content.size(2)))
         return rows + content, slots.compose(at_least_float32(bias).unsqueeze(1)).squeeze(2)
 
-    def rows(
-        self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None
-    ) -> RowPair:
+    def rows(self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None) -> RowPair:
         assert layer is not None and isinstance(layer.source, EvidenceSlots) and source_states is not None
         return self(layer.source, weight, head.output.bias, source_states)
 
@@ -216,7 +216,7 @@ class SlotRows(ClassSource):
 
 
 def merged(sentence: np.ndarray, slots: Iterable[int], words: WordSpans) -> np.ndarray:
-    """The sentence (L,) with slots in the place of what they spell: (L',), L' ≤ L.
+    """Replace the words of slots in a sentence (L,) by the slots: (L',), L' ≤ L.
 
     Args:
         slots: their tokens. words: of the sentence's language.
@@ -230,22 +230,22 @@ def merged(sentence: np.ndarray, slots: Iterable[int], words: WordSpans) -> np.n
     tokens: list[int] = []
     at = 0
     while at < len(spans):
-        many = min(longest, len(spans) - at)
-        while many and tuple(spelled[at : at + many]) not in slot_of:
-            many -= 1
-        if many:
-            tokens.append(slot_of[tuple(spelled[at : at + many])])
+        length = min(longest, len(spans) - at)
+        while length and tuple(spelled[at : at + length]) not in slot_of:
+            length -= 1
+        if length:
+            tokens.append(slot_of[tuple(spelled[at : at + length])])
         else:
             tokens += sentence[slice(*spans[at])].tolist()
-        at += max(many, 1)
+        at += max(length, 1)
     return np.array(tokens, dtype=sentence.dtype)
 
 
 def merged_target(table: EvidenceTable, source: Tensor, target: Tensor) -> Tensor:
-    """The target (T,) with the slots of its source (L,), those of groups that it asks for included: (T',), T' ≤ T."""
+    """Replace words of a target (T,) by the slots of its source (L,), required groups included: (T',), T' ≤ T."""
     marked = source.cpu().numpy()[None]
     if table.target_words.convention is None and not (marked >> SHIFT).any():
-        return target  # over words, only strings of groups are several tokens
-    [offers], [asked] = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
-    slots = [offer.word for offer, _ in offers] + [word for one in asked for word in one.group.words]
+        return target  # without pieces, only strings of groups have several tokens
+    [offers], [requested] = kept_offers(table, plain(marked)), requested_groups(table.groups, marked)
+    slots = [offer.word for offer, _ in offers] + [word for request in requested for word in request.group.words]
     return torch.from_numpy(merged(target.cpu().numpy(), slots, table.target_words)) if slots else target

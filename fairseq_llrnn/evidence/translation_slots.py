@@ -1,34 +1,34 @@
 """Slots for translations of source words, and the background of sentences with slots of any kind.
 
-Sizes: B sentences, L source length, J slots, V words, S signatures, E pairs of a slot and a place.
+Sizes: B sentences, L source length, J slots, V words, S signatures, E pairs of a slot and a position.
 
-`TranslationSlots` are words of the dictionary, each with the places that it translates. A word without an identity
-(`TOPFORM`) shares its features with others, so that nothing but its background tells the translation of one source
-word from that of another. As a slot it is alone in its class, has its features and one more, and P s of the places
-that it translates (evidence/slots.py): the network finds the word by looking at the source, and chooses its form by
-features. Some words with an identity are slots, too: they are met far more often, so that P is learned from them, and
+`TranslationSlots` are words of the dictionary, each with the positions that it translates. Words without an indicator
+feature (`TOPFORM`) share their features, so that only the background distinguishes the translations of two source
+words. As a slot, such a word is alone in its class, has its features and one more, and P s of the positions that it
+translates (evidence/slots.py). The network finds the word by attention to the source, and chooses its form by features.
+Some words with an indicator feature are slots, too. They are far more frequent, so that P is learned from them. And
 rare words do not compete with words that lack P s.
 
-Such a slot singles a word out and adds no mass, since lexical translations have given it what it has. Offered are the
-likeliest of each sentence, by their part e of the background (backgrounds/lexical.py); s is the mean of its places,
-weighed by what each says of it. In training e is leave-one-out, and what only the sentence at hand has taught is not
-offered: a word that occurs once would always be a slot in training, and never in use. A warm-up of the lexical
-background does not hide slots.
+Such a slot separates a word and adds no mass, since its mass is in the lexical translations. Each sentence offers its
+most probable translations, by their part e of the background (backgrounds/lexical.py). Its s is the mean of its
+positions, weighted by their parts. In training e is leave-one-out, and translations from the current sentence alone are
+not offered. Otherwise a word that occurs once would always be a slot in training, and never later. A warm-up of the
+lexical background does not hide slots.
 
-`EvidenceBackground` is that of sentences which offer evidence, slots for their numbers, names and unknown words. With
-b₁ the background without evidence and ε the weight of all slots of a sentence together (where all words weigh one),
+`EvidenceBackground` adds slots for numbers, names and unknown words of the source. With b₁ the background without
+evidence and ε the total weight of a sentence's slots (relative to weight one of all words),
 
     b(C; x)  =  b₁(C; x)  +  ε/J · [x is the string of a slot]            (b₁ = 0 outside the vocabulary)
 
-Where words of a kind weigh f times as much without evidence (`Unsupported`), b₁ of a slot's string is what it would be
-for f = 1. With f = 0, the string has the weight of its slot alone.
+If words of a kind have f times their weight without evidence (`Unsupported`), b₁ of a slot's string is computed with
+f = 1. With f = 0, the string has the weight of its slot alone.
 
-Slots are context classes (output/context_classes.py): slot j is class S + j of its sentence and has one member, its
-string, so that every string has one class and one score (paper, §4: condition-based priming). Where neither dictionary
-has a slot's string, <unk> keeps only a thousandth of its weight: the string is the better name of the unknown word.
+Slots are context classes (output/context_classes.py). Slot j is class S + j of its sentence and has one member, its
+string. So every string has one class and one score (paper, §4: condition-based priming). If neither dictionary
+has a slot's string, <unk> keeps only a thousandth of its weight, because the string names the unknown word better.
 
-Tokens are ids of the open target vocabulary: below V the dictionary's, above it strings. A string that no slot of the
-sentence offers is <unk>. Answers about all words have V + J *columns*: V words, then the slots' strings outside the
+Tokens are ids of the open target vocabulary: the dictionary's below V, strings above. A string that no slot of the
+sentence offers is <unk>. Results about all words have V + J *columns*: V words, then the slots' strings outside the
 vocabulary (a slot's string inside it has its word's column).
 """
 
@@ -52,13 +52,13 @@ from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import TOP_FORM, Signatures
 from fairseq_llrnn.output.context_classes import NO_WORD
 
-# slots of a sentence, beside those of other evidence
-MOST_RARE = 96  # words without an identity
+# translation slots of a sentence
+MOST_RARE = 96  # words without an indicator feature
 MOST_COMMON = 32  # others
 
 
 def without_identity(output: Signatures) -> np.ndarray:
-    """Signatures of words that have none: (S,) bool."""
+    """Return whether each signature has no indicator feature of a word: (S,) bool."""
     features = output.features
     identities = [i for i, name in enumerate(features.names) if name.startswith(f"{TOP_FORM}:")]
     rows = np.repeat(np.arange(output.num_classes), np.diff(features.offsets))
@@ -68,17 +68,19 @@ def without_identity(output: Signatures) -> np.ndarray:
 
 
 class TranslationSlots(nn.Module):
-    """What the lexical translations of a batch add to its slots. Its buffers are in no checkpoint."""
+    """The slots of a batch's lexical translations. Its buffers are in no checkpoint."""
 
-    is_common: Tensor  # (V,) bool, has an identity
-    most: Tensor  # (2,) slots of a sentence: without an identity, with one
+    is_common: Tensor  # (V,) bool, has an indicator feature
+    most: Tensor  # (2,) slots of a sentence: words without an indicator feature, with one
     class_of: Tensor  # (V,)
     row_starts: Tensor  # (S + 1,)
     features: Tensor  # (entries,)
     values: Tensor  # (entries,)
 
     def __init__(self, output: Signatures, most: tuple[int, int] = (MOST_RARE, MOST_COMMON)) -> None:
-        """output: φ, with the feature of these slots. most: of a sentence, words without an identity and with one."""
+        """output: φ, with the feature of these slots. most: slots of a sentence, without an indicator feature
+        and with one.
+        """
         super().__init__()
         self.slot_feature = output.features.index[FEATURES["translations"]]
         for name, array in (
@@ -92,7 +94,7 @@ class TranslationSlots(nn.Module):
             self.register_buffer(name, torch.from_numpy(array.copy()), persistent=False)
 
     def added(self, slots: Slots, lexicon: LexicalBackground, source: Tensor, leave_out: Tensor | None) -> Slots:
-        """The slots, and behind them those of translations: words without an identity first, then the likeliest.
+        """Append slots of translations: words without an indicator feature first, then by probability.
 
         Args:
             source: (B, L), ids of the dictionary. leave_out: (B, T) the text, as in `LexicalBackground.bind`.
@@ -102,41 +104,41 @@ class TranslationSlots(nn.Module):
         taken = slots.words + words * torch.arange(len(source), device=source.device).unsqueeze(1)
         kept = (weights > 0) & ~torch.isin(keys, taken[slots.exist & (slots.words < words)])
         keys, places, weights = keys[kept], places[kept], weights[kept]
-        once, which = keys.unique(return_inverse=True)
-        total = weights.new_zeros(len(once)).index_add(0, which, weights)
-        group = once // words * 2 + self.is_common[once % words]  # by sentence
+        distinct, index = keys.unique(return_inverse=True)
+        total = weights.new_zeros(len(distinct)).index_add(0, index, weights)
+        group = distinct // words * 2 + self.is_common[distinct % words]  # by sentence
         order = total.argsort(descending=True, stable=True)
         order = order[group[order].argsort(stable=True)]
         order = order[_numbers(group[order]) < self.most[group[order] % 2]]
-        sentence = once[order] // words
-        slot_of = torch.full_like(once, -1)
+        sentence = distinct[order] // words
+        slot_of = torch.full_like(distinct, -1)
         slot_of[order] = torch.arange(len(order), device=source.device)
-        slot = slot_of[which]
+        slot = slot_of[index]
         pairs = slot * source.size(1) + places
-        pairs, at = pairs[slot >= 0].unique(return_inverse=True)  # a place's lemmas may have a form in common
+        pairs, at = pairs[slot >= 0].unique(return_inverse=True)  # lemmas of a position may share a form
         weights = weights.new_zeros(len(pairs)).index_add(0, at, weights[slot >= 0])
         slot, places = pairs // source.size(1), pairs % source.size(1)
-        return self._joined(slots, sentence, once[order] % words, slot, places, weights)
+        return self._joined(slots, sentence, distinct[order] % words, slot, places, weights)
 
     def _joined(
         self, slots: Slots, sentence: Tensor, word: Tensor, slot: Tensor, place: Tensor, weight: Tensor
     ) -> Slots:
-        """Slots, and more of them: their sentences, rising, and words (M,).
+        """Append slots with these sentences, ascending, and words (M,).
 
         Args:
-            slot, place, weight: pairs of one of the M and a place of its sentence, (E,).
+            slot, place, weight: pairs of one of the M and a position in its sentence, (E,).
         """
         batch, before = slots.words.shape
         column = slots.count[sentence] + _numbers(sentence)
-        many = max(before, int(column.max()) + 1) if len(column) else before
-        at = sentence * many + column  # shape: (M,), rising
+        width = max(before, int(column.max()) + 1) if len(column) else before
+        at = sentence * width + column  # shape: (M,), ascending
         classes, row = self.class_of[word].unique(return_inverse=True)
         sizes = self.row_starts[classes + 1] - self.row_starts[classes]
         of_row, entry = expanded(self.row_starts[classes], sizes)
         features, values = self._with_slot_feature(sizes, of_row, entry)
 
         def placed(old: Tensor, none: int | float, new: Tensor | int | float | bool) -> Tensor:
-            columns = old.new_full((batch, many), none)
+            columns = old.new_full((batch, width), none)
             columns[:, :before] = old
             columns.view(-1)[at] = new.to(columns.dtype) if isinstance(new, Tensor) else columns.new_tensor(new)
             return columns
@@ -154,14 +156,14 @@ class TranslationSlots(nn.Module):
             row_starts=torch.cat([slots.row_starts, slots.row_starts[-1] + (sizes + 1).cumsum(0)]),
             features=torch.cat([slots.features, features]),
             values=torch.cat([slots.values, values]),
-            place_slot=torch.cat([slots.place_slot // before * many + slots.place_slot % before, at[slot]]),
+            place_slot=torch.cat([slots.place_slot // before * width + slots.place_slot % before, at[slot]]),
             place=torch.cat([slots.place, place]),
             place_weight=torch.cat([slots.place_weight, weight.to(slots.place_weight.dtype)]),
-            groups=None if slots.groups is None else slots.groups.widened(many),
+            groups=None if slots.groups is None else slots.groups.widened(width),
         )
 
     def _with_slot_feature(self, sizes: Tensor, of_row: Tensor, entry: Tensor) -> tuple[Tensor, Tensor]:
-        """Entries of rows (`of_row` rising), and behind those of each row the slots' own feature."""
+        """Return the entries of rows (`of_row` ascending), each row followed by the slots' own feature."""
         at = torch.arange(len(entry), device=entry.device) + of_row
         features = self.features.new_full((len(entry) + len(sizes),), self.slot_feature)
         values = self.values.new_ones(len(features))
@@ -170,27 +172,27 @@ class TranslationSlots(nn.Module):
 
 
 def _numbers(groups: Tensor) -> Tensor:
-    """Of each element of `groups`, rising, how many equal ones come before it."""
+    """Return the number of earlier equal elements of each element of `groups`, ascending."""
     return torch.arange(len(groups), device=groups.device) - torch.searchsorted(groups, groups)
 
 
 class Unsupported(nn.Module):
-    """The words that weigh less without evidence. Its buffer is in no checkpoint."""
+    """The words with less weight without evidence. Its buffer is in no checkpoint."""
 
     log_factors: Tensor  # (V,) log f
 
     def __init__(self, factors: np.ndarray, of_root: bool) -> None:
-        """factors: f, (V,) from 0 to 1. of_root: whether b₀ was multiplied, and not all of b₁."""
+        """factors: f, (V,) from 0 to 1. of_root: whether they apply to b₀, and not to all of b₁."""
         super().__init__()
         with np.errstate(divide="ignore"):
             self.register_buffer("log_factors", torch.from_numpy(np.log(factors)), persistent=False)
         self.of_root = of_root
 
     def lift(self, base: BoundBackground, slots: Slots) -> Tensor:
-        """What b₁ of each slot's string is multiplied by, so that it is as for f = 1: (B, J), as a logarithm.
+        """Return the log factors that restore f = 1 in b₁ of each slot's string: (B, J).
 
         Args:
-            base: b₁, of the batch; where b₀ was multiplied, it is b₀ or a mixture of b₀ with translations.
+            base: b₁ of the batch; if the factors apply to b₀, it is b₀ or a mixture of b₀ with translations.
         """
         known = slots.exist & (slots.words < len(self.log_factors)) & ~slots.log_part.isneginf()
         words = slots.words.masked_fill(~known, 0)
@@ -216,8 +218,8 @@ class EvidenceBackground(BySource):
         """base: b₁. unk: of the target, alone in its class. source_unk: of the source.
 
         Args:
-            translations: slots that a lexical background, `base` or a part of it, offers. unsupported: words that weigh
-                less in `base`.
+            translations: slots of a lexical background that is `base` or a part of it. unsupported: words with less
+                weight in `base`.
         """
         super().__init__(base)
         if int((base.class_of == base.class_of[unk]).sum()) > 1:
@@ -242,7 +244,7 @@ class EvidenceBackground(BySource):
 
     @property
     def needs_length_limit(self) -> bool:
-        """Also if terms are required, or a grammar may forbid some."""
+        """As in the base class, also true if terms are required, or a grammar may forbid some."""
         return super().needs_length_limit or self.table.groups.required or self.base.bind().has_dead_ends
 
     @property

@@ -1,8 +1,8 @@
-"""Why a model gave a word its probability: log p = log b + aᵀφ − log Z, term by term.
+"""Explain the probability of a word: log p = log b + aᵀφ − log Z, term by term.
 
-Sizes: T positions, V words, S signatures, J strings of the source sentence (0 where it offers none, or there is none),
-X other context classes, O open classes, F features, H hidden width; the hidden states are wider than H where sources of
-classes add columns. Probabilities are natural logarithms.
+Sizes: T positions, V words, S signatures, J strings of the source sentence (0 if there are none), X other context
+classes, O open classes, F features, H hidden width. The hidden states are wider than H if class sources add columns.
+Probabilities are natural logarithms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from fairseq_llrnn.output.normalisers import ClassPath, Detail, LogLinearOutput,
 from fairseq_llrnn.prior.prior import Prior
 
 CLASS = "Class"  # the score of a class that has no features, in the list of a word's features: Class:SOURCE
-POWER = "Background:Power"  # what a learned temperature adds, in the list of a word's features
+POWER = "Background:Power"  # the term of a learned temperature, in the list of a word's features
 
 Weighed = tuple[tuple[str, float], ...]  # (name, value), the most important first
 
@@ -35,23 +35,23 @@ Weighed = tuple[tuple[str, float], ...]  # (name, value), the most important fir
 class Explanation:
     """One position of a sentence.
 
-    With b normalised, log_prob = log_background + Σ own_features + normaliser; but for the <unk> of an open vocabulary,
-    a sum over classes, of whose features there is only the mean.
+    With b normalised, log_prob = log_background + Σ own_features + normaliser. The <unk> of an open vocabulary is an
+    exception: it is a sum over classes, and own_features has the mean of their features.
     """
 
-    token: str  # what it is scored as: itself, <unk> where neither the dictionary nor a class of the source has it
-    log_prob: float  # log p(token | K); −inf where the background forbids it
-    rank: int  # 1 + how many of the V words and J strings are more probable
-    log_background: float  # log b(K, token) / Σ_x b(K, x), where the sum is over V words and J strings
+    token: str  # the scored token: itself, or <unk> if neither the dictionary nor a class of the source has it
+    log_prob: float  # log p(token | K); −inf if the background forbids it
+    rank: int  # 1 + number of more probable words (V) and strings (J)
+    log_background: float  # log b(K, token) / Σ_x b(K, x), the sum over V words and J strings
     predictions: Weighed  # the most probable words and strings, and log p
     expected: tuple[tuple[str, float, float], ...]  # shared features, E_b[φ_f], E_p[φ_f]; the largest change first
     own_features: Weighed  # all features of the token and a_f φ_f(token), the largest |a_f φ_f| first; a slot's place
     strongest: Weighed  # features that words share (POS:VERB) and a_f, the largest |a_f| first
-    strongest_words: Weighed  # likewise, features that are a single word's identity (TOPFORM:elle)
-    normaliser: float  # −log Z, where Z = Σ_x b(K, x) exp(aᵀφ(x)) / Σ_x b(K, x); the same for every word
+    strongest_words: Weighed  # the same for indicator features of single words (TOPFORM:elle)
+    normaliser: float  # −log Z, with Z = Σ_x b(K, x) exp(aᵀφ(x)) / Σ_x b(K, x); the same for every word
     slots: tuple[OfferedSlot, ...] | None = None  # `worth_naming`; None: the prior has no evidence
-    slot: OfferedSlot | None = None  # the one that the token is
-    source: SourceEvidence | None = None  # what the source had to say, where this is a translation
+    slot: OfferedSlot | None = None  # the token's slot
+    source: SourceEvidence | None = None  # for a translation
     details: tuple[Detail, ...] = ()
 
 
@@ -75,15 +75,15 @@ def explain(
 
     Args:
         background: of this sentence; its context classes are slots of evidence, or of others.
-        hidden: (T, H) states of the network before each token. tokens: (T,) indices of the words, open ones included.
-        scores, log_masses: aᵀφ and log B of all classes, as the model has them, (T, S + J + X); masses may be (1, …).
-        top: how many predictions and strongest features (fewer where there are fewer).
-        slot_rows: of the slots, (J, H), where the background has any (SlotRows).
-        opened: the open classes, if there are any, and their scores (T, O): <unk> then has the mean features of what it
-            stands for.
-        powered: what a learned temperature adds to the background, (τ − 1) r, as part of the scores, (T, S).
-        paths: to the class of each token; `scores` are then log p(σ | K) less the masses.
-        terms: of classes that have features, by the kind of their source.
+        hidden: (T, H) states of the network before each token. tokens: (T,) ids of the words, open ones included.
+        scores, log_masses: aᵀφ and log B of all classes in the model, (T, S + J + X); masses may be (1, …).
+        top: number of predictions and strongest features to list (or fewer).
+        slot_rows: of the slots, (J, H), if the background has any (SlotRows).
+        opened: the open classes, if there are any, and their scores (T, O): <unk> then has the mean features of the
+            classes.
+        powered: the term of a learned temperature, (τ − 1) r, which is part of the scores, (T, S).
+        paths: to the class of each token; `scores` are then log p(σ | K) minus the masses.
+        terms: of classes with features, by the type of their source.
     """
     table, symbols, slots, terms = prior.output.features, prior.session.target.symbols, None, terms or {}
     evidence = next((layer for layer in each_layer(background) if isinstance(layer, EvidenceMixture)), None)
@@ -102,52 +102,52 @@ def explain(
         background = positions.select_rows(torch.tensor([t], device=state.device))
         log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
         if bool(log_mass.isneginf().all()):
-            return  # nothing can follow a word that a grammar forbids
+            return  # no token can follow a word that a grammar forbids
         log_class = class_log_probs(scores[t : t + 1], log_mass)
         log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
-        here = int(background.classes(state, tokens[t : t + 1]))
+        own_class = int(background.classes(state, tokens[t : t + 1]))
         tokens_of = background.columns(state)[0]  # shape: (V + J,)
         column = int(background.column_of(tokens[t : t + 1].unsqueeze(0), state))
-        signature, former, of_others, asked = here, [], None, []
+        signature, moved, source_name, sources_of_terms = own_class, [], None, []
         for layer, layer_state in reversed(layers_of(positions, state, (1, 1))):  # the outermost first
             if (of_source := terms.get(type(layer.source))) is not None:
-                asked.append((of_source, layer_state[0]))
-            if not isinstance(layer, EvidenceMixture):  # whose classes have features of their own
-                left = (here_ := layer.context_rows(layer_state[0])).pick(here_.table.original)[0]  # shape: (X,)
-                former.append((layer.num_below, left))
+                sources_of_terms.append((of_source, layer_state[0]))
+            if not isinstance(layer, EvidenceMixture):  # whose classes have their own features
+                left = (context := layer.context_rows(layer_state[0])).pick(context.table.original)[0]  # shape: (X,)
+                moved.append((layer.num_below, left))
                 if layer.num_below <= signature < layer.num_below + len(left):
                     if of_source is None:
-                        of_others = type(layer.source).__name__
+                        source_name = type(layer.source).__name__
                     signature = int(left[signature - layer.num_below])
         row = table.row(signature)
         if opened is not None and signature == opened[0].of_class:
             row = opened[0].mean_features(opened[1][t], table.names)
         adaptor = output.adaptor(hidden[t, : output.weight.size(1)]).tolist()  # F
-        under_background = _expectations(table, log_mass, former)
-        under_model = _expectations(table, scores[t : t + 1] + log_mass, former)
+        under_background = _expectations(table, log_mass, moved)
+        under_model = _expectations(table, scores[t : t + 1] + log_mass, moved)
         change = np.abs(under_model - under_background)
         total_mass = log_mass.logsumexp(-1).item()
         log_share = background.log_share(state, tokens[t : t + 1])
         features = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
-        if of_others is not None:  # the class has a score of its own, in the place of its features'
-            features = [(f"{CLASS}:{of_others}", scores[t, here].item())]
+        if source_name is not None:  # the class has its own score instead of features
+            features = [(f"{CLASS}:{source_name}", scores[t, own_class].item())]
         offered, slot, details = None, None, []
         if slots is not None:
             offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
-            if 0 <= (which := signature - slots.num_below) < len(offered):
-                slot = offered[which]
-                features.append((PLACE, slots.places[t, which].item()))
+            if 0 <= (index := signature - slots.num_below) < len(offered):
+                slot = offered[index]
+                features.append((PLACE, slots.places[t, index].item()))
             offered = worth_naming(offered, top)
-        if powered is not None and powered[t, here]:
-            features.append((POWER, powered[t, here].item()))
+        if powered is not None and powered[t, own_class]:
+            features.append((POWER, powered[t, own_class].item()))
         normaliser = total_mass - (scores[t : t + 1] + log_mass).logsumexp(-1).item()
         if paths is not None:
             features += paths[t].terms
             normaliser = paths[t].normaliser
-            if powered is not None and not log_mass[0, here].isneginf():  # its masses are those with their power
-                power = paths[t].log_background - (log_mass[0, here].item() - total_mass)
-                normaliser += power - powered[t, here].item()
-        for of_source, layer_state in asked:
+            if powered is not None and not log_mass[0, own_class].isneginf():  # its masses include the power
+                power = paths[t].log_background - (log_mass[0, own_class].item() - total_mass)
+                normaliser += power - powered[t, own_class].item()
+        for of_source, layer_state in sources_of_terms:
             added, detail = of_source(t, layer_state, token, row)
             features += added
             details.append(detail)
@@ -155,7 +155,7 @@ def explain(
             token=symbols[tokens_of[column]],
             log_prob=log_probs[column].item(),
             rank=1 + int((log_probs > log_probs[column]).sum()),
-            log_background=(log_mass[0, here] + log_share[0]).item() - total_mass,
+            log_background=(log_mass[0, own_class] + log_share[0]).item() - total_mass,
             predictions=_predictions(symbols, tokens_of, log_probs, top),
             expected=tuple(
                 (table.names[f], float(under_background[f]), float(under_model[f]))
@@ -171,17 +171,17 @@ def explain(
         )
 
 
-def _expectations(table: FeatureTable, class_scores: Tensor, former: Sequence[tuple[int, Tensor]]) -> np.ndarray:
-    """E[φ] (F,) of the words' distribution whose classes have the scores (1, S + J + X).
+def _expectations(table: FeatureTable, class_scores: Tensor, layers: Sequence[tuple[int, Tensor]]) -> np.ndarray:
+    """Return E[φ] (F,) of the words, given the scores of their classes (1, S + J + X).
 
     Args:
-        former: of each layer without features of its own, the outermost first, the number of its first class and the
-            classes (X,) that its words have left, whose features they have.
+        layers: for each layer without its own features, outermost first: the index of its first class, and the
+            original classes (X,) of its words, which have their features.
     """
     shares = class_scores[0].double().softmax(-1).cpu()
-    for first, left in former:
-        mine = slice(first, first + len(left))
-        moved, shares[mine] = shares[mine].clone(), 0.0
+    for first, left in layers:
+        span = slice(first, first + len(left))
+        moved, shares[span] = shares[span].clone(), 0.0
         shares = shares.index_add(0, left.cpu(), moved)
     shares = shares[: table.num_rows]
     probabilities = shares.numpy()
@@ -194,7 +194,7 @@ def _strongest_first(weights: Iterable[tuple[str, float]]) -> Weighed:
 
 
 def _predictions(symbols: Sequence[str], tokens: Tensor, log_probs: Tensor, top: int) -> Weighed:
-    """The most probable of the possible words, and log p; tokens, log_probs: of the columns, (V + J,)."""
+    """Return the most probable of the possible words, and log p. tokens, log_probs: of the columns, (V + J,)."""
     values, columns = log_probs.topk(min(top, len(log_probs)))
     pairs = zip(tokens[columns].tolist(), values.tolist(), strict=True)
     return tuple((symbols[token], value) for token, value in pairs if value > float("-inf"))

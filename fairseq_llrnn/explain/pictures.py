@@ -1,4 +1,4 @@
-"""Pictures as PNG files. Matplotlib is asked for here alone: extra `plots`."""
+"""Pictures as PNG files. They need matplotlib, the extra `plots`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def need_matplotlib(option: str) -> None:
-    """Raises OptionError, which names the option, where it is not installed."""
+    """Raise OptionError with the option's name if matplotlib is not installed."""
     need_library(option, "matplotlib", "plots")
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of so many inches, of no window."""
-    # fairseq turns the root logger up, and matplotlib has much to say about fonts
+    """Return an empty figure of these sizes in inches, without a window."""
+    # fairseq lowers the root logger's level, and matplotlib logs much about fonts
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
     from matplotlib.figure import Figure
 
@@ -28,11 +28,11 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def plain(text: str) -> str:
-    """The text as matplotlib shall show it: a $ would begin a formula."""
+    """Escape a text for matplotlib: a $ would begin a formula."""
     return text.replace("$", r"\$")
 
 
 def save(figure: Figure, path: Path, dpi: int) -> None:
-    """Write a PNG, whole or not at all. Raises OSError."""
+    """Write a PNG atomically. Raises OSError."""
     with whole_binary(path) as file:
         figure.savefig(file, format="png", dpi=dpi)

@@ -1,13 +1,9 @@
-"""What the slots of one source sentence are, score and offer, for the explanation of a translation.
+"""The source of a translation in explanations: slots, attention and lexical translations.
 
-Sizes: T positions, S signatures, J slots, F features, H hidden width. The score of slot j is a(K)ᵀφ(j) + h·P s_j
-(evidence/slots.py): what its features add, and what the encoder's state at its places adds.
-
-What the source sentence had to say about each word of its translation.
-
-Sizes: T positions of the translation, L positions of the source with its </s>, S signatures. Probabilities are natural
-logarithms. Source tokens are named by their place, from 0: a word that comes twice has two. What the slots of a source
-offer is in explain/source.py.
+Sizes: T positions of the translation, L positions of the source with its </s>, S signatures, J slots, F features, H
+hidden width. Probabilities are natural logarithms. The score of slot j is a(K)ᵀφ(j) + h·P s_j (evidence/slots.py): the
+terms of its features, and the term of the encoder's state at its positions. Source tokens are identified by their
+position, from 0, so that repeated words are distinct.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ class OfferedSlot:
 
 
 def worth_naming(offered: Sequence[OfferedSlot], top: int) -> tuple[OfferedSlot, ...]:
-    """All evidence, and of the translations, which are many, the `top` most probable."""
+    """Return all evidence, and the `top` most probable translations, which are many."""
     translations = [slot for slot in offered if slot.kind == "translations"]
     best = sorted(translations, key=lambda slot: -slot.log_prob)[:top]
     return (*(slot for slot in offered if slot.kind != "translations"), *best)
@@ -50,12 +46,12 @@ def worth_naming(offered: Sequence[OfferedSlot], top: int) -> tuple[OfferedSlot,
 class SlotTerms:
     """The slots of one sentence.
 
-    `places` (T, J) is what their places add to their scores, and `table` has the features of their classes, which begin
-    at `num_below`, below those of the prior's.
+    `places` (T, J) are the terms of their positions in their scores. `table` has the features of their classes, which
+    begin at `num_below`, after those of the prior's classes.
 
     Args:
         bound: the background of a batch of this sentence alone. symbols: names of target ids. features: of S classes.
-        hidden: (T, H). rows: of the slots, (J, H), as SlotRows gives them. Both may be wider, by what others add.
+        hidden: (T, H). rows: of the slots, (J, H), from SlotRows. Both may be wider, with columns of other sources.
     """
 
     def __init__(
@@ -82,14 +78,14 @@ class SlotTerms:
         ]
 
     def offered(self, log_masses: Tensor, log_probs: Tensor) -> tuple[OfferedSlot, ...]:
-        """All slots in the table's order. log_masses, log_probs: of the columns at one position, (V + J,)."""
+        """Return all slots in the table's order. log_masses, log_probs: of the columns at one position, (V + J,)."""
         masses, probs = log_masses[self._columns].tolist(), log_probs[self._columns].tolist()
-        values = zip(self._slots, masses, probs, strict=False)  # J is 1 where there is none
+        values = zip(self._slots, masses, probs, strict=False)  # J is 1 if there is none
         return tuple(OfferedSlot(*slot, mass, log_prob) for slot, mass, log_prob in values)
 
 
 def _with_slots(features: FeatureTable, bound: EvidenceMixture) -> FeatureTable:
-    """Rows of the classes below, empty where they are not the prior's, and of the slots."""
+    """Return rows of the classes below, empty if they are not the prior's, and of the slots."""
     slots, empty = bound.slots, [slice(0, 0)] * (bound.num_below - features.num_rows)
     starts, indices, values = slots.row_starts.tolist(), slots.features.cpu().numpy(), slots.values.cpu().numpy()
     spans = [*empty, *(slice(starts[r], starts[r + 1]) for r in slots.row[0].tolist())]
@@ -106,16 +102,16 @@ def _kind(row: dict[str, float]) -> str:
     return next(kind for kind, name in features().items() if name in row)
 
 
-Places = tuple[tuple[int, float], ...]  # (place in the source, value), the largest value first
+Places = tuple[tuple[int, float], ...]  # (source position, value), largest value first
 
 
 @dataclass(frozen=True)
 class SourceEvidence:
-    """One position of a translation."""
+    """The source at one position of a translation."""
 
-    log_background: float  # log b₀(K, token) / Σ_x b₀(K, x): what the background says without the source
-    attention: Places | None  # the places the model looked at before the token; None: it has no attention
-    translations: Places | None  # the places s with t(token | s) > 0; None: the prior has no lexical translations
+    log_background: float  # log b₀(K, token) / Σ_x b₀(K, x): the background without the source
+    attention: Places | None  # attention weights before the token; None: the model has no attention
+    translations: Places | None  # positions s with t(token | s) > 0; None: the prior has no lexical translations
 
 
 @torch.inference_mode()
@@ -128,14 +124,13 @@ def source_evidence(
     top: int,
     outside: Tensor | None = None,
 ) -> list[SourceEvidence]:
-    """What the source says of every token.
+    """Return the source's contribution to every token.
 
     Args:
-        table: of lexical translations, where there are any.
-        background: b₀, which knows of no source. source: (L,) indices of the source's tokens. tokens: (T,) indices of
-            the translation's. attention: (T, L) of the model. top: how many places (fewer where there are fewer).
-        outside: (T,) bool, which tokens are strings outside the vocabulary, whatever `tokens` has for them: without the
-            source they are impossible.
+        table: of lexical translations, or None.
+        background: b₀, without a source. source: (L,) ids of the source's tokens. tokens: (T,) ids of the
+            translation's. attention: (T, L) of the model. top: number of positions to list (or fewer).
+        outside: (T,) bool, tokens that are strings outside the vocabulary: without the source they are impossible.
     """
     rows = None if table is None else [dict(table.row(s)) for s in source.tolist()]
     log_weights = _log_weights(background, tokens)
@@ -154,7 +149,7 @@ def source_evidence(
 
 
 def _log_weights(background: BoundBackground, tokens: Tensor) -> Tensor:
-    """log of the normalised background of each token after those before it: (T,) -> (T,)."""
+    """Return the log of the normalised background of each token after the previous ones: (T,) -> (T,)."""
     previous = tokens.roll(1).unsqueeze(0)  # the first one is not read
     states, class_weights = background.teacher_forced(previous)
     log_weight = class_weights.for_classes(background.class_of[tokens]) + background.log_share(states, tokens)

@@ -1,11 +1,11 @@
-"""The public entry point: log-linear output layers in plain torch (docs/guides/python.md).
+"""Log-linear output layers in plain torch: the public entry point (docs/guides/python.md).
 
-head.py            LogLinearHead: what it is made of, losses and log-probabilities of batches, explanations, checks
-search.py          … in a search: states of hypotheses, and the next tokens
-inputs.py          what goes in: text as numbers, and what a network reads of words
-checks.py          what it refuses: weights of other priors, targets that the background forbids
+head.py            LogLinearHead: construction, losses and log-probabilities of batches, explanations, checks of weights
+search.py          its methods for searches: states of hypotheses, distributions of the next token
+inputs.py          its inputs: text as token ids, and embeddings of words by features
+checks.py          errors: weights trained with another prior or with other modules, forbidden targets, invalid ids
 
-What it is given, and what it answers with, is in fairseq_llrnn.output: class_source, normalisers, records.
+The records that these functions take and return are in fairseq_llrnn.output: class_source, normalisers, records.
 """
 
 from fairseq_llrnn.head.head import LogLinearHead

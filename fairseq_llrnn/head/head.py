@@ -1,27 +1,26 @@
 """The log-linear head: hidden states of any network -> p(x | K) ∝ b(K, x) exp(a(K)ᵀφ(x)), in plain torch.
 
 Sizes: B batch, T time, N positions (B·T) or hypotheses, L source length, V words, S signatures, J context classes, J₁
-of them strings of the source, H hidden width, H' = H and what sources of classes add, E encoder width. Probabilities
-are natural logarithms. Source: Dymetman & Xiao 2016, §2.
+context classes for source strings, H hidden width, H' = H plus the columns of class sources, E encoder width.
+Probabilities are natural logarithms. Source: Dymetman & Xiao 2016, §2.
 
-    loss = head(hidden, targets, previous=previous, source=source)           # a batch at once; also head.loss
+    loss = head(hidden, targets, previous=previous, source=source)           # of a batch; also head.loss
     state = head.start(n, source=source)                                     # a search: search.py
     values, tokens = head.top_k(hidden_now, state, k=5)
     state = head.advance(state, tokens_chosen)
 
-`loss` and `log_probs` are made of three steps, which a training loop can also call itself: `bind` (what is known
-before the network reads), `batch` (its hidden states, and rows of all classes), `target_log_probs` and others.
+`loss` and `log_probs` have three steps, which a training loop can also call: `bind` (before the network reads the
+batch), `batch` (hidden states and rows of all classes), then `target_log_probs` or another method of a batch.
 
-    background.teacher_forced(previous) ->  states and class weights, log B_K(σ)     backgrounds/class_weights.py
-    normaliser.over(…), source.rows(…)  ->  rows E of signatures, and of classes of the context
-    normalised.log_prob(…)              ->  log p(target): functional.log_linear_nll, where log Z is summed exactly
+    background.teacher_forced(previous)          ->  states and class weights, log B_K(σ): backgrounds/class_weights.py
+    normaliser.compose_rows(…), source.rows(…)   ->  rows E of signatures, and rows of context classes
+    normalised.log_prob(…)                       ->  log p(target): functional.log_linear_nll, if log Z is exact
 
-What is not the same for all models is given when the head is made: how the network reads (`embedding`), how log Z is
-summed (`normaliser`, output/normalisers.py), which classes a context has beside the signatures (`classes`,
-output/class_source.py), and what the network makes of the masses (`class_weights`).
+The arguments of the constructor choose the input (`embedding`), the sum log Z (`normaliser`, output/normalisers.py),
+more classes (`classes`, output/class_source.py) and a learned change of the class weights (`class_weights`).
 
-In training mode (`head.train()`), what a background was estimated from is left out: n-grams are cross-fitted, lexical
-translations leave the sentence at hand out.
+In training mode (`head.train()`), backgrounds exclude the current text from their estimates: n-grams are
+cross-fitted, lexical translations leave the current sentence out.
 """
 
 from __future__ import annotations
@@ -56,9 +55,9 @@ from fairseq_llrnn.head.checks import (
     fingerprint_of,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
-from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, Place
+from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, NormaliserOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
-from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, NormaliserOf, SlotScores
+from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, chunk_slices, chunked
 from fairseq_llrnn.prior.prior import Prior
 
@@ -66,25 +65,25 @@ if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation
 
 Source = TypeVar("Source", bound=ClassSource)
-SAMPLE = 32  # random bytes, by which a move that loses the contents of tensors is noticed
+SAMPLE = 32  # random bytes that detect a move that loses the contents of tensors
 
 
 class MassChange(Protocol):
-    """A module that changes masses by what the network says."""
+    """A module that changes class weights, given the hidden states."""
 
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
 
     def applied(self, class_weights: ClassWeights, hidden: Tensor) -> ClassWeights:
-        """The masses of N positions with these hidden states, (N, H)."""
+        """Return the changed class weights of N positions. hidden: (N, H)."""
         ...
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """As of ClassSource."""
+        """As `ClassSource.check_weights`."""
         ...
 
 
 class LogLinearHead(nn.Module):
-    """The output layer (and, if asked for, the input embedding) over a prior."""
+    """The output layer, and optionally the input embedding, over a prior."""
 
     prior_fingerprint: Tensor
     log_sizes: Tensor  # (S,)
@@ -105,23 +104,24 @@ class LogLinearHead(nn.Module):
         normaliser: NormaliserOf = Exact,
         initial_scale: float | None = 1.0,
     ) -> None:
-        """
+        """Build a head for a prior.
+
         Args:
             hidden_size: H, the width of the network's hidden states.
-            embedding: what `embed` reads with, e.g. FeatureInput(D); None: the network embeds tokens itself.
-            source_size: E, the width of an encoder's states, for networks that read a source; None: a language model.
-            classes: sources of classes, beside those that the parts of the prior name; one with the name of such a
-                part's takes its place.
-            masses: what changes the masses by what the network says.
+            embedding: makes the module of `embed`, e.g. FeatureInput(D). None: the network embeds tokens itself.
+            source_size: E, the width of an encoder's states, for networks with a source. None: a language model.
+            classes: class sources in addition to those of the prior's parts; one with the name of a part's source
+                replaces it.
+            class_weights: makes a module that changes the class weights, given the hidden states.
             normaliser: how log Z is summed.
             initial_scale: the standard deviation of initial scores aᵀφ, for hidden states of unit variance, as after a
                 layer normalisation: rows Φ W have a root mean square of initial_scale / √H. For hidden states of
-                standard deviation s, give 1 / s. 0: the model starts as its background. None: each weight is drawn
-                from U(−0.1, 0.1), which is better for LSTMs (docs/results/small-texts.md).
+                standard deviation s, use 1 / s. 0: the model starts as its background. None: weights from U(−0.1, 0.1),
+                which is better for LSTMs (docs/results/small-texts.md).
 
         Raises:
-            OptionError: what excludes each other, or what the prior cannot have. TypeError: the path of a prior, or a
-            module in the place of what makes one.
+            OptionError: a value out of range, an impossible combination, or an option that the prior does not support.
+            TypeError: a path instead of a prior, or a module instead of a function that makes one.
         """
         if isinstance(prior, (str, Path)):
             raise TypeError(f"LogLinearHead: expected a prior, found the path {str(prior)!r}; read it with Prior.load")
@@ -135,8 +135,8 @@ class LogLinearHead(nn.Module):
         for option, maker in (("embedding", embedding), ("class_weights", class_weights), ("normaliser", normaliser)):
             if maker is not None and (isinstance(maker, nn.Module) or not callable(maker)):
                 raise TypeError(
-                    f"LogLinearHead: {option}: expected what makes a module for this head, such as FeatureInput(D) for "
-                    f"embedding, found {maker!r:.60}; leave it out, or give a function of the head"
+                    f"LogLinearHead: {option}: expected a function that makes a module for the head, such as "
+                    f"FeatureInput(D) for embedding, found {maker!r:.60}; pass such a function, or leave it out"
                 )
         super().__init__()
         self.prior = prior
@@ -144,7 +144,7 @@ class LogLinearHead(nn.Module):
         self.pad, self.eos, self.unk = (prior.symbols.index(symbol) for symbol in (PAD, EOS, UNK))
         class_of = torch.from_numpy(prior.output.class_of.copy())
         self.output = LogLinearOutput(prior.output.features, class_of, hidden_size, initial_scale)
-        self.attached: dict[str, Any] = {}  # modules that were made for this head, by what they are for
+        self.attached: dict[str, Any] = {}  # modules of this head, by their roles
         self.embedding: InputEmbedding | None = None
         if embedding is not None:
             self._keep("embedding", embedding(self))
@@ -152,7 +152,7 @@ class LogLinearHead(nn.Module):
             "embedding": embedding, "source_size": source_size, "classes": classes, "class_weights": class_weights,
             "initial_scale": initial_scale,
         }  # fmt: skip
-        with torch.device("cpu"):  # what is not drawn is computed, also if parameters are made on the meta device
+        with torch.device("cpu"):  # for computed values, even if parameters are made on the meta device
             self._make_parts(classes, class_weights, normaliser)
         self.register_load_state_dict_post_hook(_rebuild_lost)
 
@@ -177,39 +177,39 @@ class LogLinearHead(nn.Module):
         self.set_normaliser(normaliser)
         leave_out = self.output.class_of.new_tensor([self.eos, self.unk])
         sizes = torch.bincount(self.background.class_of, minlength=self.background.num_classes).float()
-        sizes[self.background.class_of[leave_out]] = 0.0  # labels are not smoothed towards them
+        sizes[self.background.class_of[leave_out]] = 0.0  # excluded from label smoothing
         self.register_buffer("log_sizes", sizes.log(), persistent=False)
         self.register_buffer("prior_fingerprint", fingerprint_of(prior))
 
-    # ---- what it is made of -----------------------------------------------------------------------------------------
+    # ---- modules ----------------------------------------------------------------------------------------------------
 
     def _keep(self, role: str, module: Any) -> None:
-        """Register a module under its own name, by which checkpoints call its weights, and call it by its role."""
+        """Register a module under its own name, as in checkpoints, and as an attribute with the name of its role."""
         self._modules[module.name] = module
         self.attached[role] = module
-        self.__dict__[role] = module  # beside torch's registry, which would give its weights a second name
+        self.__dict__[role] = module  # not in torch's registry, which would give its weights a second name
 
     def _new_sources(self, factories: Sequence[ClassSourceOf]) -> list[ClassSource]:
-        # those that widen all rows come last: their words may have left classes of the others
-        of_options = sorted((make(self) for make in factories), key=lambda one: one.num_columns > 0)
+        # sources that widen all rows come last: their words may have left classes of the others
+        of_options = sorted((make(self) for make in factories), key=lambda source: source.num_columns > 0)
         taken = {source.name for source in of_options}
         parts = [part for part in self.prior.parts if part.class_name and part.class_name not in taken]
         of_parts = [source for part in parts if (source := part.class_source(self)) is not None]
-        sources = [*sorted(of_parts, key=lambda one: one.kind is None), *of_options]
+        sources = [*sorted(of_parts, key=lambda source: source.kind is None), *of_options]
         for source in sources:
             if source.num_columns and not source.needs_all_rows:
                 raise OptionError(
-                    f"{source.name}: a source of classes with num_columns widens all rows; say needs_all_rows = True"
+                    f"{source.name}: a source of classes with num_columns widens all rows; set needs_all_rows = True"
                 )
             self._modules[source.name] = source
         return sources
 
     def find(self, kind: type[Source]) -> Source | None:
-        """The source of classes of that kind; None where there is none."""
+        """Return the class source of that type, or None if there is none."""
         return next((source for source in self.sources if isinstance(source, kind)), None)
 
     def set_normaliser(self, normaliser: NormaliserOf) -> None:
-        """Sum log Z otherwise from now on."""
+        """Replace the normaliser."""
         self._arguments["normaliser"] = normaliser
         module = normaliser(self).to(self.output.weight.device)
         if "normaliser" in self.attached:
@@ -219,46 +219,46 @@ class LogLinearHead(nn.Module):
             self.embedding.sparse_gradients = module.sparse_gradients
 
     def static_log_mass(self) -> Tensor:
-        """That of the signatures in the background without context, (S,); none of one that a source replaces.
+        """Return the log masses of the signatures without context: (S,), with −inf for a replaced signature.
 
-        A word that b₀ forbids, but another part of a mixture gives, counts as much as the words of b₀ do in the mean.
+        A word that b₀ forbids but another part of a mixture allows gets the mean weight of the words of b₀.
         """
         weights = torch.from_numpy(self.prior.log_weights.copy())
         possible = weights.isfinite()
-        others = self.background.bind().possible_words().cpu() & ~possible
-        others[[self.prior.index(BOS), self.pad]] = False
-        weights[others] = weights[possible].logsumexp(0) - math.log(int(possible.sum()))
+        only_elsewhere = self.background.bind().possible_words().cpu() & ~possible
+        only_elsewhere[[self.prior.index(BOS), self.pad]] = False
+        weights[only_elsewhere] = weights[possible].logsumexp(0) - math.log(int(possible.sum()))
         classes = self.output.class_of.cpu(), self.output.rows.num_rows
         log_mass = class_log_sums(weights.unsqueeze(0), *classes).squeeze(0)
         if self.replaced is not None:
-            log_mass[self.replaced] = NEGATIVE_INFINITY  # it is summed apart
+            log_mass[self.replaced] = NEGATIVE_INFINITY  # summed separately
         return log_mass
 
-    # ---- a batch: before the network reads it, and after ------------------------------------------------------------
+    # ---- batches ----------------------------------------------------------------------------------------------------
 
     def bind(self, previous: Tensor, source: Tensor | None = None, text: Tensor | None = None) -> Condition:
         """Bind the background to a batch, before the network reads it.
 
         Args:
-            previous: the tokens before each position, (B, T): `</s>` first. source: (B, L), padded.
-            text: what training has changed, one sentence a row, as it is in the text that backgrounds are estimated
-                from, (B, T'), T' ≥ T, `</s>` first; None: `previous`.
+            previous: the tokens before each position, (B, T), first `</s>`. source: (B, L), padded.
+            text: the text of backgrounds if training reads a changed text, (B, T'), T' ≥ T, one sentence a row, first
+                `</s>`. None: `previous`.
 
         Raises:
-            DataError: there is no position, or not one source for each sentence.
+            DataError: the batch is empty, or `source` does not have one row per sentence.
         """
         check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
         if source is not None and self.has_source_strings and not torch.compiler.is_compiling():
             check_source_ids(self.prior, source)
-        whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
+        as_whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
         tokens, backgrounds = self.for_background(previous), []
-        for rows in [slice(None)] if whole else chunk_slices(previous, self.background.bind()):
+        for rows in [slice(None)] if as_whole else chunk_slices(previous, self.background.bind()):
             left_out = None
             if self.training:
                 words = previous[rows] if text is None else text[rows]
                 left_out = self.for_background(words)
-                for each in self.sources:
-                    left_out = each.restore_original_tokens(words, left_out)
+                for module in self.sources:
+                    left_out = module.restore_original_tokens(words, left_out)
                 left_out = left_out.masked_fill(left_out >= self.num_words, self.unk)
             backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
         read = tokens
@@ -269,23 +269,23 @@ class LogLinearHead(nn.Module):
         return Condition(backgrounds, tokens, read)
 
     def bound_background(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        """The background of a batch, with the classes of all sources in front; arguments: of `Background.bind`."""
+        """Return the background of a batch with the classes of all sources. Arguments as in `Background.bind`."""
         background = self.background.bind(source, text)
-        for each in self.sources:
-            background = each.bind(background, None if source is None else plain(source))
+        for module in self.sources:
+            background = module.bind(background, None if source is None else plain(source))
         return background
 
     def batch(
         self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None, spelling: Tensor | None = None
     ) -> Batch:
-        """Hidden states (B, T, H) of a conditioned batch, with the rows of all classes and the masses.
+        """Return the batch of hidden states (B, T, H), with the rows of all classes and the class weights.
 
         Args:
-            source_states: of the encoder, (B, L, E), where the classes of the prior look at them.
-            spelling: what unknown words are spelled from, (B, T, X), where that is not `hidden`.
+            source_states: of the encoder, (B, L, E), if classes of the prior use them.
+            spelling: the input of the speller of unknown words, (B, T, X), if not `hidden`.
 
         Raises:
-            DataError: not one row of `source_states` for each sentence, or none where they are needed.
+            DataError: source_states are needed but missing, or do not have one row per sentence.
         """
         check_rows(hidden.shape[:1], "hidden states (B, T, H)", "sentences", source_states=source_states)
         hidden = to_autocast(hidden)
@@ -302,61 +302,63 @@ class LogLinearHead(nn.Module):
         (sentences, background), *later = condition.backgrounds
         with outside_autocast(hidden):
             first = make_batch(sentences, background)
-        first.rest.extend(partial(make_batch, *each, first.rows) for each in later)
+        first.rest.extend(partial(make_batch, *chunk, first.rows) for chunk in later)
         return first
 
     def for_background(self, tokens: Tensor) -> Tensor:
-        """Tokens as the background knows them: one whose classes bring strings knows these itself."""
+        """Replace tokens from V on by <unk>, unless classes of the background contain strings."""
         return tokens if self.has_source_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
 
     def _source_of(self, layer: ContextClasses) -> ClassSource:
-        """Raises DataError where there is none, OptionError for strings that no text would have."""
+        """Return the class source of a layer.
+
+        Raises:
+            DataError: there is none. OptionError: its strings cannot occur in texts.
+        """
         if layer.source.unk is not None and not self.has_source_strings:
             raise OptionError(
-                f"LogLinearHead: the classes of {type(layer.source).__name__} bring strings, expected a part of the "
-                "prior with has_source_strings = True, which opens the dictionaries for them, and source_size, "
-                "found none; add them"
+                f"LogLinearHead: the classes of {type(layer.source).__name__} contain strings, which need source_size "
+                "and a part of the prior with has_source_strings = True (it opens the dictionaries); add them"
             )
         for source in self.sources:
             if source.kind is not None and isinstance(layer.source, source.kind):
                 return source
         kind = type(layer.source).__name__
         raise DataError(
-            f"LogLinearHead: expected a source of rows for the classes of {kind}, found none; give one, with "
-            "`classes`, or by `class_source` of a part whose `class_name` is the source's name"
+            f"LogLinearHead: expected a source of rows for the classes of {kind}, found none; pass one in `classes`, "
+            "or return it from `class_source` of a part whose `class_name` is the source's name"
         )
 
     def _check_replaced(self, layer: ContextClasses, states: Tensor) -> None:
-        """Raise OptionError for classes with the word <unk>, in whose place a source has scores of its own."""
+        """Raise OptionError if a layer has a class for <unk>, although a source replaces <unk>."""
         if self.replaced is None or layer.source.unk is not None:
             return
-        here = layer.context_rows(states.flatten(0, 1))
-        if bool((here.pick(here.table.words) == self.unk).any()):
+        context = layer.context_rows(states.flatten(0, 1))
+        if bool((context.pick(context.table.words) == self.unk).any()):
             raise OptionError(
-                f"LogLinearHead: expected classes of {type(layer.source).__name__} without <unk>, in whose place the "
-                "open vocabulary has classes of its own, found it among their words; put NO_WORD in its place"
+                f"LogLinearHead: expected classes of {type(layer.source).__name__} without <unk>, for which the open "
+                "vocabulary has its own classes, found <unk> among their words; replace it by NO_WORD"
             )
 
     def _rows(self, background: BoundBackground, source_states: Tensor | None, shared: Rows | None = None) -> Rows:
-        """Rows for a batch or a search. shared: of other sentences, whose signatures' rows serve again.
+        """Return the rows for a batch or a search. shared: rows of other sentences, to reuse the signatures' rows.
 
         Raises:
-            DataError: source_states are needed, and not given.
+            DataError: source_states are needed but missing.
         """
-        more = [each.columns(self.output.weight) for each in self.sources if each.num_columns]
-        weight = torch.cat([self.output.weight, *more], dim=1) if more else self.output.weight
+        added = [module.columns(self.output.weight) for module in self.sources if module.num_columns]
+        weight = torch.cat([self.output.weight, *added], dim=1) if added else self.output.weight
         of_source: dict[str, Any] = {}
-        for each in self.sources:
-            kind, layers = each.kind, each_layer(background)
-            layer = None if kind is None else next((one for one in layers if isinstance(one.source, kind)), None)
+        for module in self.sources:
+            kind, layers = module.kind, each_layer(background)
+            layer = None if kind is None else next((layer for layer in layers if isinstance(layer.source, kind)), None)
             has_rows = kind is None or layer is not None
-            if has_rows and each.needs_source_states and source_states is None:
+            if has_rows and module.needs_source_states and source_states is None:
                 raise DataError(
-                    "LogLinearHead: expected source_states, the encoder's states (B, L, E), of which "
-                    f"{each.option or each.name} makes rows for classes of the source, found None; give them, and "
-                    "source_size when the head is made"
+                    f"LogLinearHead: {module.option or module.name} needs source_states, the encoder's states (B, L, "
+                    "E), found None; pass them, and source_size to the constructor"
                 )
-            of_source[each.name] = each.rows(self, weight, layer, source_states) if has_rows else None
+            of_source[module.name] = module.rows(self, weight, layer, source_states) if has_rows else None
         if shared is not None and shared.width == weight.size(1):
             classes = shared.classes
         else:
@@ -372,7 +374,7 @@ class LogLinearHead(nn.Module):
         rows: Rows,
         **more: Any,
     ) -> Batch:
-        """Hidden states (B, T, H) with the scores of all that has no row among the signatures; more: of Batch."""
+        """Return the batch of hidden states (B, T, H), with the scores of context classes. more: fields of Batch."""
         has_layers = isinstance(background, ContextClasses)
         layers = layers_of(background, states, hidden.shape[:2]) if has_layers else []
         for layer, columns in layers:
@@ -384,10 +386,10 @@ class LogLinearHead(nn.Module):
         pairs: list[RowPair] = []
         for layer, columns in layers:
             if layer.source.width:
-                each = columns if layer.source.changes else columns[:, :1]
-                self._check_replaced(layer, each)
-                pairs.append(self._source_of(layer).rows_at(Place(layer, each, rows, pairs)))
-        scores, kept = [row_scores_at(hidden, *pair) for pair in pairs], {}
+                own = columns if layer.source.changes else columns[:, :1]
+                self._check_replaced(layer, own)
+                pairs.append(self._source_of(layer).rows_at(Place(layer, own, rows, pairs)))
+        scores, by_source = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
         of_slots = []
         if scores:
@@ -395,7 +397,7 @@ class LogLinearHead(nn.Module):
             of_slots = [broadcast_groups(slot_weights.shared, slot_weights.num_rows)]
         for source in self.sources:
             if source.replaces is not None:
-                of_classes = kept[source.name] = source.scores(hidden, rows.of_source[source.name])
+                of_classes = by_source[source.name] = source.scores(hidden, rows.of_source[source.name])
                 scores.append(of_classes.logsumexp(-1, keepdim=True))
                 place = states.new_full((class_weights.num_rows,), source.replaces, dtype=torch.int64)
                 of_slots.append(class_weights.for_classes(place).unsqueeze(1))
@@ -404,44 +406,45 @@ class LogLinearHead(nn.Module):
             together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
             mass = of_slots[0] if len(of_slots) == 1 else torch.cat(of_slots, dim=1)
             slots = SlotScores(together.flatten(0, 1), mass, self.replaced)
-        return Batch(hidden, background, states, class_weights, rows, slots, kept, **more)
+        return Batch(hidden, background, states, class_weights, rows, slots, by_source, **more)
 
-    # ---- what the network reads -------------------------------------------------------------------------------------
+    # ---- inputs of the network --------------------------------------------------------------------------------------
 
     @property
     def embed_size(self) -> int:
-        """D, the width of what `embed` returns."""
+        """D, the width of the embeddings of `embed`."""
         return self._reader().embedding_dim
 
     def embedding_rows(self) -> Tensor | None:
-        """What is made once, to hand to `embed` several times; None: nothing is."""
+        """Return rows to share among calls of `embed`, or None if there is nothing to share."""
         return self._reader().kept_rows()
 
     def embed(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
-        """What the network reads in the place of tokens (…,): (…, D), by the head's `embedding`.
+        """Return the embeddings of tokens (…,): (…, D).
 
         Args:
-            rows: of `embedding_rows`, where they are used more than once.
+            rows: of `embedding_rows`, to share them among calls.
+
+        Raises:
+            OptionError: the head has no `embedding`.
         """
         return self._reader()(tokens, rows)
 
     def _reader(self) -> InputEmbedding:
         """Return the module that reads tokens. Raises OptionError if there is none."""
         if self.embedding is None:
-            raise OptionError(
-                "LogLinearHead.embed: expected a head made with `embedding`, found one without; give it"
-            )
+            raise OptionError("LogLinearHead.embed needs a head with `embedding`; pass one to the constructor")
         return self.embedding
 
-    # ---- what is asked of a batch -----------------------------------------------------------------------------------
+    # ---- losses and probabilities of a batch ------------------------------------------------------------------------
 
     @chunked
     def target_log_probs(self, batch: Batch, targets: Tensor, is_summed: bool = False) -> Tensor:
-        """log p(target | K) in nats: targets (B, T) -> (B, T); −inf where the background forbids it.
+        """Return log p(target | K) in nats: targets (B, T) -> (B, T), with −inf if the background forbids the target.
 
         Args:
-            is_summed: whether gradients are those of a sum or mean over all targets but padding, and of no other
-                weights: then the exact normaliser makes them in the forward pass (functional.log_linear_nll).
+            is_summed: whether all gradients but those of padding are equal, as in a sum or mean: then the exact
+                normaliser computes gradients in the forward pass (functional.log_linear_nll).
         """
         words, static = self.for_background(targets).flatten(), self.output.rows.num_rows
         class_weights = batch.class_weights
@@ -458,43 +461,45 @@ class LogLinearHead(nn.Module):
 
     @chunked
     def smoothing_gain(self, batch: Batch, targets: Tensor) -> Tensor:
-        """What label smoothing adds to these log-probabilities, in units of its ε: (B, T).
+        """Return the term that label smoothing adds to these log-probabilities, in units of its ε: (B, T).
 
-        Towards all words alike (a slot is one, too) that may come next, but not </s>. They are counted by signatures:
-        one with a word that may come counts with all of its words, since to count words in each state would cost more
-        than the layer; one whose word a slot has taken counts with it, too. Smoothed as the background has
-        them, other words of the same source would get too much, and </s> as well: sentences would end too early.
+        Labels are smoothed uniformly over all words (and slots) that may come next, except </s>. A signature counts
+        with all of its words if one of them may come, because counting words per state would cost more than the layer.
+        It also counts in full if a slot has taken its word. Smoothing in proportion to the background would favour
+        other words of the same source and </s>: sentences would end too early.
         """
         sizes = functional.pad(self.log_sizes, (0, batch.log_mass.size(-1) - len(self.log_sizes)))
         log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
-        nothing = log_q.isneginf().all(-1)  # only </s> may come, or what follows is padding: the label stays itself
-        log_q = log_q.masked_fill(nothing.unsqueeze(-1), 0.0)
+        unsmoothed = log_q.isneginf().all(-1)  # only </s> may come, or padding: the label stays unsmoothed
+        log_q = log_q.masked_fill(unsmoothed.unsqueeze(-1), 0.0)
         classes = batch.background.classes(batch.states, self.for_background(targets).flatten())
         classes, slots, num_static = classes.view(targets.shape), batch.slots, self.output.rows.num_rows
         if slots is not None:
             classes = slots.places(classes, num_static)
             if slots.replaced is not None:
                 log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
-            each = [value.unflatten(0, targets.shape) for value in (slots.scores, slots.log_mass)]
-            slots = SlotScores(each[0], each[1], slots.replaced)
+            values = [value.unflatten(0, targets.shape) for value in (slots.scores, slots.log_mass)]
+            slots = SlotScores(values[0], values[1], slots.replaced)
         static = batch.log_mass[..., :num_static]
         gain = batch.rows.classes.smoothing_gain(batch.hidden, classes, log_q, static, slots)
         if self.has_learned_background:
             gain = gain + self._background_gain(batch, targets, log_q).to(gain.dtype)
-        return gain.masked_fill(nothing, 0.0)
+        return gain.masked_fill(unsmoothed, 0.0)
 
     @property
     def has_learned_background(self) -> bool:
         """Whether any weight of the background is learned."""
-        return self.change is not None or any(each.requires_grad for each in self.background.parameters())
+        return self.change is not None or any(weight.requires_grad for weight in self.background.parameters())
 
     def _background_gain(self, batch: Batch, targets: Tensor, log_q: Tensor) -> Tensor:
-        """E_q[log b] − log b(target), q alike for the words of a signature that may come: (B, T) float64."""
+        """Return E_q[log b] − log b(target), with q uniform over the words of a signature that may come: (B, T)
+        float64.
+        """
         background, states = batch.background, batch.states
         if background.is_context_independent:  # one state for each sentence
             states = states[:: targets.size(1)]
-        many, total = background.log_share_sums(states)
-        share = (total / many.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
+        counts, total = background.log_share_sums(states)
+        share = (total / counts.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
         mass = batch.log_mass
         log_b = torch.where(mass.isneginf(), 0.0, mass + share)
         expected = (log_q.double().softmax(-1)[..., : mass.size(-1)] * log_b).sum(-1)
@@ -505,14 +510,14 @@ class LogLinearHead(nn.Module):
 
     @chunked
     def adaptor_norm(self, batch: Batch, p: float = 2.0) -> Tensor:
-        """‖a(K)‖ₚ at every position: (B, T); paper, §2.2. What sources of classes add to a is part of it.
+        """Return ‖a(K)‖ₚ at every position, including the weights that class sources add to a: (B, T) (paper, §2.2).
 
         Raises:
-            OptionError: a normaliser with rows beside those of the signatures, which count beside the adaptor.
+            OptionError: the normaliser has rows of its own, which the norm would not contain.
         """
         if not self.normaliser.rows_are_features:
             raise OptionError(
-                f"--adaptor-penalty: not supported with {self.normaliser.option}, whose own rows count beside the "
+                f"--adaptor-penalty: not supported with {self.normaliser.option}, which has rows outside the "
                 "adaptor; leave one of them out"
             )
         flat = batch.hidden.flatten(0, 1)
@@ -525,32 +530,32 @@ class LogLinearHead(nn.Module):
 
     @chunked
     def sources_of(self, batch: Batch, targets: Tensor) -> Tensor:
-        """For which of the targets (B, T) a string of the source stands, by its place in `sources`, else −1: (B, T).
+        """Return the index in `sources` of the source whose string is the target. Targets (B, T) -> (B, T), −1 if none.
 
-        Classes that only single out words of the dictionary (translations) are none of them.
+        Classes that only separate a word of the dictionary (translations) count as none.
         """
         classes = batch.background.classes(batch.states, self.for_background(targets).flatten()).view_as(targets)
         source_of = torch.full_like(targets, -1)
         for layer, columns in layers_of(batch.background, batch.states, targets.shape):
             if layer.source.unk is not None:
-                each = columns if layer.source.changes else columns[:, :1]  # shape: (B, T or 1, …)
-                added = layer.source.log_added(layer.contexts_of(each.flatten(0, 1))).unflatten(0, each.shape[:2])
-                which = classes - layer.num_below
-                inside = (which >= 0) & (which < added.size(2))
-                added = added.expand(*targets.shape, -1).gather(2, which.clamp(0, added.size(2) - 1).unsqueeze(2))
+                own = columns if layer.source.changes else columns[:, :1]  # shape: (B, T or 1, …)
+                added = layer.source.log_added(layer.contexts_of(own.flatten(0, 1))).unflatten(0, own.shape[:2])
+                index = classes - layer.num_below
+                inside = (index >= 0) & (index < added.size(2))
+                added = added.expand(*targets.shape, -1).gather(2, index.clamp(0, added.size(2) - 1).unsqueeze(2))
                 inside &= ~added.squeeze(2).isneginf()
                 source_of = source_of.masked_fill(inside, self.sources.index(self._source_of(layer)))
         return source_of
 
     @chunked
     def word_log_probs(self, batch: Batch) -> Tensor:
-        """log p of all words, and of strings that classes bring: (B, T, V + J₁)."""
+        """Return log p of all words, and of the strings of context classes: (B, T, V + J₁)."""
         return batch.word_log_probs().view(*batch.hidden.shape[:2], -1)
 
     def possible(self, targets: Tensor, source: Tensor | None = None) -> Tensor:
-        """Which sentences (B, T), padded, the background gives mass from the first word to the last: (B,) bool.
+        """Return whether the background allows every target of each sentence: (B, T), padded -> (B,) bool.
 
-        To leave those out of a text that a grammar has not: `loss` refuses them. source: (B, L).
+        Use it to remove sentences outside a grammar, which `loss` rejects. source: (B, L).
         """
         condition, tokens = self.bind(self.previous(targets), source), self.for_background(targets)
         shares = [
@@ -559,10 +564,10 @@ class LogLinearHead(nn.Module):
         ]
         return (torch.cat(shares).view_as(targets).isfinite() | targets.eq(self.pad)).all(1)
 
-    # ---- the same in one line ---------------------------------------------------------------------------------------
+    # ---- one call a batch -------------------------------------------------------------------------------------------
 
     def loss(self, *arguments: Any, **options: Any) -> Tensor:
-        """Call the head, which is its loss (`forward`), with hooks."""
+        """Call `forward`, with hooks."""
         loss: Tensor = self(*arguments, **options)
         return loss
 
@@ -578,34 +583,33 @@ class LogLinearHead(nn.Module):
         adaptor_penalty: float = 0.0,
         reduction: str = "mean",
     ) -> Tensor:
-        """−log p(target | K) in nats, over all targets but padding.
+        """Return −log p(target | K) in nats, over all targets but padding.
 
         Args:
             hidden: (B, T, H). targets: (B, T), padded with `<pad>`.
-            previous: the tokens before each position, (B, T); None: `self.previous(targets)`.
-            source: (B, L), where the background depends on a source. source_states: as in `batch`.
-            label_smoothing: the share ε of every target that is spread over all words that may come next; a signature
-                counts with all of its words in the dictionary, where the background allows one of them, and those that
-                it allows get the same. Gradients are those of the smoothed cross-entropy, also those of a background
-                that learns. Its value, too; but a background that learns nothing adds a constant, which is left out.
+            previous: the tokens before each position, (B, T). None: `self.previous(targets)`.
+            source: (B, L), if the background depends on a source. source_states: as in `batch`.
+            label_smoothing: the share ε of every target that is spread uniformly over the words that may come next
+                (`smoothing_gain`). Values and gradients are those of the smoothed cross-entropy, up to a constant if
+                the background has no learned weights.
             adaptor_penalty: the weight of ‖a(K)‖₂ (paper, §2.2).
             reduction: "mean" over the targets, "sum", or "none": (B, T), 0 at padding.
 
         Raises:
-            OptionError: a number out of its range. DataError: shapes that do not fit, or have no position; a token
-            that is no word's number; a target to which the background gives no mass.
+            OptionError: a number out of its range. DataError: shapes that do not fit, an empty batch, a token that is
+                no word's id, or a target that the background forbids.
         """
         if reduction not in ("mean", "sum", "none"):
             raise OptionError(f"reduction: expected mean, sum or none, found {reduction!r}")
-        asked = {} if previous is None else {"previous": previous}
+        given = {} if previous is None else {"previous": previous}
         previous = self.previous(targets) if previous is None else previous
-        self._check(hidden, targets=targets, **asked)
-        if asked and not torch.compiler.is_compiling():
-            several = bool((targets.ne(targets[:, :1]) & targets.ne(self.pad)).any())  # a block may be one word
-            if several and torch.equal(previous, targets):
+        self._check(hidden, targets=targets, **given)
+        if given and not torch.compiler.is_compiling():
+            differ = bool((targets.ne(targets[:, :1]) & targets.ne(self.pad)).any())  # equal if one word repeats
+            if differ and torch.equal(previous, targets):
                 raise DataError(
-                    "LogLinearHead.loss: expected `previous`, the token before each target, `</s>` first, found the "
-                    "targets themselves; leave it out, or give head.previous(targets)"
+                    "LogLinearHead.loss: expected `previous`, the token before each target, first `</s>`, found the "
+                    "targets themselves; leave it out, or pass head.previous(targets)"
                 )
         batch = self.batch(hidden, self.bind(previous, source), source_states)
         return self.loss_of(batch, targets, label_smoothing, adaptor_penalty, reduction)
@@ -614,7 +618,7 @@ class LogLinearHead(nn.Module):
         self, batch: Batch, targets: Tensor, label_smoothing: float = 0.0, adaptor_penalty: float = 0.0,
         reduction: str = "mean",
     ) -> Tensor:  # fmt: skip
-        """As `loss`, of a batch that the network has read."""
+        """Return the loss of a batch. Arguments and errors as in `forward`."""
         if not 0.0 <= label_smoothing < 1.0:  # NaN is not
             raise OptionError(f"label_smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
         check_penalty("adaptor_penalty", adaptor_penalty)
@@ -629,7 +633,7 @@ class LogLinearHead(nn.Module):
     def regularised(
         self, loss: Tensor, batch: Batch, targets: Tensor, label_smoothing: float, adaptor_penalty: float, p: float = 2
     ) -> Tensor:
-        """A loss (B, T) with smoothed labels, and with the weight `adaptor_penalty` of ‖a(K)‖ₚ."""
+        """Add label smoothing and the penalty `adaptor_penalty` · ‖a(K)‖ₚ to a loss (B, T)."""
         if label_smoothing:
             loss = loss - label_smoothing * self.smoothing_gain(batch, targets)
         if adaptor_penalty:
@@ -644,13 +648,14 @@ class LogLinearHead(nn.Module):
         source: Tensor | None = None,
         source_states: Tensor | None = None,
     ) -> Tensor:
-        """log p of all words at every position: hidden (B, T, H) -> (B, T, V + J₁).
+        """Return log p of all words at every position: hidden (B, T, H) -> (B, T, V + J₁).
 
         Args:
-            previous: (B, T), which only a background without context does without.
+            previous: the tokens before each position, (B, T); optional if the background has no context.
+            source: (B, L). source_states: as in `batch`.
 
         Raises:
-            DataError: shapes that do not fit, a token that is no word's number, or no `previous` where the background
+            DataError: shapes that do not fit, a token that is no word's id, or no `previous` although the background
                 needs it.
         """
         self._check(hidden, **({} if previous is None else {"previous": previous}))
@@ -659,14 +664,14 @@ class LogLinearHead(nn.Module):
         constant = all(background.is_context_independent for _, background in condition.backgrounds)
         if previous is None and (self.needs_context or not constant):
             raise DataError(
-                "LogLinearHead.log_probs: expected `previous`, the tokens before each position, since the background "
-                "depends on them, found None; give it (B, T)"
+                "LogLinearHead.log_probs: the background needs `previous`, the tokens before each position (B, T), "
+                "found None; pass it"
             )
         return self.word_log_probs(self.batch(hidden, condition, source_states))
 
     @property
     def needs_context(self) -> bool:
-        """Whether background or classes depend on the text so far."""
+        """Whether the background or the classes depend on the previous tokens."""
         binds = [type(source).bind is not ClassSource.bind for source in self.sources]
         return not self.background.bind().is_context_independent or any(binds)
 
@@ -679,14 +684,14 @@ class LogLinearHead(nn.Module):
         source_states: Tensor | None = None,
         top: int = 5,
     ) -> list[Explanation]:
-        """Why each token of one sentence has its probability: log p = log b + aᵀφ − log Z, term by term.
+        """Explain the probability of each token of one sentence: log p = log b + aᵀφ − log Z, term by term, in nats.
 
         Args:
             hidden: (1, T, H), the network's states before each token. tokens: (T,), the last one `</s>`.
-            source: (1, L). source_states: (1, L, E). top: how many predictions, features and source words to name.
+            source: (1, L). source_states: (1, L, E). top: the number of predictions, features and source words to list.
 
         Raises:
-            DataError: as of `log_probs`.
+            DataError: as in `log_probs`.
         """
         self._check(hidden, tokens=tokens.unsqueeze(0))
         with torch.inference_mode():
@@ -694,7 +699,7 @@ class LogLinearHead(nn.Module):
             return self.explain_batch(self.batch(hidden, condition, source_states), tokens, top)
 
     def explain_batch(self, batch: Batch, tokens: Tensor, top: int) -> list[Explanation]:
-        """As `explain`, of a batch of one sentence that the network has read."""
+        """As `explain`, for a batch of one sentence."""
         from fairseq_llrnn.explain.explanation import explain
 
         arguments, class_weights = self.normaliser.explained(batch, tokens), batch.log_mass[0]
@@ -709,25 +714,25 @@ class LogLinearHead(nn.Module):
         return list(explain(*of_batch, log_masses=class_weights, top=top, **arguments))
 
     def _check(self, hidden: Tensor, **of_positions: Tensor) -> None:
-        """Raise DataError for hidden states, or tokens, by what they are called, that are not what they should be."""
+        """Raise DataError for hidden states or tokens of the wrong shape, or invalid token ids."""
         if not isinstance(hidden, Tensor) or hidden.dim() != 3 or hidden.size(2) != self.hidden_size:
             shape = tuple(hidden.shape) if isinstance(hidden, Tensor) else f"a {type(hidden).__name__}"
             raise DataError(
-                f"LogLinearHead: expected hidden states (B, T, {self.hidden_size}), found {shape}; give those of the "
-                "last layer, batch first (of torch's LSTM, the first that it returns)"
+                f"LogLinearHead: expected hidden states (B, T, {self.hidden_size}), found {shape}; pass those of the "
+                "last layer, batch first (the first value that torch's LSTM returns)"
             )
         for name, tokens in of_positions.items():
             if tokens.shape != hidden.shape[:2]:
                 raise DataError(
-                    f"LogLinearHead: expected {name} (B, T) = {tuple(hidden.shape[:2])}, as the hidden states have "
-                    f"them, found {tuple(tokens.shape)}; give one token for each position"
+                    f"LogLinearHead: expected {name} (B, T) = {tuple(hidden.shape[:2])}, like the hidden states, "
+                    f"found {tuple(tokens.shape)}; pass one token for each position"
                 )
         check_token_ids(self, **of_positions)
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 
     def reset_parameters(self) -> None:
-        """Draw all weights again, and make all buffers again of the prior."""
+        """Draw all weights again, and rebuild all buffers from the prior."""
         with torch.device("cpu"):
             made = LogLinearHead(self.prior, self.hidden_size, **self._arguments)
         self._take_buffers(made)
@@ -736,7 +741,9 @@ class LogLinearHead(nn.Module):
                 parameter.copy_(drawn)
 
     def rebuild_buffers(self) -> None:
-        """Make all buffers again of the prior, where the weights are; these and torch's generator stay."""
+        """Rebuild all buffers from the prior, on the device of the weights. Weights and torch's generator stay
+        unchanged.
+        """
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             self._take_buffers(LogLinearHead(self.prior, self.hidden_size, **self._arguments))
 
@@ -744,12 +751,12 @@ class LogLinearHead(nn.Module):
         device = self.output.weight.device
         for name, module in self.named_modules():
             for key, buffer in made.get_submodule(name)._buffers.items():
-                lost = module._buffers[key]
-                if buffer is not None and lost is not None:
-                    module._buffers[key] = buffer.to(device, lost.dtype)
+                own = module._buffers[key]
+                if buffer is not None and own is not None:
+                    module._buffers[key] = buffer.to(device, own.dtype)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """As torch's. `to_empty` loses what the buffers hold, and no checkpoint has it: they are made again."""
+        """As torch's, and rebuild the buffers if their contents are lost, as in `to_empty`: no checkpoint has them."""
         before = self.output.class_of
         sample = torch.frombuffer(bytearray(os.urandom(SAMPLE)), dtype=torch.uint8).to(before.device)
         super()._apply(fn, recurse)
@@ -760,13 +767,13 @@ class LogLinearHead(nn.Module):
         return self
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str, options: Mapping[str, str] | None = None) -> None:
-        """Refuse weights that were trained beside another prior, or with other modules; `prefix` ends in a dot.
+        """Check that weights were trained with this prior and these modules. `prefix` ends in a dot.
 
         Args:
-            options: what messages say of modules that are not there, by the names of these.
+            options: as in `check_names`.
 
         Raises:
-            PriorError, OptionError: with what differs. DataError: weights that are not finite, or too large.
+            PriorError, OptionError: with the difference. DataError: weights that are not finite, or too large.
         """
         own = fingerprint_of(self.prior) if self.prior_fingerprint.is_meta else self.prior_fingerprint
         check_fingerprint(own, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
@@ -777,7 +784,7 @@ class LogLinearHead(nn.Module):
         check_names(self, [module.name for module in modules], state_dict, prefix, options or {})
 
     def check_prior(self) -> None:
-        """Refuse weights that something else than `load_state_dict` has put here, if they are of another prior.
+        """Check the prior of weights that were loaded without `load_state_dict`.
 
         Raises:
             PriorError: with both fingerprints.
@@ -790,16 +797,16 @@ class LogLinearHead(nn.Module):
 
 
 def _rebuild_lost(head: LogLinearHead, _: object) -> None:
-    """After `load_state_dict(assign=True)`, which gives a head on the meta device its weights."""
+    """Rebuild the buffers after `load_state_dict(assign=True)` has given weights to a head on the meta device."""
     if not head.output.weight.is_meta and any(buffer.is_meta for buffer in head.buffers()):
         head.rebuild_buffers()
 
 
 def row_scores_at(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
-    """Scores of context classes: (B, T, H') -> (B, T, J), at least float32.
+    """Return the scores of context classes: (B, T, H') -> (B, T, J), at least float32.
 
     Args:
-        rows, bias: (B, T, J, H') and (B, T, J), or (B, 1, …) where all positions of a sentence have the same.
+        rows, bias: (B, T, J, H') and (B, T, J), or (B, 1, …) if all positions of a sentence have the same.
     """
     if rows.size(1) == 1:
         product = hidden @ rows.squeeze(1).to(hidden.dtype).transpose(1, 2)

@@ -1,46 +1,60 @@
-"""The log-linear head in a search: the states of hypotheses, and the distribution of the next token of each.
+"""Methods of LogLinearHead for searches: the states of hypotheses, and the distributions of their next tokens.
 
-Sizes: N hypotheses, t tokens, L source length, H hidden width, E encoder width.
-
-These are methods of LogLinearHead. A step is a batch of one position a hypothesis, whose states are given: what is said
-of a batch (head.py, output/records.py) is true of it.
+Sizes: N hypotheses, t tokens, L source length, H hidden width, E encoder width. A step is a batch (output/records.py)
+of one position per hypothesis, with the states as an argument.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from fairseq_llrnn.backgrounds.base import BoundBackground
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head.checks import check_rows, check_source_ids, check_token_ids
-from fairseq_llrnn.output.records import Batch, Pinned, State, shares_and_classes
+from fairseq_llrnn.head.inputs import InputEmbedding
+from fairseq_llrnn.output.class_source import Head
+from fairseq_llrnn.output.records import Batch, Pinned, Rows, State, shares_and_classes
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.head.head import LogLinearHead
+
+class SearchedHead(Head, Protocol):
+    """The attributes of a head that its search uses."""
+
+    embedding: InputEmbedding | None
+
+    def bound_background(self, source: Tensor | None = None) -> BoundBackground: ...
+
+    def for_background(self, tokens: Tensor) -> Tensor: ...
+
+    def step(self, hidden: Tensor, state: State) -> Batch: ...
+
+    def _rows(self, background: BoundBackground, source_states: Tensor | None) -> Rows: ...
+
+    def _scored(self, *args: Any, **kwargs: Any) -> Batch: ...
 
 
 def start(
-    head: LogLinearHead,
+    head: SearchedHead,
     batch_size: int,
     *,
     source: Tensor | None = None,
     source_states: Tensor | None = None,
     pinned: Sequence[int] = (),
 ) -> State:
-    """The state of N = `batch_size` hypotheses that have written nothing.
+    """Return the state of N = `batch_size` empty hypotheses.
 
     Args:
-        source: (N, L); equal neighbours, as a beam search has them, are looked at once. source_states: (N, L, E).
-        pinned: tokens whose probabilities every step is asked for (`Batch.log_probs_of_pinned`).
+        source: (N, L); equal neighbours, as in a beam search, are processed once. source_states: (N, L, E).
+        pinned: tokens whose probabilities every step computes (`Batch.log_probs_of_pinned`).
 
     Raises:
-        DataError: there are no hypotheses, or not one source, or source's states, for each.
+        DataError: there are no hypotheses, or `source` or `source_states` does not have one row for each.
     """
     given = {"source": source, "source_states": source_states}
     check_rows((batch_size,), "hypotheses (N,)", "hypotheses", **given)
@@ -49,7 +63,7 @@ def start(
     sentence, sources = None, source
     if source is not None:
         of_source = [source] if source_states is None else [source, source_states]
-        differs = torch.stack([(each[1:] != each[:-1]).flatten(1).any(1) for each in of_source]).any(0)
+        differs = torch.stack([(values[1:] != values[:-1]).flatten(1).any(1) for values in of_source]).any(0)
         first = functional.pad(differs, (1, 0), value=True)  # of its sentence
         sources, sentence = source[first], first.cumsum(0) - 1
         if source_states is not None:
@@ -69,27 +83,29 @@ def start(
     return replace(state, pinned=Pinned(tokens, shares))
 
 
-def advance(head: LogLinearHead, state: State, tokens: Tensor) -> State:
-    """The state after every hypothesis has written its token (N,), or several ones (N, t).
+def advance(head: SearchedHead, state: State, tokens: Tensor) -> State:
+    """Return the state after every hypothesis is extended by its token (N,), or by several (N, t).
 
-    Raises DataError: not one row of tokens for each hypothesis, or a token that is no word's number; on a GPU, which
-    would have to wait, nobody looks for that.
+    Raises:
+        DataError: `tokens` does not have one row per hypothesis, or has an invalid token id (checked on a CPU only,
+            because a GPU would have to synchronise).
     """
     _check_others("advance", tokens, state)
     if tokens.device.type == "cpu":
         check_token_ids(head, tokens=tokens)
     for token in [tokens] if tokens.dim() == 1 else tokens.unbind(1):
         states = state.background.advance(state.states, head.for_background(token))
-        width = head.hidden_size + sum([each.num_columns for each in head.sources])
-        rows = state.rows if state.rows.width == width else state.rows.again()
+        width = head.hidden_size + sum([source.num_columns for source in head.sources])
+        rows = state.rows if state.rows.width == width else state.rows.rebuild()
         state = replace(state, states=states, rows=rows, length=state.length + 1)
     return state
 
 
-def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
-    """The distribution of the next token: hidden states (N, H).
+def step(head: SearchedHead, hidden: Tensor, state: State) -> Batch:
+    """Return the distribution of the next token, as a batch. hidden: (N, H).
 
-    Raises DataError: there are no hypotheses, or not one row for each.
+    Raises:
+        DataError: there are no hypotheses, or `hidden` does not have one row for each.
     """
     check_rows(hidden.shape[:1], "hypotheses (N,)", "hypotheses")
     _check_others("step", hidden, state)
@@ -102,39 +118,39 @@ def step(head: LogLinearHead, hidden: Tensor, state: State) -> Batch:
 
 
 def _check_others(name: str, rows: Tensor, state: State) -> None:
-    """Raise DataError where there is not one row for each hypothesis, which would be read as of other ones."""
+    """Raise DataError if the rows do not match the hypotheses."""
     if len(rows) != len(state.states):
         raise DataError(
             f"{name}: expected a row for each of the {len(state.states)} hypotheses of the state, found {len(rows)}; "
-            "begin with head.start(N), and follow a search that reorders or repeats them by state.select(rows)"
+            "start with head.start(N), and call state.select(rows) when a search reorders or repeats hypotheses"
         )
 
 
 def top_k(
-    head: LogLinearHead,
+    head: SearchedHead,
     hidden: Tensor,
     state: State,
     k: int,
     temperature: float = 1.0,
 ) -> tuple[Tensor, Tensor]:
-    """The k most probable next tokens, exactly: hidden (N, H) -> log p and tokens, (N, k) each, the best first.
+    """Return the k most probable next tokens, exactly: hidden (N, H) -> log p in nats and tokens, (N, k), best first.
 
     Args:
         temperature: divides aᵀφ; the background is not tempered.
 
     Raises:
-        OptionError: k below 1. DataError: hidden states of another shape.
+        OptionError: k below 1, or a temperature out of range. DataError: hidden states of another shape.
     """
     check_least("k", k, 1)
     if hidden.dim() != 2 or hidden.size(1) != head.hidden_size:
         raise DataError(
             f"top_k: expected the hidden state of each hypothesis, (N, {head.hidden_size}), found "
-            f"{tuple(hidden.shape)}; of (B, T, H) give one position, hidden[:, -1]"
+            f"{tuple(hidden.shape)}; of (B, T, H) pass one position, hidden[:, -1]"
         )
     return head.step(hidden, state).tempered(temperature).top_k(k)
 
 
-def to_input_ids(head: LogLinearHead, tokens: Tensor, state: State) -> Tensor:
-    """Tokens (N, t) of hypotheses as the network may read them: without ids of strings that it has no row for."""
+def to_input_ids(head: SearchedHead, tokens: Tensor, state: State) -> Tensor:
+    """Replace ids of strings without an input row: tokens (N, t) of hypotheses -> (N, t), for the network."""
     read = state.background.to_input_ids(head.for_background(tokens), state.states)
     return read if head.embedding is None else head.embedding.to_input_ids(tokens, read)

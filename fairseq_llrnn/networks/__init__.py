@@ -1,4 +1,4 @@
-"""The networks that end in a log-linear output layer.
+"""Recurrent networks for a log-linear output layer.
 
-    recurrent.py  kinds of cells, stacks of recurrent layers, encoders of sources, attention on them
+recurrent.py  kinds of cells, stacks of recurrent layers, encoders of sources, attention
 """

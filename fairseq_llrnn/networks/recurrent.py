@@ -1,13 +1,13 @@
-"""Recurrent networks: the kinds of their cells, a stack of layers, an encoder of sources, and attention.
+"""Recurrent networks: kinds of cells, a stack of layers, an encoder of sources, and attention.
 
-Sizes: B batch, T time, D input width, H hidden width, R layers, G states per cell (LSTM 2: h and c; else 1), L source
-length, E width of an encoder's states (twice the layer's where bidirectional).
+Sizes: B batch, T time, D input width, H hidden width, R layers, G states per cell (2 for LSTMs, h and c, else 1).
+L source length, E width of an encoder's states (twice the layer's if bidirectional).
 
-A layer of a kind of cell is called as torch's own, with a fused kernel over the whole sequence: layer(x (B, T, D),
-before) -> (B, T, H), after. The states are (1, B, H), a tuple of them where G > 1. What a step of each kind costs is
-compared in the unit of Jernite 2018, section 2.5 ("equivalent RNN").
+A layer is called like torch's own, with a fused kernel over the whole sequence: layer(x (B, T, D), before) -> (B, T,
+H), after. The states are (1, B, H), or a tuple of them if G > 1. The cost of a step is compared in the unit of
+Jernite 2018, section 2.5 ("equivalent RNN").
 
-Sources of the networks: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence); Sutskever et al.
+Sources of the networks: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence). Sutskever et al.
 2014 (reversal), Cho et al. 2014 (one summary vector of the sentence), Bahdanau et al. 2015 (both directions, additive
 attention), Luong et al. 2015 (§3.1: dot, general, and the combination tanh(W [context; h])).
 """
@@ -29,17 +29,17 @@ from fairseq_llrnn.registry import load_all, lost
 
 @dataclass(frozen=True)
 class Cell:
-    """A kind of cell: how a layer of it is made, and what that layer is like."""
+    """A kind of cell: the function that makes a layer, and properties of the layer."""
 
     build: Callable[[int, int], nn.Module]  # D, H -> a layer
     states: int  # G
     gates: int  # products of a step, each of a D×H matrix with the input and an H×H matrix with the state
-    constant: str | None = None  # of a cell whose computation varies: the one that computes everything
-    about: str = ""  # what --help says of its name
-    forgets: bool = False  # whether the second H numbers of its biases bias_hh are an LSTM's forget gate
+    constant: str | None = None  # for a cell with variable computation: the cell that computes everything
+    about: str = ""  # its description in --help
+    forgets: bool = False  # whether the second H elements of bias_hh are an LSTM's forget gate
 
     def multiplications(self, input_size: int, hidden_size: int) -> int:
-        """Those of a step of a layer in which every dimension counts."""
+        """Return the number of multiplications of a step of a layer that computes every dimension."""
         return self.gates * hidden_size * (input_size + hidden_size)
 
 
@@ -56,13 +56,13 @@ def register_cell(name: str, cell: Cell) -> None:
 
 
 def all_cells() -> Mapping[str, Cell]:
-    """All kinds, by name: those of this file, of systems and of other packages."""
+    """Return all kinds, by name: of this file, of systems and of other packages."""
     load_all("cells")
     return dict(sorted(_CELLS.items()))
 
 
 def find_cell(name: str) -> Cell:
-    """The kind of that name. Raises ValueError where there is none."""
+    """Return the kind of that name. Raises ValueError if there is none."""
     cell = _CELLS.get(name) or all_cells().get(name)
     if cell is None:
         reason = lost(name)
@@ -73,7 +73,9 @@ def find_cell(name: str) -> Cell:
 
 
 def equivalent_rnn(multiplications: float, num_layers: int = 1) -> float:
-    """The width of an Elman network of as many layers and multiplications a step; its input is as wide as its state."""
+    """Return the width of an Elman network with as many layers and multiplications a step, and an input as wide
+    as its state.
+    """
     return math.sqrt(multiplications / (2 * num_layers))
 
 
@@ -81,7 +83,7 @@ ATTENTIONS = ("dot", "general", "additive")
 
 
 def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
-    """Dropout of (B, T, D); the variational kind draws one mask per sequence and uses it at every time step."""
+    """Apply dropout to (B, T, D). The variational kind draws one mask per sequence for all time steps."""
     if not training or p == 0.0:
         return x
     if not variational:
@@ -91,7 +93,7 @@ def dropout(x: Tensor, p: float, training: bool, variational: bool) -> Tensor:
 
 
 def initialise(layers: nn.Module, cell: str, hidden_size: int) -> None:
-    """Small uniform weights; the forget gates of LSTMs are open at the start (Jozefowicz et al. 2015)."""
+    """Draw small uniform weights. The forget gates of LSTMs are initially open (Jozefowicz et al. 2015)."""
     for name, parameter in layers.named_parameters():
         nn.init.uniform_(parameter, -0.1, 0.1)
         if find_cell(cell).forgets and "bias_hh" in name:
@@ -100,12 +102,12 @@ def initialise(layers: nn.Module, cell: str, hidden_size: int) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """What a network computed, and how much where that varies."""
+    """The result of a network, and its amount of computation if that varies."""
 
     hidden: Tensor  # (B, T, H)
     state: Tensor  # after the last step, (B, G, R, H)
-    undropped: Tensor  # hidden before the dropout on it, (B, T, H)
-    shares: Tensor | None = None  # of the dimensions that each layer computed, (B, T, R), with gradients
+    undropped: Tensor  # hidden before its dropout, (B, T, H)
+    shares: Tensor | None = None  # share of the dimensions that each layer computed, (B, T, R), with gradients
     multiplications: Tensor | None = None  # of all layers, (B, T)
 
 
@@ -113,8 +115,8 @@ class RecurrentNetwork(nn.Module):
     """A stack of recurrent layers.
 
     Attributes:
-        terms: each says what a criterion should know of a run, and of the tokens that were read, (B, T).
-        call_layer: how a layer is called: with its input and the state before it.
+        terms: functions of a run and its input tokens (B, T) that return terms for a criterion.
+        call_layer: function that calls a layer with its input and the state before it.
 
     Args:
         input_size: D. hidden_size: H. num_layers: R. cell: a name of `all_cells`.
@@ -144,7 +146,7 @@ class RecurrentNetwork(nn.Module):
         self.dropouts = [dropout_in] + [dropout_between] * (num_layers - 1)
         self.dropout_out = dropout_out
         self.variational = variational
-        # one module per layer, so that dropout of either kind and layer norm fit in between; each is one fused kernel
+        # one module per layer, each a fused kernel, with dropout and layer norm in between
         self.layers = nn.ModuleList(
             kind.build(input_size if i == 0 else hidden_size, hidden_size) for i in range(num_layers)
         )
@@ -157,7 +159,7 @@ class RecurrentNetwork(nn.Module):
         """Run over a sequence, or one step of it.
 
         Args:
-            x: (B, T, D). state: (B, G, R, H) from the previous call; zeros where None.
+            x: (B, T, D). state: (B, G, R, H) from the previous call. None: zeros.
 
         Returns:
             hidden states (B, T, H) and the state after the last step (B, G, R, H).
@@ -166,14 +168,14 @@ class RecurrentNetwork(nn.Module):
         return run.hidden, run.state
 
     def run(self, x: Tensor, state: Tensor | None = None) -> Run:
-        """As `forward`; of cells whose computation varies also how much they computed."""
+        """As `forward`, and return the amount of computation of cells for which it varies."""
         after: list[Tensor] = []
         shares, multiplications = list[Tensor](), list[Tensor]()
         for i, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
             x = dropout(x, self.dropouts[i], self.training, self.variational)
             before = None
             if state is not None:
-                # shape of each: (1, B, H), as torch wants them
+                # shape of each: (1, B, H), as torch requires
                 parts = [s.unsqueeze(0).contiguous() for s in state[:, :, i].unbind(1)]
                 before = tuple(parts) if self.num_states > 1 else parts[0]
             if self.varies:
@@ -192,7 +194,7 @@ class RecurrentNetwork(nn.Module):
 
 
 def flip_valid(x: Tensor, lengths: Tensor) -> Tensor:
-    """Reverse the first lengths[i] elements of every row and leave the rest: (B, L, …) -> (B, L, …)."""
+    """Reverse the first lengths[i] elements of every row and keep the rest: (B, L, …) -> (B, L, …)."""
     position = torch.arange(x.size(1), device=x.device).unsqueeze(0)  # shape: (1, L)
     last = lengths.unsqueeze(1) - 1  # shape: (B, 1)
     index = torch.where(position <= last, last - position, position)
@@ -206,7 +208,7 @@ def roll_rows(x: Tensor, shifts: Tensor) -> Tensor:
 
 
 def word_table(num_words: int, size: int, pad: int) -> nn.Embedding:
-    """A row per word, small uniform numbers; zeros for padding."""
+    """Return a table with a row per word: small uniform numbers, zeros for padding."""
     table = nn.Embedding(num_words, size, padding_idx=pad)
     nn.init.uniform_(table.weight, -0.1, 0.1)
     nn.init.zeros_(table.weight[pad])
@@ -220,7 +222,7 @@ class RecurrentEncoder(nn.Module):
         num_words, pad: of the source dictionary. reverse: the first direction reads the sentence from its end.
         dropout_in, dropout_between, dropout_out: on the input, between layers, on the output. variational: one mask
             per sequence.
-        embedding: tokens (B, L) -> (B, L, D), zero at padding; None: a table with a row per word.
+        embedding: tokens (B, L) -> (B, L, D), zero at padding. None: a table with a row per word.
     """
 
     def __init__(
@@ -247,8 +249,8 @@ class RecurrentEncoder(nn.Module):
         self.variational = variational
         self.output_size = hidden_size * (2 if bidirectional else 1)
         self.embedding = word_table(num_words, embed_size, pad) if embedding is None else embedding
-        # One module per direction and layer: over padded batches each is a fused kernel, which packed sequences are not
-        # on a CPU.
+        # One module per direction and layer: each is a fused kernel over padded batches. On a CPU, packed sequences
+        # have no such kernel.
         directions = 2 if bidirectional else 1
         self.layers = nn.ModuleList(
             nn.ModuleList(
@@ -266,8 +268,8 @@ class RecurrentEncoder(nn.Module):
             tokens: (B, L).
 
         Returns:
-            states (B, L, E), each at its token's place, zero on padding; the summary (B, E) of each sentence, the last
-            state of each direction.
+            states (B, L, E), each at its token's position, zero on padding; the summary (B, E) of each sentence, the
+                last state of each direction.
         """
         valid = tokens.ne(self.pad)
         lengths = valid.sum(1)  # shape: (B,)
@@ -294,7 +296,7 @@ class GlobalAttention(nn.Module):
     """h, source -> the attentional state tanh(W [context; h]) and the weights.
 
     Args:
-        kind: how a state is compared with a source state. "dot" needs H = E.
+        kind: the comparison of a state with a source state. "dot" needs H = E.
     """
 
     def __init__(self, kind: str, hidden_size: int, source_size: int) -> None:
@@ -310,14 +312,14 @@ class GlobalAttention(nn.Module):
             nn.init.uniform_(parameter, -0.1, 0.1)
 
     def forward(self, hidden: Tensor, source: Tensor, padding: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Attend.
+        """Attend to the source.
 
         Args:
-            hidden: (B, T, H). source: (B, L, E). padding: (B, L) bool, true where the source is padding.
+            hidden: (B, T, H). source: (B, L, E). padding: (B, L) bool, true at padding.
 
         Returns:
-            attentional states (B, T, H); weights (B, T, L), zero on padding and summing to one; [context; h], of which
-            the states are made, (B, T, E + H).
+            attentional states (B, T, H); weights (B, T, L), zero on padding and summing to one; [context; h], the input
+            of the states, (B, T, E + H).
         """
         query = self.query(hidden)
         if self.kind == "additive":
@@ -326,7 +328,7 @@ class GlobalAttention(nn.Module):
         else:
             scores = query @ source.transpose(1, 2)
         scores = scores.masked_fill(padding.unsqueeze(1), float("-inf"))
-        # the softmax in float32 or better, whatever the dtype of the products
+        # the softmax in at least float32, for products of any dtype
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         weights = scores.softmax(-1).to(source.dtype)
         joined = torch.cat([weights @ source, hidden], dim=-1)

@@ -1,15 +1,15 @@
-"""Open classes: which unknown words are alike, from the rare words of a text.
+"""Open classes of unknown words, from the rare words of a text.
 
-A word that occurs once could as well have been unseen, so rare words show what unknown words are like. There is a class
-for every bundle of features that many of them share (feminine plural nouns, names with a capital), one for what is left
-of a part of speech, and one for the rest. Numbers and punctuation are told by their spelling.
+A word that occurs once might as well have been unseen, so rare words are a sample of unknown words. There is a class
+for every frequent bundle of features (feminine plural nouns, names with a capital), one for the rest of a part of
+speech, and one for the rest. The spelling identifies numbers and punctuation.
 
 Sizes: n rare words, O classes, K = FOLDS parts of the words.
 
-`RareWords` keeps the words that classes were made of, so that training can spell each of them by a model that lacks it.
-Character n-grams give the words that they were counted from too much probability, and a network that is trained beside
-them on these very words would learn to trust them too much. So every rare word is in one of K parts, by a hash of its
-letters, and training asks the distributions P_o^{−k} that were estimated without its part (cross-fitting):
+`RareWords` stores the words of the classes, so that training can spell each of them with a model estimated without it.
+Character n-grams give their own training words too much probability, and a network trained on these words would learn
+to trust them too much. So every rare word is in one of K parts, by a hash of its letters, and training uses the
+distributions P_o^{−k} that were estimated without its part (cross-fitting):
 
     P_o^{−k}(w) / (1 − Σ_{v ∈ V ∖ w} P_o^{−k}(v))            w a rare word of part k
 
@@ -32,9 +32,9 @@ from fairseq_llrnn.open_vocabulary.alphabet import Alphabet, is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.numbers import StringDistributions, is_number
 
-LEAST_TYPES = 50  # rare words of a class of its own
+LEAST_TYPES = 50  # smallest number of rare words of a class
 NUMBER, PUNCTUATION, CAPITALISED, OTHER = "number", "punctuation", "capitalised", "other"
-# Features of the spelling are left out: two nouns are of one class whatever their suffixes, morphemes and lemmas are.
+# Features of the spelling are ignored: nouns with different suffixes, morphemes and lemmas are in one class.
 SURFACE = frozenset("NOTTOP TOPFORM SPECIAL Shape Suffix Pattern Piece Evidence Open Lemma".split()) | frozenset(GROUPS)
 MAIN = "POS"
 LIKELY = 0.5
@@ -44,7 +44,7 @@ Key = tuple[str, ...]  # a kind of spelling (one of the four above), and the nam
 
 @dataclass(frozen=True)
 class OpenClasses:
-    """Which class each rare word is of."""
+    """The open classes, and the class of each rare word."""
 
     names: tuple[str, ...]  # O
     numbers: np.ndarray  # (O,) bool, whether its words are numbers
@@ -52,7 +52,7 @@ class OpenClasses:
 
 
 def kind_of(word: str) -> str:
-    """What the spelling says of a word."""
+    """Return the kind of a word's spelling."""
     if is_number(word):
         return NUMBER
     if all(unicodedata.category(c)[0] in "PS" for c in word):
@@ -63,12 +63,12 @@ def kind_of(word: str) -> str:
 def open_classes(
     words: Sequence[str], features: Sequence[Mapping[str, float]], least_types: int = LEAST_TYPES
 ) -> OpenClasses:
-    """The classes of rare words with these features; one at least.
+    """Return the classes of rare words with these features, at least one.
 
     Args:
         words: (n,).
         features: of each word, by name.
-        least_types: words that make a class.
+        least_types: smallest number of words of a class.
     """
     finest = [_keys(word, row) for word, row in zip(words, features, strict=True)]
     chosen: list[Key] = [()] * len(words)
@@ -81,7 +81,7 @@ def open_classes(
         waiting = [i for i in waiting if not chosen[i]]
     for i in waiting:
         chosen[i] = (OTHER,)
-    # numbers have a class, however few they are: no character n-gram says what a number can be
+    # numbers always have a class: character n-grams cannot model them
     for i, word in enumerate(words):
         if is_number(word):
             chosen[i] = (NUMBER,)
@@ -95,7 +95,7 @@ def open_classes(
 
 
 def _keys(word: str, features: Mapping[str, float]) -> tuple[Key, Key, Key]:
-    """Three keys, from the finest on."""
+    """Return three keys, finest first."""
     kind = kind_of(word)
     bundle = sorted(name for name, value in features.items() if feature_group(name) not in SURFACE and _is(value))
     return (
@@ -106,12 +106,12 @@ def _keys(word: str, features: Mapping[str, float]) -> tuple[Key, Key, Key]:
 
 
 def _is(value: float) -> bool:
-    """Whether a word has a feature; a guessed one counts from a half on."""
+    """Return whether a word has a feature; a guessed one counts from 0.5."""
     return not 0.0 < value < LIKELY
 
 
 def _names(keys: Sequence[Key]) -> tuple[str, ...]:
-    """Short names, each given once: the values of the features, the part of speech first."""
+    """Return short unique names: the values of the features, part of speech first."""
     names: list[str] = []
     for kind, *bundle in keys:
         ordered = sorted(bundle, key=lambda name: feature_group(name) != MAIN)
@@ -126,7 +126,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class RareWords:
-    """Rare words and their classes, and the mass outside a dictionary of the distributions that lack a part of them."""
+    """Rare words, their classes, and the mass outside a dictionary of the distributions without each part."""
 
     words: tuple[str, ...]  # n
     classes: np.ndarray  # (n,) int64
@@ -137,24 +137,24 @@ class RareWords:
     def of(
         cls, words: Sequence[str], classes: np.ndarray, strings: StringDistributions, dictionary: Sequence[str]
     ) -> RareWords:
-        """The rare words that `strings` were estimated from, beside the words of a dictionary."""
+        """Return the rare words from which `strings` were estimated, for the words of a dictionary."""
         empty = cls(tuple(words), classes, np.zeros((FOLDS, strings.num_classes)))
         outside = [empty.without(strings, k).log_outside(dictionary) for k in range(FOLDS)]
         return cls(empty.words, classes, np.stack(outside), empty._without)
 
     def without(self, strings: StringDistributions, fold: int) -> StringDistributions:
-        """The distributions that were estimated without a part; `strings` are those of all words."""
+        """Return the distributions estimated without a part. `strings`: those of all words."""
         if fold not in self._without:
-            kept = [i for i, word in enumerate(self.words) if fold_of(word) != fold]
+            rows = [i for i, word in enumerate(self.words) if fold_of(word) != fold]
             whole = strings.characters
             characters = CharacterNGrams.train(
-                [self.words[i] for i in kept], self.classes[kept], whole.num_classes, len(whole.levels), whole.alphabet
+                [self.words[i] for i in rows], self.classes[rows], whole.num_classes, len(whole.levels), whole.alphabet
             )
             self._without[fold] = StringDistributions(characters, strings.numbers, strings.geometric)
         return self._without[fold]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For the prior's arrays."""
+        """Return the arrays for the prior."""
         return {
             "rare_letters": np.array([ord(c) for word in self.words for c in word], dtype=np.int64),
             "rare_lengths": np.array([len(word) for word in self.words], dtype=np.int64),
@@ -164,15 +164,15 @@ class RareWords:
 
 
 def fold_of(word: str) -> int:
-    """The part of a word, the same in every process."""
+    """Return the part of a word, the same in every process."""
     return crc32(word.encode("utf-8", "surrogatepass")) % FOLDS
 
 
 def read_rare_words(arrays: Mapping[str, np.ndarray], num_classes: int, alphabet: Alphabet) -> RareWords:
-    """Rare words from what `arrays` gave, whose types and dimensions were checked.
+    """Return the rare words of `arrays`, whose types and dimensions were checked.
 
     Raises:
-        ValueError: they are not rare words; they are untrusted input.
+        ValueError: invalid arrays, which are untrusted input.
     """
     letters, lengths, classes = (arrays[f"rare_{name}"] for name in ("letters", "lengths", "classes"))
     log_outside = arrays["rare_log_outside"]

@@ -1,17 +1,17 @@
-"""The distributions over strings of the open classes, numbers among them, and what is left outside a dictionary.
+"""The distributions over strings of the open classes, including numbers, and their mass outside a dictionary.
 
 Sizes: O classes, n strings, V words of the dictionary.
 
-`GeometricNumbers` are strings of digits whose length is geometric (Dymetman & Xiao 2016, §4), with separators between
+`GeometricNumbers` are strings of digits of geometric length (Dymetman & Xiao 2016, §4), with separators between
 digits:
 
     number  =  digit ( digit | separator digit )*          2016 · 12,5 · 1.234.567
 
-After a digit the number stops, goes on with a digit, or goes on with a separator and a digit: three probabilities that
-add up to one. So every string has at most one derivation, and all numbers together have probability one.
+After a digit the number stops, continues with a digit, or continues with a separator and a digit. The three
+probabilities sum to one. So every string has at most one derivation, and all numbers together have probability one.
 
-In `StringDistributions`, a class of numbers is a mixture of the geometric numbers and its own character n-grams; any
-other has its character n-grams alone:
+In `StringDistributions`, a class of numbers is a mixture of the geometric numbers and its character n-grams. Any other
+class has its character n-grams alone:
 
     P_o(w)  =  s_o Geometric(w) + (1 − s_o) Characters(w | o)                      Σ over all strings: 1
     P_o(w | w ∉ V)  =  P_o(w) / (1 − Σ_{v ∈ V} P_o(v))
@@ -45,7 +45,9 @@ class GeometricNumbers:
 
     @classmethod
     def train(cls, strings: Sequence[str]) -> GeometricNumbers:
-        """Estimate from the numbers among some strings, each step, digit and separator having been seen once before."""
+        """Estimate the distribution from the numbers among strings, with one pseudo-count for each step, digit
+        and separator.
+        """
         numbers = [string for string in strings if is_number(string)]
         symbols = Counter("".join(numbers))
         digits = sum(symbols[d] for d in DIGITS)
@@ -56,7 +58,7 @@ class GeometricNumbers:
         return cls(steps / steps.sum(), of_digits / of_digits.sum(), of_separators / of_separators.sum())
 
     def log_probs(self, strings: Sequence[str]) -> np.ndarray:
-        """log P of each string: (n,) float64; −inf for what is no number."""
+        """Return log P of each string: (n,) float64, with −inf for a string that is no number."""
         stop, on, separated = np.log(self.steps).tolist()
         of_symbol = dict(zip(DIGITS, np.log(self.digits).tolist(), strict=True))
         of_symbol |= {s: p + separated - on for s, p in zip(SEPARATORS, np.log(self.separators).tolist(), strict=True)}
@@ -69,7 +71,7 @@ class GeometricNumbers:
         return np.array([log_prob(string) for string in strings])
 
     def draw(self, random: np.random.Generator, longest: int) -> str:
-        """A number; one of more than `longest` characters may be cut short behind them."""
+        """Return a random number; a number of more than `longest` characters may be cut after them."""
         number = str(random.choice(list(DIGITS), p=self.digits))
         while len(number) <= longest and (step := int(random.choice(3, p=self.steps))) > 0:
             separator = str(random.choice(list(SEPARATORS), p=self.separators)) if step == 2 else ""
@@ -78,7 +80,7 @@ class GeometricNumbers:
 
 
 def is_number(string: str) -> bool:
-    """Whether a string is a number in this sense."""
+    """Return whether a string is a number (module docstring)."""
     return NUMBER.fullmatch(string) is not None
 
 
@@ -99,18 +101,18 @@ class StringDistributions:
         return self.characters.num_classes
 
     def log_probs(self, strings: Sequence[str]) -> np.ndarray:
-        """log P_o(string): (n, O) float64; −inf for what is no string of Unicode characters, or empty."""
+        """Return log P_o(string): (n, O) float64, with −inf for an empty string, or one with invalid code points."""
         sound = np.array([is_text(string) for string in strings], dtype=bool)
-        kept = [string for string, is_sound in zip(strings, sound, strict=True) if is_sound]
+        texts = [string for string, is_sound in zip(strings, sound, strict=True) if is_sound]
         result = np.full((len(strings), self.num_classes), -np.inf)
         with np.errstate(divide="ignore"):
-            spelt = self.characters.log_probs(kept) + np.log1p(-self.geometric)
-            counted = self.numbers.log_probs(kept)[:, None] + np.log(self.geometric)
+            spelt = self.characters.log_probs(texts) + np.log1p(-self.geometric)
+            counted = self.numbers.log_probs(texts)[:, None] + np.log(self.geometric)
         result[sound] = np.logaddexp(spelt, counted)
         return result
 
     def log_outside(self, words: Sequence[str]) -> np.ndarray:
-        """log(1 − Σ P_o(v)) over some different words v: (O,)."""
+        """Return log(1 − Σ P_o(v)) over different words v: (O,)."""
         inside = np.zeros(self.num_classes)
         for start in range(0, len(words), 10_000):
             inside += np.exp(self.log_probs(words[start : start + 10_000])).sum(0)

@@ -1,29 +1,28 @@
-"""Strings outside the dictionary, whose ids begin at V: how a head with an open vocabulary reads and scores them.
+"""Strings outside the dictionary, with ids from V on, in a head with an open vocabulary: input ids and scores.
 
-Sizes: V words, O open classes, N positions or targets, m strings, F features, H hidden width, X the width of what a
-string is spelled from: H, or what a model hands over.
+Sizes: V words, O open classes, N positions or targets, m strings, F features, H hidden width, X the width of the
+speller's input: H, or the width of a model's own states.
 
-`Speller`s spell strings of open classes beside the n-grams, where the open vocabulary is of their kind.
+A `Speller` spells strings of open classes in addition to the n-grams, if the open vocabulary is of its kind.
 
     @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
     def my_speller(head, table, told, beside): return MySpeller(…)
 
-A prior of such a kind keeps the rare words that its n-grams were counted in (`OpenVocabulary.rare`).
+A prior of such a kind stores the rare words of its n-grams (`OpenVocabulary.rare`).
 
-An `OpenMixture` scores the open classes from a hidden state: how probable a word outside the dictionary is, and which
-one. The background gives <unk> the weight b(K, <unk>), of which class o has the share π_o. So Z has a term b(K,
-<unk>) π_o exp(aᵀφ(o)) for each, and with
+An `OpenMixture` scores the open classes, given a hidden state: the probability of a word outside the dictionary, and
+of each class. The background gives <unk> the weight b(K, <unk>), of which class o has the share π_o. So Z has a term
+b(K, <unk>) π_o exp(aᵀφ(o)) for each class, and with
 
-    s(K)    =  log Σ_o π_o exp(aᵀφ(o))                   the score of <unk>, in the place of aᵀφ(<unk>)
+    s(K)    =  log Σ_o π_o exp(aᵀφ(o))                   the score of <unk>, instead of aᵀφ(<unk>)
     r_o(K)  =  π_o exp(aᵀφ(o)) / exp s(K)
 
     p(<unk> | K)  =  b(K, <unk>) exp s(K) / Z            p(w | K)  =  p(<unk> | K) Σ_o r_o(K) P_o(w)
 
-To the rest of the output layer, <unk> is a class like any other, whose score is no product of a row and the hidden
-state: any background, evidence and any search work with it unchanged. It is a context class that is there in every
-context: its one member leaves its signature, where it is alone, for a class of the same mass and another score. As
-nothing but the score changes, no background needs to know of it (output/context_classes.py would give every state
-masses of its own, where a background has few entries): the head puts the score in the place of the signature's.
+For the rest of the output layer, <unk> is a class like any other, except that its score is no product of a row and the
+hidden state. So every background, evidence and search works unchanged. <unk> is alone in its signature, and only its
+score changes. So the head replaces the score of the signature, and backgrounds need no context class for it
+(output/context_classes.py would give every state its own masses, even if the background has few entries).
 """
 
 from __future__ import annotations
@@ -48,26 +47,28 @@ if TYPE_CHECKING:
 
 
 class Speller(nn.Module):
-    """Spells strings from the state that predicts them."""
+    """A module that spells strings, given the state that predicts them."""
 
     hidden_size: int  # X
 
     def untouched(self) -> Tensor:
-        """0, of which every parameter is a part: so that all have a gradient where there is nothing to spell."""
+        """Return 0 as a function of every parameter, so that all have a gradient if there is nothing to spell."""
         raise NotImplementedError
 
     def log_strings(self, states: Tensor, ids: np.ndarray, log_ngrams: Tensor) -> Tensor:
-        """log P(w | state, o) of the strings with these ids: states (m, X), log P_o(w | w ∉ V) (m, O) -> (m, O)."""
+        """Return log P(w | state, o) of the strings with these ids: states (m, X), log P_o(w | w ∉ V) (m, O) ->
+        (m, O).
+        """
         raise NotImplementedError
 
     def write(
         self, table: OpenTable, states: Tensor, classes: np.ndarray, random: np.random.Generator | None,
         strings: np.ndarray,
     ) -> np.ndarray:  # fmt: skip
-        """Put ids among `strings` (m,) where it spells; returns where it does not, (m,) bool.
+        """Write the ids of spelled strings into `strings` (m,), and return where it spells nothing, (m,) bool.
 
         Args:
-            states: (m, X). random: to draw strings; None: the most probable ones.
+            states: (m, X). random: to draw strings. None: the most probable ones.
         """
         raise NotImplementedError
 
@@ -78,11 +79,11 @@ class OpenMixture(nn.Module):
     log_shares: Tensor  # (O,)
 
     def __init__(self, vocabulary: OpenVocabulary, unk_class: int, names: Sequence[str] = ()) -> None:
-        """The classes of an open vocabulary.
+        """Build the rows of an open vocabulary.
 
         Args:
             unk_class: the signature of <unk>, which no other word has.
-            names: of the features of the output layer (F), of which parts that a prior got later may have more.
+            names: of the features of the output layer (F), which may include features of later parts.
         """
         super().__init__()
         self.rows = SparseRows(vocabulary.features.with_names(names))
@@ -90,34 +91,34 @@ class OpenMixture(nn.Module):
         self.register_buffer("log_shares", torch.from_numpy(vocabulary.log_shares.copy()).float(), persistent=False)
 
     def composed(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows (O, H') and biases (O,) of the classes; of weight (F, H') and bias (F,) of LogLinearOutput."""
+        """Return rows (O, H') and biases (O,) of the classes, given weight (F, H') and bias (F,) of LogLinearOutput."""
         biases = self.rows.compose(at_least_float32(bias).unsqueeze(1)).squeeze(1)
         return self.rows.compose(weight), biases + self.log_shares.to(biases.dtype)
 
     def scores(self, hidden: Tensor, composed: tuple[Tensor, Tensor]) -> Tensor:
-        """Those of the O classes: (…, H') -> (…, O), at least float32."""
+        """Return the scores of the O classes: (…, H') -> (…, O), at least float32."""
         return row_scores(hidden, *composed)
 
     def mean_features(self, scores: Tensor, names: Sequence[str]) -> dict[str, float]:
-        """E_r[φ] of <unk> at one position, by name (F): the features that its word probably has. scores: (O,)."""
+        """Return the expected features E_r[φ] of <unk> at one position, by name (F). scores: (O,)."""
         shares = scores.double().softmax(-1)
         mean = (shares @ self.rows.dense().to(shares)).tolist()
         return {name: value for name, value in zip(names, mean, strict=True) if value != 0.0}
 
 
 def log_spelling(scores: Tensor, log_strings: Tensor) -> Tensor:
-    """log Σ_o r_o P_o(w): scores (N, O) of `OpenMixture.scores`, log P_o(w) (N, O) -> (N,)."""
+    """Return log Σ_o r_o P_o(w): scores (N, O) of `OpenMixture.scores`, log P_o(w) (N, O) -> (N,)."""
     return (functional.log_softmax(scores, dim=-1) + log_strings.to(scores.dtype)).logsumexp(-1)
 
 
 NO_SPELLER = (
-    "--speller-…: expected a prior whose open vocabulary is spelled by a network, found another; "
-    "build it with `llrnn prior --open-vocabulary neural`, or leave the speller's sizes and dropout out"
+    "--speller-… needs a prior whose open vocabulary is spelled by a network; build it with "
+    "`llrnn prior --open-vocabulary neural`, or leave the speller's sizes and dropout out"
 )
 
 
 class OpenWords(ClassSource):
-    """The open classes of a head, whose score is that of <unk>, and the strings that have ids so far."""
+    """The open classes of a head, which score <unk>, and the strings with ids."""
 
     name = "open_words"
     opens = True
@@ -125,13 +126,13 @@ class OpenWords(ClassSource):
     def __init__(
         self, mixture: OpenMixture, table: OpenTable, num_words: int, unk: int, speller: Speller | None = None
     ) -> None:
-        """The source of a mixture.
+        """Build the source of a mixture.
 
         Args:
             table: the ids of strings.
             num_words: V.
-            unk: the token that stands for strings outside the dictionary.
-            speller: of strings, beside the n-grams.
+            unk: the token for strings outside the dictionary.
+            speller: of strings, in addition to the n-grams.
         """
         super().__init__()
         self.mixture, self.table, self.num_words, self.unk, self.speller = mixture, table, num_words, unk, speller
@@ -139,13 +140,13 @@ class OpenWords(ClassSource):
 
     @classmethod
     def of(cls, head: Head, table: OpenTable | None, told: Any = None, beside: int | None = None) -> OpenWords:
-        """The source of a head; told and beside as of `open_words` (prior/parts/open_vocabulary.py).
+        """Build the source of a head; told and beside: as in `open_words` (prior/parts/open_vocabulary.py).
 
         Raises:
-            OptionError: told or beside, where no speller of the prior reads them; no table.
+            OptionError: told or beside without a speller that uses them, or no table.
         """
         kind = KIND if table is None else table.vocabulary.kind
-        # n-grams spell alone where it is KIND
+        # if it is KIND, n-grams spell alone
         speller = SPELLED[kind](head, table, told, beside) if kind != KIND and kind in kinds() else None
         if table is None or (speller is None and (told, beside) != (None, None)):
             raise OptionError(NO_SPELLER)
@@ -158,7 +159,7 @@ class OpenWords(ClassSource):
     # ---- text -------------------------------------------------------------------------------------------------------
 
     def input_id_of(self, tokens: Tensor, read: Tensor) -> Tensor:
-        """The tokens `read` with V + o in the place of strings beyond the dictionary, o the class they look like."""
+        """Replace strings beyond the dictionary in `read` by V + o, with o their most probable class."""
         outside = tokens >= self.num_words
         if not bool(outside.any()):
             return read
@@ -166,7 +167,7 @@ class OpenWords(ClassSource):
         return read.masked_scatter(outside, self.num_words + classes)
 
     def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:
-        """The tokens `text` with words in the place of their aliases: as in the text that b is estimated from."""
+        """Replace aliases in `text` by their words, as in the training text of b."""
         outside = tokens >= self.num_words
         words = torch.from_numpy(self.table.words_of(tokens[outside].cpu().numpy())).to(text)
         return text.masked_scatter(outside, torch.where(words < 0, self.unk, words))
@@ -176,7 +177,7 @@ class OpenWords(ClassSource):
     def rows(
         self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None
     ) -> tuple[RowPair, Tensor | None]:
-        """Those of the open classes; and 0, of which every weight of the speller is a part, in training."""
+        """Return the rows of the open classes, and in training 0 as a function of every weight of the speller."""
         zero = self.speller.untouched() if self.speller is not None and self.training else None
         return self.mixture.composed(weight, head.output.bias), zero
 
@@ -184,7 +185,7 @@ class OpenWords(ClassSource):
         return self.mixture.scores(hidden, rows[0])
 
     def finish(self, log_prob: Tensor, batch: Batch, targets: Tensor, classes: Tensor) -> Tensor:
-        """log p of the targets (N,), where that of <unk> stands for strings beyond the dictionary that are no slots."""
+        """Return log p of the targets (N,), with the spelling of strings beyond the dictionary that are no slots."""
         scores, zero = batch.kept[self.name].flatten(0, 1), batch.rows.of_source[self.name][1]
         if zero is not None:
             log_prob = log_prob + zero.to(log_prob.dtype)
@@ -200,7 +201,7 @@ class OpenWords(ClassSource):
         return log_prob.index_add(0, places, log_spelling(scores[places], log_strings).to(log_prob.dtype))
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Take weights of older checkpoints, which were called `speller`."""
+        """Rename weights of older checkpoints, which were called `speller`."""
         old = f"{prefix}speller."
         for name in [name for name in state_dict if name.startswith(old)]:
             state_dict[f"{prefix}{self.name}.speller.{name.removeprefix(old)}"] = state_dict.pop(name)
@@ -208,21 +209,20 @@ class OpenWords(ClassSource):
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"opened": (self.mixture, batch.kept[self.name][0])}
 
-    # ---- strings in the place of <unk> ------------------------------------------------------------------------------
+    # ---- strings for <unk> ------------------------------------------------------------------------------------------
 
     def strings(self, hidden: Tensor, classes: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
-        """The ids of strings of some classes (m,), none of them a word of the dictionary: (m,).
+        """Return the ids of strings of classes (m,), none of them a word of the dictionary: (m,).
 
         Args:
-            hidden: what predicts them, (m, H or more).
-            random: to draw them, as probable as they are; None: the most probable ones that a search comes upon
-                (`Speller`).
+            hidden: the predicting states, (m, H or more).
+            random: to sample them. None: the most probable ones that a search finds (`Speller`).
         """
         strings = np.zeros(len(classes), dtype=np.int64)
-        left = np.ones(len(classes), dtype=bool)  # what n-grams spell
+        left = np.ones(len(classes), dtype=bool)  # strings that n-grams spell
         if self.speller is not None:
             left = self.speller.write(self.table, hidden[:, : self.speller.hidden_size], classes, random, strings)
         for o in np.unique(classes[left]).tolist():
-            these = left & (classes == o)
-            strings[these] = self.table.spelt(o) if random is None else self.table.drawn(o, int(these.sum()), random)
+            chosen = left & (classes == o)
+            strings[chosen] = self.table.spelt(o) if random is None else self.table.drawn(o, int(chosen.sum()), random)
         return strings

@@ -1,13 +1,13 @@
-"""Spells words of an open class that a dictionary lacks: draws them as probable as they are, or finds a likely one.
+"""Words of an open class that a dictionary lacks: sampled, or a probable one.
 
-Sizes: V words of the dictionary, m strings or beginnings at once, A symbols.
+Sizes: V words of the dictionary, m strings or beginnings, A symbols.
 
-`draw_unknown` draws from P_o(w | w ∉ V): it draws from P_o and rejects words of V. A drawn string has unknown
-characters as often as P_o has them, each of them one of Unicode's (`Alphabet.points`). It is cut after LONGEST_DRAWN
-characters. After MOST_DRAWN rejections in a row the string of `spell` takes the place of a draw.
+`draw_unknown` samples P_o(w | w ∉ V) by rejecting words of V among samples of P_o. Samples contain unknown characters
+as often as P_o does, each uniformly from Unicode (`Alphabet.points`). They are cut after LONGEST_DRAWN characters.
+After MOST_DRAWN rejections in a row, the string of `spell` is used instead.
 
-`spell` is what other searches write: the most probable of DRAWN strings that are no words of V, of characters of the
-model's alphabet, LONGEST at most.
+`spell` is for other searches: the most probable of DRAWN strings outside V, with characters of the model's alphabet,
+LONGEST at most.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.numbers import StringDistributions
 
-LONGEST = 40  # characters of the string that a search writes
-LONGEST_DRAWN = 1000  # characters of a string that is drawn
-DRAWN = 256  # strings of which a search writes the most probable one
+LONGEST = 40  # characters of the string of a search
+LONGEST_DRAWN = 1000  # characters of a sampled string
+DRAWN = 256  # samples from which a search takes the most probable one
 MOST_DRAWN = 1 << 12  # words of the dictionary in a row, before a class counts as one without other strings
 
 
 def draw(
-    strings: StringDistributions, of_class: int, many: int, random: np.random.Generator, longest: int = LONGEST_DRAWN
+    strings: StringDistributions, of_class: int, count: int, random: np.random.Generator, longest: int = LONGEST_DRAWN
 ) -> list[str]:
-    """`many` strings of an open class, as P_o has them; longer ones than `longest` characters are cut there."""
-    counted = int(random.binomial(many, strings.geometric[of_class]))
+    """Return `count` samples of an open class. Longer ones than `longest` characters are cut."""
+    counted = int(random.binomial(count, strings.geometric[of_class]))
     drawn = [strings.numbers.draw(random, longest)[:longest] for _ in range(counted)]
-    drawn += _draw_characters(strings.characters, of_class, many - counted, random, longest)
-    return [drawn[i] for i in random.permutation(many)]  # numbers and short strings come first
+    drawn += _draw_characters(strings.characters, of_class, count - counted, random, longest)
+    return [drawn[i] for i in random.permutation(count)]  # numbers and short strings come first
 
 
 def draw_columns(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """A column of each row of weights (m, n) ≥ 0, each as often as its share of the row: (m,)."""
+    """Sample a column of each row of weights (m, n) ≥ 0, with probability proportional to its weight: (m,)."""
     steps = weights.cumsum(1)
     drawn: np.ndarray = (steps <= random.random((len(steps), 1)) * steps[:, -1:]).sum(1)
     return drawn
 
 
 def _draw_characters(
-    model: CharacterNGrams, of_class: int, many: int, random: np.random.Generator, longest: int
+    model: CharacterNGrams, of_class: int, count: int, random: np.random.Generator, longest: int
 ) -> list[str]:
-    """`many` strings, the short ones first."""
-    tails, written = model.beginnings(many), np.zeros((many, 0), dtype=np.int64)  # code points
+    """Return `count` sampled strings, short ones first."""
+    tails, written = model.beginnings(count), np.zeros((count, 0), dtype=np.int64)  # code points
     done: list[np.ndarray] = []
     for _ in range(longest):
         odds = model.next_symbols(tails, of_class)  # shape: (m, A)
@@ -65,26 +65,26 @@ def _draw_characters(
 
 
 def draw_unknown(
-    strings: StringDistributions, of_class: int, many: int, vocabulary: Container[str], random: np.random.Generator
+    strings: StringDistributions, of_class: int, count: int, vocabulary: Container[str], random: np.random.Generator
 ) -> list[str]:
-    """`many` strings of an open class, as P_o has them among strings outside the vocabulary; draws are independent.
+    """Return `count` independent samples of an open class outside the vocabulary.
 
-    In a class all of whose likely strings are in the vocabulary, the one of `spell`.
+    If all probable strings of the class are in the vocabulary, return the one of `spell`.
     """
     unknown: list[str] = []
-    in_a_row, at_once = 0, many + 8
-    while len(unknown) < many and in_a_row < MOST_DRAWN:
+    in_a_row, at_once = 0, count + 8
+    while len(unknown) < count and in_a_row < MOST_DRAWN:
         new = [string for string in draw(strings, of_class, at_once, random) if string not in vocabulary]
         unknown += new
         in_a_row = 0 if new else in_a_row + at_once
         at_once = min(2 * at_once, MOST_DRAWN)
-    if len(unknown) < many:
-        unknown += [spell(strings, of_class, vocabulary)] * (many - len(unknown))
-    return unknown[:many]
+    if len(unknown) < count:
+        unknown += [spell(strings, of_class, vocabulary)] * (count - len(unknown))
+    return unknown[:count]
 
 
 def spell(strings: StringDistributions, of_class: int, vocabulary: Container[str]) -> str:
-    """The most probable of DRAWN strings of a class, outside the vocabulary; always the same one."""
+    """Return the most probable of DRAWN samples of a class, outside the vocabulary. It is deterministic."""
     drawn = draw(strings, of_class, DRAWN, np.random.default_rng(of_class), LONGEST)
     letters = set(map(chr, strings.characters.alphabet.characters.tolist()))
     new = sorted(string for string in {*drawn} if string not in vocabulary and letters.issuperset(string))

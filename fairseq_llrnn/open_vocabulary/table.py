@@ -1,9 +1,10 @@
-"""Words outside the dictionary as ids, and their log-probabilities by the open classes.
+"""Words outside the dictionary as ids, and their log-probabilities in the open classes.
 
-Sizes: V words, O open classes. Ids from V on are strings (features/dictionary.py); a word of the dictionary has such an
-id as well, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are of
-strings that the dictionary lacks: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)); for an alias, the sum leaves itself out. Where
-another speller learns from rare words, too (open_strings.py), an alias is asked of those without its part (classes.py).
+Sizes: V words, O open classes. Ids from V on are strings (features/dictionary.py). A word of the dictionary also has
+such an id, its *alias*, by which training reads and scores it as if the dictionary lacked it. Probabilities are
+conditioned on strings outside the dictionary: P_o(w) / (1 − Σ_{v ∈ V} P_o(v)). For an alias, the sum excludes its own
+word. If another speller learns from rare words, too (open_strings.py), an alias uses the distributions without its part
+(classes.py).
 
 Ids live as long as the process.
 """
@@ -22,18 +23,18 @@ from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 
 
 class OpenTable:
-    """The strings outside a dictionary that have ids so far."""
+    """The strings outside a dictionary with ids."""
 
     def __init__(self, vocabulary: OpenVocabulary, words: OpenWords) -> None:
         self.vocabulary, self.words = vocabulary, words
-        self._rows = np.zeros((0, len(vocabulary.names)), dtype=np.float32)  # by id − V; NaN: not asked yet
+        self._rows = np.zeros((0, len(vocabulary.names)), dtype=np.float32)  # by id − V; NaN: not computed yet
         self._spelt: dict[int, int] = {}  # open class -> id of its string
 
     def __deepcopy__(self, memo: object) -> OpenTable:
         return self  # a copy of a model belongs to the same dictionary
 
     def log_probs(self, ids: np.ndarray) -> np.ndarray:
-        """log P_o(w | w ∉ V) of the strings with these ids, all of them at least V: (n,) -> (n, O) float32."""
+        """Return log P_o(w | w ∉ V) of the strings with these ids, all at least V: (n,) -> (n, O) float32."""
         if more := len(self.words.symbols) - self.words.num_words - len(self._rows):
             self._rows = np.pad(self._rows, ((0, more), (0, 0)), constant_values=np.nan)
         places = ids - self.words.num_words
@@ -43,7 +44,9 @@ class OpenTable:
         return self._rows[places]
 
     def log_probs_of(self, strings: Sequence[str]) -> np.ndarray:
-        """The same of strings that need no ids; a word of the dictionary is its alias: (n, O) float64."""
+        """Return log P_o(w | w ∉ V) of strings without ids; a word of the dictionary counts as its alias: (n,
+        O) float64.
+        """
         log_probs = self.vocabulary.strings.log_probs(strings)
         alias = (np.array([string in self.words.word_index for string in strings]) & is_word(strings))[:, None]
         log_outside = np.broadcast_to(self.vocabulary.log_outside, log_probs.shape)
@@ -52,37 +55,37 @@ class OpenTable:
             log_outside = log_outside.copy()
             folds = np.array([fold_of(string) for string in strings])
             for fold in np.unique(folds[alias[:, 0]]).tolist():
-                these = np.flatnonzero(alias[:, 0] & (folds == fold))
+                chosen = np.flatnonzero(alias[:, 0] & (folds == fold))
                 model = rare.without(self.vocabulary.strings, fold)
-                log_probs[these] = model.log_probs([strings[i] for i in these.tolist()])
-                log_outside[these] = rare.log_outside[fold]
+                log_probs[chosen] = model.log_probs([strings[i] for i in chosen.tolist()])
+                log_outside[chosen] = rare.log_outside[fold]
         outside = np.logaddexp(log_outside, np.where(alias, log_probs, -np.inf))
         return log_probs - outside
 
     def input_id_of(self, ids: np.ndarray) -> np.ndarray:
-        """The class that a network reads in the place of each string, the one it most looks like: (n,) -> (n,).
+        """Return the most probable class of each string, its input id for a network: (n,) -> (n,).
 
-        argmax_o π_o P_o(w); the ids are at least V.
+        argmax_o π_o P_o(w). The ids are at least V.
         """
         classes: np.ndarray = (self.log_probs(ids) + self.vocabulary.log_shares).argmax(1)
         return classes
 
     def aliases(self, words: np.ndarray) -> np.ndarray:
-        """The ids of the aliases of some words of the dictionary: (n,) -> (n,)."""
+        """Return the ids of the aliases of words of the dictionary: (n,) -> (n,)."""
         return np.array([self.words.open(self.words.symbols[word]) for word in words.tolist()], dtype=np.int64)
 
     def words_of(self, ids: np.ndarray) -> np.ndarray:
-        """The words of the dictionary whose aliases these ids are, −1 for other strings: (n,) -> (n,)."""
+        """Return the words of the dictionary with these aliases, −1 for other strings: (n,) -> (n,)."""
         index, symbols = self.words.word_index, self.words.symbols
         return np.array([index.get(symbols[i], -1) for i in ids.tolist()], dtype=np.int64)
 
-    def drawn(self, of_class: int, many: int, random: np.random.Generator) -> np.ndarray:
-        """The ids of strings that are drawn from an open class, none of them a word of the dictionary: (many,)."""
-        strings = draw_unknown(self.vocabulary.strings, of_class, many, self.words.word_index, random)
+    def drawn(self, of_class: int, count: int, random: np.random.Generator) -> np.ndarray:
+        """Return the ids of samples of an open class, none of them a word of the dictionary: (count,)."""
+        strings = draw_unknown(self.vocabulary.strings, of_class, count, self.words.word_index, random)
         return np.array([self.words.open(string) for string in strings], dtype=np.int64)
 
     def spelt(self, of_class: int) -> int:
-        """The id of the most probable string of an open class that is no word of the dictionary (spelling.py)."""
+        """Return the id of the most probable string of an open class outside the dictionary (spelling.py)."""
         if of_class not in self._spelt:
             string = spell(self.vocabulary.strings, of_class, self.words.word_index)
             self._spelt[of_class] = self.words.open(string)

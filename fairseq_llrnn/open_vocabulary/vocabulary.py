@@ -1,12 +1,12 @@
-"""The open vocabulary of a prior: its classes, and arrays of numbers to keep it in.
+"""The open vocabulary of a prior: its classes, and their arrays.
 
 Sizes: V words, O open classes, F output features, n the order of the character n-grams.
 
     p(w | K)  =  p(<unk> | K) Σ_o r_o(K) P_o(w | w ∉ V)         for every string w outside the dictionary
 
-A word of the dictionary has its own probability only: P_o leaves these words out, and is divided by what is left. So
-every string has one path, what fairseq calls <unk> is exactly the probability of a word outside the dictionary, and
-perplexities over the dictionary mean what they meant before. open_strings.py has r_o and p(<unk> | K).
+A word of the dictionary only has its own probability: P_o excludes these words and is renormalised. So every string has
+one path, fairseq's <unk> has exactly the probability of a word outside the dictionary, and perplexities over the
+dictionary keep their meaning. open_strings.py has r_o and p(<unk> | K).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from fairseq_llrnn.registry import load_all, lost
 
 KIND = "characters"  # spelled by character n-grams
 Make = TypeVar("Make", bound=Callable[..., Any])
-SPELLED: dict[str, Callable[..., Any]] = {}  # by others as well: kind -> what makes a Speller (open_strings.py)
+SPELLED: dict[str, Callable[..., Any]] = {}  # other kinds -> the function that makes a Speller (open_strings.py)
 MOST_SYMBOLS = 2**20  # so that keys of grams stay within 64 bits
 
 
 def register_speller(kind: str) -> Callable[[Make], Make]:
     """Register a kind of open vocabulary and the function that makes its speller, in a module that imports no torch.
 
-    The function gets a head, its table, the values of options (None: defaults), and X where it is not the head's H
+    The function gets a head, its table, the values of options (None: defaults), and X if it is not the head's H
     (open_strings.py).
     """
 
@@ -45,7 +45,7 @@ def register_speller(kind: str) -> Callable[[Make], Make]:
 
 
 def kinds() -> tuple[str, ...]:
-    """All kinds of open vocabularies."""
+    """Return all kinds of open vocabularies."""
     load_all("spellers")
     return (KIND, *SPELLED)
 
@@ -56,15 +56,15 @@ class OpenVocabulary:
 
     names: tuple[str, ...]  # O
     features: FeatureTable  # O rows over the F output features
-    log_shares: np.ndarray  # (O,) float64, log π_o: each class's share of the background of <unk>; Σ π = 1
+    log_shares: np.ndarray  # (O,) float64, log π_o: shares of the background of <unk>; Σ π = 1
     strings: StringDistributions
     log_outside: np.ndarray  # (O,) float64, log(1 − Σ_{v ∈ V} P_o(v))
-    word_shares: np.ndarray  # (V,) float64, the share of a word's tokens that training reads as unknown; 0 for most
+    word_shares: np.ndarray  # (V,) float64, share of a word's tokens that training reads as unknown; mostly 0
     kind: str = KIND
     rare: RareWords | None = None  # of all other kinds
 
     def input_signatures(self, words: Signatures) -> Signatures:
-        """ψ of V words, and behind them ψ of the O classes, with those of their features that ψ has."""
+        """Return ψ of V words, then ψ of the O classes, restricted to the features of ψ."""
         table, of_classes = words.features, [self.features.row(o) for o in range(len(self.names))]
         index = table.index
         rows = [sorted((index[name], value) for name, value in row.items() if name in index) for row in of_classes]
@@ -78,11 +78,11 @@ class OpenVocabulary:
         return Signatures(np.append(words.class_of, words.num_classes + np.arange(len(self.names))), whole)
 
     def description(self) -> dict[str, Any]:
-        """For the prior's JSON."""
+        """Return the description for the prior's JSON."""
         return {"kind": self.kind, "classes": list(self.names), "order": len(self.strings.characters.levels)}
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For the prior's arrays."""
+        """Return the arrays for the prior."""
         characters, numbers = self.strings.characters, self.strings.numbers
         arrays = {
             "offsets": self.features.offsets,
@@ -105,14 +105,14 @@ class OpenVocabulary:
 def read_open_vocabulary(
     arrays: Mapping[str, np.ndarray], description: Mapping[str, Any], names: Sequence[str], num_words: int
 ) -> OpenVocabulary:
-    """The open vocabulary of a prior, from what `arrays` and `description` gave.
+    """Return the open vocabulary of a prior, given its `arrays` and `description`.
 
     Args:
         names: of the features, F.
         num_words: V.
 
     Raises:
-        ValueError, KeyError, TypeError: for what is no open vocabulary; it is untrusted input.
+        ValueError, KeyError, TypeError: invalid values, which are untrusted input.
     """
     classes, order = description["classes"], description["order"]
     kind = description["kind"]
@@ -128,16 +128,16 @@ def read_open_vocabulary(
     def integers(name: str, size: int | None = None) -> np.ndarray:
         return _row(arrays, name, np.int64, size)
 
-    many = len(classes)
-    offsets, indices = integers("offsets", many + 1), integers("indices")
+    num_classes = len(classes)
+    offsets, indices = integers("offsets", num_classes + 1), integers("indices")
     values = _row(arrays, "values", np.float32, len(indices))
     if not are_rows(offsets, indices, len(names)):
         raise ValueError("the features of the open classes point outside their table")
     check_values(values, "open classes'")
-    log_shares, log_outside = numbers("log_shares", many), numbers("log_outside", many)
-    word_shares, geometric = numbers("word_shares", num_words), numbers("geometric", many)
+    log_shares, log_outside = numbers("log_shares", num_classes), numbers("log_outside", num_classes)
+    word_shares, geometric = numbers("word_shares", num_words), numbers("geometric", num_classes)
     with np.errstate(over="ignore"):
-        shares_are_sound = abs(np.exp(log_shares).sum() - 1.0) <= 1e-6  # which NaN is not
+        shares_are_sound = abs(np.exp(log_shares).sum() - 1.0) <= 1e-6  # False for NaN
     if not shares_are_sound or not (np.isfinite(log_outside) & (log_outside <= 0.0)).all():
         raise ValueError("the shares of the open classes do not add up to one, or are not finite")
     if not ((word_shares >= 0) & (word_shares <= 1)).all() or not ((geometric >= 0) & (geometric < 1)).all():
@@ -149,13 +149,13 @@ def read_open_vocabulary(
     sound = len(characters) + 2 <= MOST_SYMBOLS and (np.diff(characters) > 0).all()
     if not sound or (len(characters) and (characters[0] < 0 or characters[-1] >= 0x110000)):
         raise ValueError("the alphabet of the open vocabulary is no rising row of characters")
-    model = _read_characters(Alphabet(characters), many, order, integers)
+    model = _read_characters(Alphabet(characters), num_classes, order, integers)
     strings = StringDistributions(model, GeometricNumbers(*parts), geometric)
     table = FeatureTable(tuple(names), offsets, indices, values)
     rare = None
     if description["kind"] != KIND:
         kept = {f"rare_{name}": integers(f"rare_{name}") for name in ("letters", "lengths", "classes")}
-        rare = read_rare_words({**kept, "rare_log_outside": numbers("rare_log_outside")}, many, model.alphabet)
+        rare = read_rare_words({**kept, "rare_log_outside": numbers("rare_log_outside")}, num_classes, model.alphabet)
     return OpenVocabulary(
         tuple(classes), table, log_shares, strings, log_outside, word_shares, description["kind"], rare
     )

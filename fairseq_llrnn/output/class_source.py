@@ -1,15 +1,15 @@
-"""Sources of classes: what a head knows of words beside the signatures of its prior.
+"""Class sources: rows and scores of classes other than the signatures of a prior.
 
 Sizes: B batch (in a search, N hypotheses), T time, N positions, V words, S signatures, F features, J context classes of
-a source, H hidden width, H' = H and what sources add, L source length, E encoder width.
+a source, H hidden width, H' = H plus the columns of sources, L source length, E encoder width.
 
-A word may have a class of its own in a sentence or at a step (output/context_classes.py puts it in front of the
-background, with its mass), or one signature may stand for many strings (`replaces`). What the output layer then needs
-is a row for each class, or a score; a source supplies it. A part of a prior names its source (`Part.class_source`), and
-whoever makes a head can add others: `LogLinearHead(prior, H, classes=[…])`. Each is made of a head,
+A word may have its own class in a sentence or at a step (output/context_classes.py adds the class, with its mass, to
+the background), or one signature may stand for many strings (`replaces`). A source gives the output layer a row or a
+score for each such class. A part of a prior names its source (`Part.class_source`). Other sources are passed to the
+head: `LogLinearHead(prior, H, classes=[…])`. The constructor of a source takes the head:
 
     class DayRows(ClassSource):
-        name, kind = "next_days", DayAfterDay     # kind: the ContextClassSource whose classes it has rows for
+        name, kind = "next_days", DayAfterDay     # kind: the ContextClassSource of its classes
 
         def __init__(self, head):
             super().__init__()
@@ -19,17 +19,16 @@ whoever makes a head can add others: `LogLinearHead(prior, H, classes=[…])`. E
             shape = (*place.states.shape[:2], 1)  # one class in each context
             return self.row.expand(*shape, -1), self.row.new_zeros(shape)
 
-and all but these has a default: nothing. examples/extending/llrnn_dates.py is a complete one.
+All other methods have defaults. examples/extending/llrnn_dates.py is a complete source.
 
-`SentenceClasses` are the context classes of sentences: which words they are is known when a batch begins, and no token
-changes it.
+`SentenceClasses` are context classes with the same words throughout a sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -38,14 +37,12 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
-from fairseq_llrnn.output.normalisers import Detail, LogLinearOutput
-
-if TYPE_CHECKING:
-    from fairseq_llrnn.output.records import Batch, RowPair, Rows
+from fairseq_llrnn.output.normalisers import Detail, LogLinearOutput, Normaliser
+from fairseq_llrnn.output.records import Batch, RowPair, Rows
 
 
 class Head(Protocol):
-    """What sources, normalisers and changes of masses may ask the head that they are made of."""
+    """The attributes of a head that sources, normalisers and other modules use in their constructors."""
 
     prior: Any  # prior.Prior
     output: LogLinearOutput
@@ -53,29 +50,31 @@ class Head(Protocol):
     hidden_size: int  # H
     source_size: int | None  # E; None in a language model
     num_words: int  # V
-    unk: int  # the token <unk>
+    pad: int
+    eos: int
+    unk: int  # tokens <pad>, </s> and <unk>
     sources: list[ClassSource]
-    has_source_strings: bool  # whether the background knows strings of the source, by parts of the prior
-    replaced: int | None  # the signature that some source replaces
-    attached: dict[str, Any]  # modules that were made for it, by their roles
+    has_source_strings: bool  # whether parts of the prior add strings of the source to the background
+    replaced: int | None  # the signature that a source replaces
+    attached: dict[str, Any]  # its modules, by their roles
 
     def static_log_mass(self) -> Tensor:
-        """That of the signatures in the background without context, (S,); none of one that a source replaces."""
+        """Return the log masses of the signatures without context: (S,), with −inf for a replaced signature."""
         ...
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where rows of context classes are asked for: positions (B, T) of a batch, or the next ones of hypotheses."""
+    """The positions (B, T) of a batch, or the next positions of hypotheses, that need rows of context classes."""
 
-    layer: ContextClasses  # of the background, whose classes they are
-    states: Tensor  # (B, T, …) of that layer; T is 1 where all positions of a sentence have the same classes
+    layer: ContextClasses  # of the background, with the classes
+    states: Tensor  # (B, T, …) of that layer; T is 1 if all positions of a sentence have the same classes
     rows: Rows
-    below: list[RowPair]  # those of the classes of layers below, as `rows_at` gave them
+    below: list[RowPair]  # results of `rows_at` for the layers below
 
     @property
     def contexts(self) -> Tensor:
-        """The numbers of the contexts: (B, T)."""
+        """The indices of the contexts: (B, T)."""
         return self.layer.contexts_of(self.states.flatten(0, 1)).view(self.states.shape[:2])
 
 
@@ -83,59 +82,60 @@ class ClassSource(nn.Module):
     """A source of classes (module docstring)."""
 
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
-    option: ClassVar[str] = ""  # what messages call it; "": as `name`
-    kind: ClassVar[type[ContextClassSource] | None] = None  # of the context classes that it has rows for
-    opens: ClassVar[bool] = False  # whether text has strings outside the dictionary because of it alone
-    needs_source_states: ClassVar[bool] = False  # whether its rows are made of the encoder's states
-    needs_all_rows: ClassVar[bool] = False  # whether it works with an exact normaliser only
-    reads_marks: ClassVar[bool] = False  # whether `written` is given source tokens with marks of what is asked for
-    reads_beside = False  # whether it needs what a model hands over beside hidden states (`Batch.spelling`)
-    num_columns = 0  # that it adds to hidden states and to weights of features; may grow while contexts are met
-    replaces: int | None = None  # the signature in whose place it has a score
+    option: ClassVar[str] = ""  # its name in messages; "": as `name`
+    kind: ClassVar[type[ContextClassSource] | None] = None  # the type of its context classes
+    opens: ClassVar[bool] = False  # whether it makes texts contain strings outside the dictionary
+    needs_source_states: ClassVar[bool] = False  # whether its rows depend on the encoder's states
+    needs_all_rows: ClassVar[bool] = False  # whether it needs an exact normaliser
+    reads_marks: ClassVar[bool] = False  # whether `retokenize_target` takes source tokens with marks of required terms
+    reads_beside = False  # whether it needs `Batch.spelling`
+    num_columns = 0  # columns that it adds to hidden states and feature weights; may grow with new contexts
+    replaces: int | None = None  # the signature whose score it replaces
 
     # ---- before the network -----------------------------------------------------------------------------------------
 
     def bind(self, background: BoundBackground, source: Tensor | None) -> BoundBackground:
-        """The background of a batch with the classes in front of it; source: (B, L)."""
+        """Add its classes to the background of a batch. source: (B, L)."""
         return background
 
     def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:
-        """`text` (B, T) as in the text that the background was estimated from; tokens: what training reads."""
+        """Restore the tokens of the background's training text in `text` (B, T). tokens: the input of training."""
         return text
 
     def input_id_of(self, tokens: Tensor, read: Tensor) -> Tensor:
-        """What a network reads by its features: `read`, with other rows for strings of `tokens` (…,) that it knows."""
+        """Return input ids of tokens (…,): `read`, with other rows for strings that it can represent by features."""
         return read
 
     def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
-        """A target (T,) with tokens of the source (L,) in the place of what they are written with: (T',)."""
+        """Replace the tokens of source strings in a target (T,) by those of the source (L,): (T',)."""
         return target
 
     # ---- rows -------------------------------------------------------------------------------------------------------
 
     def columns(self, weight: Tensor) -> Tensor:
-        """`num_columns` more of the features' weights: (F, H) -> (F, columns). All rows get wider by them."""
+        """Return `num_columns` more columns of the feature weights: (F, H) -> (F, columns). All rows get wider."""
         raise NotImplementedError
 
     def widen(self, hidden: Tensor, place: Place) -> Tensor:
-        """Hidden states (B, T, H) -> (B, T, H'), where it adds columns; place.states: (B, T, …)."""
+        """Add its columns to hidden states: (B, T, H) -> (B, T, H'); place.states: (B, T, …)."""
         return hidden
 
     def rows(self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None) -> Any:
-        """What is made once for a batch or a search; `rows_at` finds it as `place.rows.of_source[self.name]`.
+        """Return values that are computed once for a batch or a search. `rows_at` reads
+        `place.rows.of_source[self.name]`.
 
-        A source of some `kind` of classes is asked where the background has such.
+        If the source has a `kind`, it is called only for backgrounds with such classes.
 
         Args:
-            weight: (F, H'), to compose rows with. layer: of the background, the classes of this kind.
-            source_states: of the encoder, (B, L, E), of the sentences that the background was given.
+            weight: (F, H'), to compose rows with. layer: of the background, with the classes of this kind.
+            source_states: of the encoder, (B, L, E), for the sentences of the background.
         """
 
     def rows_at(self, place: Place) -> RowPair:
-        """Rows (B, T, J, H') and biases (B, T, J) of the context classes; T is 1 where place.states says so.
+        """Return rows (B, T, J, H') and biases (B, T, J) of the context classes. T is 1 if it is in place.states.
 
-        By default those that `rows` returned of all contexts that a batch begins with, (contexts, J, H or H') and
-        (contexts, J): what other sources add to H counts nothing for them.
+        By default, `rows` returns rows (contexts, J, H or H') and biases (contexts, J) of all initial contexts, and
+        this method selects from them. Columns of other sources are zero.
         """
         rows, bias = place.rows.of_source[self.name]
         contexts = place.contexts
@@ -145,49 +145,52 @@ class ClassSource(nn.Module):
         return selected, bias.index_select(0, contexts.flatten()).unflatten(0, contexts.shape)
 
     def scores(self, hidden: Tensor, rows: Any) -> Tensor:
-        """Of a source that `replaces` a signature, what its score is the log Σ exp of: (B, T, H') -> (B, T, O)."""
+        """If it `replaces` a signature: return scores whose log Σ exp is the signature's score, (B, T, H') ->
+        (B, T, O).
+        """
         raise NotImplementedError
 
     # ---- losses, weights and explanations ---------------------------------------------------------------------------
 
     def finish(self, log_prob: Tensor, batch: Batch, targets: Tensor, classes: Tensor) -> Tensor:
-        """log p of the targets (N,), which are of these classes (N,): of strings, where a class has several."""
+        """Refine log p (N,) of the targets (N,) with classes (N,), if a class has several strings."""
         return log_prob
 
     def adaptor(self, hidden: Tensor) -> Tensor | None:
-        """Weights that it adds to the adaptor's, of which its norm is one: (N, H') -> (N, X)."""
+        """Return weights that it adds to the adaptor, for its norm: (N, H') -> (N, X), or None if there are none."""
         return None
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Check, or change, what a checkpoint has of it; prefix: of the head's names, ends in a dot."""
+        """Check or convert its weights in a checkpoint. prefix: of the head's names, ends in a dot."""
 
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
-        """More arguments of explain/explanation.py for a batch of one sentence, by name.
+        """Return more arguments of explain/explanation.py for a batch of one sentence, by name.
 
         Args:
-            arguments: those of the normaliser and of the sources before, which these replace where names are equal.
+            arguments: of the normaliser and of earlier sources; equal names are replaced.
 
         Returns:
-            With "terms", {kind: ClassTerms}, from a source whose classes keep the features of their words.
+            With "terms", {kind: ClassTerms}, if its classes keep the features of their words.
         """
         return {}
 
 
-ClassSourceOf = Callable[["Head"], ClassSource]
-# Of a place, a state of the layer there (1, …), a token and its features: what a source adds to the token's score, by
-# name, and what else there is to say.
+ClassSourceOf = Callable[[Head], ClassSource]
+NormaliserOf = Callable[[Head], Normaliser]
+# (place, state of the layer there (1, …), token, its features) -> the terms that a source adds to the token's score, by
+# name, and a Detail.
 ClassTerms = Callable[[int, Tensor, int, Mapping[str, float]], tuple[Sequence[tuple[str, float]], Detail]]
 
 
 def check_row_sources(head: Head, option: str) -> None:
-    """Raise OptionError where a head has sources that need all rows of an exact normaliser, for this other option."""
+    """Raise OptionError if a source needs all rows of an exact normaliser, which excludes `option`."""
     for source in head.sources:
         if source.needs_all_rows:
             raise OptionError(f"{option}: not supported with {source.option or source.name}; leave one of them out")
 
 
 class SentenceClasses(ContextClassSource):
-    """Tables with a row for each sentence: a sentence is a context."""
+    """Tables with one row per sentence: a sentence is a context."""
 
     def __init__(
         self,
@@ -197,12 +200,13 @@ class SentenceClasses(ContextClassSource):
         log_unk_factor: Tensor | None = None,
         unreadable: Tensor | None = None,
     ) -> None:
-        """
+        """Store the tables.
+
         Args:
-            words: (B, J), different ones in a sentence, NO_WORD where there are fewer; J is at least 1, so that a
-                model's weights for them take part in every step.
-            unk: <unk> of the target, where the words get mass; then the others are given, too, as the methods of these
-                names say: log_added and unreadable (B, J), log_unk_factor (B,).
+            words: (B, J), distinct in a sentence, padded with NO_WORD; J is at least 1, so that a model's weights for
+                them are in every step.
+            unk: <unk> of the target, if the words get mass; it requires the other arguments, the values of the methods
+                of these names: log_added and unreadable (B, J), log_unk_factor (B,).
         """
         self.rows, self.width = words.shape
         self.unk, self._words = unk, words

@@ -1,23 +1,23 @@
-"""Context classes: classes of one word each that exist only in a sentence or at a step, in front of any background.
+"""Context classes: classes of one word each that exist only in a sentence or at a step, on top of any background.
 
-Sizes: N hypotheses, B sentences, T time, V words, C classes of the background below, J context classes of the context
-that has most of them, K columns of the background below (V, and more if it brings strings of its own), M rows of a
-class table.
+Sizes: N hypotheses, B sentences, T time, V words, C classes of the background below, J the largest number of context
+classes of a context, K columns of the background below (V, or more if it has strings), M rows of a class table.
 
-Context class j is class C + j. Its only member leaves its class below, so that it can have a score of its own and the
+Context class j is class C + j. Its only member moves out of its class below. So it can have its own score, and the
 sum over classes stays exact (Dymetman & Xiao 2016, §4 and §6). With b₁ the weights below and m the mass that the source
-adds to a word (none, if it only singles it out),
+adds to a word (zero if it only separates the word),
 
     b(K, x)  =  b₁(K, x) + m(K, x)        mass of class C + j: b(K, x_j)        of σ: B₁(σ) − Σ_{x_j ∈ σ} b₁(K, x_j)
 
-A source may also multiply b₁ of its words (`log_lift`). One law for all sources: mass before + mass added = mass after,
-each word is in exactly one class, and the shares of a class sum to one (tests/support/context_class_laws.py). The mass
-that is left of a class is summed again without the words that moved (`log_mass_without`): as a difference it would lose
-its digits. The words that stay share the gain, log B₁(σ) − log B(σ), in their log shares.
+A source may also multiply b₁ of its words (`log_lift`). Every source obeys one law: mass before + mass added = mass
+after, each word is in exactly one class, and the shares of a class sum to one
+(tests/support/context_class_laws.py). The residual mass of a class is summed again without the moved words
+(`log_mass_without`), because a difference would lose digits. The log shares of the remaining words grow by
+log B₁(σ) − log B(σ).
 
-A source lists these words by context. Slots of evidence are one source. class_source.py has their rows in the output
-layer. Sources nest: one background of context classes may stand in front of another. A `ClassTable` holds what follows
-from the contexts: of all contexts of a batch, if they decide everything, else of the states of one step.
+A source lists its words by context. Slots of evidence are one source. class_source.py has their rows in the output
+layer. Layers of context classes can be nested. A `ClassTable` holds the values of contexts: of all contexts of a batch
+if they determine everything, otherwise of the states of one step.
 """
 
 from __future__ import annotations
@@ -33,67 +33,67 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, compress_runs, log_difference, same_tensor
 
-NO_WORD = -1  # fills up contexts with fewer than J context classes
+NO_WORD = -1  # padding of contexts with fewer than J context classes
 
 
 class ContextClassSource:
-    """What a source of context classes supplies: `rows`, `width`, `start` and `words`. Contexts are known by number."""
+    """A source of context classes. Subclasses set `rows` and `width`, and define `start` and `words`."""
 
-    rows: int  # how many contexts a batch begins with; they have the first numbers
-    width: int  # J; may grow while contexts are met
-    changes = False  # whether tokens lead from one context to another
-    # Where it brings strings of its own (ids that the background below does not know), and mass with them: what all
-    # other such strings are to the background below, a word that is alone in its class.
+    rows: int  # the number of initial contexts of a batch; they have the first indices
+    width: int  # J; may grow with new contexts
+    changes = False  # whether tokens change the context
+    # Set if it adds strings (ids outside the vocabulary of the background below) and mass: the word that all other such
+    # strings are in the background below, alone in its class.
     unk: int | None = None
 
     def start(self, n: int) -> Tensor:
-        """The contexts of n sentences that begin: (n,)."""
+        """Return the initial contexts of n sentences: (n,)."""
         raise NotImplementedError
 
     def words(self, contexts: Tensor) -> Tensor:
-        """The word of each context class, different ones in a context: (…,) -> (…, J), NO_WORD where there are fewer.
+        """Return the distinct words of the context classes: (…,) -> (…, J), padded with NO_WORD.
 
-        A word that the background below lacks, of a source that brings no strings, counts as NO_WORD.
+        If `unk` is None, words outside the vocabulary of the background below count as NO_WORD.
         """
         raise NotImplementedError
 
     def advance(self, contexts: Tensor, tokens: Tensor) -> Tensor:
-        """The contexts after these tokens: (N,), (N,) -> (N,)."""
+        """Return the contexts after these tokens: (N,), (N,) -> (N,)."""
         return contexts
 
     def per_position(self, previous: Tensor) -> Tensor:
-        """The contexts before each position of a batch whose inputs are `previous`: (B, T) -> (B, T)."""
+        """Return the contexts before each position of a batch with inputs `previous`: (B, T) -> (B, T)."""
         contexts = [self.start(len(previous)).to(previous.device)]
         for t in range(1, previous.size(1)):
             contexts.append(self.advance(contexts[-1], previous[:, t]) if self.changes else contexts[0])
         return torch.stack(contexts, dim=1)
 
-    # ---- only where it brings strings -------------------------------------------------------------------------------
+    # ---- only if it adds strings ------------------------------------------------------------------------------------
 
     def log_added(self, contexts: Tensor) -> Tensor:
-        """log m of the word of each context class: (N,) -> (N, J), −inf for NO_WORD."""
+        """Return log m of the word of each context class: (N,) -> (N, J), −inf for NO_WORD."""
         raise NotImplementedError
 
     def log_lift(self, contexts: Tensor) -> Tensor | None:
-        """What its weight below is multiplied by, as a logarithm: (N,) -> (N, J); None: nothing changes it."""
+        """Return the log factors of the words' weights below: (N,) -> (N, J). None: no factors."""
         return None
 
     def log_unk_factor(self, contexts: Tensor) -> Tensor:
-        """What <unk>'s weight is multiplied by, as a logarithm: (N,) -> (N,)."""
+        """Return the log factor of <unk>'s weight: (N,) -> (N,)."""
         raise NotImplementedError
 
     def unreadable(self, contexts: Tensor) -> Tensor:
-        """Whether the word of each context class is unknown to a network: (…,) -> (…, J) bool."""
+        """Return whether a network has no input row for the word of each context class: (…,) -> (…, J) bool."""
         raise NotImplementedError
 
     def input_id_of(self, contexts: Tensor) -> Tensor:
-        """What a network reads in the place of the word of each context class: (…,) -> (…, J)."""
+        """Return the network's input id for the word of each context class: (…,) -> (…, J)."""
         assert self.unk is not None
         return self.words(contexts).masked_fill(self.unreadable(contexts), self.unk)
 
 
 class ClassTable:
-    """The context classes of M contexts or states: their words, and the classes that these have left."""
+    """The context classes of M contexts or states: their words, and the classes from which these moved."""
 
     def __init__(self, base: BoundBackground, source: ContextClassSource, contexts: Tensor, below: Tensor) -> None:
         """contexts: (M,). below: (M, …) states of the background below, `base`."""
@@ -105,21 +105,21 @@ class ClassTable:
         self.words_below = self.words.masked_fill(~self.moved, unk or 0)  # these, and some word for the others
         states = below.repeat_interleave(self.width, 0)
         self.original = base.classes(states, self.words_below.flatten()).view_as(self.words_below)
-        beside = (self.original.unsqueeze(2) == self.original.unsqueeze(1)) & self.moved.unsqueeze(1)
-        self.first = self.moved & ~beside.tril(-1).any(2)  # whether it is the first to leave its class
+        same_class = (self.original.unsqueeze(2) == self.original.unsqueeze(1)) & self.moved.unsqueeze(1)
+        self.first = self.moved & ~same_class.tril(-1).any(2)  # whether it is the first to leave its class
 
     @cached_property
     def mass_below(self) -> Tensor:
-        """Log masses below: (M, C)."""
+        """The log masses below: (M, C)."""
         return self.base.log_mass(self.below).expand(len(self.contexts), -1)
 
     @cached_property
     def share_below(self) -> Tensor:
-        """The log share below of each word that moved, −inf for others: (M, J)."""
+        """The log share below of each moved word, −inf for others: (M, J)."""
         base = self.base
         if base.is_context_independent or isinstance(base, ContextClasses):
             share = shares_of(base, self.below, self.words_below)
-        else:  # each of the states is looked up once, not once for each of its J words
+        else:  # looks each state up once, not once for each of its J words
             rows = torch.arange(len(self.below), device=self.below.device).repeat_interleave(self.width)
             weights = base.log_weights_at(self.below, rows, self.words_below.flatten())
             share = log_difference(weights.view_as(self.words), self.mass_below.gather(1, self.original))
@@ -127,7 +127,7 @@ class ClassTable:
 
     @cached_property
     def mass(self) -> Tensor:
-        """The log mass of each context class, −inf for none: (M, J)."""
+        """The log mass of each context class, −inf for padding: (M, J)."""
         source, share = self.source, self.share_below
         mass = torch.where(share.isneginf(), share, self.mass_below.gather(1, self.original) + share)
         if source.unk is None:
@@ -138,23 +138,25 @@ class ClassTable:
 
     @cached_property
     def residual_mass(self) -> Tensor:
-        """The log mass of each original class without all words that left it: (M, J)."""
+        """The log mass of each original class without all moved words: (M, J)."""
         return self.base.log_mass_without(self.below, self.words_below, self.moved)
 
     @cached_property
     def log_renormaliser(self) -> Tensor:
-        """How much the log shares grow of the words that stay in the original class; 0 but for the first: (M, J)."""
+        """The growth of the log shares of words that stay in the original class, at its first moved word, else
+        0: (M, J).
+        """
         before = self.mass_below.gather(1, self.original)
         return torch.where(self.first & ~self.residual_mass.isneginf(), before - self.residual_mass, 0.0)
 
     @cached_property
     def log_mass(self) -> Tensor:
-        """Log masses of all classes: (M, C + J)."""
+        """The log masses of all classes: (M, C + J)."""
         base, mass = self.base, torch.cat([self.mass_below, self.mass], dim=1)
         if self.source.unk is not None:
             factor = self.source.log_unk_factor(self.contexts).unsqueeze(1)
             mass.index_add_(1, base.class_of[self.source.unk].view(1), factor.to(mass.dtype))
-        # what is left of a class is written once, or it would have its gradient twice
+        # the residual mass of a class is written once: otherwise its gradient would count twice
         own = base.num_classes + torch.arange(self.width, device=mass.device)
         place = torch.where(self.first, self.original, own)
         return mass.scatter_(1, place, torch.where(self.first, self.residual_mass, self.mass))
@@ -166,10 +168,10 @@ class ClassTable:
 
 
 class ContextRows:
-    """The context classes in N states: a table, and its row for each state."""
+    """The context classes of N states: a table, and its row for each state."""
 
     def __init__(self, table: ClassTable, state: Tensor, rows: Tensor | None) -> None:
-        """rows: (N,); None: row n is of state n."""
+        """rows: (N,). None: row n is of state n."""
         self.table, self.state, self.rows = table, state, rows
 
     def pick(self, values: Tensor) -> Tensor:
@@ -183,71 +185,71 @@ class ContextRows:
 
     @cached_property
     def groups(self) -> Tensor | None:
-        """One row for each group of equal neighbours, as `compress_runs` of backgrounds/class_weights.py: (G,)."""
+        """One row for each run of equal rows (`compress_runs` of backgrounds/class_weights.py): (G,), or None."""
         return None if self.rows is None else compress_runs(self.rows)
 
     def pick_groups(self, values: Tensor) -> Tensor:
-        """Select a row for each group: (M, …) -> (G, …)."""
+        """Select one row for each run: (M, …) -> (G, …)."""
         return values if self.groups is None else values.index_select(0, self.groups)
 
 
 class ContextClasses(BoundBackground):
     """The background `base` of a batch with the context classes of `source`.
 
-    A hypothesis' state: the number of its context (and more, in a subclass), then the state below, unless the context
-    decides it.
+    A state has the index of its context (and more columns in a subclass), then the state below, unless the context
+    determines it.
     """
 
-    state_columns = 1  # of a state
+    state_columns = 1  # of a state, before the state below
 
     def __init__(self, base: BoundBackground, source: ContextClassSource) -> None:
         super().__init__(base.class_of, base.num_classes)
         self.source = source
         self.num_below = base.num_classes  # C
-        # without changes of the source, the context decides all but what its words add
+        # if the source does not change, the context determines everything but the mass that its words add
         self.by_context = base.is_context_independent and not source.changes
         self.is_context_independent = self.by_context
         self.state_columns_per_token = base.state_columns_per_token
-        self._flat: tuple[Tensor, Tensor] | None = None  # the inputs whose states were asked for last, and these
+        self._flat: tuple[Tensor, Tensor] | None = None  # the last inputs of `flat_states`, and their states
         self._base_shape: torch.Size | None = None
         self._remaining: int | None = None
-        self._take(base)
+        self._set_base(base)
         self._grow()
 
-    def _take(self, base: BoundBackground) -> None:
-        """Stand in front of this background, and forget what followed from another one."""
-        self.base = self._reach = base  # `_reach`: what a limit of length leaves of it, for shares
-        self._every: ClassTable | None = None  # of all contexts of the batch
+    def _set_base(self, base: BoundBackground) -> None:
+        """Set the background below, and clear the values of the previous one."""
+        self.base = self._reach = base  # `_reach`: `base` within a limit of length, for shares
+        self._table: ClassTable | None = None  # of all contexts of the batch
         self._context_rows: ContextRows | None = None  # of the last states
-        self._forget_shares()
+        self._clear_shares()
 
-    def _forget_shares(self) -> None:
-        self._alone: tuple[ClassTable, Tensor] | None = None  # `_class_shares` of the last table
-        self._best: tuple[ClassTable, Tensor] | None = None  # `_best_shares`, likewise
+    def _clear_shares(self) -> None:
+        self._member_shares: tuple[ClassTable, Tensor] | None = None  # `_class_shares` of the last table
+        self._best_shares: tuple[ClassTable, Tensor] | None = None  # `best_share` of the last table
         self._ranked: dict[int, tuple[Tensor, ...]] = {}  # of `best_members`, by k
 
     def _grow(self) -> None:
         self.num_classes = self.num_below + self.source.width
         self.sparse = self.base.sparse and not self.source.width
 
-    # ---- in front of another background -----------------------------------------------------------------------------
+    # ---- changes of the background below ----------------------------------------------------------------------------
 
     def possible_words(self) -> Tensor:
         return self.base.possible_words()
 
-    def _over(self, base: BoundBackground) -> BoundBackground:
-        """The same in front of another background of the same sentences; itself if it is the same."""
+    def _with_base(self, base: BoundBackground) -> BoundBackground:
+        """Return the same classes on top of another background of the same sentences, or itself if it is the same."""
         if base is self.base:
             return self
         layer = copy.copy(self)
-        layer._take(base)
+        layer._set_base(base)
         return layer if self._remaining is None else layer.with_max_length(self._remaining)
 
     def with_hidden(self, hidden: Tensor) -> BoundBackground:
-        return self._over(self.base.with_hidden(hidden))
+        return self._with_base(self.base.with_hidden(hidden))
 
     def select_rows(self, index: Tensor) -> BoundBackground:
-        return self._over(self.base.select_rows(index))
+        return self._with_base(self.base.select_rows(index))
 
     def with_max_length(self, remaining: int) -> BoundBackground:
         base = self.base.with_max_length(remaining)
@@ -255,11 +257,11 @@ class ContextClasses(BoundBackground):
             return self
         limited = copy.copy(self)
         limited._reach, limited._remaining = base, remaining
-        limited._forget_shares()
+        limited._clear_shares()
         return limited
 
     def _is_limiting(self, remaining: int) -> bool:
-        """Whether a limit takes words away that the background below keeps."""
+        """Return whether a limit of length excludes words that the background below keeps."""
         return self.source.unk is not None and self.base.has_dead_ends
 
     def steps_to_end(self, state: Tensor) -> Tensor:
@@ -273,7 +275,7 @@ class ContextClasses(BoundBackground):
 
     def start(self, n: int) -> Tensor:
         columns = self._start_columns(n)
-        return columns if self.by_context else self._joined(columns, self.base.start(n))
+        return columns if self.by_context else self._join(columns, self.base.start(n))
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
         if self.is_context_independent:
@@ -285,18 +287,18 @@ class ContextClasses(BoundBackground):
             below = self.base.advance(below, self._as_below(tokens, state))
         columns = self._columns_after(state, tokens)
         self._grow()
-        return self._joined(columns, below)
+        return self._join(columns, below)
 
     def _start_columns(self, n: int) -> Tensor:
-        """The columns of n states that begin: (n, state_columns)."""
+        """Return the columns of n initial states: (n, state_columns)."""
         return self.source.start(n).to(self.class_of.device).unsqueeze(1)
 
     def _columns_after(self, state: Tensor, tokens: Tensor) -> Tensor:
-        """The columns after the tokens (N,)."""
+        """Return the columns after the tokens (N,)."""
         return self.source.advance(self.contexts_of(state), tokens).unsqueeze(1)
 
     def _columns_per_position(self, previous: Tensor) -> Tensor:
-        """The columns before each position: (B, T) -> (B, T, state_columns)."""
+        """Return the columns before each position: (B, T) -> (B, T, state_columns)."""
         return self.source.per_position(previous).unsqueeze(2)
 
     def flat_states(self, previous: Tensor) -> Tensor:
@@ -305,19 +307,19 @@ class ContextClasses(BoundBackground):
             columns = self._columns_per_position(previous).flatten(0, 1)
             self._grow()
             below = None if self.by_context else self.base.flat_states(self._as_below(previous))
-            self._flat = read, columns if below is None else self._joined(columns, below)
+            self._flat = read, columns if below is None else self._join(columns, below)
         return self._flat[1]
 
-    def _joined(self, columns: Tensor, below: Tensor) -> Tensor:
+    def _join(self, columns: Tensor, below: Tensor) -> Tensor:
         self._base_shape = below.shape[1:]
         return torch.cat([columns.to(below.dtype), below.reshape(len(below), -1)], dim=1)
 
     def contexts_of(self, state: Tensor) -> Tensor:
-        """The contexts of the hypotheses: (N,)."""
+        """Return the contexts of the hypotheses: (N,)."""
         return state[:, 0].long()
 
     def context_rows(self, state: Tensor) -> ContextRows:
-        """The context classes in N states; kept for the next call with the same states."""
+        """Return the context classes of N states. Caches the last result."""
         last = self._context_rows
         if last is not None and last.table.width == self.source.width:
             if last.state is state:
@@ -327,18 +329,18 @@ class ContextClasses(BoundBackground):
                 return last
         contexts = self.contexts_of(state)
         if self.by_context:
-            if self._every is None:
+            if self._table is None:
                 start = self._start_columns(self.source.rows)
                 below = self.base.start(self.source.rows)
-                self._every = ClassTable(self.base, self.source, self.contexts_of(start), below)
-            self._context_rows = ContextRows(self._every, state, contexts)
+                self._table = ClassTable(self.base, self.source, self.contexts_of(start), below)
+            self._context_rows = ContextRows(self._table, state, contexts)
         else:
             table = ClassTable(self.base, self.source, contexts, self._below_in(state))
             self._context_rows = ContextRows(table, state, None)
         return self._context_rows
 
     def below(self, state: Tensor) -> Tensor:
-        """The state of the background below, in the shape that it has there."""
+        """Return the state of the background below, in its own shape."""
         return self.context_rows(state).below if self.by_context else self._below_in(state)
 
     def _below_in(self, state: Tensor) -> Tensor:
@@ -350,13 +352,13 @@ class ContextClasses(BoundBackground):
 
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 
-    def _which(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Which context class each token (N, …) is in, and whether it is in one."""
+    def _find_class(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the context class of each token (N, …), and whether it has one."""
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
         if state is not None:
-            here = self.context_rows(state)
-            words = here.pick(here.table.words)
+            context = self.context_rows(state)
+            words = context.pick(context.table.words)
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
             if self.source.unk is None:
@@ -365,7 +367,7 @@ class ContextClasses(BoundBackground):
         return same.long().argmax(-1), same.any(-1)
 
     def _as_below(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
-        """The tokens (N, …) as the background below knows them."""
+        """Replace tokens (N, …) outside the vocabulary of the background below by `unk`."""
         if self.source.unk is None:
             return tokens
         is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
@@ -373,44 +375,44 @@ class ContextClasses(BoundBackground):
 
     def in_vocabulary(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
-        return is_below if self.source.unk is None else is_below | self._which(tokens, state)[1]
+        return is_below if self.source.unk is None else is_below | self._find_class(tokens, state)[1]
 
     def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
-        which, is_context = self._which(tokens, state)
+        index, is_context = self._find_class(tokens, state)
         below = self.base.classes(self.below(state), self._as_below(tokens, state))
-        return torch.where(is_context, self.num_below + which, below)
+        return torch.where(is_context, self.num_below + index, below)
 
     def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
-        here = self.context_rows(state)
-        words = here.pick(here.table.words).clamp_min(0)
+        context = self.context_rows(state)
+        words = context.pick(context.table.words).clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
     def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         read = self.base.to_input_ids(self._as_below(tokens, state), None if state is None else self.below(state))
         if self.source.unk is None:
             return read
-        which, is_context = self._which(tokens, state)
+        index, is_context = self._find_class(tokens, state)
         contexts = self.source.start(len(tokens)) if state is None else self.contexts_of(state)
-        in_place = self.source.input_id_of(contexts.to(tokens.device)).gather(1, which)
+        in_place = self.source.input_id_of(contexts.to(tokens.device)).gather(1, index)
         return torch.where(is_context & (in_place != tokens), in_place, read)
 
     def columns(self, state: Tensor) -> Tensor:
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None or not self.source.width:
             return base
-        here = self.context_rows(state)
-        return torch.cat([base, here.pick(here.table.words).clamp_min(0)], dim=1)
+        context = self.context_rows(state)
+        return torch.cat([base, context.pick(context.table.words).clamp_min(0)], dim=1)
 
     def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         below = None if state is None else self.below(state)
         column = self.base.column_of(self._as_below(tokens, state), below)
         if self.source.unk is None:
             return column
-        which, is_context = self._which(tokens, state)
-        return torch.where(is_context & ~self.base.in_vocabulary(tokens, below), self.base.num_columns + which, column)
+        index, is_context = self._find_class(tokens, state)
+        return torch.where(is_context & ~self.base.in_vocabulary(tokens, below), self.base.num_columns + index, column)
 
     def column_classes(self, state: Tensor) -> Tensor:
         base = self.base.column_classes(self.below(state)).expand(len(state), -1)
@@ -422,18 +424,20 @@ class ContextClasses(BoundBackground):
 
     @property
     def class_numbers(self) -> Tensor:
-        """The numbers of the context classes: (J,)."""
+        """The indices of the context classes: (J,)."""
         return self.num_below + torch.arange(self.source.width, device=self.class_of.device)
 
     def _in_columns(self, of_words: Tensor, of_contexts: Tensor, state: Tensor) -> Tensor:
-        """Values of the columns below (N, K), with the values of context classes (N, J) in their words' columns."""
+        """Return values of the columns below (N, K), with values of context classes (N, J) in the columns of
+        their words.
+        """
         if not of_contexts.size(1):
             return of_words.expand(len(state), -1)
-        size, here = of_words.size(1), self.context_rows(state)
-        # strings have columns of their own after those below, which void places and what they hold fall out of
+        size, context = of_words.size(1), self.context_rows(state)
+        # strings have their own columns after those below; padding is cut off
         more = size + torch.arange(of_contexts.size(1), device=of_contexts.device)
-        column = self.base.column_of(here.pick(here.table.words_below), here.below)
-        column = torch.where(here.pick(here.table.moved), column, more)
+        column = self.base.column_of(context.pick(context.table.words_below), context.below)
+        column = torch.where(context.pick(context.table.moved), column, more)
         none = NEGATIVE_INFINITY if of_contexts.is_floating_point() else 0
         wide = functional.pad(of_words.expand(len(state), -1), (0, of_contexts.size(1)), value=none)
         return wide.scatter(1, column, of_contexts.to(wide.dtype))[:, : self.num_columns]
@@ -443,79 +447,81 @@ class ContextClasses(BoundBackground):
     def class_weights(self, state: Tensor) -> ClassWeights:
         if not self.source.width:
             return self.base.class_weights(self.below(state))
-        here = self.context_rows(state)
-        return ClassWeights(here.pick_groups(here.table.log_mass), len(state))
+        context = self.context_rows(state)
+        return ClassWeights(context.pick_groups(context.table.log_mass), len(state))
 
     def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
-        states = self.flat_states(previous)  # first: there are more context classes when all contexts were met
+        states = self.flat_states(previous)  # first, because new contexts may add context classes
         if self.is_context_independent:
             return super().teacher_forced(previous)
         if self.source.width or not self.base.is_context_independent:
             return states, ClassWeights(self.log_mass(states), len(states))
-        # one row for a sentence, though its contexts differ
+        # one row per sentence, although its contexts differ
         class_weights = self.base.class_weights(self.base.start(len(previous)))
         return states, class_weights.repeated(previous.size(1))
 
     def log_mass(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self.base.log_mass(self.below(state))
-        here = self.context_rows(state)
-        return here.pick(here.table.log_mass)
+        context = self.context_rows(state)
+        return context.pick(context.table.log_mass)
 
     def _unk_factor(self, state: Tensor) -> Tensor:
         """(N, 1)"""
         return self.source.log_unk_factor(self.contexts_of(state)).unsqueeze(1)
 
     def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        """As the interface's; words of context classes have left their classes before, and leave an empty one."""
+        """As in the base class. Words of context classes have already left their classes, and leave an empty class."""
         if not self.source.width:
             return self.base.log_mass_without(self.below(state), self._as_below(words, state), taken)
-        here, (which, is_context) = self.context_rows(state), self._which(words, state)
+        context, (index, is_context) = self.context_rows(state), self._find_class(words, state)
         others = self._as_below(words, state).masked_fill(is_context, self.source.unk or 0)
-        both = torch.cat([here.pick(here.table.words_below), others], dim=1)
-        out = torch.cat([here.pick(here.table.moved), taken & ~is_context], dim=1)
-        rest = self.base.log_mass_without(here.below, both, out)[:, self.source.width :]
+        all_words = torch.cat([context.pick(context.table.words_below), others], dim=1)
+        out = torch.cat([context.pick(context.table.moved), taken & ~is_context], dim=1)
+        rest = self.base.log_mass_without(context.below, all_words, out)[:, self.source.width :]
         if self.source.unk is not None:
             rest = rest + (others == self.source.unk) * self._unk_factor(state).to(rest.dtype)
-        mass = here.pick(here.table.mass).gather(1, which)
+        mass = context.pick(context.table.mass).gather(1, index)
         return torch.where(is_context, mass.masked_fill(taken, NEGATIVE_INFINITY), rest)
 
     def log_share_sums(self, state: Tensor) -> tuple[Tensor, Tensor]:
         sums = self.base.log_share_sums(self.below(state))
         if not self.source.width:
             return sums
-        many, total = (each.expand(len(state), -1) for each in sums)
-        here = self.context_rows(state)
-        original, share = here.pick(here.table.original), here.pick(here.table.share_below)
-        gone = ~share.isneginf()
-        many = many.scatter_add(1, original, -gone.to(many.dtype))
-        total = total.scatter_add(1, original, -share.masked_fill(~gone, 0.0))
-        total = total + many * torch.zeros_like(many).scatter_add(1, original, here.pick(here.table.log_renormaliser))
-        alone = self.source.width  # each context class has one member, whose share is 1
-        return functional.pad(many, (0, alone), value=1.0), functional.pad(total, (0, alone))
+        count, total = (values.expand(len(state), -1) for values in sums)
+        context = self.context_rows(state)
+        original, share = context.pick(context.table.original), context.pick(context.table.share_below)
+        moved = ~share.isneginf()
+        count = count.scatter_add(1, original, -moved.to(count.dtype))
+        total = total.scatter_add(1, original, -share.masked_fill(~moved, 0.0))
+        total += count * torch.zeros_like(count).scatter_add(1, original, context.pick(context.table.log_renormaliser))
+        width = self.source.width  # each context class has one member, whose share is 1
+        return functional.pad(count, (0, width), value=1.0), functional.pad(total, (0, width))
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
         below, words_below = self.below(state), self._as_below(tokens, state)
         share = self._reach.log_share(below, words_below)
         if not self.source.width:
             return share
-        (which, is_context), here = self._which(tokens, state), self.context_rows(state)
-        alone = here.pick(self._class_shares(here.table)).gather(1, which.unsqueeze(1)).squeeze(1)
-        gain = _gain_at(here, self.base.classes(below, words_below).unsqueeze(1)).squeeze(1)
-        return torch.where(is_context, alone, share + gain)
+        (index, is_context), context = self._find_class(tokens, state), self.context_rows(state)
+        shares_alone = context.pick(self._class_shares(context.table)).gather(1, index.unsqueeze(1)).squeeze(1)
+        gain = _gain_at(context, self.base.classes(below, words_below).unsqueeze(1)).squeeze(1)
+        return torch.where(is_context, shares_alone, share + gain)
 
     def _class_shares(self, table: ClassTable) -> Tensor:
-        """The log share of the only member of each context class, (M, J): 0, or −inf without mass or out of reach."""
-        if self._alone is None or self._alone[0] is not table:
-            self._alone = table, self._find_class_shares(table)
-        return self._alone[1]
+        """Return the log share of the only member of each context class, (M, J): 0, or −inf without mass or out
+        of reach.
+        """
+        if self._member_shares is None or self._member_shares[0] is not table:
+            self._member_shares = table, self._find_class_shares(table)
+        return self._member_shares[1]
 
     def _find_class_shares(self, table: ClassTable) -> Tensor:
         shares = table.mass.masked_fill(~table.mass.isneginf(), 0.0)
         if self._remaining is None or (self._reach is self.base and not self.base.has_dead_ends):
             return shares
         lost = shares_of(self._reach, table.below, table.words_below).isneginf()
-        if self.source.unk is not None:  # words that have their mass from the source alone
+        if self.source.unk is not None:  # words with mass from the source alone
             states = table.below.repeat_interleave(table.width, 0)
             after = self.base.advance(states, table.words_below.flatten())
             far = self.base.steps_to_end(after).view_as(table.words) >= self._remaining
@@ -527,107 +533,107 @@ class ContextClasses(BoundBackground):
     def best_share(self, state: Tensor) -> Tensor:
         if not self.source.width:
             return self._reach.best_share(self.below(state))
-        here = self.context_rows(state)
-        table = here.table
-        if self._best is None or self._best[0] is not table:
-            shares, every = self._class_shares(table), ContextRows(table, state, None)
-            first = self._staying(every, table.original, 1)[0].squeeze(2)  # shape: (M, J)
+        context = self.context_rows(state)
+        table = context.table
+        if self._best_shares is None or self._best_shares[0] is not table:
+            shares, all_rows = self._class_shares(table), ContextRows(table, state, None)
+            first = self._best_remaining(all_rows, table.original, 1)[0].squeeze(2)  # shape: (M, J)
             best = torch.cat([broadcast_groups(self._reach.best_share(table.below), len(shares)), shares], dim=1)
             place = torch.where(table.moved, table.original, self.class_numbers)
-            self._best = table, best.scatter_(1, place, torch.where(table.moved, first, shares))
-        return here.pick_groups(self._best[1])
+            self._best_shares = table, best.scatter_(1, place, torch.where(table.moved, first, shares))
+        return context.pick_groups(self._best_shares[1])
 
     def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
             return self._reach.best_members(self.below(state), classes, k)
-        here = self.context_rows(state)
+        context = self.context_rows(state)
         if not self.by_context:
-            return self._best_members(here, classes, k)
-        # hypotheses and steps ask for the same classes over and over: every pair of a context and a class is found once
+            return self._best_members(context, classes, k)
+        # hypotheses and steps repeat the same classes: each pair of a context and a class is computed once
         pairs = self.contexts_of(state).unsqueeze(1) * self.num_classes + classes
         place, *found = self._ranked.get(k, (self.class_of.new_full((self.source.rows * self.num_classes,), -1),))
-        there = place[pairs]
-        if bool((there < 0).any()):
-            new = pairs[there < 0].unique()
-            contexts, which = ContextRows(here.table, state, new // self.num_classes), new % self.num_classes
-            more = [values.squeeze(1) for values in self._best_members(contexts, which.unsqueeze(1), k)]
+        places = place[pairs]
+        if bool((places < 0).any()):
+            new = pairs[places < 0].unique()
+            contexts, index = ContextRows(context.table, state, new // self.num_classes), new % self.num_classes
+            more = [values.squeeze(1) for values in self._best_members(contexts, index.unsqueeze(1), k)]
             place[new] = (len(found[0]) if found else 0) + torch.arange(len(new), device=new.device)
             found = [torch.cat(pair) for pair in zip(found, more, strict=True)] if found else more
-            self._ranked[k], there = (place, *found), place[pairs]
-        return found[0][there], found[1][there]
+            self._ranked[k], places = (place, *found), place[pairs]
+        return found[0][places], found[1][places]
 
-    def _best_members(self, here: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        which = (classes - self.num_below).clamp_min(0)
+    def _best_members(self, context: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        index = (classes - self.num_below).clamp_min(0)
         is_context = classes >= self.num_below
-        shares, words = self._staying(here, classes.masked_fill(is_context, 0), k)
-        alone = here.pick(self._class_shares(here.table)).gather(1, which).unsqueeze(2)
-        word, is_context = here.pick(here.table.words).gather(1, which).unsqueeze(2), is_context.unsqueeze(2)
-        shares = torch.where(is_context, functional.pad(alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
+        shares, words = self._best_remaining(context, classes.masked_fill(is_context, 0), k)
+        shares_alone = context.pick(self._class_shares(context.table)).gather(1, index).unsqueeze(2)
+        word, is_context = context.pick(context.table.words).gather(1, index).unsqueeze(2), is_context.unsqueeze(2)
+        shares = torch.where(is_context, functional.pad(shares_alone, (0, k - 1), value=NEGATIVE_INFINITY), shares)
         return shares, torch.where(is_context, word, words).masked_fill(shares.isneginf(), 0)
 
-    def _staying(self, here: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        """The k best words that stay in classes below: (N, C') -> log shares and words (N, C', k)."""
-        shares, words = self._reach.best_members(here.below, classes, k + self.source.width)
-        gone = here.pick(here.table.sorted_words)
-        place = torch.searchsorted(gone, words.flatten(1)).clamp_max(gone.size(1) - 1)
-        is_gone = (gone.gather(1, place) == words.flatten(1)).view_as(words)
-        values, which = shares.masked_fill(is_gone, NEGATIVE_INFINITY).topk(k, dim=2)
-        return values + _gain_at(here, classes).unsqueeze(2), words.gather(2, which)
+    def _best_remaining(self, context: ContextRows, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """Return the k best words that stay in classes below: (N, C') -> log shares and words (N, C', k)."""
+        shares, words = self._reach.best_members(context.below, classes, k + self.source.width)
+        moved = context.pick(context.table.sorted_words)
+        place = torch.searchsorted(moved, words.flatten(1)).clamp_max(moved.size(1) - 1)
+        is_gone = (moved.gather(1, place) == words.flatten(1)).view_as(words)
+        values, index = shares.masked_fill(is_gone, NEGATIVE_INFINITY).topk(k, dim=2)
+        return values + _gain_at(context, classes).unsqueeze(2), words.gather(2, index)
 
-    # ---- all words (only where asked for) ---------------------------------------------------------------------------
+    # ---- all words --------------------------------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
-        """(N, K), and J columns more if the source brings strings."""
+        """(N, K), and J columns more if the source adds strings."""
         weights = self.base.log_weights(self.below(state)).expand(len(state), -1)
         if not self.source.width:
             return weights
         if self.source.unk is not None:
             unk = self.class_of.new_tensor([self.source.unk])
             weights = weights.index_add(1, unk, self._unk_factor(state).to(weights))
-        here = self.context_rows(state)
-        return self._in_columns(weights, here.pick(here.table.mass), state)
+        context = self.context_rows(state)
+        return self._in_columns(weights, context.pick(context.table.mass), state)
 
     def log_shares(self, state: Tensor) -> Tensor:
         """As `log_weights`."""
         shares = self._reach.log_shares(self.below(state))
         if not self.source.width:
             return shares
-        here = self.context_rows(state)
-        return self._in_columns(self._lifted(shares, state), here.pick(self._class_shares(here.table)), state)
+        context = self.context_rows(state)
+        return self._in_columns(self._add_gain(shares, state), context.pick(self._class_shares(context.table)), state)
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
-        """log p(σ | K) (N, C + J) -> log p of the words, as `log_weights`."""
+        """log p(σ | K) (N, C + J) -> log p of the words, in the columns of `log_weights`."""
         words = self._reach.word_log_probs(classes[:, : self.num_below], self.below(state))
         if not self.source.width:
             return words
-        here = self.context_rows(state)
-        of_contexts = classes[:, self.num_below :] + here.pick(self._class_shares(here.table)).to(classes.dtype)
-        return self._in_columns(self._lifted(words, state), of_contexts, state)
+        context = self.context_rows(state)
+        of_contexts = classes[:, self.num_below :] + context.pick(self._class_shares(context.table)).to(classes.dtype)
+        return self._in_columns(self._add_gain(words, state), of_contexts, state)
 
-    def _lifted(self, of_words: Tensor, state: Tensor) -> Tensor:
-        """Values of the columns below (N, K), with the gain of the words that stay."""
-        here = self.context_rows(state)
+    def _add_gain(self, of_words: Tensor, state: Tensor) -> Tensor:
+        """Return values of the columns below (N, K), plus the log renormaliser of the words that stay."""
+        context = self.context_rows(state)
         lift = of_words.new_zeros(len(state), self.num_below)
-        renormaliser = here.pick(here.table.log_renormaliser).to(of_words.dtype)
-        lift = lift.scatter_add(1, here.pick(here.table.original), renormaliser)
-        return of_words + lift.gather(1, self.base.column_classes(here.below).expand(len(state), -1))
+        renormaliser = context.pick(context.table.log_renormaliser).to(of_words.dtype)
+        lift = lift.scatter_add(1, context.pick(context.table.original), renormaliser)
+        return of_words + lift.gather(1, self.base.column_classes(context.below).expand(len(state), -1))
 
 
-def _gain_at(here: ContextRows, classes: Tensor) -> Tensor:
-    """How much the log shares grow of the words that stay in classes below: (N, C') -> (N, C')."""
-    same = classes.unsqueeze(2) == here.pick(here.table.original).unsqueeze(1)
-    return torch.where(same, here.pick(here.table.log_renormaliser).unsqueeze(1), 0.0).sum(2)
+def _gain_at(context: ContextRows, classes: Tensor) -> Tensor:
+    """Return the growth of the log shares of words that stay in classes below: (N, C') -> (N, C')."""
+    same = classes.unsqueeze(2) == context.pick(context.table.original).unsqueeze(1)
+    return torch.where(same, context.pick(context.table.log_renormaliser).unsqueeze(1), 0.0).sum(2)
 
 
 def each_layer(background: BoundBackground) -> Iterator[ContextClasses]:
-    """The context classes in front of a background, the outermost first."""
+    """Yield the layers of context classes of a background, outermost first."""
     while isinstance(background, ContextClasses):
         yield background
         background = background.base
 
 
 def layers_of(background: BoundBackground, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
-    """The context classes in front of a background, the innermost first, each with its own columns of the states.
+    """Return the layers of context classes of a background, innermost first, each with its columns of the states.
 
     Args:
         states: (N, …), of positions in the shape (B, T); the columns are (B, T, …).
@@ -640,11 +646,11 @@ def layers_of(background: BoundBackground, states: Tensor, shape: Sequence[int])
 
 
 def strings_in(background: BoundBackground) -> ContextClasses | None:
-    """The context classes, among those of `background`, whose source brings strings of its own."""
+    """Return the layer of `background` whose source adds strings, or None if there is none."""
     return next((layer for layer in each_layer(background) if layer.source.unk is not None), None)
 
 
 def shares_of(background: BoundBackground, state: Tensor, words: Tensor) -> Tensor:
-    """The log shares of some words of each hypothesis: (N, J) -> (N, J)."""
+    """Return the log shares of words of each hypothesis: (N, J) -> (N, J)."""
     rows = torch.arange(len(state), device=state.device).repeat_interleave(words.size(1))
     return background.select_rows(rows).log_share(state.index_select(0, rows), words.flatten()).view_as(words)

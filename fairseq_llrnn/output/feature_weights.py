@@ -1,6 +1,6 @@
 """One row of weights per feature, composed into one row per signature: E = Φ W.
 
-Sizes: S signatures, F features, H width. Φ is sparse and fixed; W is learned. This one small sparse product turns the
+Sizes: S signatures, F features, H width. Φ is sparse and fixed. W is learned. One small sparse product turns the
 log-linear layer into a linear layer with S rows (output), and ψ into an embedding table (input).
 """
 
@@ -18,38 +18,38 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.class_weights import expanded
 from fairseq_llrnn.features.feature_table import FeatureTable
 
-AT_ONCE = 1 << 26  # numbers of a temporary tensor: 256 MB in float32
+AT_ONCE = 1 << 26  # elements of a temporary tensor: 256 MB in float32
 
 
 def row_scores(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
-    """aᵀφ of every row: hidden (…, H), rows (R, H), bias (R,) -> (…, R), in the dtype of the bias."""
-    # flat: of (N, 1, H), as the states of a search step are, torch makes N products of one row each
+    """Return aᵀφ of every row: hidden (…, H), rows (R, H), bias (R,) -> (…, R), in the dtype of the bias."""
+    # flat: of (N, 1, H), the shape of a search step, torch would make N products of one row each
     scores = hidden.reshape(-1, hidden.size(-1)) @ rows.to(hidden.dtype).T
     return scores.to(bias.dtype).view(*hidden.shape[:-1], -1).add_(bias)
 
 
 def row_scores_beside(hidden: Tensor, rows: Tensor, bias: Tensor, beside: Tensor) -> Tensor:
-    """The scores of rows, and behind them those of J classes beside: hidden (N, H), beside (N, J) -> (N, R + J)."""
+    """Return the scores of R rows, followed by J scores `beside`: hidden (N, H), beside (N, J) -> (N, R + J)."""
     if torch.is_grad_enabled() or not hidden.dtype == rows.dtype == bias.dtype == beside.dtype:
         return torch.cat([row_scores(hidden, rows, bias), beside], dim=1)
-    scores = beside.new_empty(len(hidden), len(rows) + beside.size(1))  # made once: it is as wide as all classes
+    scores = beside.new_empty(len(hidden), len(rows) + beside.size(1))  # allocated once: it is as wide as all classes
     scores[:, len(rows) :] = beside
     torch.mm(hidden, rows.T, out=scores[:, : len(rows)]).add_(bias)
     return scores
 
 
 def at_least_float32(bias: Tensor) -> Tensor:
-    """Biases are summed, and masses added to them, in float32 where the products are in half precision."""
+    """Return a bias in at least float32, for sums with masses when products are in half precision."""
     return bias.to(torch.promote_types(bias.dtype, torch.float32))
 
 
 @torch.no_grad()
 def draw_weights(weight: Tensor, rows: SparseRows, row_rms: float | None) -> None:
-    """Draw feature weights W (F, H) from U(−0.1, 0.1), then multiply all of them by one factor.
+    """Draw feature weights W (F, H) from U(−0.1, 0.1), then scale all of them by one factor.
 
     Args:
         rows: Φ.
-        row_rms: root mean square of the elements of Φ W that the factor gives, without rows of zeros; None: no factor.
+        row_rms: root mean square of the elements of Φ W after scaling, ignoring rows of zeros. None: no scaling.
     """
     nn.init.uniform_(weight, -0.1, 0.1)
     if row_rms == 0.0:
@@ -62,7 +62,7 @@ def draw_weights(weight: Tensor, rows: SparseRows, row_rms: float | None) -> Non
 
 
 class SparseRows(nn.Module):
-    """The sparse matrix Φ (S, F) of a FeatureTable as buffers that follow the module to its device."""
+    """The sparse matrix Φ (S, F) of a FeatureTable, as buffers."""
 
     offsets: Tensor  # (S + 1,)
     indices: Tensor  # (entries,)
@@ -77,15 +77,15 @@ class SparseRows(nn.Module):
         self.register_buffer("values", torch.from_numpy(table.values.copy()), persistent=False)
 
     def compose(self, weight: Tensor) -> Tensor:
-        """Φ W: (F, H) -> (S, H), in the dtype of `weight`, with gradients to it."""
+        """Return Φ W: (F, H) -> (S, H), in the dtype of `weight`, with gradients."""
         composed: Tensor = _Compose.apply(weight, self)
         return composed
 
     def transposed(self, rows: Tensor) -> Tensor:
-        """Φᵀ times something of each row, as the gradient of W is: (S, H) -> (F, H).
+        """Return Φᵀ times a value of each row, the gradient of W: (S, H) -> (F, H).
 
-        On a GPU the sums have no certain order: one feature after the other would be slow where one is in all rows, and
-        to sort takes longer.
+        On a GPU the order of the sums is not deterministic: processing one feature after the other would be slow if one
+        is in all rows, and sorting takes longer.
         """
         if rows.is_cuda or torch.compiler.is_compiling():
             return _added(rows, self._owner, self.indices, self.values, self.num_features)
@@ -93,7 +93,7 @@ class SparseRows(nn.Module):
         return sparse_product(row, rows, offsets, values)
 
     def compose_subset(self, weight: Tensor, subset: Tensor, sparse: bool = False) -> Tensor:
-        """As `compose`, of the rows `subset` (K,) alone: (F, H) -> (K, H).
+        """As `compose`, for the rows `subset` (K,) alone: (F, H) -> (K, H).
 
         Args:
             sparse: whether the gradient of `weight` is a sparse tensor, as of an embedding.
@@ -102,7 +102,7 @@ class SparseRows(nn.Module):
         return sparse_product(self.indices[entries], weight, offsets, self.values[entries], sparse)
 
     def compose_once(self, weight: Tensor, bias: Tensor, subset: Tensor, sparse: bool = False) -> tuple[Tensor, Tensor]:
-        """Rows (K, H) and biases (K,) of different rows `subset` (K,); where it says −1, a row of zeros.
+        """Return rows (K, H) and biases (K,) of distinct rows `subset` (K,). −1 gives a row of zeros.
 
         Args:
             weight: (F, H). bias: (F,). sparse: whether the gradient of `weight` is a sparse tensor, as of an embedding.
@@ -111,7 +111,7 @@ class SparseRows(nn.Module):
         return composed
 
     def _entries(self, subset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The entries of rows (K,), where those of each begin, (K + 1,), and which row each is of; −1 has none."""
+        """Return the entries of rows (K,), the offset of each row, (K + 1,), and the row of each entry. −1 has none."""
         starts = self.offsets[subset]
         sizes = (self.offsets[subset + 1] - starts).masked_fill(subset < 0, 0)
         owner, entries = expanded(starts, sizes)
@@ -119,7 +119,7 @@ class SparseRows(nn.Module):
 
     @property
     def _owner(self) -> Tensor:
-        """(entries,) the row that each is of."""
+        """The row of each entry: (entries,)."""
         rows = torch.arange(self.num_rows, device=self.offsets.device)
         return rows.repeat_interleave(self.offsets.diff(), output_size=len(self.indices))
 
@@ -131,17 +131,17 @@ class SparseRows(nn.Module):
         return functional.pad(counts.cumsum(0), (1, 0)), self._owner[order], self.values[order]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        self.__dict__.pop("_by_feature", None)  # it lives where the buffers live
+        self.__dict__.pop("_by_feature", None)  # its tensors are on the old device
         return super()._apply(fn, recurse)
 
     def dense(self) -> Tensor:
-        """Φ as a dense (S, F) matrix: for oracles and small tables only."""
+        """Return Φ as a dense (S, F) matrix, for oracles and small tables."""
         out = self.values.new_zeros((self.num_rows, self.num_features))
         return out.index_put((self._owner, self.indices), self.values)
 
 
 def sparse_product(indices: Tensor, weight: Tensor, offsets: Tensor, values: Tensor, sparse: bool = False) -> Tensor:
-    """A sparse matrix times `weight`; the entries of row i are those from offsets[i] on."""
+    """Return a sparse matrix times `weight`. The entries of row i begin at offsets[i]."""
     return functional.embedding_bag(
         indices, weight, offsets, mode="sum", per_sample_weights=values.to(weight.dtype), include_last_offset=True,
         sparse=sparse,
@@ -149,24 +149,24 @@ def sparse_product(indices: Tensor, weight: Tensor, offsets: Tensor, values: Ten
 
 
 def _added(rows: Tensor, owner: Tensor, features: Tensor, values: Tensor, num_features: int) -> Tensor:
-    """Of each feature, the sum of the rows that have it, times its value there: (F, H), in the dtype of `rows`.
+    """Return the sum of the rows of each feature, times the feature's value: (F, H), in the dtype of `rows`.
 
-    Added up in float32 at least: in half precision a GPU would lose what is small beside a long sum. In parts of the
-    entries, since each of them is as wide as a row.
+    Sums are in float32 at least, because half precision would lose small terms of a long sum. Entries are processed in
+    chunks, because each is as wide as a row.
 
     Args:
         rows: (K, H). owner, features, values: of each entry, (entries,).
     """
     total = rows.new_zeros(num_features, rows.size(1), dtype=torch.promote_types(rows.dtype, torch.float32))
-    some = max(1, AT_ONCE // rows.size(1))
-    for row, feature, value in zip(owner.split(some), features.split(some), values.split(some), strict=True):
-        each = rows.index_select(0, row).to(total.dtype).mul_(value.to(total.dtype).unsqueeze(1))
-        total.index_add_(0, feature, each)
+    chunk = max(1, AT_ONCE // rows.size(1))
+    for row, feature, value in zip(owner.split(chunk), features.split(chunk), values.split(chunk), strict=True):
+        values_of_rows = rows.index_select(0, row).to(total.dtype).mul_(value.to(total.dtype).unsqueeze(1))
+        total.index_add_(0, feature, values_of_rows)
     return total.to(rows.dtype)
 
 
 class _Compose(torch.autograd.Function):
-    """All rows, with gradients that need not be sorted by feature, as those of an embedding bag are."""
+    """All rows, with gradients that need no sorting by feature, unlike those of an embedding bag."""
 
     @staticmethod
     def forward(ctx: Any, weight: Tensor, table: SparseRows) -> Tensor:
@@ -180,7 +180,7 @@ class _Compose(torch.autograd.Function):
 
 
 class _ComposeOnce(torch.autograd.Function):
-    """Rows that are asked for once each, so that their gradients need not be sorted by feature."""
+    """Distinct rows, with gradients that need no sorting by feature."""
 
     @staticmethod
     def forward(
@@ -201,26 +201,26 @@ class _ComposeOnce(torch.autograd.Function):
         table, (dtype, of_bias) = ctx.table, ctx.dtypes
         grads: list[Tensor | None] = [None, None]
         if ctx.needs_input_grad[0] and ctx.sparse:
-            each = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
-            shape = table.num_features, each.size(1)
-            grads[0] = torch.sparse_coo_tensor(features.unsqueeze(0), each, shape, check_invariants=False)
+            grads_of_entries = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
+            shape = table.num_features, grads_of_entries.size(1)
+            grads[0] = torch.sparse_coo_tensor(features.unsqueeze(0), grads_of_entries, shape, check_invariants=False)
         elif ctx.needs_input_grad[0] and 2 * len(subset) >= table.num_rows:
-            # a row that is not asked for has a gradient of zeros
+            # other rows have a gradient of zeros
             full_grad = grad_rows.new_zeros(table.num_rows + 1, grad_rows.size(1))
             full_grad.index_copy_(0, subset.masked_fill(subset < 0, table.num_rows), grad_rows)
             grads[0] = table.transposed(full_grad[:-1])
         elif ctx.needs_input_grad[0]:
             grads[0] = _added(grad_rows, owner, features, values, table.num_features)
         if ctx.needs_input_grad[1]:
-            each = grad_bias[owner] * values.to(of_bias)
-            grads[1] = grad_bias.new_zeros(table.num_features).index_add_(0, features, each)
+            grads_of_entries = grad_bias[owner] * values.to(of_bias)
+            grads[1] = grad_bias.new_zeros(table.num_features).index_add_(0, features, grads_of_entries)
         return grads[0], grads[1], None, None, None
 
 
 class FeatureEmbedding(nn.Module):
-    """Embeds tokens by their input features: e(x) = Σ_f ψ_f(x) U_f.
+    """Embed tokens by their input features: e(x) = Σ_f ψ_f(x) U_f.
 
-    Words with equal ψ share one row, so the table has one row per input signature, whatever the vocabulary's size.
+    Words with equal ψ share one row, so the table has one row per input signature, for any size of the vocabulary.
     With `sparse_gradients`, only the rows of the tokens are composed, and the gradient of U is a sparse tensor.
     """
 
@@ -236,10 +236,11 @@ class FeatureEmbedding(nn.Module):
         weight: nn.Parameter | None = None,
         row_rms: float | None = None,
     ) -> None:
-        """
+        """Build the embedding.
+
         Args:
-            weight: (F, dim), of another layer with the same features; None: the embedding has its own.
-            row_rms: the initial root mean square of the embeddings' elements; None: weights from U(−0.1, 0.1).
+            weight: (F, dim), of another layer with the same features. None: the embedding has its own.
+            row_rms: the initial root mean square of the embeddings' elements. None: weights from U(−0.1, 0.1).
         """
         super().__init__()
         self.rows = SparseRows(table)
@@ -249,15 +250,15 @@ class FeatureEmbedding(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the weights again, if they are not another layer's."""
+        """Draw the weights again, unless they are another layer's."""
         if not self.is_tied:
             draw_weights(self.weight, self.rows, self.row_rms)
 
     def forward(self, tokens: Tensor, table: Tensor | None = None) -> Tensor:
-        """tokens (…,) -> embeddings (…, dim). `table` is a composed table to use again."""
+        """tokens (…,) -> embeddings (…, dim). table: composed rows to reuse."""
         classes = self.class_of[tokens]
-        few = not torch.is_grad_enabled() and classes.numel() < self.rows.num_rows  # as in a search
-        if table is None and (self.sparse_gradients or few) and not torch.compiler.is_compiling():
-            some, places = classes.unique(return_inverse=True)
-            return functional.embedding(places, self.rows.compose_subset(self.weight, some, sparse=True))
+        is_small = not torch.is_grad_enabled() and classes.numel() < self.rows.num_rows  # as in a search
+        if table is None and (self.sparse_gradients or is_small) and not torch.compiler.is_compiling():
+            distinct, places = classes.unique(return_inverse=True)
+            return functional.embedding(places, self.rows.compose_subset(self.weight, distinct, sparse=True))
         return functional.embedding(classes, self.rows.compose(self.weight) if table is None else table)

@@ -1,15 +1,14 @@
-"""A background whose temperature the network chooses: it alone learns where b is to be trusted.
+"""A learned temperature of the background: the network learns when to trust b.
 
-Sizes: N positions, S signatures, E entries of masses, H hidden width. What a history K says of a signature is
-r_K(σ) = log B_K(σ)/B₀(σ) less the factor that it gives all words of which it says nothing in particular (`constant` in
-backgrounds/class_weights.py), where B are masses and B₀ those of the static weights. The masses become
+Sizes: N positions, S signatures, E entries of class weights, H hidden width. With B the masses, B₀ those of the static
+weights, and r_K(σ) = log B_K(σ)/B₀(σ) minus the factor that all words without an entry share (`constant` in
+backgrounds/class_weights.py), the masses become
 
-    B(σ)  ∝  B₀(σ) exp(τ(K, σ) r_K(σ)),      τ(K, σ) = 1 + wᵀh + c + v_σ      (1/τ: temperature; w, c, v begin at zero)
+    B(σ)  ∝  B₀(σ) exp(τ(K, σ) r_K(σ)),      τ(K, σ) = 1 + wᵀh + c + v_σ      (1/τ: temperature; w, c, v start at zero)
 
-and the shares of words inside a signature stay as they are: no network could change them. As a log-linear
-model, r is one feature more, and τ − 1 its weight; but it counts as part of the background: it is in no norm of the
-adaptor. τ is not bound to be positive, but τ r is bounded
-to LARGEST, whatever has been learned; what is forbidden stays so.
+The shares of words inside a signature do not change. In terms of a log-linear model, r is one more feature, with
+weight τ − 1. It counts as part of the background, not of the adaptor's norm. τ may be negative, but τ r is bounded by
+LARGEST. Forbidden words stay forbidden.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ OPTION = "--learn-background-temperature"
 
 
 def learned_temperature(head: Head) -> LearnedTemperature:
-    """What a head is given: `LogLinearHead(prior, H, masses=learned_temperature)`.
+    """Make the module for a head: `LogLinearHead(prior, H, class_weights=learned_temperature)`.
 
     Raises:
-        OptionError: a prior whose masses are no row with entries, or classes that change with the context.
+        OptionError: a prior whose class weights are not sparse, or with classes that change with the context.
     """
     if not head.background.bind().sparse or head.has_source_strings:
         raise OptionError(
-            f"{OPTION}: expected a prior with n-grams or an automaton, and without evidence; build one with "
+            f"{OPTION} needs a prior with n-grams or an automaton, and without evidence; build one with "
             "`llrnn prior --background ngram:…` or `automaton:…`, or leave the option out"
         )
     check_row_sources(head, OPTION)
@@ -46,7 +45,7 @@ def learned_temperature(head: Head) -> LearnedTemperature:
 
 
 class LearnedTemperature(nn.Module):
-    """τ(K, σ), from the hidden state and the signature."""
+    """τ(K, σ), a function of the hidden state and the signature."""
 
     name = "temperature"
 
@@ -57,7 +56,7 @@ class LearnedTemperature(nn.Module):
         self.of_class = nn.Parameter(torch.zeros(num_classes))
 
     def applied(self, class_weights: ClassWeights, hidden: Tensor) -> ClassWeights:
-        """The masses of N positions, which have entries; hidden: (N, H)."""
+        """Return the class weights of N positions with changed entries. hidden: (N, H)."""
         entries = class_weights.entries
         if entries is None:
             return class_weights
@@ -69,6 +68,6 @@ class LearnedTemperature(nn.Module):
         return replace(class_weights, entries=replace(entries, added=changed.masked_fill(forbidden, NEGATIVE_INFINITY)))
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Weights of no learned temperature begin as zeros, and change nothing."""
+        """Add zeros to a checkpoint without a learned temperature. They change nothing."""
         for part, value in self.state_dict().items():
             state_dict.setdefault(f"{prefix}{self.name}.{part}", torch.zeros_like(value))

@@ -1,8 +1,8 @@
-"""What travels between a network, the head, a criterion and a search.
+"""Records that a network, the head, a criterion and a search exchange.
 
 Sizes: B batch, T time, N positions (B·T of a batch; hypotheses of a search), V words, S signatures, J context classes,
-H hidden width, H' = H and what sources of classes add to it, K tokens asked about. All records are frozen: what changes
-them returns another one. Probabilities are natural logarithms.
+H hidden width, H' = H plus the columns of class sources, K queried tokens. All records are frozen: a change returns
+another record. Probabilities are natural logarithms.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.functional import outside_autocast
 from fairseq_llrnn.output.normalisers import Distribution, Normalised, SlotScores
 
-CELLS = 1 << 22  # positions × classes or words that are looked at together
-FEW = 256  # most probable tokens that are looked for among those of each of so many classes, and not among all
+CELLS = 1 << 22  # positions × classes or words that are processed together
+FEW = 256  # the largest k for which `top_k` searches by class, not among all words
 
 RowPair = tuple[Tensor, Tensor]  # rows of the output layer, and their biases
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A batch before the network has read it: what is known of its sources and its text."""
+    """A batch before the network reads it: its bound backgrounds and its inputs."""
 
-    backgrounds: Sequence[tuple[slice, BoundBackground]]  # of which sentences: all, or some at a time of a large batch
-    previous: Tensor  # (B, T) the tokens before each position, as the background knows them
-    input_ids: Tensor  # (B, T) the same, as a network with a row per word can read them
+    backgrounds: Sequence[tuple[slice, BoundBackground]]  # of all sentences, or of the chunks of a large batch
+    previous: Tensor  # (B, T) the tokens before each position, for the background
+    input_ids: Tensor  # (B, T) the same, for the network
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of the output layer, made once for a batch or a search."""
+    """Rows of the output layer, computed once for a batch or a search."""
 
     classes: Normalised  # the signatures
-    of_source: Mapping[str, Any]  # what each source of classes has made, by its name
+    of_source: Mapping[str, Any]  # the result of `ClassSource.rows` of each source, by its name
     width: int  # H'
-    again: Callable[[], Rows]  # makes them anew, when a source has got more to add to hidden states
+    rebuild: Callable[[], Rows]  # makes the rows again after a source has got more columns
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Positions that the network has read: those of a batch, or one of each hypothesis of a search (B = N, T = 1).
+    """Positions that the network has read: of a batch, or one of each hypothesis of a search (B = N, T = 1).
 
-    A batch that is too large to be looked at as a whole is the first of its sentences, and what makes the rest: where
-    no gradient is asked for, what is asked of a position is all that has to be kept of it (`chunked`).
+    A large batch without gradients is split: the record holds its first sentences and functions for the rest, so that
+    only the results of each position are kept (`chunked`).
     """
 
     hidden: Tensor  # (B, T, H')
@@ -61,16 +61,16 @@ class Batch:
     states: Tensor  # (N, …), of the background, before each position
     class_weights: ClassWeights  # log B of all classes, S + J, in N rows
     rows: Rows
-    slots: SlotScores | None  # (N, …) scores of what has no row among the signatures
-    kept: Mapping[str, Tensor]  # (B, T, …) what sources of classes need again, by their names
-    spelling: Tensor | None = None  # (B, T, X) what unknown words are spelled from; None: from `hidden`
-    temperature: float | Tensor = 1.0  # divides aᵀφ; (N, 1) where it is a tensor
+    slots: SlotScores | None  # (N, …) scores of classes without a row among the signatures
+    kept: Mapping[str, Tensor]  # (B, T, …) scores of class sources, by their names, for `finish`
+    spelling: Tensor | None = None  # (B, T, X) the input of the speller of unknown words; None: `hidden`
+    temperature: float | Tensor = 1.0  # divides aᵀφ; a tensor is (N, 1)
     pinned: Pinned | None = None
     sentences: slice = field(default_factory=lambda: slice(None))  # of the whole batch
     rest: list[Callable[[], Batch]] = field(default_factory=list)
 
     def parts(self) -> Iterator[Batch]:
-        """All parts of a large batch, made as they are asked for; itself where it is whole."""
+        """Yield the parts of a large batch, each made on demand, or itself if it is whole."""
         yield self
         for make in self.rest:
             yield make()
@@ -82,7 +82,7 @@ class Batch:
 
     @property
     def log_mass(self) -> Tensor:
-        """log B of all classes, broadcasting to (B, T, S + J): dense, so only where it is needed."""
+        """log B of all classes, broadcasting to (B, T, S + J). It is dense: use it only if you must."""
         if self.class_weights.entries is not None:
             return self.class_weights.dense().view(*self.hidden.shape[:2], -1)
         shared, batch = self.class_weights.shared, len(self.hidden)
@@ -98,41 +98,47 @@ class Batch:
         )
 
     def tempered(self, temperature: float) -> Batch:
-        """The same with aᵀφ divided by a temperature. Raises OptionError for one that is not in SCORE_TEMPERATURES."""
+        """Return the same batch with aᵀφ divided by a temperature.
+
+        Raises:
+            OptionError: a temperature outside SCORE_TEMPERATURES.
+        """
         least, most = SCORE_TEMPERATURES
         if not least <= temperature <= most:
             raise OptionError(f"temperature {temperature}: expected a number from {least:g} to {most:g}")
         return self if temperature == 1.0 else replace(self, temperature=temperature)
 
     def top_k(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k most probable tokens, exactly: log p and tokens, (N, k) each; few without a V-sized tensor."""
+        """Return the k most probable tokens, exactly: log p and tokens, (N, k) each, without a V-sized tensor
+        up to FEW.
+        """
         if k > FEW:
             log_probs, places = self.word_log_probs().topk(min(k, self.background.num_columns))
-            tokens = self.background.columns(self.states).clamp_min(0)  # of void places, which have no mass
+            tokens = self.background.columns(self.states).clamp_min(0)  # padding has no mass
             return log_probs, tokens.expand(len(self.states), -1).gather(1, places)
         return self.classes.best_words(self.background, self.states, k)
 
     def log_probs_of(self, tokens: Tensor) -> Tensor:
-        """log p of some tokens (N, K) of each position: (N, K)."""
+        """Return log p of tokens (N, K) of each position: (N, K)."""
         return self._log_probs(*shares_and_classes(self.background, self.states, tokens))
 
     def log_probs_of_pinned(self) -> Tensor:
-        """log p of the tokens that the search has pinned: (N, K)."""
+        """Return log p of the pinned tokens: (N, K)."""
         assert self.pinned is not None
         if self.pinned.shares is None:
             return self.log_probs_of(self.pinned.tokens.expand(len(self.states), -1))
         return self._log_probs(*self.pinned.shares)
 
     def _log_probs(self, share: Tensor, classes: Tensor) -> Tensor:
-        """log p of words by their log shares and classes: (N, K)."""
+        """Return log p of words, given their log shares and classes: (N, K)."""
         log_probs = self.classes.log_probs_of(classes)
         share = share.to(log_probs.dtype)
         return torch.where(torch.isneginf(share), share, log_probs + share)  # without mass, a class is −inf, too
 
     def word_log_probs(self) -> Tensor:
-        """log p of all words, and of strings outside the dictionary that sources bring: (N, V + J₁).
+        """Return log p of all words, and of strings outside the dictionary of class sources: (N, V + J₁).
 
-        Some positions at a time: a background may need several tensors of V to say it.
+        Positions are processed in chunks, because a background may need several tensors of V.
         """
         states, background, log_probs = self.states, self.background, self.classes.log_probs
         at_once = max(1, CELLS // background.num_columns)
@@ -146,25 +152,25 @@ class Batch:
 
 @dataclass(frozen=True)
 class Pinned:
-    """Tokens whose probabilities every step of a search is asked for."""
+    """Tokens whose probabilities every step of a search computes."""
 
     tokens: Tensor  # (K,)
-    shares: RowPair | None  # their log shares and classes, (N, K) each, where no state changes them
+    shares: RowPair | None  # their log shares and classes, (N, K) each, if no state changes them
 
 
 @dataclass(frozen=True)
 class State:
-    """N hypotheses of a search: what they have written, as far as the background and the head need it."""
+    """N hypotheses of a search: the states of the background and the rows of the head."""
 
     background: BoundBackground  # of the search's sentences
     states: Tensor  # (N, …), of the background
     rows: Rows
-    length: int = 0  # tokens that every hypothesis has written
-    longest: int | None = None  # the most that one may have, </s> included
+    length: int = 0  # of every hypothesis, in tokens
+    longest: int | None = None  # the largest length, </s> included
     pinned: Pinned | None = None
 
     def select(self, index: Tensor) -> State:
-        """The hypotheses index[0], index[1], …: reordered, repeated or left out; index: (M,) int64."""
+        """Return the hypotheses index[0], index[1], …: reordered, repeated or removed. index: (M,) int64."""
         pinned = self.pinned
         if pinned is not None and pinned.shares is not None:
             shares = pinned.shares[0].index_select(0, index), pinned.shares[1].index_select(0, index)
@@ -172,58 +178,60 @@ class State:
         return replace(self, states=self.states.index_select(0, index), pinned=pinned)
 
     def limited(self, longest: int | None) -> State:
-        """The same hypotheses in a search whose hypotheses have at most `longest` tokens, `</s>` included."""
+        """Return the same hypotheses, limited to `longest` tokens, `</s>` included."""
         return replace(self, longest=longest)
 
     @property
     def reachable(self) -> BoundBackground:
-        """The background of the next step: where there is a limit, without words after which no end is in reach."""
+        """The background of the next step. With a limit, without words from which no end is in reach."""
         return self.background if self.longest is None else self.background.with_max_length(self.longest - self.length)
 
 
 def shares_and_classes(background: BoundBackground, states: Tensor, tokens: Tensor) -> RowPair:
-    """Log shares and classes of some tokens (N, K) of each hypothesis: (N, K) each."""
+    """Return the log shares and classes of tokens (N, K) of each hypothesis: (N, K) each."""
     rows = torch.arange(len(states), device=states.device).repeat_interleave(tokens.size(1))
-    each = states.index_select(0, rows)
-    share = background.select_rows(rows).log_share(each, tokens.flatten()).view_as(tokens)
-    return share, background.classes(each, tokens.flatten()).view_as(tokens)
+    repeated = states.index_select(0, rows)
+    share = background.select_rows(rows).log_share(repeated, tokens.flatten()).view_as(tokens)
+    return share, background.classes(repeated, tokens.flatten()).view_as(tokens)
 
 
 def chunk_slices(previous: Tensor, background: BoundBackground) -> list[slice]:
-    """The sentences of a batch (B, T) that are looked at together, where no gradient is asked for; one at least."""
+    """Return the slices of a batch (B, T) without gradients that are processed one at a time, at least one
+    sentence each.
+    """
     width = (
         background.num_classes if background.sparse or background.is_context_independent else len(background.class_of)
     )
-    many, at_once = len(previous), max(1, CELLS // max(1, previous.size(1) * width))
-    if at_once >= many:
+    total, at_once = len(previous), max(1, CELLS // max(1, previous.size(1) * width))
+    if at_once >= total:
         return [slice(None)]
-    return [slice(start, min(start + at_once, many)) for start in range(0, many, at_once)]
+    return [slice(start, min(start + at_once, total)) for start in range(0, total, at_once)]
 
 
 Arguments = ParamSpec("Arguments")
 
 
 def chunked(
-    ask: Callable[Concatenate[Any, Batch, Arguments], Tensor],
+    method: Callable[Concatenate[Any, Batch, Arguments], Tensor],
 ) -> Callable[Concatenate[Any, Batch, Arguments], Tensor]:
-    """ask(head, batch, …) -> (B, T) or (B, T, V + J₁), of a large batch by its parts, one after the other.
+    """Make a method method(head, batch, …) -> (B, T) or (B, T, V + J₁) process the parts of a large batch one by one.
 
-    Outside torch.autocast (functional.py). Tensors among the arguments are (B, T). Where some parts have strings of
-    their own, the others say −inf of them.
+    It runs outside torch.autocast (functional.py). Tensors among the arguments are (B, T). Columns of strings that only
+    other parts have are −inf.
     """
 
-    @wraps(ask)
+    @wraps(method)
     def answer(head: Any, batch: Batch, *arguments: Arguments.args, **options: Arguments.kwargs) -> Tensor:
         with outside_autocast(batch.hidden):
             if not batch.rest:
-                return ask(head, batch, *arguments, **options)
+                return method(head, batch, *arguments, **options)
             answers = []
             for part in batch.parts():
-                some = [each[part.sentences] if isinstance(each, Tensor) else each for each in arguments]
-                answers.append(ask(head, part, *some, **options))  # type: ignore[arg-type]
+                selected = [a[part.sentences] if isinstance(a, Tensor) else a for a in arguments]
+                answers.append(method(head, part, *selected, **options))  # type: ignore[arg-type]
         if answers[0].dim() == 2:
             return torch.cat(answers)
         width = max(answer.size(2) for answer in answers)
-        return torch.cat([functional.pad(one, (0, width - one.size(2)), value=NEGATIVE_INFINITY) for one in answers])
+        return torch.cat([functional.pad(part, (0, width - part.size(2)), value=NEGATIVE_INFINITY) for part in answers])
 
     return answer  # type: ignore[return-value]

@@ -1,24 +1,24 @@
-"""Sampled training, for priors whose signatures are too many to sum: a random part of the classes stands for all.
+"""Sampled training, for priors with too many signatures to sum: a random part of the classes stands for all.
 
 Sizes: N positions, S classes, U sampled classes, H hidden width, J slots, E entries (backgrounds/class_weights.py).
-With w(σ) = B_K(σ) exp(a(K)ᵀφ(σ)), so that Z = Σ_σ w(σ), and t the target's class. Every class is drawn by itself,
+Let w(σ) = B_K(σ) exp(a(K)ᵀφ(σ)), so that Z = Σ_σ w(σ), and t the target's class. Every class is drawn independently,
 with the probability
 
     π(σ) = min(1, c·B(σ)),   B the background without context,   c such that Σ_σ π(σ) = n
 
-(Poisson sampling): frequent classes are always in, and one sample serves all positions of a batch. Then
+(Poisson sampling): frequent classes are always included, and one sample serves all positions of a batch. Then
 
     Ẑ = w(t) + Σ_{σ drawn, σ ≠ t} w(σ) / π(σ)                                              [Horvitz & Thompson 1952]
 
-What is true of it (tests/output/test_sampling.py goes through all samples of small cases):
+Properties (tests/output/test_sampling.py enumerates all samples of small cases):
 
 * Ẑ is unbiased: E[Ẑ] = Z. So is its gradient, in all parameters: E[∇Ẑ] = ∇Z = Z·E_p[φ] (in a).
 * log Ẑ is not: E[log Ẑ] ≤ log Z, since log is concave, by about Var(Ẑ)/(2Z²). Its gradient is a self-normalised
   estimate of E_p[φ], a quotient of two unbiased estimates: it is consistent, and its bias is of the same order.
   Both are exact for n = S.
-* The loss log Ẑ − log w(t) is never negative, because the target is in Ẑ as it is.
+* The loss log Ẑ − log w(t) is never negative, because Ẑ contains w(t).
 
-Training follows ∇ log Ẑ. What is reported at validation is exact.
+Training follows ∇ log Ẑ. Validation is exact.
 Importance sampling from the background, in training neural language models: Bengio & Senécal 2003; Jean et al. 2015.
 
     LogLinearHead(prior, H, normaliser=Sampled(8192))           only rows of the sample, and of targets, are composed
@@ -50,10 +50,11 @@ _MOST_ROUNDS = 100
 
 
 def inclusion_probabilities(log_mass: Tensor, expected: float) -> Tensor:
-    """π(σ) = min(1, c·B(σ)) with Σ π = `expected`, or 1 for every class with mass where they are no more: (S,) float64.
+    """Return π(σ) = min(1, c·B(σ)) with Σ π = `expected`: (S,) float64, or 1 for all classes with mass if they are no
+    more.
 
     Args:
-        log_mass: (S,) log B(σ); −inf for a class that is never drawn.
+        log_mass: (S,) log B(σ), with −inf for a class that is never drawn.
     """
     exact = log_mass.double()
     mass = (exact - exact.amax()).exp()
@@ -64,34 +65,34 @@ def inclusion_probabilities(log_mass: Tensor, expected: float) -> Tensor:
         if room >= int((rest > 0).sum()):
             return (mass > 0).double()
         share = rest * (max(room, 0.0) / rest.sum())
-        more = share > 1.0
-        if not bool(more.any()):
+        is_certain = share > 1.0
+        if not bool(is_certain.any()):
             return torch.where(certain, 1.0, share)
-        certain |= more
+        certain |= is_certain
     return torch.where(certain, 1.0, share.clamp_max(1.0))
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Classes that stand for all, rising, and the weight 1/π of each."""
+    """Sampled classes, in ascending order, and the weight 1/π of each."""
 
     classes: Tensor  # (U,) int64
     log_weights: Tensor  # (U,) −log π ≥ 0
 
 
 class ClassSampler(nn.Module):
-    """Draws samples of about `expected` classes from the masses (S,) of a background without context."""
+    """Draw samples of about `expected` classes from the masses (S,) of a background without context."""
 
     inclusion: Tensor  # (S,)
 
     def __init__(self, log_mass: Tensor, expected: int) -> None:
         super().__init__()
         if expected < 1:
-            raise ValueError(f"expected: a number of classes of at least 1, found {expected}")
+            raise ValueError(f"expected={expected}: expected at least 1 class")
         self.register_buffer("inclusion", inclusion_probabilities(log_mass, expected), persistent=False)
 
     def draw(self) -> Sample:
-        """A new sample, by torch's generator."""
+        """Return a new sample, drawn with torch's generator."""
         drawn = torch.rand(self.inclusion.shape, dtype=torch.float64, device=self.inclusion.device) < self.inclusion
         classes = drawn.nonzero().squeeze(1)
         return Sample(classes, -self.inclusion[classes].log())
@@ -108,13 +109,13 @@ def sampled_log_prob(
     slot_scores: Tensor | None = None,
     num_classes: int = 0,
 ) -> Tensor:
-    """log w(t) − log Ẑ at every position: (N,).
+    """Return log w(t) − log Ẑ at every position: (N,).
 
     Args:
         hidden: (N, H). rows: E of the sampled classes, (U, H). bias: Φc + log B_K of them, (U,) or (N, U).
-        targets: classes (N,). target_rows, target_bias: theirs, (N, H) and (N,) with log B_K.
-        slot_scores: of the slots of each position, (N, J), with their log masses: they are few, and summed as they
-            are. Slot j is class `num_classes` + j; of a target that is one, the rows and biases do not count.
+        targets: classes (N,). target_rows, target_bias: of the targets, (N, H) and (N,) with log B_K.
+        slot_scores: of the slots of each position, (N, J), with their log masses; they are summed exactly. Slot j is
+            class `num_classes` + j; the rows and biases of a target that is a slot are ignored.
     """
     exact = bias.dtype
     scores = (hidden @ rows.T).to(exact) + (bias + sample.log_weights.to(exact))  # shape: (N, U)
@@ -130,17 +131,21 @@ def sampled_log_prob(
 
 
 OPTION = "--sampled-classes"
-NOT_SMOOTHED = f"{OPTION}: not supported with --label-smoothing, which looks at all classes"
+NOT_SMOOTHED = f"{OPTION}: not supported with --label-smoothing, which needs all classes"
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Train with about so many signatures, drawn anew for every batch (sampled.py); all else is exact."""
+    """A normaliser that samples about `expected` signatures for each training batch. Evaluation is exact."""
 
     expected: int
 
     def __call__(self, head: Head) -> SampledSum:
-        """Raises OptionError: classes that need all rows; another normaliser, which needs few of them."""
+        """Make the module for a head.
+
+        Raises:
+            OptionError: classes that need all rows, or another normaliser that is not exact.
+        """
         check_row_sources(head, OPTION)
         other = head.attached.get("normaliser")
         if other is not None and not isinstance(other, Exact | SampledSum):
@@ -179,10 +184,10 @@ class SampledOutput:
         slots: SlotScores | None = None,
         is_counted: Tensor | None = None,
     ) -> Tensor:
-        """As of Normalised, with log Ẑ in the place of log Z: (N,)."""
+        """As in Normalised, with log Ẑ instead of log Z: (N,)."""
         static = classes.clamp_max(self.output.rows.num_rows - 1)
         of_sample, of_target = _masses(ClassWeights.of(class_weights, len(hidden)), self.sample.classes, static)
-        different, which = torch.unique(static, return_inverse=True)
+        different, index = torch.unique(static, return_inverse=True)
         rows, bias = self.output.composed(different)
         return log_share.to(self.bias.dtype) + sampled_log_prob(
             hidden,
@@ -190,8 +195,8 @@ class SampledOutput:
             self.rows.to(hidden.dtype),
             self.bias + of_sample.to(self.bias.dtype),
             classes,
-            rows.to(hidden.dtype)[which],
-            bias[which] + of_target.to(bias.dtype),
+            rows.to(hidden.dtype)[index],
+            bias[index] + of_target.to(bias.dtype),
             None if slots is None else slots.scores + slots.log_mass.to(slots.scores.dtype),
             self.output.rows.num_rows,
         )
@@ -205,7 +210,7 @@ class SampledOutput:
     def distribution(
         self, hidden: Tensor, slots: SlotScores | None, class_weights: ClassWeights, temperature: float | Tensor = 1.0
     ) -> Distribution:
-        """Exact."""
+        """Return the exact distribution."""
         return self._exact.distribution(hidden, slots, class_weights, temperature)
 
     @cached_property
@@ -214,13 +219,13 @@ class SampledOutput:
 
 
 def _masses(log_mass: ClassWeights, classes: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """Log masses of sampled classes (U,), (1, U) or (N, U), and of the targets (N,).
+    """Return log masses of sampled classes (U,), as (1, U) or (N, U), and of the targets (N,).
 
-    log_mass: of N rows. classes: (U,), rising. targets: (N,).
+    log_mass: of N rows. classes: (U,), ascending. targets: (N,).
     """
-    some, updates = log_mass.shared[:, classes], log_mass.entries
+    mass, updates = log_mass.shared[:, classes], log_mass.entries
     if updates is None:
-        return (some if len(some) == 1 else broadcast_groups(some, log_mass.num_rows)), log_mass.for_classes(targets)
+        return (mass if len(mass) == 1 else broadcast_groups(mass, log_mass.num_rows)), log_mass.for_classes(targets)
     place, drawn = find_sorted(classes, updates.classes)
     entries = replace(updates, rows=updates.rows[drawn], classes=place[drawn], added=updates.added[drawn])
-    return ClassWeights(some, log_mass.num_rows, entries).dense(), log_mass.for_classes(targets)
+    return ClassWeights(mass, log_mass.num_rows, entries).dense(), log_mass.for_classes(targets)

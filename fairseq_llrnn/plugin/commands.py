@@ -31,7 +31,8 @@ from fairseq.data import data_utils
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from omegaconf.errors import OmegaConfBaseException
 
-from fairseq_llrnn.errors import DataError, OptionError, exit_with_argument_error
+from fairseq_llrnn.argument_errors import exit_with_argument_error
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.command_lines import Report, output_of
 from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
 from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, prior_of_state, read_checkpoint

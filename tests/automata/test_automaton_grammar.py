@@ -79,7 +79,7 @@ def test_strings_are_those_of_the_trees(
 ) -> None:
     grammar = Grammar("S", depth=depth, length=length if length < 5 else None, weighted=weighted)
     for name, alternatives in zip(NAMES, rules, strict=True):
-        # an X that derives itself and no word more has infinitely many trees: such rules get a word
+        # an X that derives itself without another word has infinitely many trees: such rules get a word
         grammar.rules[name] = [
             Alternative((*items, A) if all(isinstance(i, str) for i in items) else tuple(items), math.log(w))
             for items, w in alternatives
@@ -155,7 +155,7 @@ def test_unknown_symbols(tmp_path: Path) -> None:
 
 
 def test_all_unknown_symbols_are_said_at_once(tmp_path: Path) -> None:
-    one = "line 1: symbol 'z' is not in the dictionary; write it as the text has it, remove it, or say automaton"
+    one = "line 1: symbol 'z' is not in the dictionary; write it as the text has it, remove it, or use automaton"
     with pytest.raises(DataError, match=one):
         read(tmp_path, 'S -> "a" | "z" "z"\n')
     two = "symbol 'z' is not in the dictionary, nor is 'y' .2 in all.; write them as the text has them, remove them"
@@ -176,18 +176,18 @@ def test_all_unknown_symbols_are_said_at_once(tmp_path: Path) -> None:
         ('S -> "a" X\n', "line 1: 'X' has no rule; add one, or put quotes around it if it is a word"),
         ('S -> "a" [x]\n', "line 1: expected a weight > 0 in brackets, found 'x'"),
         ('S -> "a" [0]\n', "line 1: expected a weight > 0 in brackets, found '0'"),
-        ('S -> "a" [1] "b"\n', "line 1: expected nothing behind the weight of an alternative"),
-        ('S -> "a" [1] | "b"\n', "a weight .w. behind every alternative, or none, found 1 without one"),
+        ('S -> "a" [1] "b"\n', "line 1: expected nothing after the weight of an alternative"),
+        ('S -> "a" [1] | "b"\n', "a weight .w. after every alternative, or none, found 1 without one"),
         ('%depth\nS -> "a"\n', "line 1: expected `%depth N` or `%length N` with N ≥ 1, found '%depth'"),
         ('%depth 0\nS -> "a"\n', "line 1: expected `%depth N` or `%length N`"),
         ('S -> "a" S | "b"\n', "nests without a bound; give it `%depth N` or `%length N`"),
-        ('%depth 4\nS -> S | "b"\n', "the grammar's 'S' .line 2. derives itself and no word more"),
-        ('%depth 4\nS -> X S Y | "b"\nX -> |"a"\nY -> X X\n', "the grammar's 'S' .line 2. derives itself and no word "
-         "more"),
+        ('%depth 4\nS -> S | "b"\n', "the grammar's 'S' .line 2. derives itself without another word"),
+        ('%depth 4\nS -> X S Y | "b"\nX -> |"a"\nY -> X X\n', "the grammar's 'S' .line 2. derives itself without an"
+         "other word"),
         ('%depth 1\nS -> X\nX -> "a"\n', "has no string within its bounds; fix the file"),
         ('S -> S "a"\n', "nests without a bound"),
         ('%depth 9\nS -> S "a"\n', "has no string within its bounds"),
-        ('S -> "</s>"\n', "line 1: </s> is written by final states alone"),
+        ('S -> "</s>"\n', "line 1: arcs cannot have </s>, which final states add"),
     ],
 )  # fmt: skip
 def test_bad_grammars(tmp_path: Path, text: str, message: str) -> None:
@@ -229,7 +229,7 @@ def test_grammars_that_explode_are_refused_before_they_do(
     monkeypatch.setattr("fairseq_llrnn.automata.limits.MOST_STEPS", 100_000)
     message = r"more than 100,000 steps to be made deterministic, most for 'N\d+' \(line \d+\) before [\d,]+ different"
     with pytest.raises(
-        DataError, match=rf"small.grammar: .*{message} continuations: put fewer nonterminals .*; fix the file"
+        DataError, match=rf"small.grammar: .*{message} continuations: use fewer nonterminals .*; fix the file"
     ):
         read(tmp_path, text)
 

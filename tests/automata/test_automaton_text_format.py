@@ -120,7 +120,7 @@ def test_words_without_a_weight_below(tmp_path: Path) -> None:
     root = np.zeros(len(WORDS))
     root[[0, 1, INDEX["le"]]] = -np.inf
     (tmp_path / "a.txt").write_text("0 1 le\n1\n")
-    with pytest.raises(DataError, match="line 1: symbol 'le' has no weight in the static background, which the"):
+    with pytest.raises(DataError, match="line 1: symbol 'le' has no weight in the static background below the automaton"):
         read_automaton(tmp_path / "a.txt", WORDS, log_weights=root)
 
 
@@ -137,7 +137,7 @@ def test_words_without_a_weight_below(tmp_path: Path) -> None:
         ("weights probabilities\n0 1 le 0\n", "line 2: expected a weight > 0, found '0'"),
         ("weights counts\n", "line 1: expected `weights probabilities`, found 'weights counts'"),
         ("0 1 le la 0.5\n1\n", "line 1: expected an acceptor, found 'le' on one side and 'la' on the other"),
-        ("0 1 </s>\n1\n", "line 1: </s> is written by final states alone; make the state final"),
+        ("0 1 </s>\n1\n", "line 1: arcs cannot have </s>, which final states add; make the state final"),
         ("0 1 <pad>\n1\n", "line 1: symbol '<pad>' is never predicted"),
         ("0 1 madeupword0000\n1\n", "line 1: symbol 'madeupword0000' is never predicted"),
         ("0 1 le\n1\n1 0.5\n", "line 3: state '1' is final already"),

@@ -111,7 +111,7 @@ def test_parameters_are_there_where_they_are_learned() -> None:
         (5, 0.0, 0.9, False, "cache weight 0.0: expected a number between 0 and 1"),
         (5, 1.0, 0.9, False, "cache weight 1.0"),
         (5, 0.1, 0.0, False, "cache decay 0.0: expected a number above 0 and at most 1"),
-        (5, 0.1, 1.0, True, "below 1 where it is learned"),
+        (5, 0.1, 1.0, True, "below 1 if it is learned"),
     ],
 )
 def test_what_is_no_cache(size: int, weight: float, decay: float, learned: bool, message: str) -> None:

@@ -344,7 +344,7 @@ def test_states_of_any_shape_and_type() -> None:
         (lambda: Mixture([ATOMS["static"]()], weighting="some"), "weighting: expected one of fixed, learned, network"),
         (lambda: Tempered(ATOMS["static"](), 0.0), "temperature 0.0: expected a temperature from 0.01 to 100"),
         (lambda: Mixture([ATOMS["static"]()], weighting="network").bind().with_hidden(torch.zeros(1, H)),
-         r"expected `gates\(hidden_size\)` before `with_hidden`"),
+         r"`with_hidden` needs a gate; call `gates\(hidden_size\)`"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_combined(make: Callable[[], object], message: str) -> None:

@@ -98,6 +98,6 @@ def test_checkpoints_that_somebody_changed(
 def test_weights_that_went_astray(explain: Explain, changed: Change) -> None:
     path = changed(lambda state: state["model"]["decoder.head.output.bias"].fill_(float("nan")))
     assert explain("le", path=path).error == (
-        f"{path}: expected finite weights, found NaN or infinity in decoder.head.output.bias: its training went "
-        "astray; use an earlier checkpoint, and train with a smaller --lr or with --clip-norm"
+        f"{path}: expected finite weights, found NaN or infinity in decoder.head.output.bias: the training "
+        "diverged; use an earlier checkpoint, and train with a smaller --lr or with --clip-norm"
     )

@@ -34,9 +34,9 @@ def test_compressed(tmp_path: Path) -> None:
         ("a\tb\tc\n", "line 1: expected `source token<TAB>target words`, found 3 columns: 'a\\tb\\tc'; fix the row"),
         ("\tb\n", "line 1: the source side is empty; expected a word: fill it, or remove the row"),
         ("a\t  \n", "line 1: the target side is empty; expected a word: fill it, or remove the row"),
-        ("New York\tNew York\n", "line 1: expected one source token, found the blank in 'New York'; only single tokens "
+        ("New York\tNew York\n", "line 1: expected one source token, found a blank in 'New York'; only single tokens "
          "can be mapped: fix or remove the row"),
-        ("1\u00a0000\t1 000\n", "line 1: expected one source token, found the blank in '1\\xa0000'"),
+        ("1\u00a0000\t1 000\n", "line 1: expected one source token, found a blank in '1\\xa0000'"),
         ("<unk>\tb\n", "line 1: '<unk>' is a special symbol, not a word; fix or remove the row"),
         ("a\tb </s>\n", "line 1: '</s>' is a special symbol, not a word; fix or remove the row"),
         ("a\tb c\nb\tb\na\tc\n", "line 3: 'a' was mapped to 'b c' in line 1, found 'c' here; remove one of them"),

@@ -12,7 +12,7 @@ from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.prior.prior import Prior
 
 SHAPES = [(0, 3), (2, 0), (0, 0)]
-SAID = r"^LogLinearHead: expected {}, of one at least, found \({}\); leave empty batches out \(an empty sentence is "
+SAID = r"^LogLinearHead: expected at least one of {}, found \({}\); leave empty batches out \(an empty sentence is "
 
 
 @pytest.fixture(scope="module")

@@ -185,9 +185,9 @@ def test_embeddings_are_sums_of_features_and_may_be_tied() -> None:
     rows = head.embedding_rows()
     torch.testing.assert_close(head.embed(TARGETS, rows), head.embed(TARGETS))
     assert torch.equal(head.embed(torch.tensor([500])), head.embed(torch.tensor([3]))), "read as <unk>"
-    with pytest.raises(OptionError, match="expected a head made with `embedding`, found one without; give it"):
+    with pytest.raises(OptionError, match="embed needs a head with `embedding`; pass one to the constructor"):
         make_head().embed(TARGETS)
-    with pytest.raises(OptionError, match=f"tied: expected the size {H}, which is hidden_size, found 7"):
+    with pytest.raises(OptionError, match=f"tied needs size {H}, the hidden_size, found 7"):
         make_head(embedding=FeatureInput(7, tied=True))
 
 
@@ -219,7 +219,7 @@ def test_shapes_that_do_not_fit_are_named() -> None:
         head.loss(hidden[..., :2], TARGETS)
     with pytest.raises(DataError, match=r"expected targets \(B, T\) = \(3, 4\), .* found \(3, 3\)"):
         head.loss(hidden, TARGETS[:, 1:], previous=TARGETS)
-    with pytest.raises(DataError, match=r"expected targets \(B, T\), found \(4,\); for one sentence give targets"):
+    with pytest.raises(DataError, match=r"expected targets \(B, T\), found \(4,\); for one sentence pass targets"):
         head.loss(hidden[0], TARGETS[0])
     for rows in (1, 2, 4):
         for name, given in (("source", torch.zeros(rows, 2).long()), ("source_states", torch.zeros(rows, 2, 1))):
@@ -228,7 +228,7 @@ def test_shapes_that_do_not_fit_are_named() -> None:
             with pytest.raises(DataError, match=f"^{name}: expected a row for each of 3 hypotheses, found {rows};"):
                 head.start(3, **{name: given})
     for token in (-1, 99):
-        with pytest.raises(DataError, match=rf"^tokens: expected numbers of words, from 0 to \d+, found {token}; "):
+        with pytest.raises(DataError, match=rf"^tokens: expected token ids from 0 to \d+, found {token}; "):
             head.advance(head.start(2), torch.tensor([4, token]))
     with pytest.raises(OptionError, match="reduction: expected mean, sum or none, found 'all'"):
         head.loss(hidden, TARGETS, reduction="all")
@@ -303,7 +303,7 @@ class Wide(ClassSource):
 
 
 def test_columns_of_a_source_need_all_rows() -> None:
-    with pytest.raises(OptionError, match="^wide: a source of classes with num_columns widens all rows; say needs_all"):
+    with pytest.raises(OptionError, match="^wide: a source of classes with num_columns widens all rows; set needs_all"):
         LogLinearHead(make_prior(), H, classes=[lambda head: Wide()])
 
 
@@ -343,7 +343,7 @@ class OneRow(ClassSource):
 def test_a_class_of_unk_and_an_open_vocabulary_in_its_place_are_refused(prior: Callable[[], Prior], word: str) -> None:
     head, hidden = random_head(prior(), classes=[partial(OneRow, word=word)]), hidden_states()
     if prior is open_prior and word == "<unk>":
-        with pytest.raises(OptionError, match="expected classes of OneWord without <unk>, in whose place the open voc"):
+        with pytest.raises(OptionError, match="expected classes of OneWord without <unk>, for which the open vocabul"):
             head.loss(hidden, TARGETS)
     else:
         head.loss(hidden, TARGETS)

@@ -234,7 +234,7 @@ def test_sources_of_another_prior(tmp_path: Path) -> None:
         lambda: head.start(1, source=source, source_states=states),
         lambda: head.possible(targets, source),
     ):
-        with pytest.raises(DataError, match="source: expected numbers of source words, from 0 to 7, found 8; number t"):
+        with pytest.raises(DataError, match="source: expected ids of source words, from 0 to 7, found 8; encode s"):
             use()
     with pytest.raises(DataError, match="word of each token, `</s>` among them, found others; give words_of_tokens"):
         BackgroundProcessor(other, torch.tensor([*TOKENS, len(SYMBOLS)]))

@@ -356,9 +356,9 @@ def test_what_the_model_is_not_given(tmp_path: Path) -> None:
     string = other.session.target.index("zèbre")
     for tokens in (torch.tensor([[2, string, 4]]), torch.tensor([[2, -1, 4]])):
         for use in (lambda t: model(input_ids=t), lambda t: model(input_ids=t, labels=t), model.generate):
-            with pytest.raises(DataError, match=r"input_ids: expected numbers of words, from 0 to 12, found (13|-1);"):
+            with pytest.raises(DataError, match=r"input_ids: expected token ids from 0 to 12, found (13|-1);"):
                 use(tokens)
-    with pytest.raises(DataError, match="labels: expected numbers of words, from 0 to 12, found 13"):
+    with pytest.raises(DataError, match="labels: expected token ids from 0 to 12, found 13"):
         model(input_ids=ids[:1], labels=ids[:1].masked_fill(ids[:1] == 5, 13).masked_fill(ids[:1] == 4, 13))
     for use in (lambda t: model(input_ids=t), lambda t: model.generate(t, max_new_tokens=8)):
         with pytest.raises(DataError, match="expected the first of input_ids to be 2, as in training, found 4; give 2"):

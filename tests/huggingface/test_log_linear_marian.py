@@ -261,7 +261,7 @@ def test_what_the_model_is_not_told(tmp_path: Path) -> None:
         "smoothed by label_smoothing of the model's configuration, not of a Trainer",
     ):
         model(input_ids=source)
-    with pytest.raises(DataError, match=r"labels: expected numbers of words, from 0 to \d+, found -1;"):
+    with pytest.raises(DataError, match=r"labels: expected token ids from 0 to \d+, found -1;"):
         model(input_ids=source, labels=torch.tensor([[4, -1, 2]]))
     with pytest.raises(DataError, match="resize_token_embeddings: not supported, as the words are those of the prior"):
         model.resize_token_embeddings(100)

@@ -198,8 +198,8 @@ def test_the_mode_of_a_model_comes_back() -> None:
             {"tokenisations": "all", "max_tokenisations": 50}, ["a", "ab " * 6],
             "line 2: expected at most 50 tokenisations, found 2,048; raise max_tokenisations, break the line",
         ),
-        ({}, ["a b a b a b", "a " * 41], "line 2: expected at most 39 words, which is what the model was made for"),
-        ({}, ["ab b " * 15], "line 1: expected at most 20 words, which is what the model was made for, found 30"),
+        ({}, ["a b a b a b", "a " * 41], "line 2: expected at most 39 words, the limit of the model"),
+        ({}, ["ab b " * 15], "line 1: expected at most 20 words, the limit of the model, found 30"),
     ],
 )  # fmt: skip
 def test_messages(options: dict[str, Any], lines: list[str], message: str) -> None:

@@ -45,7 +45,7 @@ def test_ordinary_tensors_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("saved", ["text", 3, LARGE, torch.zeros(65), torch.zeros(4, 8), torch.tensor(1.0)])
 def test_what_is_no_fingerprint(saved: object) -> None:
-    message = "expected up to 64 numbers as the fingerprint of its prior, found .*; use one that fairseq saved"
+    message = "expected up to 64 numbers as the fingerprint of its prior, found .*; use a checkpoint that fairseq saved"
     with pytest.raises(DataError, match=f"^a.pt: {message}"):
         fingerprint_in({"model": {"decoder.head.prior_fingerprint": saved}}, "a.pt")
     with pytest.raises(DataError, match=f"^the checkpoint: {message}"):

@@ -26,8 +26,8 @@ def without_room(sources: Sequence[str], which: str) -> str:
     """The warning of --max-slots 1. `which`: of the sentences, {} for how many."""
     beyond = [max(0, len(offered(source)) - 1) for source in sources]
     return (
-        f"evidence: {sum(beyond)} strings of {which.format(sum(many > 0 for many in beyond))} find no room: a sentence "
-        "keeps at most 1, by kind, then by place; more with --max-slots"
+        f"evidence: {sum(beyond)} strings of {which.format(sum(many > 0 for many in beyond))} are left out: a sentence "
+        "keeps at most 1, by kind, then by place; raise --max-slots to keep more"
     )
 
 
@@ -40,7 +40,7 @@ def test_one_slot_is_the_best_one(shell: Shell, evidence: EvidenceWorld, evidenc
         "fairseq-generate", *evidence.task_args(raw=True), "--path", evidence_models["lstm"], *SEARCH, *EVERY_SENTENCE,
         "--gen-subset", "test", "--nbest", 5, "--max-tokens", 60,
     )  # fmt: skip
-    assert found.out.count("find no room") == 1
+    assert found.out.count("are left out") == 1
     assert without_room(sources, f"{{}} of the {len(sources)} test sources") in found.out
     assert [len(some) for some in found.hypotheses().values()] == [5] * len(sources)
     for number, some in found.hypotheses().items():
@@ -50,7 +50,7 @@ def test_one_slot_is_the_best_one(shell: Shell, evidence: EvidenceWorld, evidenc
 
 def test_training_counts_in_all_of_its_data(shell: Shell, evidence: EvidenceWorld) -> None:
     found = shell.run("fairseq-train", *evidence.train_args(raw=True), "--max-slots", 1, "--max-epoch", 2)
-    assert found.out.count("find no room") == 2
+    assert found.out.count("are left out") == 2
     for split in ("train", "valid"):
         sources = evidence.text(split, "src")
         assert without_room(sources, f"{{}} of the {len(sources)} {split} sources") in found.out
@@ -67,5 +67,5 @@ def test_a_search_over_typed_text_counts_until_its_end(
         script("fairseq-interactive"), *evidence.task_args(), *SEARCH, "--input", tmp_path / "typed",
         "--path", f"{evidence_models['lstm']}:{evidence_models['transformer']}",
     )  # fmt: skip
-    [said] = [line for line in found.err.splitlines() if "find no room" in line]
+    [said] = [line for line in found.err.splitlines() if "are left out" in line]
     assert "WARNING" in said and said.endswith(without_room(list(dict.fromkeys(sources)), "{} different sentences"))

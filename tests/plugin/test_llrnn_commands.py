@@ -398,7 +398,7 @@ def test_a_misspelt_option(command: str, joined: bool, bare: bool, shell: Shell,
     [
         (["--arch"], "argument --arch/-a: expected one argument"),
         (["--arch", "llrnn_lmm"], "invalid choice: 'llrnn_lmm'; did you mean llrnn_lm?"),
-        (["--arch", "zzzz"], "invalid choice: 'zzzz'; llrnn train --help shows what there is"),
+        (["--arch", "zzzz"], "invalid choice: 'zzzz'; llrnn train --help lists all options"),
         (["--task", "llrnn_language_modelling"], "did you mean llrnn_language_modeling?"),
         (["--criterion", "log_liner"], "did you mean log_linear?"),
         (["--sample-break-mode", "eoss"], "did you mean eos?"),

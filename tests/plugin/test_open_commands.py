@@ -236,7 +236,7 @@ def test_a_line_that_is_too_long_among_others(monkeypatch: pytest.MonkeyPatch) -
     found = list(scorer.lines(["a b c", "a", "", "a b c d", "a b"]))
     assert [(line.number, line.too_long_for) for line in found] == [(1, None), (2, None), (3, None), (4, 3), (5, None)]
     assert [len(line.words) for line in found] == [3, 1, 0, 4, 2]
-    with pytest.raises(DataError, match="line 2: expected at most 3 words, which is what the model was .*, found 4;"):
+    with pytest.raises(DataError, match="line 2: expected at most 3 words, the limit of the model, found 4;"):
         scorer.score(["a", "a b c d"])
 
 

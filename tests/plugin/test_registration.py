@@ -20,7 +20,7 @@ from fairseq_llrnn.errors import OptionError
 
 WITHOUT_FAIRSEQ = "sys.modules['fairseq'] = None"  # as Python has it for what cannot be imported
 ABSENT = (
-    "expected fairseq, which this needs, found that it is not installed; in a checkout of fairseq_llrnn: pip install "
+    "this needs fairseq, which is not installed; in a checkout of fairseq_llrnn: pip install "
     "--no-build-isolation '.[fairseq]'"
 )
 CORE_WORK = """

@@ -142,14 +142,14 @@ def test_weights_know_their_source_prior(
     shell.run("llrnn", "prior", "--dict", translation.data / "dict.src.txt", "--top-words", 3, "--out", other)
     for place, option, said in (
         (trained["llrnn_lstm"], ["--source-prior", other], "was trained with another source prior than"),
-        (trained["llrnn_lstm"], [], "the checkpoint was trained with a prior of the source's words; give it with "),
+        (trained["llrnn_lstm"], [], "the checkpoint was trained with a prior of the source's words; pass it with "),
     ):
         arguments = [*translation.train_args(save_dir=place.parent), *ARCHITECTURES["llrnn_lstm"], *option]
         assert_says(shell.run("fairseq-train", *arguments, "--max-epoch", 7, code=None), said)
     plain = tmp_path / "plain"
     shell.run("fairseq-train", *translation.train_args(save_dir=plain), "--max-epoch", 1)
     arguments = [*translation.train_args(save_dir=plain), "--source-prior", source_prior, "--max-epoch", 2]
-    said = "found one that was trained without --source-prior; leave it out"
+    said = "the checkpoint was trained without --source-prior; leave it out"
     assert_says(shell.run("fairseq-train", *arguments, code=None), said)
 
 

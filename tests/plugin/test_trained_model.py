@@ -84,7 +84,7 @@ def test_a_translation_model(evidence_models: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda model: model.score("le chat"), "expected a list of sentences, found a text; give"),
+        (lambda model: model.score("le chat"), "expected a list of sentences, found a text; pass"),
         (lambda model: model.score([]), "expected a sentence, found none"),
         (lambda model: model.score(["le"], per="line"), "per='line': expected one of word, token"),
         (lambda model: model.surprisals(["le"], unit="bit"), "unit='bit': expected one of bits, nats; did"),

@@ -16,7 +16,8 @@ from typing import Any
 
 import torch
 
-from fairseq_llrnn.errors import OptionError, check_unused_options, exit_with_argument_error
+from fairseq_llrnn.argument_errors import exit_with_argument_error
+from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 

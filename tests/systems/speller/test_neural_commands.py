@@ -181,7 +181,7 @@ def test_searches_spell_unknown_words(options: list[object], shell: Shell, world
 @pytest.mark.parametrize(
     ("prior", "options", "message"),
     [
-        ("prior", ["--speller-hidden-size", "8"], "--speller-…: expected a prior whose open vocabulary"),
+        ("prior", ["--speller-hidden-size", "8"], "--speller-… needs a prior whose open vocabulary"),
         ("neural", ["--speller-hidden-size", "0"], "--speller-hidden-size 0: expected a number of at least 1"),
         ("neural", ["--speller-embed-dim", "-1"], "--speller-embed-dim -1: expected a number of at least 1"),
         ("neural", ["--speller-dropout", "1.0"], "--speller-dropout 1.0: expected a probability from 0 to below 1"),
