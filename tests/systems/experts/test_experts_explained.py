@@ -190,7 +190,7 @@ def test_what_is_missing_or_too_much(
     said = shell.run("llrnn", "rescore", *args, code=2).err
     assert f"--reverse-expert {experts}: belongs to --reverse-path, which is missing; give both or none" in said
     said = shell.run("llrnn", "show", world.data / "prior", "--expert", experts, code=2).err
-    assert f"--expert {experts}: it needs --neighbours WORD, found none" in said
+    assert f"--expert {experts}: it needs --neighbours WORD; add that" in said
     with pytest.raises(OptionError, match="which are 0, found 2; leave it out"):
         load_scorer(str(trained / "checkpoint_last.pt"), 100, Places(code={"expert": experts}))
     with pytest.raises(OptionError, match="--expert .*: expected a model that was trained with a prior, found .*out$"):
