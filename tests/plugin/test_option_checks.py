@@ -35,7 +35,7 @@ VALUES = [
 ]
 TOGETHER = [
     ("--path", [], "expected a checkpoint, found none"),
-    ("--sampling-topk 3", ["--sampling-topk", "3"], "expected --sampling beside it"),
+    ("--sampling-topk 3", ["--sampling-topk", "3"], "it needs --sampling"),
 ]
 
 
@@ -108,7 +108,7 @@ def test_precisions_that_the_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> N
     for more in ("--fp16-no-flatten-grads", "--memory-efficient-fp16"):
         parser(True).parse_args([*fp16, more])
     for option in ("--bf16", "--memory-efficient-bf16"):
-        with pytest.raises(OptionError, match="^--bf16: fairseq looks for a TPU .*; use --bf16-products"):
+        with pytest.raises(OptionError, match="^--bf16: fairseq needs a TPU .*; use --bf16-products"):
             parser(True).parse_args([*TRAINING, option])
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     parser(True).parse_args([*TRAINING, "--fp16"])
@@ -162,7 +162,7 @@ def test_options_of_evidence_that_there_is_none_of(options: str, translation: Tr
     task = build([*translation.train_args(), *options.split()]).task
     task.load_dataset("valid")
     with pytest.raises(
-        OptionError, match=f"^{options}: expected a prior with evidence .*, found one without; leave it"
+        OptionError, match=f"^{options}: it needs a prior with evidence .*; remove it"
     ):
         task.load_dataset("train", combine=True)
 
@@ -170,7 +170,7 @@ def test_options_of_evidence_that_there_is_none_of(options: str, translation: Tr
 def test_a_norm_without_a_penalty(world: World) -> None:
     norm = [*world.train_args(), "--adaptor-norm", "1"]
     with pytest.raises(
-        OptionError, match="^--adaptor-norm 1.0: expected --adaptor-penalty beside it, which .* found none"
+        OptionError, match="^--adaptor-norm 1.0: it needs --adaptor-penalty; add that"
     ):
         build(norm)
     build([*norm, "--adaptor-penalty", "0.1"])

@@ -29,11 +29,11 @@ def test_a_preset_trains_as_its_options_by_hand_and_goes_on(shell: Shell, world:
     opening, network, *_ = done.out.splitlines()
     assert f"{NETWORK} --max-tokens 1024 {FALLING} --patience 5 " in opening
     assert network == (
-        "--arch llrnn_lm_small stands for, if you do not set them: --arch llrnn_lm --decoder-hidden-size 256 "
-        "--decoder-embed-dim 256 --decoder-layers 2 --dropout 0.4 --variational-dropout --weight-drop 0.5 "
-        "--activation-penalty 2.0 --change-penalty 1.0 --tie-features"
+        "--arch llrnn_lm_small means: --arch llrnn_lm --decoder-hidden-size 256 --decoder-embed-dim 256 "
+        "--decoder-layers 2 --dropout 0.4 --variational-dropout --weight-drop 0.5 --activation-penalty 2.0 "
+        "--change-penalty 1.0 --tie-features (your options override these)"
     )
-    assert "goes on from" in shell.run("llrnn", "train", *short, "--max-epoch", 3).out
+    assert "resumes from" in shell.run("llrnn", "train", *short, "--max-epoch", 3).out
     shell.run("llrnn", "train", world.data, *BY_HAND, *RUN, "--save-dir", tmp_path / "b")
     ours, theirs = (read_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in "ab")
     assert ours["model"].keys() == theirs["model"].keys()
@@ -117,8 +117,8 @@ def test_models_without_presets(task: str, translation: TranslationWorld) -> Non
 @pytest.mark.parametrize(
     ("preset", "words", "limit", "said"),
     [
-        (None, [], 10**5, r"note: the training text has [\d,]+ words; --preset small has .* fewer than 100,000 "),
-        (None, ["--max-epoch", "5"], 10**5, r"note: the training text has [\d,]+ words; --preset small "),
+        (None, [], 10**5, r"note: the training text has [\d,]+ words; for fewer than 100,000, --preset small "),
+        (None, ["--max-epoch", "5"], 10**5, r"note: the training text has [\d,]+ words; for fewer than "),
         (None, MODEL[2:], 10**5, ""),
         (None, ["--arch=llrnn_lbl"], 10**5, ""),
         (None, ["--dropout", "0.1"], 10**5, ""),

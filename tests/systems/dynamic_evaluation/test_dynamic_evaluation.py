@@ -262,7 +262,7 @@ def test_models_and_texts_that_are_refused(
     assert llrnn(NAME, text, "--path", tmp_path / "a:b.pt", *places).code == 0
     empty = tmp_path / "empty.txt"
     empty.touch()
-    llrnn(NAME, empty, "--path", path).refuses(f"expected a text, found none in {empty}; give one sentence a line")
+    llrnn(NAME, empty, "--path", path).refuses(f"expected a text, found none in {empty}; write one sentence per line")
     done = llrnn(NAME, "--path", path, "--decay", 0, text)
     assert done.code == 2 and f"expected a number, found '{text}'; the name of a text stands before" in done.err
 
