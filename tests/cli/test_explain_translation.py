@@ -262,16 +262,14 @@ def test_an_empty_source(explain: Explain, source: str) -> None:
 def test_more_words_than_the_model_takes(explain: Explain, model: str) -> None:
     for arguments in (("el " * 1024,), ("el " * 1024, TARGET)):
         assert explain("--source", *arguments, model=model).error == (
-            "--source 'el el el el' …: expected at most 1,023 words, which is what the model was made for, found "
-            "1,024; give a shorter one"
+            "--source 'el el el el' …: expected at most 1,023 words (limit of the model), found 1,024; shorten it"
         )
     assert explain("--source", SOURCE, "le chat " * 600, model=model).error == (
-        "translation 'le chat le chat' …: expected at most 1,023 words, which is what the model was made for, found "
-        "1,200; give a shorter one"
+        "translation 'le chat le chat' …: expected at most 1,023 words (limit of the model), found 1,200; shorten it"
     )
 
 
-NOT_EXPLAINED = "those of other tasks, such as classifiers, are not explained"
+NOT_EXPLAINED = "models of other tasks, such as classifiers, cannot be explained"
 
 
 def test_a_file_or_folder_as_source_is_said(explain: Explain, tmp_path: Path) -> None:

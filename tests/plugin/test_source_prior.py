@@ -158,7 +158,7 @@ def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: S
         ("llrnn_lstm", ["--source-prior", translation.data / "prior"], "build it again with `llrnn prior` --dict "),
         ("llrnn_lstm", ["--source-prior", translation.place / "nowhere"], "nowhere"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--encoder-embed-path", "vectors"],
-         "leave out one of --encoder-embed-path and of what the encoder reads in its place, as --source-prior"),
+         "remove --encoder-embed-path, or the option that replaces the table, such as --source-prior"),
         ("llrnn_lstm", ["--arch", "lstm", "--decoder-layers", 1, "--source-prior", source_prior],
          "--source-prior: the encoder of LSTMModel cannot read it"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--share-all-embeddings"],

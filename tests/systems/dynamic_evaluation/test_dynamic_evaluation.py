@@ -272,7 +272,7 @@ def test_models_and_texts_that_are_refused(
         "text by `llrnn score`"
     )
     llrnn(NAME, text, "--path", translator).refuses(
-        f"…{translator}: expected a language model, found one that translates; give a language model…"
+        f"…{translator}: expected a language model, found a translation model; score translations…"
     )
 
 

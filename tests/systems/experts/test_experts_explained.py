@@ -198,7 +198,7 @@ def test_what_is_missing_or_too_much(
     state = torch.load(trained / "checkpoint_last.pt", weights_only=False)
     state["model"]["decoder.head.experts.weight"] = torch.zeros(1, 8)
     torch.save(state, tmp_path / "lm.pt")
-    with pytest.raises(DataError, match="expected a model without --expert, found one that was trained with it"):
+    with pytest.raises(DataError, match="a model that was trained with --expert cannot be a background"):
         find_model_files(str(tmp_path / "lm.pt"), Places(options="{} of --background model(…)"))
     state["model"]["decoder.head.experts.weight"] = torch.tensor(1.0)
     torch.save(state, tmp_path / "lm.pt")
