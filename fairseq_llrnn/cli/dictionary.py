@@ -132,7 +132,7 @@ def _padding(words: Sequence[str]) -> Iterator[str]:
 
 
 def _frequencies(code: str, spelling: Spelling, forms: Collection[str]) -> Mapping[str, float] | None:
-    """Return the frequencies of words in other texts; None if no installed package has any.
+    """Return the frequencies of words in other texts, or None if no installed package has any.
 
     Args:
         forms: forms with listed lemmas. If the package has only another spelling of a form (mostly lower case), the

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def counted(paths: Sequence[str]) -> Counter[str]:
-    """Count the words of texts; `-` is stdin. Raises DataError if they have no words."""
+    """Count the words of texts. `-` is stdin. Raises DataError if they have no words."""
     counts, _ = count_words([path for path in paths if path != STDIN])
     if STDIN in paths:
         counts.update(word for line in stdin_lines() for word in line.split())

@@ -79,7 +79,7 @@ def overview(group: str = "") -> str:
     """Return the help of `llrnn` itself: each sub-command with one example, on a line of its own for pasting.
 
     Args:
-        group: first word of the sub-commands to list (`mrf` of `mrf train`); empty: all.
+        group: first word of the sub-commands to list (`mrf` of `mrf train`). Empty: all.
     """
     lines = ["usage: llrnn SUB-COMMAND …", "", "Log-linear RNNs: build priors, train models, explain both.", ""]
     if group:
@@ -187,7 +187,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the console script; return the exit status."""
+    """Run the console script and return the exit status."""
     open_streams()
     try:
         return _run(sys.argv[1:] if argv is None else argv)

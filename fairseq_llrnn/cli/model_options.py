@@ -35,7 +35,7 @@ def add_places(group: "argparse._ActionsContainer", prefix: str = "", of: str = 
 
 
 def value_of(args: argparse.Namespace, prefix: str, part: str) -> str | None:
-    """Return the value of the option of one of PARTS, or of a path; None if it is absent."""
+    """Return the value of the option of one of PARTS, or of a path, or None if it is absent."""
     value: str | None = getattr(args, f"{prefix}{part}".replace("-", "_"), None)
     return value
 

@@ -81,7 +81,7 @@ def check_place(path: str, name: str, read: Iterable[str | None] = ()) -> None:
 
     Args:
         name: the path in the message, with its option.
-        read: the input files, which must not be replaced; `-` is stdin, which may be a file.
+        read: the input files, which must not be replaced. `-` is stdin, which may be a file.
     """
     if path == STDOUT:
         raise OptionError(
@@ -109,7 +109,7 @@ def check_place(path: str, name: str, read: Iterable[str | None] = ()) -> None:
 
 
 def check_text_place(path: str | None, read: Iterable[str | None], option: str = "--out") -> None:
-    """Run `check_place` for a text output; None and `-` are stdout."""
+    """Run `check_place` for a text output. None and `-` are stdout."""
     if path is not None and path != STDOUT:
         check_place(path, f"{option} {path}", read)
 
@@ -121,7 +121,7 @@ def beside(path: str | None) -> TextIO:
 
 @contextmanager
 def text_output(path: str | None) -> Iterator[TextIO]:
-    """Open a text file that gets its name when it is complete; None and `-` are stdout."""
+    """Open a text file that gets its name when it is complete. None and `-` are stdout."""
     if path is None or path == STDOUT:
         yield sys.stdout
         return

@@ -153,10 +153,10 @@ def _check_tables(args: argparse.Namespace) -> None:
 def _word_table(
     args: argparse.Namespace, dictionaries: Sequence[Path], convention: Convention | None
 ) -> Callable[[LineScore, str], None]:
-    """Print the header of the table of words; return the function that prints the rows of a line.
+    """Print the header of the table of words, and return the function that prints the rows of a line.
 
     Args:
-        dictionaries: dictionaries in the model's data folder; may be empty.
+        dictionaries: dictionaries in the model's data folder, perhaps none.
     """
     training = None
     if args.train_text is not None:
@@ -206,7 +206,7 @@ def _print_notes(args: argparse.Namespace, total: TextScore, unscored: int, chec
 
 
 def _print_table(lines: Iterable[LineScore], print_line: Callable[[LineScore, str], None]) -> tuple[TextScore, int]:
-    """Print the rows of each line; return the sums, and the number of lines without a score."""
+    """Print the rows of each line. Return the sums, and the number of lines without a score."""
     total, unscored = TextScore(), 0
     for line in lines:
         problem = ""

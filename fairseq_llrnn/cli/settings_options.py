@@ -94,7 +94,7 @@ def add_set(group: argparse._ArgumentGroup) -> None:
 def overridden(
     values: Mapping[str, Any], args: argparse.Namespace, kind: type[Settings]
 ) -> tuple[dict[str, Any], Callable[[str], str | None]]:
-    """Override values of settings by options; return them, and a function from a key to the option that set it.
+    """Override values of settings by options. Return them, and a function from a key to the option that set it.
 
     Args:
         values: values by key, with nested sections.

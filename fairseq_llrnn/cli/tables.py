@@ -37,7 +37,7 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Cut a text to at most `width` columns; `…` marks a cut."""
+    """Cut a text to at most `width` columns. `…` marks a cut."""
     if columns(text) <= width:
         return text
     kept = ""

@@ -48,12 +48,12 @@ class Report:
     Attributes:
         metric: metric that chooses the best checkpoint.
         opening: line to print once the arguments are parsed.
-        next: command to type after the training; empty: none.
-        last: epoch and update of the newest checkpoint; None: there is none yet.
+        next: command to type after the training (empty: none).
+        last: epoch and update of the newest checkpoint (None: there is none yet).
         is_resumed: whether the training resumed from its own checkpoint and has saved none since.
         subset: name of the text whose validation chooses the best checkpoint.
         valid: text about the last validation of this epoch.
-        better: epoch and numbers of the best validation so far; finite.
+        better: epoch and numbers of the best validation so far, all finite.
         is_better: whether the last validation is the best, and no checkpoint was saved since.
         diverged: text about the last validation, or the last epoch without one, if no validation of this run was
             finite.
@@ -85,7 +85,7 @@ class Report:
         return self.saved if self.saves else self.better
 
     def line(self, record: logging.LogRecord, message: str) -> str | None:
-        """Return the line to print for a log record; None for nothing."""
+        """Return the line to print for a log record, or None for nothing."""
         if self.opening and record.name == "fairseq_cli.train":  # fairseq first logs all options
             opening, self.opening = self.opening, ""
             return opening
@@ -215,7 +215,7 @@ class Lines(logging.Handler):
             (sys.stderr if on_stderr else sys.stdout).flush()
 
     def line(self, record: logging.LogRecord) -> str | None:
-        """Return the line to print for a record; None for nothing."""
+        """Return the line to print for a record, or None for nothing."""
         message = record.getMessage()
         if record.levelno > logging.INFO:
             return f"{record.levelname.lower()}: {' '.join(message.split())}"

@@ -1,7 +1,7 @@
 """Run fairseq's commands with default options for our models, and shorten their output.
 
-Default options are inserted before the typed options, of which the last one is used: --user-dir; the task and its text
-options, from the checkpoint or, in training, from the data folder; and options of every training.
+Default options are inserted before the typed options, of which the last one is used. They are --user-dir, the task and
+its text options, from the checkpoint or, in training, from the data folder, and options of every training.
 
 A checkpoint is untrusted. It is read safely, and its options become single words `--option=value`, so that no value can
 act as another option.
@@ -60,7 +60,7 @@ TRAINING = (
 
 
 def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
-    """Run fairseq's command `name`; return its exit status, 2 for an error that the user can fix."""
+    """Run fairseq's command `name` and return its exit status, 2 for an error that the user can fix."""
     words = _with_files(name, [word for word in arguments if word != "-v"])
     preset, words = _without_preset(words) if name == "train" else (None, words)
     verbose, shows_help = "-v" in arguments, bool({"-h", "--help", "--help-all"} & set(words))
@@ -113,7 +113,7 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
 
 
 def _said_by_fairseq(error: Exception) -> str | None:
-    """Return the message for an exception of fairseq, or of a library that it calls; None for one of this package."""
+    """Return the message for an exception of fairseq or of a library that it calls, or None for one of this package."""
     frames = traceback.walk_tb(error.__traceback__)
     calls = [(frame.f_globals["__name__"].partition(".")[0], frame.f_code.co_filename, line) for frame, line in frames]
     package, file, line = [call for call in calls if call[0].startswith("fairseq")][-1]
@@ -127,8 +127,8 @@ def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None
     """Return the options to insert before the arguments of a command.
 
     Raises:
-        OptionError: neither data nor --task determine the task; a command that the model does not support; several
-            checkpoints where one is measured; an unknown preset.
+        OptionError: neither data nor --task determine the task, the model does not support the command, --path has
+            several checkpoints where one is measured, or the preset is unknown.
         DataError: the checkpoint is not of one of our tasks, or as `read_checkpoint`.
     """
     prepended = [f"--user-dir={user_dir}"]
@@ -202,7 +202,7 @@ def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[
 
 
 def _count_words(data: str) -> int:
-    """Count the words of the training text of a data folder, without sentence ends; 0 if there is no such file."""
+    """Count the words of the training text of a data folder, without sentence ends, or 0 if there is no such file."""
     text = data_utils.load_indexed_dataset(os.path.join(utils.split_paths(data)[0], "train"))
     return 0 if text is None else int(np.sum(text.sizes)) - len(text)
 
@@ -224,7 +224,7 @@ def _with_files(name: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _value_of(arguments: Sequence[str], *names: str) -> str | None:
-    """Return the last value of an option; None if it is absent."""
+    """Return the last value of an option, or None if it is absent."""
     return next((value for _, value in reversed([*values_of(arguments, names)])), None)
 
 
@@ -313,7 +313,7 @@ def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | N
 
 
 def _next(arguments: Sequence[str], checkpoint: Path) -> str:
-    """Return the command to type after a training; empty if the task is not ours or has none."""
+    """Return the command to type after a training, or empty if the task is not ours or has none."""
     data, kind = _data(arguments), KINDS.get(_value_of(arguments, "--task") or "")
     if data is None or kind is None:
         return ""

@@ -1,7 +1,7 @@
 """The criterion `log_linear`: −log p(target | K), exactly, at the cost of S signatures instead of V words.
 
 `word_kinds` splits the vocabulary, and with it the validation loss, by a feature group. A word form whose analyses
-agree in the group has that value as its kind (`NOUN`). If they differ, the kind is `mixed`; without the group, it is
+agree in the group has that value as its kind (`NOUN`). If they differ, the kind is `mixed`. Without the group, it is
 `other`. The end of a sentence is the kind `end`. `<unk>` and its strings are the kind `unknown`. The kinds are
 disjoint, so their losses add up to the total.
 

@@ -1,4 +1,4 @@
-"""Defaults of the `llrnn` commands for each task (commands.py); systems add their tasks."""
+"""Defaults of the `llrnn` commands for each task (commands.py). Systems add their tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

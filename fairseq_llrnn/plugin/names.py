@@ -24,12 +24,12 @@ def announce(*modules: str) -> None:
 
 
 def name_of(cfg: Any, part: str) -> str:
-    """Return the name of the "model" or the "task" in a checkpoint's options; "None" if they lack one."""
+    """Return the name of the "model" or the "task" in a checkpoint's options, or "None" if they lack one."""
     return name_in(cfg.get(part) if hasattr(cfg, "get") else None)
 
 
 def name_in(options: Any) -> str:
-    """Return the name of the model or the task with these options; "None" if they have no name."""
+    """Return the name of the model or the task with these options, or "None" if they have no name."""
     if OmegaConf.is_list(options) or isinstance(options, list):
         return str(None)
     get = getattr(options, "get", lambda name: getattr(options, name, None))
@@ -37,7 +37,7 @@ def name_in(options: Any) -> str:
 
 
 def find_task(name: str) -> type | None:
-    """Return the class of a task; None if there is none of that name."""
+    """Return the class of a task, or None if there is none of that name."""
     return TASK_REGISTRY.get(name)
 
 
@@ -47,5 +47,5 @@ def name_of_task(task: object) -> str:
 
 
 def find_model(name: str) -> type | None:
-    """Return the class of a model or an architecture; None if there is none of that name."""
+    """Return the class of a model or an architecture, or None if there is none of that name."""
     return MODEL_REGISTRY.get(name) or ARCH_MODEL_REGISTRY.get(name)

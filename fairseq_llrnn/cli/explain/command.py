@@ -3,7 +3,7 @@
 A view is a module of a system, or of another package, that adds to the output (registry.py):
 
     def add_arguments(parser): …           add its options, and help on its part of the table
-    def begin(args) -> view | None         None: nothing to do. Called before the model is loaded; may raise OptionError
+    def begin(args) -> view | None         None: nothing to do. Called before the model is loaded. May raise OptionError
 
 The view gets the model, `view.opened(loaded)`, then each sentence with its explanations, `view.add(words, explained)`,
 and at the end `view.end()`.
@@ -134,8 +134,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
-    """Return the sentence of --source; None for a language model. Raises OptionError if the model and --source do not
-    fit.
+    """Return the sentence of --source, or None for a language model. Raises OptionError if the model and --source do
+    not fit.
     """
     from fairseq_llrnn.plugin.scoring.explainer import TranslationExplainer
 

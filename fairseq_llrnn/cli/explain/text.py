@@ -23,7 +23,7 @@ More: llrnn explain --help"""
 
 @dataclass(frozen=True)
 class Source:
-    """The sentence to translate. Its places count from 0; the last place is the end of the sentence."""
+    """The sentence to translate. Its places count from 0. The last place is the end of the sentence."""
 
     words: Sequence[str]
     tokens: Sequence[str]  # dictionary entry of each word
@@ -50,7 +50,7 @@ def _shown(word: str | None, token: str) -> str:
 
 
 def totals(tokens: int, nats: float, sentences: int) -> str:
-    """Return the sums of some sentences; `tokens` and `nats` include the sentence ends."""
+    """Return the sums of some sentences. `tokens` and `nats` include the sentence ends."""
     words = tokens - sentences
     per_word = nats / tokens
     end = "the end of sentence" if sentences == 1 else f"{sentences:,} ends of sentence"
@@ -141,7 +141,7 @@ def _detail_line(detail: "Detail") -> str:
 
 
 def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
-    """Return the JSON values of `_source_lines`; null if the model or its prior lacks them."""
+    """Return the JSON values of `_source_lines`, or null if the model or its prior lacks them."""
     if e.source is None or source is None:
         return {}
 
@@ -177,7 +177,7 @@ def _slot_lines(e: "Explanation", source: Source | None) -> list[str]:
 
 
 def _slot_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
-    """Return the JSON values of `_slot_lines`; null if the prior has no evidence, or the word is no slot."""
+    """Return the JSON values of `_slot_lines`, or null if the prior has no evidence, or the word is no slot."""
     if source is None:
         return {}
 

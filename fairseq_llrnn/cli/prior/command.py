@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def key_of(option: str) -> str | None:
-    """Return the key of the recipe that has the name of an unknown option; None if there is none."""
+    """Return the key of the recipe that has the name of an unknown option, or None if there is none."""
     wanted = option.replace("-", "_")
     return next((key.name for key in keys(Recipe) if key.name.rpartition(".")[2] == wanted), None)
 

@@ -39,7 +39,7 @@ def read_bitext(folder: str, dictionary: str, words: "WordList") -> "ParallelTex
 
 
 def _notes(shared: "SharedWords") -> dict[str, int]:
-    """Return notes on the words of a model; warn on stderr if it shares few of them."""
+    """Return notes on the words of a model, and warn on stderr if it shares few of them."""
     ordinary = shared.in_both + shared.lacking
     if shared.in_both < FEW * ordinary:
         print(

@@ -22,7 +22,7 @@ def is_list(code: str | None) -> bool:
 
 
 def lines(gathered: Gathered | None) -> list[str]:
-    """Return the lines on the words of each package, and on missing packages; none without --language."""
+    """Return the lines on the words of each package, and on missing packages, or none without --language."""
     if gathered is None:
         return []
     result = [f"language: {LANGUAGES[gathered.language]} ({gathered.language})"]

@@ -64,10 +64,10 @@ def next_line(prior: Prior, dictionary: str, out: str) -> str:
 
 
 def guess_lines(completed: Completed, doubtful: bool = False) -> list[str]:
-    """Return lines on the coverage of the lexicon, and on guesses and their accuracy; none without a lexicon.
+    """Return lines on the coverage of the lexicon, and on guesses and their accuracy, or none without a lexicon.
 
     Args:
-        doubtful: whether a source may be of another language; then guesses are not tested.
+        doubtful: whether a source may be of another language. Then guesses are not tested.
     """
     coverage = completed.coverage
     if not (completed.entries or completed.added):
@@ -119,7 +119,7 @@ def _lowest(entry: tuple[str, float]) -> tuple[bool, float, str]:
 
 
 def warning(completed: Completed) -> str | None:
-    """Return a warning if the lexicon covers unseen words worse and nothing is guessed; otherwise None."""
+    """Return a warning if the lexicon covers unseen words worse and nothing is guessed, or None otherwise."""
     if completed.guessed or not completed.coverage.differs:
         return None
     (has, words), (others_has, others) = completed.coverage.text, completed.coverage.others

@@ -209,7 +209,7 @@ def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, in
 
 
 def _beginnings(prior: Prior) -> dict[str, Any]:
-    """Return how sentences of the background begin; {} if it has no context, or needs fairseq."""
+    """Return how sentences of the background begin, or {} if it has no context, or needs fairseq."""
     if not any(part.is_base for part in prior.parts) or any(part.needs_fairseq for part in prior.parts):
         return {}
     import torch

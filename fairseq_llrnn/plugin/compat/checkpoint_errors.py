@@ -121,6 +121,6 @@ def explained_misfit(paths: Sequence[str], arg_overrides: Any) -> Iterator[None]
 
 
 def _misfits(error: BaseException | None) -> list[str]:
-    """Return torch's descriptions of the weights that do not fit a model; none for another error."""
+    """Return torch's descriptions of the weights that do not fit a model, or none for another error."""
     first, *lines = str(error).splitlines() or [""]
     return [line.strip() for line in lines] if first.startswith("Error(s) in loading state_dict") else []

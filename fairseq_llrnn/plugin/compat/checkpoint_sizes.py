@@ -4,7 +4,7 @@ The file is checked before torch reads it. torch writes a zip archive of uncompr
 compressed record, or several records in the same place, could need more memory than the file has.
 
 The tensors are checked before they are used: none is larger than its bytes in the file. A tensor with strides of 0
-claims many numbers and stores one; a copy of it needs the memory of all. Weights must be finite numbers.
+claims many numbers and stores one. A copy of it needs the memory of all. Weights must be finite numbers.
 
 The model must not be larger than the checkpoint, and is checked while it is built. The options are untrusted: a hidden
 size of 10⁹ needs too much memory, and 10⁸ layers too much time. Which options do so depends on the model. But every
@@ -40,7 +40,7 @@ def check_file(path: str) -> None:
 
     Raises:
         OSError: the file is missing, or may not be read.
-        DataError: not a regular file; compressed records; records larger than the file.
+        DataError: not a regular file, or records that are compressed or larger than the file.
         zipfile.BadZipFile: cut short or damaged.
     """
     kind = kind_of(os.stat(path))
@@ -67,7 +67,7 @@ def check_file(path: str) -> None:
 
 
 def damage(path: str) -> str | None:
-    """Describe the damage of a checkpoint's file, by its size and checksums; None if it is sound.
+    """Describe the damage of a checkpoint's file, by its size and checksums, or None if it is sound.
 
     It does not report what only `check_file` or torch rejects.
     """
@@ -112,8 +112,8 @@ def check_tensors(path: str, state: Any) -> None:
     """Check all tensors in dictionaries, lists and tuples, and the names of the weights.
 
     Raises:
-        DataError: a tensor that claims more numbers than it stores, is sparse or has no data; weights with a name that
-            is no text, or with values that are not finite.
+        DataError: a tensor that claims more numbers than it stores, is sparse or has no data, or weights with a name
+            that is no text, or with values that are not finite.
     """
     weights = state.get("model") if isinstance(state, dict) else None
     if isinstance(weights, dict) and not all(isinstance(name, str) for name in weights):

@@ -99,7 +99,7 @@ class OpenDictionary(Dictionary):
     ) -> None:
         """Args:
             words: they begin with the symbols of `dictionary`.
-            index: returns the id of a word; None for one that stays <unk>. Default: every word has an id.
+            index: returns the id of a word, or None for one that stays <unk>. Default: every word has an id.
         """
         self.__dict__.update(dictionary.__dict__)
         self._words = words
@@ -115,7 +115,7 @@ class OpenDictionary(Dictionary):
         return self.unk() if token is None else token
 
     def encode_line(self, line: str, *args: Any, **options: Any) -> Tensor:
-        """Encode a line like fairseq; with a marker, the tokens have marks for the cells after tabs."""
+        """Encode a line like fairseq. With a marker, the tokens have marks for the cells after tabs."""
         if self.marker is None:
             return super().encode_line(line, *args, **options)
         text, *cells = line.rstrip("\n").split("\t")

@@ -1,4 +1,4 @@
-"""Read a checkpoint and build its model, safely and with clear errors; encode its input.
+"""Read a checkpoint, build its model and encode its input, safely and with clear errors.
 
 A checkpoint records the places of data and prior in its training. `Places` overrides them, and names the user's own
 code. A checkpoint cannot name code: safe_checkpoints.py removes such options, and each command needs them again. A
@@ -6,7 +6,7 @@ system, or another package, that runs such code has a module in the group `user_
 
     OPTION = "theirs"                                  --theirs, of a task and of each command that loads a model
     METAVAR, HELP = "FILE:Class", "…{of}…"             of these commands; {of} names the model, or is empty
-    def files(value) -> {name: Path}: …                files to read for a value, one per class; none for None
+    def files(value) -> {name: Path}: …                files to read for a value, one per class, or none for None
     def trained(weights) -> int: …                     number of files in the training of a model with these weights
     def check(option, checkpoint, weights, given): …   raise OptionError if the number of files differs
 """
@@ -69,10 +69,10 @@ EXPORTED = "model.pt"  # the checkpoint in a folder of `llrnn export`
 
 
 def checkpoint_file(path: str) -> str:
-    """Return the checkpoint in an exported folder; any other path unchanged.
+    """Return the checkpoint in an exported folder, or any other path unchanged.
 
     Raises:
-        DataError: a folder without a checkpoint of `llrnn export`; the message names another checkpoint in it, if there
+        DataError: a folder without a checkpoint of `llrnn export`. The message names another checkpoint in it, if there
             is one.
     """
     if not os.path.isdir(path):
@@ -189,7 +189,7 @@ def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
 
     Args:
         state: result of `read_checkpoint`.
-        data: the present data folder; empty: unknown.
+        data: the present data folder (empty: unknown).
 
     Raises:
         OptionError: it is not found.
@@ -237,7 +237,7 @@ def load_model(
 
     Args:
         places: as for `take_places`.
-        check: called with the path and the options before the model is built; raises DataError for a checkpoint of
+        check: called with the path and the options before the model is built. Raises DataError for a checkpoint of
             another kind.
 
     Raises:
@@ -288,7 +288,7 @@ def read_checkpoint(path: str) -> dict[str, Any]:
 
 
 def marker_of(dictionary: Dictionary) -> Any:
-    """Return the `Marker` of a source dictionary (dictionaries.py); None if no system requires strings."""
+    """Return the `Marker` of a source dictionary (dictionaries.py), or None if no system requires strings."""
     return getattr(dictionary, "marker", None)
 
 
@@ -299,7 +299,7 @@ def encode(dictionary: Dictionary, words: Sequence[str], cells: Sequence[str] = 
     words (</s> inside a sentence).
 
     Args:
-        cells: the texts after a source, separated by tabs; used only with a marker.
+        cells: the texts after a source, separated by tabs, used only with a marker.
     """
     symbols = (dictionary.bos(), dictionary.pad(), dictionary.eos())
     indices = (dictionary.index(word) for word in words)

@@ -101,7 +101,7 @@ Fits = Callable[[Path], bool]
 
 
 def first_that_fits(places: Iterable[Path], fits: Fits) -> Path | None:
-    """Return the first place that fits; None if none does."""
+    """Return the first place that fits, or None if none does."""
     return next((place for place in places if fits(place)), None)
 
 
@@ -138,7 +138,7 @@ def fingerprint_in(state: Mapping[str, Any], path: str, ending: str = "head.prio
 
 
 def is_prior(fingerprint: str | None) -> Fits:
-    """Return whether a folder has the prior with that fingerprint; None: any."""
+    """Return whether a folder has the prior with that fingerprint (None: any)."""
 
     def fits(folder: Path) -> bool:
         if not os.path.isfile(folder / JSON_FILE):
@@ -194,7 +194,7 @@ def take_source_prior(path: str, task: Any, folder: str | None, option: str, sta
         state: result of `read_checkpoint`.
 
     Raises:
-        OptionError: it is not found; or it is given for a model without one.
+        OptionError: it is not found, or it is given for a model without one.
     """
     recorded = getattr(task, "source_prior", None)
     if recorded is None:
@@ -219,7 +219,7 @@ def take_source_prior(path: str, task: Any, folder: str | None, option: str, sta
 
 
 def source_prior_of_model(path: str, state: Mapping[str, Any]) -> str | None:
-    """Return the source prior that a checkpoint was trained with; None if there was none.
+    """Return the source prior that a checkpoint was trained with, or None if there was none.
 
     Raises:
         OptionError: it is not found.

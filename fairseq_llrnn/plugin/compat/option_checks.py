@@ -1,4 +1,4 @@
-"""Check values of fairseq's own options that would end in a stack trace or an endless loop; one table.
+"""Check values of fairseq's own options that would end in a stack trace or an endless loop.
 
 A task of ours gets the parser of the command line that names it. The parsed values are checked before fairseq uses
 them. Checks that need data or a model are in tasks/task.py. fairseq checks all other values itself.
@@ -32,7 +32,7 @@ def _between(least: float, most: float) -> Check:
 
 
 def _whole(value: float | str) -> float:
-    """Return the number. fairseq's parser leaves some as text, such as --max-tokens-valid; nan if it is none."""
+    """Return the number, or nan if it is none. fairseq's parser leaves some as text, such as --max-tokens-valid."""
     if isinstance(value, str):
         return int(value) if value.isdecimal() else math.nan
     return value

@@ -92,7 +92,7 @@ def take_up_progress(cfg: Any, trainer: Any, extra_state: dict[str, Any]) -> Non
 
 
 def _numbers(progress: object, part: str, names: Sequence[str]) -> dict[str, Any]:
-    """Return the values of these names in a checkpoint, which is untrusted; empty unless all of them are numbers."""
+    """Return the values of these names in a checkpoint, which is untrusted, or empty unless all of them are numbers."""
     values = progress.get(part) if isinstance(progress, dict) else None
     if not isinstance(values, dict) or any(type(values.get(name)) not in (int, float) for name in names):
         return {}
@@ -110,7 +110,7 @@ def _end_epoch(trainer: Any, of_schedule: dict[str, int], extra_state: dict[str,
 
 
 def _stopper() -> Any:
-    """Return fairseq's function that stops early, whose attributes hold its counts; without it, an unused object."""
+    """Return fairseq's function that stops early, whose attributes hold its counts, or an unused object without it."""
     return next((names["should_stop_early"] for names in callers() if "should_stop_early" in names), SimpleNamespace())
 
 

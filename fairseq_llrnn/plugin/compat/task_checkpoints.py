@@ -66,7 +66,7 @@ def whole_saving() -> Iterator[None]:
     """Let fairseq write and copy checkpoints inside the block so that each is whole or absent.
 
     Raises, from fairseq's functions inside it:
-        DataError: it cannot be written; the previous file is unchanged.
+        DataError: it cannot be written. The previous file is unchanged.
     """
     with (
         replaced(checkpoint_utils, "torch_persistent_save", lambda save: functools.partial(_save, save)),
@@ -97,7 +97,7 @@ class _WholeCopies(PathManager):
 
 
 def write_whole(path: Path, write: Callable[[Any], None], advice: str = RESUME) -> None:
-    """Call `write` to write the file of a checkpoint. Raises DataError; the previous file is then unchanged."""
+    """Call `write` to write the file of a checkpoint. Raises DataError. The previous file is then unchanged."""
     for attempt in range(ATTEMPTS):
         errors: list[OSError] = []
         try:
@@ -175,13 +175,13 @@ def from_newest_whole(cfg: Any, trainer: Any) -> Any:
 
 
 def newest_whole(paths: list[Path]) -> Path | None:
-    """Return the whole checkpoint with the most updates; of several, the one that was written last."""
+    """Return the whole checkpoint with the most updates. Of several, return the one that was written last."""
     readable = [(updates, path.stat().st_mtime_ns, path) for path in paths if (updates := _updates(path)) is not None]
     return next((path for _, _, path in sorted(readable, reverse=True) if damage(str(path)) is None), None)
 
 
 def _updates(path: Path) -> int | None:
-    """Return the number of updates of a checkpoint; None if it cannot be read. Its tensors stay on disk."""
+    """Return the number of updates of a checkpoint, or None if it cannot be read. Its tensors stay on disk."""
     try:
         check_file(str(path))
         state = torch.load(str(path), map_location="cpu", mmap=True, weights_only=True)
@@ -242,10 +242,10 @@ def _load_models_and_task(
 ) -> Any:  # the signature belongs to fairseq
     """Load one model at a time, so that every checkpoint is read once, and checked before fairseq builds its model.
 
-    A checkpoint in several shards is not checked; no task of ours writes one.
+    A checkpoint in several shards is not checked. No task of ours writes one.
 
     Raises:
-        OptionError: the data or prior of the first checkpoint is missing; the message names the places.
+        OptionError: the data or prior of the first checkpoint is missing. The message names the places.
         DataError: a model over other words, or weights that do not fit.
     """
     with safe_loading():

@@ -44,7 +44,7 @@ class PlainErrors:
 
 
 def what_users_did(error: BaseException) -> str | None:
-    """Return the message of an error that the user can fix, in one line; None for another error.
+    """Return the message of an error that the user can fix, in one line, or None for another error.
 
     It is an error of ours, even if another one was raised while it was handled, or one of OF_FAIRSEQ.
     """
@@ -58,7 +58,7 @@ def what_users_did(error: BaseException) -> str | None:
 
 
 def values_of(words: Sequence[str], names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield the given options of a command line with their values; an empty value at the end of the line."""
+    """Yield the given options of a command line with their values, or an empty value at the end of the line."""
     for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
         option, equals, value = word.partition("=")
         if option in names:
@@ -68,7 +68,7 @@ def values_of(words: Sequence[str], names: Collection[str]) -> Iterator[tuple[st
 def leave_if_others_run(status: int) -> None:
     """End the process at once if daemon threads are left.
 
-    fairseq reads batches ahead in such a thread. Python stops it anywhere; inside torch's C++ that is an abort
+    fairseq reads batches ahead in such a thread. Python stops it anywhere. Inside torch's C++ that is an abort
     (`terminate called …`), or the process never ends.
     """
     if any(thread.daemon and thread.is_alive() for thread in threading.enumerate()):

@@ -178,7 +178,7 @@ class RareWordAliases(ChangedPairs):
     def __init__(self, dataset: FairseqDataset, prior: Prior, table: OpenTable, seed: int, translates: bool) -> None:
         """Args:
             table: of the prior.
-            translates: whether the source is another language; otherwise it is the words before the target.
+            translates: whether the source is another language. Otherwise it is the words before the target.
         """
         super().__init__(dataset, 1.0, seed)
         self.evidence = prior.offers() if translates else None

@@ -88,7 +88,7 @@ def _name(random: np.random.Generator) -> str:
 
 
 def in_pieces(word: str, convention: Convention, pieces: Container[str]) -> list[str] | None:
-    """Split a word into pieces, each the longest possible; None if the pieces lack one of its characters.
+    """Split a word into pieces, each the longest possible, or None if the pieces lack one of its characters.
 
     It needs no segmenter. The segmenter's own pieces are often the same.
     """
@@ -184,7 +184,7 @@ class InventedEvidence(ChangedPairs):
         return invented_words(self.table.rules, vocabulary, seed)
 
     def _in_pieces(self, word: str) -> list[int] | None:
-        """Return the source ids of an invented word; None if the pieces cannot spell it."""
+        """Return the source ids of an invented word, or None if the pieces cannot spell it."""
         source = self.table.source
         if not isinstance(self.table, PieceTable):
             return [source.open(word)]

@@ -1,7 +1,7 @@
 """Find targets that the background forbids, before training begins and in a search.
 
 Sizes: n sentences, B batch, T time. A grammar may give a training sentence probability zero. Its loss would be
-infinite; the prior's option `on_zero` makes this an error, or leaves the sentence out. Grammars and cross-fitted
+infinite. The prior's option `on_zero` makes this an error, or leaves the sentence out. Grammars and cross-fitted
 n-grams also need whole sentences. A search may have a prefix that the background forbids.
 """
 
@@ -40,7 +40,7 @@ def check_whole_sentences(prior: Prior, break_mode: str | None, shorten: str = "
 
 
 def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary: Dictionary, split: str) -> None:
-    """Find sentences of probability zero; each target has one sentence or several.
+    """Find sentences of probability zero. Each target has one sentence or several.
 
     Raises:
         DataError: there is one, and the prior has on_zero=error.
@@ -86,7 +86,10 @@ FIX_GRAMMAR = "fix the grammar or the text, or build the prior with automaton(FI
 
 
 def how_to_fix(prior: Prior, fix_grammar: str = FIX_GRAMMAR) -> str:
-    """Return the fix for a target that the background forbids; fix_grammar: the fix if that is a grammar."""
+    """Return the fix for a target that the background forbids.
+
+    fix_grammar: the fix if the background is a grammar.
+    """
     fix = FIX_ZERO_MASS
     if unsupported := prior.settings.get("unsupported"):  # kinds of words that need evidence
         fix = (
@@ -107,7 +110,7 @@ def check_prefix(
     """Raise DataError for the first word of a forced prefix (B, t) whose log_share (B, t) is −inf.
 
     Args:
-        ids: (B,) numbers of the sentences, from zero; None if unknown.
+        ids: (B,) numbers of the sentences, from zero, or None if unknown.
     """
     forbidden = first_forbidden(log_share, beginning, dictionary.pad())
     if forbidden is not None:

@@ -37,10 +37,10 @@ HEAD, INPUT, SOURCE, RECURRENT, ATTENTIVE = "head", "input", "source", "recurren
 
 
 class TaskExtension:
-    """The effects of an extension on a task; by default none.
+    """The effects of an extension on a task. By default it has none.
 
     Attributes:
-        of_log_linear: an option that needs a log-linear model; "": any model.
+        of_log_linear: an option that needs a log-linear model ("": any model).
     """
 
     of_log_linear: ClassVar[str] = ""
@@ -60,7 +60,7 @@ class Extension:
     """An optional feature of models. Methods that are not overridden do nothing.
 
     Attributes:
-        options: a dataclass of options for each place; their defaults, as in older checkpoints, change nothing.
+        options: a dataclass of options for each place. Their defaults, as in older checkpoints, change nothing.
         recorded: options of each task that every command takes from the checkpoint.
         modules: names of its modules in a head -> message if a checkpoint has them and the model does not: "--option:
             expected this option".
@@ -76,7 +76,7 @@ class Extension:
         Args:
             task: it has a `prior`.
             beside: width of the context and state that the model can pass on with the hidden states (`Batch.spelling`),
-                if a source of classes needs them (`reads_beside`); None: none.
+                if a source of classes needs them (`reads_beside`). None: it passes none.
 
         Raises:
             OptionError: options out of range, or that exclude each other.
@@ -84,11 +84,11 @@ class Extension:
         return {}
 
     def embedding(self, args: Args, features: InputOf | None, size: int | None) -> InputOf | None:
-        """Return an embedding that replaces `features` in a head; None: no change.
+        """Return an embedding that replaces `features` in a head, or None for no change.
 
         Args:
             features: None: a table with a row per word, outside the head.
-            size: required width; None: any.
+            size: required width (None: any).
 
         Raises:
             OptionError: as `head_arguments`.
@@ -96,8 +96,7 @@ class Extension:
         return None
 
     def source_embedding(self, args: Args, task: Any, size: int) -> nn.Module | None:
-        """Return an encoder's embedding, which replaces a table or is added to the features of a source prior; None: no
-        change.
+        """Return an encoder's embedding, which replaces a table or is added to a source prior's features, or None.
 
         Args:
             task: it has dictionaries, and `source_words`.
@@ -129,7 +128,7 @@ class Extension:
         """
 
     def task_extension(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
-        """Return its effects on a task for which it has options; None: no effect.
+        """Return its effects on a task for which it has options, or None.
 
         Args:
             task: it has `options`, prior and dictionaries.
@@ -191,7 +190,7 @@ def check_dropouts(args: Args, *names: str) -> None:
 
 
 def all_head_arguments(args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
-    """Return the arguments of a LogLinearHead from all extensions; beside: as for `Extension.head_arguments`."""
+    """Return the arguments of a LogLinearHead from all extensions. `beside`: as for `Extension.head_arguments`."""
     arguments: dict[str, Any] = {}
     for extension in EXTENSIONS:
         more = extension.head_arguments(args, task, beside)
@@ -210,7 +209,7 @@ def check_single_maker(arguments: Mapping[str, Any], more: Mapping[str, Any]) ->
 
 
 def input_of(args: Args, features: InputOf | None, size: int | None = None) -> InputOf | None:
-    """Return the embedding of a head; features, size: as for `Extension.embedding`."""
+    """Return the embedding of a head. `features`, `size`: as for `Extension.embedding`."""
     for extension in EXTENSIONS:
         features = extension.embedding(args, features, size) or features
     return features

@@ -3,7 +3,7 @@
 Sizes: B batch, T time, V words of the new model, G words of the general one (Dymetman & Xiao 2016, §4).
 
 The checkpoint is read as data (compat/safe_checkpoints.py). The prior has a copy of it, of its dictionary and, for one
-of our models, of its own prior (prior/model_files.py); these replace the places in its options. The model is in
+of our models, of its own prior (prior/model_files.py). These replace the places in its options. The model is in
 evaluation mode, without gradients, and not a submodule of another model. So it is never trained, and in no checkpoint.
 """
 
@@ -43,7 +43,7 @@ class GeneralModel:
         self.longest = model.max_positions()
 
     def __call__(self, previous: Tensor, last: bool) -> Tensor:
-        """Return log b of every word after each prefix of `previous` (B, T): (B, T, V); with `last`, after all of it:
+        """Return log b of every word after each prefix of `previous` (B, T): (B, T, V). With `last`, after all of it:
         (B, 1, V).
 
         Raises:
@@ -140,7 +140,7 @@ def compare_words(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray
     """Return the words that the model shares with V `symbols`, of which the `allowed` (V,) can be a next word.
 
     Raises:
-        DataError: it shares none; or a damaged dictionary.
+        DataError: it shares none, or a damaged dictionary.
     """
     words = load_dictionary(files.paths[DICTIONARY])
     shared = SharedWords.of(symbols, allowed, words.symbols, ~words.specials)

@@ -118,7 +118,7 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
 class PaddedFeatureEmbedding(nn.Module):
     """The head's embeddings in place of the table of words that fairseq's decoder expects. Padding is the zero vector.
 
-    `table` has the composed rows in a search; the decoder above sets it.
+    `table` has the composed rows in a search. The decoder above sets it.
     """
 
     table: Tensor | None

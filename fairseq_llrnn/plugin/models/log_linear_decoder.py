@@ -42,7 +42,7 @@ IncrementalState = dict[str, dict[str, Any]]  # fairseq's
 
 @cache
 def bfloat16_on(device: str) -> bool:
-    """Return whether --bf16-products works on this device; warn once if not.
+    """Return whether --bf16-products works on this device, and warn once if not.
 
     Without AVX-512, torch has no bfloat16 LSTM, and other products take about ten times as long as in float32.
     """
@@ -69,7 +69,7 @@ def encoder_input_ids(tokens: Tensor, dictionary: Dictionary, embedding: nn.Modu
 
 @contextmanager
 def short_products(network: Any, tokens: Tensor) -> Iterator[bool]:
-    """Use bfloat16 products inside the block if a network with `bf16_products` trains; yield whether they are used.
+    """Use bfloat16 products inside the block if a network with `bf16_products` trains, and yield whether they are used.
 
     Otherwise products are unchanged, for example with --amp. cuDNN's attention on a GPU is disabled, because it plans
     again, for 9 ms, at each layer of a batch of another shape.
@@ -89,8 +89,8 @@ def short_products(network: Any, tokens: Tensor) -> Iterator[bool]:
 class Term:
     """A value of the network at every position, for the criterion (plugin/criterion.py).
 
-    The log shows its mean over the positions under its name; for `squares`, the root of the mean. An explanation shows
-    `detail` of the value at the position where a word was read.
+    The log shows its mean over the positions under its name, or the root of the mean for `squares`. An explanation
+    shows `detail` of the value at the position where a word was read.
     """
 
     name: str
@@ -127,7 +127,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     attends = True  # whether its hidden states come with attention on the source, if there is one
 
     def __init__(self, dictionary: Dictionary, head: LogLinearHead, bf16_products: bool = False) -> None:
-        """bf16_products: train with bfloat16 products; the head uses the dtype of the hidden states."""
+        """bf16_products: train with bfloat16 products. The head uses the dtype of the hidden states."""
         super().__init__(dictionary)
         self.head = head
         self.bf16_products = bf16_products
@@ -205,7 +205,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     # ---- searches, and all words ------------------------------------------------------------------------------------
 
     def search(self, incremental_state: IncrementalState) -> Search:
-        """Return the state of a search, this decoder's part of fairseq's dictionary; create it at the first step."""
+        """Return the state of a search, this decoder's part of fairseq's dictionary. The first step creates it."""
         entry = self.get_incremental_state(incremental_state, "search")
         if entry is None:
             entry = {"search": Search()}
@@ -223,7 +223,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             search.state = search.state.select(new_order)
 
     def input_rows(self, incremental_state: IncrementalState | None) -> Tensor | None:
-        """Return `head.embedding_rows`, computed once in a search; None outside a search, where a batch is read at
+        """Return `head.embedding_rows`, computed once in a search, or None outside a search, where a batch is read at
         once.
         """
         if incremental_state is None:
@@ -239,7 +239,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         """Return probabilities of all words and slots, for fairseq's criteria and searches: (B, T, V + J₁).
 
         Only a scorer passes its sample. Then only the probabilities of the targets are computed. The scorer would leave
-        impossible ones out of its perplexity. It numbers strings by their columns (search/columns.py); then
+        impossible ones out of its perplexity. If it numbers strings by their columns (search/columns.py),
         sample["strings"] has the strings.
 
         Raises:
@@ -303,7 +303,7 @@ class TargetProbs:
         return self.values.unsqueeze(2).size(dim)
 
     def view(self, *shape: Any) -> TargetProbs:
-        """Return this object; the scorer does not change the shape."""
+        """Return this object. The scorer does not change the shape."""
         return self
 
     def new(self, size: int) -> Tensor:
@@ -333,7 +333,7 @@ class LogLinearTranslationModel(LogLinearModel, FairseqEncoderDecoderModel):
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor | None, prev_output_tokens: Tensor, text: Tensor | None = None
     ) -> Output:
-        """Return hidden states (B, T, H) of a batch, and their record; arguments are those of encoder and decoder."""
+        """Return hidden states (B, T, H) of a batch, and their record, from the arguments of encoder and decoder."""
         encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
         output: Output = self.decoder(prev_output_tokens, encoder_out, text=text)
         return output

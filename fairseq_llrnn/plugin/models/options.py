@@ -160,7 +160,7 @@ def build_head(
         task: it has a prior.
         source_size: width of the encoder's states, if any.
         output: the option with the width of the head's input.
-        beside: width of the states that the model can pass on with its hidden states; None: none.
+        beside: width of the states that the model can pass on with its hidden states (None: none).
         normalised: whether hidden states, and embeddings times the root of their width, have unit variance at the
             start.
     """
@@ -258,7 +258,7 @@ class SourceConfig(FairseqDataclass):
 
 
 def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -> nn.Module | None:
-    """Return the embedding of the encoder, from --source-prior and extensions; None: a table with a row per word.
+    """Return the embedding of the encoder, from --source-prior and extensions, or None for a table.
 
     Args:
         size: width of its vectors.

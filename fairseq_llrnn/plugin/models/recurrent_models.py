@@ -50,7 +50,7 @@ class RecurrentDecoder(LogLinearDecoder):
 
     Args:
         head: it needs embeddings.
-        max_positions: the maximum length of a target; None: no limit.
+        max_positions: the maximum length of a target (None: no limit).
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class RecurrentDecoder(LogLinearDecoder):
     # ---- what a subclass supplies -------------------------------------------------------------------------------
 
     def start(self, encoder_out: EncoderOut) -> Tensor | None:
-        """Return the state before the first word, (B, G, R, H); None: zeros."""
+        """Return the state before the first word, (B, G, R, H), or None for zeros."""
         return None
 
     def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor | None:
-        """Return the further input at these positions of the target: (B, positions, X); None: none."""
+        """Return the further input at these positions of the target: (B, positions, X), or None."""
         return None
 
     def output_states(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:

@@ -35,7 +35,7 @@ class Tally:
     """
 
     def __init__(self, dictionary: Any, convention: Convention | None, seen: frozenset[str] | None) -> None:
-        """convention: of subword pieces. seen: the words of the training text; None: unknown, or pieces."""
+        """convention: of subword pieces. seen: the words of the training text (None: unknown, or pieces)."""
         self.dictionary, self.convention, self.seen = dictionary, convention, seen
         self.tokens, self.bits = Counter[str](), dict.fromkeys((SEEN, UNSEEN, END), 0.0)
         self.characters = self.unknown = 0
@@ -84,7 +84,7 @@ def words_of_eval_lm(data: str | None) -> Iterator[None]:
     """Let fairseq's eval_lm print these lines after its own, inside the block.
 
     Args:
-        data: the data folder, or several separated by colons; None: unknown.
+        data: the data folder, or several separated by colons (None: unknown).
     """
     tallies: list[Tally] = []
 

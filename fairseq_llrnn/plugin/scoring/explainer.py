@@ -44,7 +44,7 @@ class Explainer:
 
         Args:
             top: number of predictions, features and source words.
-            source: the words to translate; needed by a translation model, ignored by a language model.
+            source: the words to translate. Needed by a translation model, ignored by a language model.
         """
         raise NotImplementedError
 
@@ -197,7 +197,7 @@ def load_explainer(path: str, places: Places = RECORDED) -> Explainer:
     """Load a checkpoint of one of our models.
 
     Raises:
-        DataError: no such file; a checkpoint that is damaged, holds code, or is of another model.
+        DataError: no such file, or a checkpoint that is damaged, holds code, or is of another model.
         OptionError: the data or the prior is not found. PriorError: the prior does not fit.
     """
     model, task, _ = load_model(path, places, _check_kind)

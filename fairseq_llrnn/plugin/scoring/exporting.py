@@ -38,7 +38,7 @@ def export(path: str, folder: Path, places: Places = RECORDED) -> None:
         places: present places of the checkpoint's data and priors.
 
     Raises:
-        OptionError: another folder or file has that name; the data or a prior is not found.
+        OptionError: another folder or file has that name, or the data or a prior is not found.
         DataError: a damaged checkpoint, or a folder that cannot be written.
     """
     if os.path.lexists(folder) and not (folder / EXPORTED).is_file():

@@ -60,10 +60,13 @@ class Scorer:
     """A model that scores sentences.
 
     `languages` are the source and target of a translation model. `dictionaries` are its dictionary files. `prior` is
-    the prior's signature, for one of our models. `notes` counts the WORDS that the model reads and scores; its UNKNOWN
-    words, scored as <unk>, in no dictionary and (in a translation) in no slot of the source; hypotheses without a
-    score, because they or their source are TOO_LONG, or have probability 0 (IMPOSSIBLE); and those whose source has
-    terms that are UNREAD.
+    the prior's signature, for one of our models. `notes` has these counts:
+
+    - WORDS: words that the model reads and scores.
+    - UNKNOWN: words scored as <unk>, in no dictionary and (in a translation) in no slot of the source.
+    - TOO_LONG, IMPOSSIBLE: hypotheses without a score, because they or their source are too long, or have probability
+      0.
+    - UNREAD: hypotheses whose source has terms that the model does not read.
 
     Args:
         max_tokens: of a batch, padding included.
@@ -86,7 +89,7 @@ class Scorer:
         self.limits: tuple[float, float] = limit if isinstance(limit, tuple) else (math.inf, limit or math.inf)
 
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
-        """Return log p(hypothesis </s> | source) in nats for each; −inf for hypotheses without a score.
+        """Return log p(hypothesis </s> | source) in nats for each, or −inf for hypotheses without a score.
 
         Args, Raises: as `token_scores`.
         """
@@ -107,7 +110,7 @@ class Scorer:
 
         Args:
             sources: one per hypothesis, each with the terms of its translation after it, in the format of
-                fairseq-interactive; a language model ignores them.
+                fairseq-interactive. A language model ignores them.
 
         Raises:
             DataError: a term that its source does not have.
@@ -151,7 +154,7 @@ class Scorer:
         return fit
 
     def _groups(self, numbers: Sequence[int], read: Sequence[Tensor]) -> Iterator[tuple[list[int], Encoded | None]]:
-        """Yield groups of sentences, and their sources, which are encoded together; None for a language model."""
+        """Yield groups of sentences, and their sources, which are encoded together, or None for a language model."""
         if not read:
             yield list(numbers), None
             return
@@ -214,7 +217,7 @@ def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer
     """Load a scorer from a checkpoint of a language model or a translation model, ours or fairseq's.
 
     Raises:
-        DataError: no such file; a checkpoint that is damaged, holds code, or is of another kind of model or task.
+        DataError: no such file, or a checkpoint that is damaged, holds code, or is of another kind of model or task.
         OptionError: its data or prior is not found, or the user's code that it needs is not named.
         PriorError: the prior does not fit.
     """

@@ -25,7 +25,7 @@ SENTENCES = 64  # maximum of a batch
 
 
 class TextScorer:
-    """Scores lines of words. `opened`: whether unknown words are spelled; otherwise they are scored as <unk>."""
+    """Scores lines of words. `opened`: whether unknown words are spelled. Otherwise they are scored as <unk>."""
 
     def __init__(self, scorer: Scorer) -> None:
         self.model, self.task, self.device = scorer.model, scorer.task, scorer.device

@@ -96,7 +96,7 @@ class TrainedModel(ScoringModel):
             source: the sentence to translate.
             temperature: divides the scores; 1 is the model's distribution.
             max_length: in words.
-            seed: of the random numbers; equal seeds give equal sentences.
+            seed: of the random numbers. Equal seeds give equal sentences.
 
         Raises:
             OptionError: n or max_length below 1, or a missing source.

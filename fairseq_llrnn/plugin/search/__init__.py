@@ -2,6 +2,6 @@
 
     generator.py      fairseq's generator over columns
     columns.py        the tokens of columns, the models that compute them, and scores of references
-    length.py         whether a complete string fits the length limit; empty lines
+    length.py         whether a complete string fits the length limit, empty lines
     spell_unknown.py  spell the unknown words of hypotheses
 """

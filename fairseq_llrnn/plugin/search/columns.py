@@ -151,7 +151,7 @@ class EnsembleColumns(EnsembleModelWithAlignment):
     def __init__(
         self, models: Sequence[BaseFairseqModel], session: SearchSession, num_candidates: int | None = None
     ) -> None:
-        """num_candidates: number per hypothesis for a single model, besides the special symbols; None: all words."""
+        """num_candidates: number per hypothesis for a single model, besides the special symbols (None: all words)."""
         super().__init__(models)
         self.session, self.num_candidates, self.dictionary = session, num_candidates, models[0].decoder.dictionary
         self.leader = max(range(len(models)), key=lambda i: [f(models[i]) for f in (is_ours, has_slots, may_not_end)])
@@ -255,7 +255,7 @@ class ColumnScorer(SequenceScorer):
 
 
 class _WithSlots:
-    """Adds slot columns to a model without slots; it has only the methods that the scorer calls."""
+    """Adds slot columns to a model without slots. It has only the methods that the scorer calls."""
 
     def __init__(self, model: BaseFairseqModel, bound: BoundBackground, unk: int) -> None:
         self.model, self.bound, self.unk = model, bound, unk

@@ -114,8 +114,7 @@ class ColumnSearch:
         prev_output_tokens: Tensor,
         original_batch_idxs: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Take (B, k, C) log probabilities; return scores, tokens and beams of the candidates, (B, 2k) each, like
-        fairseq.
+        """Map (B, k, C) log probabilities to scores, tokens and beams of the candidates, (B, 2k) each, like fairseq.
 
         Raises:
             Exhausted: there is a length limit, and all hypotheses are dead.

@@ -26,7 +26,7 @@ Search = Callable[[dict[str, Any], Tensor | None, Tensor | None], Hypotheses]
 def search_nonempty(
     search: Search, sample: dict[str, Any], prefix: Tensor | None, constraints: Tensor | None, eos: int, pad: int
 ) -> Hypotheses:
-    """Run `search` for a batch; a source without words has one empty hypothesis of probability 1.
+    """Run `search` for a batch. A source without words has one empty hypothesis of probability 1.
 
     A sentence with a prefix or with constraints is always searched.
 
@@ -145,7 +145,7 @@ def _of_terms(background: BoundBackground, state: Tensor, row: int) -> str:
 
 
 def check_hypotheses(results: Hypotheses, sample: dict[str, Any], longest: int) -> None:
-    """Raise DataError for a sentence without hypotheses; longest: as in `check_reachable`."""
+    """Raise DataError for a sentence without hypotheses. `longest`: as in `check_reachable`."""
     for row, hypotheses in enumerate(results):
         if not hypotheses:
             raise DataError(

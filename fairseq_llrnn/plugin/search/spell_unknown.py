@@ -32,7 +32,7 @@ from fairseq_llrnn.plugin.search.columns import Hypotheses
 
 
 def random_of(generator: SequenceGenerator) -> np.random.Generator | None:
-    """Return the generator for sampled strings, seeded by torch's and so by fairseq's --seed; None without sampling."""
+    """Return the generator for sampled strings, seeded by torch's and so by --seed, or None without sampling."""
     search = getattr(generator.search, "search", generator.search)  # of search/generator.py, or fairseq's own
     if not isinstance(search, Sampling):
         return None
@@ -49,7 +49,7 @@ def spell_unknown(
     """Replace <unk> by strings in all hypotheses of a batch, with the models that have open classes.
 
     Args:
-        prefix: forced beginnings of hypotheses, (B, t), padded; their ids, perhaps of strings, stay.
+        prefix: forced beginnings of hypotheses, (B, t), padded. Their ids, perhaps of strings, stay.
         random: result of `random_of`.
     """
     opened = [m for m in models if isinstance(m.decoder, LogLinearDecoder) and m.decoder.head.find(OpenWords)]
@@ -106,7 +106,7 @@ def _chosen(log_probs: np.ndarray, random: np.random.Generator | None) -> np.nda
 
 @torch.no_grad()
 def _encoded(model: BaseFairseqModel, sample: dict[str, Any], row: int) -> Any:
-    """Return the encoder's output for a sentence; None for a model without an encoder."""
+    """Return the encoder's output for a sentence, or None for a model without an encoder."""
     if not hasattr(model, "encoder"):
         return None
     source = {name: sample["net_input"][name][row : row + 1] for name in ("src_tokens", "src_lengths")}

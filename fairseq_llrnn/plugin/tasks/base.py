@@ -78,7 +78,7 @@ def load_task_prior(cfg: Any, dictionary: Dictionary, dictionary_file: str) -> P
 
 
 def dictionary_advice(cfg: Any) -> str | None:
-    """Return the advice for a dictionary that is not the prior's, if the model is trained already; None in training.
+    """Return the advice for a dictionary that is not the prior's, if the model is trained already, or None in training.
 
     Args:
         cfg: the task's options.
@@ -265,7 +265,7 @@ class PriorTask(PluginTask):
         check_training_sentences(self.prior, targets, self.target_dictionary, split)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        """Return the forced prefix (B, t), padded, of a search, and the source (B, L) of a translation; or None."""
+        """Return the forced prefix (B, t), padded, of a search, and the source (B, L) of a translation, or None."""
         raise NotImplementedError
 
     def inference_step(

@@ -60,7 +60,7 @@ class SourceSide(TwoDictionaries):
     def take_source_prior(self, path: str, state: Mapping[str, Any]) -> None:
         """Load the source prior of a checkpoint's training before its model is built.
 
-        A prior that the command names is used instead; weights reject a wrong one. Models of an ensemble may differ.
+        A prior that the command names is used instead. Weights reject a wrong one. Models of an ensemble may differ.
 
         Args:
             path, state: the checkpoint.
@@ -76,7 +76,7 @@ class SourceSide(TwoDictionaries):
 
 
 def load_source_prior(folder: str | None, dictionary: Dictionary, where: str | Path) -> Prior | None:
-    """Load the source prior, and log the parts of it that are not used; None without a folder.
+    """Load the source prior, and log the parts of it that are not used, or None without a folder.
 
     Args:
         dictionary: the dictionary that the prior must be made for.

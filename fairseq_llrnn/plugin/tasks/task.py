@@ -42,7 +42,7 @@ class PluginTask(FairseqTask):
 
     @property
     def folders(self) -> int:
-        """The number of data folders; each epoch reads one, in turn."""
+        """The number of data folders. Each epoch reads one, in turn."""
         return len(utils.split_paths(self.options.data))
 
     def extend(self, name: str, from_checkpoint: bool) -> None:
@@ -113,7 +113,7 @@ class PluginTask(FairseqTask):
             max_positions: the largest size, as a number, or as one for the source and one for the target.
 
         Raises:
-            DataError: a sample is too long, unless `ignore_invalid_inputs`; or all samples of a data set are.
+            DataError: a sample is too long, unless `ignore_invalid_inputs`, or all samples of a data set are.
         """
         fit, too_long = dataset.filter_indices_by_size(indices, max_positions)
         names = [name for name, loaded in self.datasets.items() if loaded is dataset]
