@@ -73,7 +73,7 @@ def test_data_that_went_elsewhere(
         said = llrnn(*command).error
         missing = "but there is no such folder, relative to the working directory or the checkpoint"
         assert said.startswith(f"{path} was trained with the data folder 'gone/data-bin', {missing}")
-        assert said.endswith("; give the folder with --data DATA-BIN")
+        assert said.endswith("; name the folder with --data DATA-BIN")
     for command in commands(path, "--data", bare):
         assert llrnn(*command).error == (
             f"--data {bare}: expected the folder of fairseq-preprocess, found no {LANGUAGES}; give another one"

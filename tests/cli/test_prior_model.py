@@ -58,7 +58,7 @@ def test_the_prior_is_whole_without_the_places_of_the_training(
     shell: Shell, world: World, built: tuple[Path, str], tmp_path: Path
 ) -> None:
     out, said = built
-    assert "note: 2 words that the background's model lacks: they share what it says of <unk>" in said
+    assert "note: 2 words that the background's model lacks: they share the probability of its <unk>" in said
     assert "note: 1 words of the background's model that --dict lacks: they are dropped" in said
     moved = tmp_path / "elsewhere"
     shutil.copytree(out, moved)

@@ -319,7 +319,7 @@ def test_a_stop_is_a_line_and_the_same_command_goes_on(shell: Shell, world: Worl
     assert found is not None, said
     epoch, update = map(int, found.groups())
     _, begins, first, *_ = told(shell.run("llrnn", "train", *arguments, "--max-epoch", epoch + 1))
-    assert f"after update {update};" in begins and first.startswith(f"epoch {epoch + 1}: ")
+    assert f", update {update};" in begins and first.startswith(f"epoch {epoch + 1}: ")
 
 
 OTHERS = """

@@ -147,7 +147,7 @@ def test_alignments_need_attention(arch: str, options: list[str], aligns: bool, 
 
     setting = build([*translation.train_args(arch), *options])
     expected = (
-        nullcontext() if aligns else pytest.raises(OptionError, match="^--print-alignment: expected a model with")
+        nullcontext() if aligns else pytest.raises(OptionError, match="^--print-alignment needs a model with")
     )
     with expected:
         setting.task.build_generator([setting.model], GenerationConfig(print_alignment="soft"))

@@ -97,9 +97,9 @@ def test_options_of_beams_keep_generate_from_sampling(option: str, world: World,
     ("name", "said"),
     [
         ("smal", "--preset: expected small, found 'smal'; did you mean small?"),
-        ("large", "--preset: expected small, found 'large'; correct it, or leave it out"),
-        ("", "--preset: expected small, found ''; correct it, or leave it out"),
-        ("--cpu", "--preset: expected small, found '--cpu'; correct it, or leave it out"),
+        ("large", "--preset: expected small, found 'large'; correct it, or remove it"),
+        ("", "--preset: expected small, found ''; correct it, or remove it"),
+        ("--cpu", "--preset: expected small, found '--cpu'; correct it, or remove it"),
     ],
 )
 def test_a_preset_that_is_none(name: str, said: str, joined: bool, shell: Shell, world: World) -> None:
@@ -109,7 +109,7 @@ def test_a_preset_that_is_none(name: str, said: str, joined: bool, shell: Shell,
 
 @pytest.mark.parametrize("task", ["llrnn_translation", "language_modeling", "translation"])
 def test_models_without_presets(task: str, translation: TranslationWorld) -> None:
-    said = f"--preset small: expected a model of llrnn_language_modeling, found one of {task}; leave it out"
+    said = f"--preset small: it is for models of llrnn_language_modeling, found one of {task}; remove it"
     with pytest.raises(OptionError, match=said):
         added("train", [str(translation.data), "--task", task], str(USER_DIR), "small")
 

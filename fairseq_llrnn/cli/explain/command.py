@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         tokens += len(explained)
         total -= math.fsum(e.log_prob for e in explained)
     if not number:
-        raise OptionError("expected a sentence on stdin, found none; write one sentence per line")
+        raise OptionError("expected a sentence, found none on stdin; write one sentence per line")
     if number > 1 and not args.json:
         print(f"\nall {number:,} sentences: {totals(tokens, total, number)}")
     if not args.json:
