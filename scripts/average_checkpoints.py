@@ -83,17 +83,17 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
 
 def _check_same_model(path: Path, found: dict[str, Tensor], last: Path, weights: dict[str, Tensor]) -> None:
     for name in sorted(found.keys() | weights.keys()):
-        one, other = found.get(name), weights.get(name)
-        if one is None or other is None:
+        weight, expected = found.get(name), weights.get(name)
+        if weight is None or expected is None:
             raise DataError(f"{path}: expected the weights that {last} has, found {name} in only one of the two")
-        if one.shape != other.shape:
+        if weight.shape != expected.shape:
             raise DataError(
-                f"{path}: expected weights of the shapes in {last}, found {name} of {tuple(one.shape)}, not "
-                f"{tuple(other.shape)}; average checkpoints of one model"
+                f"{path}: expected weights of the shapes in {last}, found {name} of {tuple(weight.shape)}, not "
+                f"{tuple(expected.shape)}; average checkpoints of one model"
             )
-        if name.endswith(FINGERPRINT) and not torch.equal(one, other):
+        if name.endswith(FINGERPRINT) and not torch.equal(weight, expected):
             raise DataError(f"{path}: expected a model over the prior of {last}, found one over another prior")
-        if name.endswith(TREE) and not torch.equal(one, other):
+        if name.endswith(TREE) and not torch.equal(weight, expected):
             raise DataError(
                 f"{path}: expected the output tree of {last}, found another one, whose rows of weights are for other "
                 "words; average epochs in which a learned tree stayed as it was"

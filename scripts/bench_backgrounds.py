@@ -92,10 +92,10 @@ def synthetic_lines() -> list[list[str]]:
     weights = 1.0 / np.arange(1, WORDS + 1)
     drawn = rng.choice(WORDS, TOKENS, p=weights / weights.sum())
     usual = rng.choice(WORDS, (WORDS, 20), p=weights / weights.sum())
-    follows, which = rng.random(TOKENS) < 0.5, rng.integers(20, size=TOKENS)
+    follows, successor = rng.random(TOKENS) < 0.5, rng.integers(20, size=TOKENS)
     for i in range(1, TOKENS):
         if follows[i]:
-            drawn[i] = usual[drawn[i - 1], which[i]]
+            drawn[i] = usual[drawn[i - 1], successor[i]]
     ends = np.cumsum(rng.integers(8, 43, TOKENS // 25))
     return [[f"w{x}" for x in part] for part in np.split(drawn, ends[ends < TOKENS])]
 
@@ -157,12 +157,12 @@ def with_cache(prior: Prior, class_of: Tensor, size: int) -> Background:
     return Mixture([prior.background(), cache], [9, 1], "learned").float()
 
 
-def batches(text: Sentences, many: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+def batches(text: Sentences, most: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
     """Return inputs and targets of sentences of similar length, batched like in fairseq."""
     order = np.argsort(text.lengths, kind="stable")
     begins = text.lengths.cumsum() - text.lengths
     found: list[tuple[Tensor, Tensor]] = []
-    for first in np.random.default_rng(2).permutation(len(order))[:many]:
+    for first in np.random.default_rng(2).permutation(len(order))[:most]:
         size = max(1, BATCH_TOKENS // (int(text.lengths[order[first]]) + 1))
         rows = order[first : first + size]
         longest = int(text.lengths[rows].max()) + 1
@@ -199,7 +199,7 @@ def training_ratios(text: Sentences, priors: dict[str, Prior], turns: int, devic
     tokens = [int((target != PAD).sum()) for _, target in read[1:]]
     print(f"training, {sum(tokens) // turns:,} tokens a batch, S = {models['unigram'].background.num_classes:,}")
     for name, seconds in rounds.seconds.items():
-        rate = statistics.median(many / took for many, took in zip(tokens, seconds, strict=True))
+        rate = statistics.median(count / took for count, took in zip(tokens, seconds, strict=True))
         print(f"  {name:<12}{rate:>12,.0f} tokens/s")
     return {
         "ngram_over_unigram_training": rounds.ratio("unigram", "trigram"),
@@ -252,7 +252,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
     composed = rows.detach(), bias.detach()
     hidden = torch.randn(HYPOTHESES, H, device=device)
     state = torch.randint(STATES, (HYPOTHESES, 1), device=device)
-    of_both = torch.cat([torch.randint(GRAMMAR_STATES, (HYPOTHESES, 1), device=device), state], dim=1)
+    product_state = torch.cat([torch.randint(GRAMMAR_STATES, (HYPOTHESES, 1), device=device), state], dim=1)
     tokens = torch.randint(len(SPECIALS), len(prior.symbols), (HYPOTHESES,), device=device)
     scores = model.output.class_scores(hidden, composed)
 
@@ -268,8 +268,8 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         "output layer": output_layer,
         "step": partial(step, ngram, state, scores),
         "best shares": lambda: ngram.best_share(state),
-        "step of both": partial(step, both, of_both, scores.clone()),
-        "best shares of both": lambda: both.best_share(of_both.clone()),
+        "step of both": partial(step, both, product_state, scores.clone()),
+        "best shares of both": lambda: both.best_share(product_state.clone()),
     }
     with torch.inference_mode():
         rounds = in_turns({name: partial(timed, part, device) for name, part in parts.items()}, turns, turns)

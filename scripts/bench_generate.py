@@ -49,7 +49,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
-from kept_memory import add_memory_option, run_again, told
+from kept_memory import add_memory_option, memory_line, run_again
 from measuring import Rounds, add_device_option, add_threads_option, check_device, in_turns, timed
 from torch.utils._python_dispatch import TorchDispatchMode
 from zipf_law import zipf
@@ -221,7 +221,7 @@ def main() -> int:
     budget = QUICK if args.quick else FULL
 
     found: dict[str, float] = {}
-    print(f"{args.device}, {args.threads} threads, torch {torch.__version__}; milliseconds\n{told()}\n")
+    print(f"{args.device}, {args.threads} threads, torch {torch.__version__}; milliseconds\n{memory_line()}\n")
     print(f"{'':<34}{'softmax':>10}{'ours':>10}{'faster by':>11}")
     with tempfile.TemporaryDirectory() as temporary:
         for words in (GENERATION_WORDS, SMALL, LARGE):

@@ -44,8 +44,8 @@ def tbx(lines: int) -> Iterator[str]:
     yield "</body></text></martif>\n"
 
 
-def moses(lines: int, each: int = EACH) -> Iterator[str]:
-    rows = ((i // each, f"the hypothesis number {i} of many", i % 97) for i in range(lines))
+def moses(lines: int, hypotheses: int = EACH) -> Iterator[str]:
+    rows = ((i // hypotheses, f"the hypothesis number {i} of many", i % 97) for i in range(lines))
     return (f"{sentence} ||| {text} ||| lm= -{score} tm= -1 ||| -{score}\n" for sentence, text, score in rows)
 
 
@@ -61,8 +61,8 @@ def fairseq(lines: int, step: int = 1) -> Iterator[str]:
 
 def json_lines(lines: int) -> Iterator[str]:
     for sentence in range(lines // EACH):
-        some = ", ".join(f'{{"text": "the hypothesis number {i} of many", "score": -{i}}}' for i in range(EACH))
-        yield f'{{"id": {sentence}, "source": "the source", "hypotheses": [{some}]}}\n'
+        entries = ", ".join(f'{{"text": "the hypothesis number {i} of many", "score": -{i}}}' for i in range(EACH))
+        yield f'{{"id": {sentence}, "source": "the source", "hypotheses": [{entries}]}}\n'
 
 
 def phrases(lines: int) -> Iterator[str]:

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 import timed_layers as sizes
-from kept_memory import add_memory_option, run_again, told
+from kept_memory import add_memory_option, memory_line, run_again
 from measuring import Rounds, add_device_option, add_threads_option, check_device, device_name, in_turns, timed
 from zipf_law import zipf
 
@@ -221,7 +221,7 @@ def main() -> int:
         return status
     args.dtype = "float32"
     torch.set_num_threads(args.threads)
-    print(f"N = {sizes.N}, H = {sizes.H}, {device_name(args)}, torch {torch.__version__}; {told()}")
+    print(f"N = {sizes.N}, H = {sizes.H}, {device_name(args)}, torch {torch.__version__}; {memory_line()}")
     figures: dict[str, float] = {}
     large = Large(WORDS, args)
     for task in TASKS if args.task is None else (args.task,):

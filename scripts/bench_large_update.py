@@ -29,7 +29,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
-from kept_memory import add_memory_option, run_again, told
+from kept_memory import add_memory_option, memory_line, run_again
 from measuring import Rounds, add_threads_option, clock, timed
 
 import fairseq_llrnn
@@ -96,8 +96,8 @@ class Contestant:
         """Return the milliseconds of the next update, by part and in total."""
         batch = next(self.batches)
         self.parts = dict.fromkeys(PARTS, 0.0)
-        whole = timed(lambda: self.trainer.train_step([batch]))
-        parts = {**self.parts, "rest": whole - sum(self.parts.values()), "update": whole}
+        update_ms = timed(lambda: self.trainer.train_step([batch]))
+        parts = {**self.parts, "rest": update_ms - sum(self.parts.values()), "update": update_ms}
         return {name: seconds * 1e3 for name, seconds in parts.items()}
 
 
@@ -142,15 +142,15 @@ def main() -> int:
                     times[name].append(found)
     names = (*PARTS, "rest", "update")
     middle = {
-        who: {name: statistics.median(each[name] for each in rows) for name in names} for who, rows in times.items()
+        run: {name: statistics.median(row[name] for row in rows) for name in names} for run, rows in times.items()
     }
-    whole_updates = Rounds({who: [each["update"] for each in rows] for who, rows in times.items()})
-    print(f"{args.words:,} words, {args.optimizer}, torch {torch.__version__}; {told()}")
+    whole_updates = Rounds({run: [row["update"] for row in rows] for run, rows in times.items()})
+    print(f"{args.words:,} words, {args.optimizer}, torch {torch.__version__}; {memory_line()}")
     print(f"  {'ms':<8}{''.join(f'{name:>16}' for name in names)}")
-    for who, row in middle.items():
-        print(f"  {who:<8}{''.join(f'{row[name]:>16.1f}' for name in names)}")
-    whole = {f"update_{who}": round(row["update"], 1) for who, row in middle.items()}
-    print(json.dumps({**whole, "update_dense_over_sparse": round(whole_updates.ratio("dense", "sparse"), 2)}))
+    for run, row in middle.items():
+        print(f"  {run:<8}{''.join(f'{row[name]:>16.1f}' for name in names)}")
+    figures = {f"update_{run}": round(row["update"], 1) for run, row in middle.items()}
+    print(json.dumps({**figures, "update_dense_over_sparse": round(whole_updates.ratio("dense", "sparse"), 2)}))
     return 0
 
 

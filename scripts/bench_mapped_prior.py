@@ -67,7 +67,7 @@ def measured(prior: str, mapped: bool, head: bool, processes: int) -> dict[str, 
     found = [results.get() for _ in started]
     for process in started:
         process.join()
-    return {name: round(sum(one[name] for one in found) / processes, 1) for name in found[0]}
+    return {name: round(sum(row[name] for row in found) / processes, 1) for name in found[0]}
 
 
 def main() -> int:

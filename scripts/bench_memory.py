@@ -143,9 +143,9 @@ def write_large(place: Path) -> None:
     steps = list(accumulate(1.0 / rank for rank in range(1, WORDS + 1)))
     # endings that are shared, as suffixes are
     words = [f"w{i}{'aeiou'[i % 5]}{'nrst'[i % 4]}" for i in range(WORDS)]
-    for split, many in (("train", SENTENCES), ("valid", 500), ("test", 1500)):
+    for split, number in (("train", SENTENCES), ("valid", 500), ("test", 1500)):
         with open(place / f"{split}.txt", "w", encoding="utf-8") as file:
-            for _ in range(many):
+            for _ in range(number):
                 file.write(" ".join(draw.choices(words, cum_weights=steps, k=LENGTH)) + "\n")
     (place / "vocabulary.txt").write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
     peak(PREPROCESS, place)
@@ -193,8 +193,8 @@ def main() -> int:
     for text in texts:
         result[text] = {}
         with tempfile.TemporaryDirectory() as temporary:
-            asked = list(QUICK) if args.quick else [*names, "generate"]
-            for background, name, megabytes in measured(text, Path(temporary), asked, backgrounds):
+            selected = list(QUICK) if args.quick else [*names, "generate"]
+            for background, name, megabytes in measured(text, Path(temporary), selected, backgrounds):
                 result[text].setdefault(background, {})[name] = megabytes
                 print(f"{text:<10}{background:<10}{name:<18}{megabytes:>7,} MB", flush=True)
                 if megabytes > LIMITS[text]:

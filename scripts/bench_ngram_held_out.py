@@ -45,23 +45,23 @@ def perplexity(automaton: Automaton, log_root: np.ndarray, sentences: Sentences,
         inside = sentences.lengths[alive] > t
         tokens = np.full(len(alive), END)
         tokens[inside] = sentences.tokens[begins[alive[inside]] + t]
-        here = states[alive]
-        block = here // automaton.block_size * automaton.block_size
+        reached = states[alive]
+        block = reached // automaton.block_size * automaton.block_size
         open_ = np.arange(len(alive))
         while len(open_):
-            at_root = here[open_] < 0
+            at_root = reached[open_] < 0
             rooted = open_[at_root]
             total += float(log_root[tokens[rooted]].sum())
             states[alive[rooted]] = automaton.root_next[tokens[rooted]] + block[rooted]
             open_ = open_[~at_root]
-            wanted = here[open_] * size + tokens[open_]
-            arcs = np.searchsorted(keys, wanted)
-            hit = keys[arcs] == wanted
+            sought = reached[open_] * size + tokens[open_]
+            arcs = np.searchsorted(keys, sought)
+            hit = keys[arcs] == sought
             total += float(automaton.log_weights[arcs[hit]].sum())
             states[alive[open_[hit]]] = automaton.nexts[arcs[hit]]
             open_ = open_[~hit]
-            total += float(automaton.back_off[here[open_]].sum())
-            here[open_] = automaton.fail[here[open_]]
+            total += float(automaton.back_off[reached[open_]].sum())
+            reached[open_] = automaton.fail[reached[open_]]
     return math.exp(-total / (len(sentences.tokens) + len(sentences)))
 
 

@@ -48,7 +48,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package i
 
 import timed_layers as layers
 from alive_tensors import Alive
-from kept_memory import add_memory_option, run_again, told
+from kept_memory import add_memory_option, memory_line, run_again
 from measuring import (
     Rounds,
     add_device_option,
@@ -112,12 +112,12 @@ def memory_of_a_step(words: int, args: argparse.Namespace) -> int | None:
         return None
     # A fork has all modules loaded already. It is taken before torch starts its threads in this process.
     context = multiprocessing.get_context("fork")
-    here, there = context.Pipe(duplex=False)
-    child = context.Process(target=memory_child, args=(there, words, args))
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=memory_child, args=(sender, words, args))
     child.start()
-    there.close()
+    sender.close()
     try:
-        return int(here.recv())
+        return int(receiver.recv())
     except EOFError:
         raise SystemExit(f"the memory measurement at V = {words:,} failed; its error is above") from None
     finally:
@@ -155,7 +155,7 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
     contestants = [contestant for contestant in contestants if contestant.name not in failed]
     rounds = take_turns(contestants, 5 if args.quick else 11)
     seconds = {contestant.name: rounds.median(contestant.name) for contestant in contestants}
-    peaks = {each.name: math.nan if isinstance(each, InAGraph) else allocated(each) for each in contestants}
+    peaks = {rival.name: math.nan if isinstance(rival, InAGraph) else allocated(rival) for rival in contestants}
     print(f"\nV = {words:,}{'':34}{'ms':>10}{'times ours':>12}{'parameters':>14}{'MB of a step':>14}")
     for contestant in contestants:
         took, peak = seconds[contestant.name], peaks[contestant.name]
@@ -202,7 +202,7 @@ def main() -> int:
     small, large = (memory_of_a_step(words, args) for words in (layers.USUAL, HUGE))
     torch.set_num_threads(args.threads)
     sizes = f"N = {args.positions:,}, H = {args.width:,}, M = {layers.M:,}"
-    print(f"{sizes}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {told()}")
+    print(f"{sizes}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {memory_line()}")
     usual = (layers.USUAL,) if args.quick else (10_000, layers.USUAL, 200_000)
     all_sizes = tuple(args.words) if args.words else usual
     ratios = {words: compare(words, args) for words in all_sizes}

@@ -45,20 +45,20 @@ PRIORS = {
 }
 
 
-def make_types(many: int, random: np.random.Generator) -> list[str]:
+def make_types(number: int, random: np.random.Generator) -> list[str]:
     """Return different words."""
     syllables = [a + b for a in "bcdfglmnprstv" for b in ("a", "e", "i", "o", "u", "é", "an", "es", "ent", "ion")]
     types: dict[str, None] = {}
-    while len(types) < many:
-        lengths = random.integers(1, 6, many)
+    while len(types) < number:
+        lengths = random.integers(1, 6, number)
         drawn = random.integers(0, len(syllables), int(lengths.sum())).tolist()
-        kinds = random.integers(0, 20, many).tolist()
+        kinds = random.integers(0, 20, number).tolist()
         begin = 0
         for length, kind in zip(lengths.tolist(), kinds, strict=True):
             word = "".join(syllables[i] for i in drawn[begin : begin + length])
             types[str(drawn[begin] * 7 ** length) if kind == 0 else word.capitalize() if kind == 1 else word] = None
             begin += length
-    return list(types)[:many]
+    return list(types)[:number]
 
 
 def sentences(types: list[str], words: int, random: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
@@ -66,27 +66,27 @@ def sentences(types: list[str], words: int, random: np.random.Generator) -> Iter
     odds = (1.0 / np.arange(1, len(types) + 1)).cumsum()
     spelled = np.array(types, dtype=object)
     for begin in range(0, words, AT_ONCE):
-        many = min(AT_ONCE, words - begin)
-        ids = np.searchsorted(odds, random.random(many) * odds[-1])
-        ends = np.unique(np.append(random.integers(1, LONGEST, many // 8).cumsum(), many))
+        number = min(AT_ONCE, words - begin)
+        ids = np.searchsorted(odds, random.random(number) * odds[-1])
+        ends = np.unique(np.append(random.integers(1, LONGEST, number // 8).cumsum(), number))
         tokens = spelled[ids]
-        stops = ends[ends <= many] - 1
+        stops = ends[ends <= number] - 1
         tokens[stops] = tokens[stops] + "\n"
         yield " ".join(tokens.tolist()).replace("\n ", "\n"), ids
 
 
-def generate(folder: Path, words: int, many: int, seed: int) -> None:
+def generate(folder: Path, words: int, number: int, seed: int) -> None:
     """Write train.txt, dict.txt with all types, and frequent.txt with those that occur twice."""
     random = np.random.default_rng(seed)
-    types = make_types(many, random)
-    counts = np.zeros(many, dtype=np.int64)
+    types = make_types(number, random)
+    counts = np.zeros(number, dtype=np.int64)
     with (folder / "train.txt").open("w", encoding="utf-8") as file:
         for text, ids in sentences(types, words, random):
             file.write(text)
-            counts += np.bincount(ids, minlength=many)
+            counts += np.bincount(ids, minlength=number)
     for name, least in (("dict.txt", 0), ("frequent.txt", 2)):
-        kept = np.flatnonzero(counts >= least)
-        lines = (f"{types[i]} {counts[i]}\n" for i in kept[np.argsort(-counts[kept], kind="stable")])
+        frequent = np.flatnonzero(counts >= least)
+        lines = (f"{types[i]} {counts[i]}\n" for i in frequent[np.argsort(-counts[frequent], kind="stable")])
         (folder / name).write_text("".join(lines), encoding="utf-8")
 
 
@@ -107,15 +107,15 @@ def measure(command: list[str]) -> tuple[float, float, int, str]:
     """Return wall-clock seconds, processor seconds, the maximum memory in bytes, and the error, if there is one."""
     started, worked, most = time.perf_counter(), children_worked(), 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        said: list[str] = []
-        reader = threading.Thread(target=lambda: said.append(process.stderr.read() if process.stderr else ""))
+        messages: list[str] = []
+        reader = threading.Thread(target=lambda: messages.append(process.stderr.read() if process.stderr else ""))
         reader.start()
         while process.poll() is None:
             most = max(most, resident(process.pid))
             time.sleep(0.1)
         reader.join()
     seconds, worked = time.perf_counter() - started, children_worked() - worked
-    wrong = "" if process.returncode == 0 else f"status {process.returncode}: {said[0].strip()[-300:]}"
+    wrong = "" if process.returncode == 0 else f"status {process.returncode}: {messages[0].strip()[-300:]}"
     return seconds, worked, most, wrong
 
 

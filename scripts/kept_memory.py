@@ -31,11 +31,11 @@ def _settings() -> dict[str, str]:
     return {name: os.environ[name] for name in KEPT if name in os.environ}
 
 
-def told() -> str:
+def memory_line() -> str:
     """Return a line for the head of a table: the memory setting."""
-    said, kept = (" ".join(f"{name}={value}" for name, value in each.items()) for each in (_settings(), KEPT))
-    if said:
-        return f"memory kept: {said}"
+    settings, kept = (" ".join(f"{name}={value}" for name, value in values.items()) for values in (_settings(), KEPT))
+    if settings:
+        return f"memory kept: {settings}"
     return f"memory as glibc's malloc does by default: large tensors' pages go back at once; --memory kept: {kept}"
 
 

@@ -227,8 +227,8 @@ def measure() -> dict[str, dict[str, Any]]:
             prior = make_prior(data, name.split()[0], extra)
             if not extra:
                 command = [sys.executable, __file__, "--imports", str(data), str(prior)]
-                told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                found["imports"] = {"modules of a plain translator": json.loads(told.splitlines()[-1])}
+                output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                found["imports"] = {"modules of a plain translator": json.loads(output.splitlines()[-1])}
             for what, facts in walk(data, prior).items():
                 found[f"{what}, {name}"] = facts
     found["options"] = {"of `llrnn prior`": options_of_prior()}

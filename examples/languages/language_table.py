@@ -120,7 +120,7 @@ def parts(found: Found) -> str:
     <unk>.
     """
     lines = [
-        "| test | row | known words | that an unknown word comes | its spelling | line ends | unknown words |",
+        "| test | row | known words | unknown words, as <unk> | their spelling | line ends | number of unknown words |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for language, rows in found.items():

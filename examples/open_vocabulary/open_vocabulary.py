@@ -60,7 +60,7 @@ def table(results: dict[str, dict[str, dict[str, float]]]) -> str:
     for name, result in results.items():
         figures = " | ".join(f"{result[test]['bits_per_character']:.4f}" for test in TESTS)
         lines.append(f"| {SYSTEMS[name].what} | {figures} |")
-    lines += ["", "Bits per character for known words / that an unknown word comes / its spelling / line ends:"]
+    lines += ["", "Bits per character for known words / unknown words, as <unk> / their spelling / line ends:"]
     for name in (*OPEN, "unk"):
         for test in TESTS if name in results else ():
             parts = results[name][test]

@@ -139,7 +139,8 @@ class Learned(OverTree):
         share: float,
         sizes: tuple[int, int] = (ARITY, DEPTH),
     ) -> None:
-        """Args:
+        """
+        Args:
             order: of the words (S,) in the first tree, by their weights.
             share: fraction of the updates in which it changes.
             sizes: arity and depth.

@@ -78,17 +78,17 @@ def run(args: argparse.Namespace) -> int:
     spelling = options.spelling
     shown = counted(args.text)
     ranked = sorted(shown, key=lambda word: (-shown[word], word))[: args.num_words]
-    kept = [word for word in ranked if shown[word] >= (args.min_count or 1)]
-    if not kept:
+    frequent = [word for word in ranked if shown[word] >= (args.min_count or 1)]
+    if not frequent:
         raise OptionError(
             f"--min-count {args.min_count}: no word occurs so often; the most frequent one, {ranked[0]!r}, occurs "
             f"{shown[ranked[0]]:,} times; lower --min-count"
         )
     counts = {"words of the text": len(shown)}
-    if len(kept) < len(shown):
-        tokens = sum(shown[word] for word in kept) / shown.total()
-        counts[f"… kept: {tokens:.1%} of its tokens"] = len(kept)
-    added, missing = list(_padding(kept)), MoreForms((), ())
+    if len(frequent) < len(shown):
+        tokens = sum(shown[word] for word in frequent) / shown.total()
+        counts[f"… kept: {tokens:.1%} of its tokens"] = len(frequent)
+    added, missing = list(_padding(frequent)), MoreForms((), ())
     if files or code is not None:
         table = gather(options, TextWords(shown))
         for source in [] if code is None else sources_of(code):
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         counts["… listed with their lemmas"] = listed
         counts["… with a lemma by their ending"] = len(added) - listed
     with text_output(args.out) as file:
-        file.writelines(f"{word} {shown[word]}\n" for word in kept)
+        file.writelines(f"{word} {shown[word]}\n" for word in frequent)
         file.writelines(f"{word} 0\n" for word in added)
     for name, count in counts.items():
         print(f"{name:<30}  {count:>10,}", file=beside(args.out))
@@ -144,8 +144,8 @@ def _frequencies(code: str, spelling: Spelling, forms: Collection[str]) -> Mappi
             for word, frequency in source.all_frequencies(code).items():
                 form = spelling.of_text(word)
                 spelled[form] = max(frequency, spelled.get(form, 0.0))
-            theirs = {form: spelling.of_text(source.spelled(form, code)) for form in forms if form not in spelled}
-            ours = {form: spelled[word] for form, word in theirs.items() if word in spelled}
-            replaced = {theirs[form] for form in ours}.difference(forms)
-            return {word: frequency for word, frequency in spelled.items() if word not in replaced} | ours
+            spellings = {form: spelling.of_text(source.spelled(form, code)) for form in forms if form not in spelled}
+            frequent_forms = {form: spelled[word] for form, word in spellings.items() if word in spelled}
+            replaced = {spellings[form] for form in frequent_forms}.difference(forms)
+            return {word: frequency for word, frequency in spelled.items() if word not in replaced} | frequent_forms
     return None

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 USER_CODE = registry.load_all("user_code")
 TRANSLATES = "source_prior"  # only of translation models
-_WHAT = {
+_PLACES = {
     "data": ("DIR", "data folder{of} (default: that of the training)"),
     "prior": ("DIR", "prior{of} (default: that of the training)"),
     **{code.OPTION: (code.METAVAR, code.HELP) for code in USER_CODE},
     TRANSLATES: ("DIR", "prior of the source words{of} (default: that of the training)"),
 }
-PARTS = tuple(_WHAT)
+PARTS = tuple(_PLACES)
 
 
 def add_places(group: "argparse._ActionsContainer", prefix: str = "", of: str = "", translates: bool = True) -> None:
@@ -29,9 +29,9 @@ def add_places(group: "argparse._ActionsContainer", prefix: str = "", of: str = 
 
     of: a phrase that names the model in the help, such as " of the language model".
     """
-    for part, (metavar, what) in _WHAT.items():
+    for part, (metavar, help_text) in _PLACES.items():
         if translates or part != TRANSLATES:
-            group.add_argument(f"--{prefix}{part.replace('_', '-')}", metavar=metavar, help=what.format(of=of))
+            group.add_argument(f"--{prefix}{part.replace('_', '-')}", metavar=metavar, help=help_text.format(of=of))
 
 
 def value_of(args: argparse.Namespace, prefix: str, part: str) -> str | None:

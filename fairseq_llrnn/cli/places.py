@@ -104,8 +104,8 @@ def check_place(path: str, name: str, read: Iterable[str | None] = ()) -> None:
         except (OSError, ValueError):  # missing, closed or no valid name: the reader raises its own error
             continue
         if is_same:
-            what = "the one on stdin" if other == STDIN else "one that is read"
-            raise OptionError(f"{name}: expected another file, found {what}, which would be lost")
+            file = "the one on stdin" if other == STDIN else "one that is read"
+            raise OptionError(f"{name}: expected another file, found {file}, which would be lost")
 
 
 def check_text_place(path: str | None, read: Iterable[str | None], option: str = "--out") -> None:

@@ -232,8 +232,8 @@ def as_table(total: TextScore, is_open: bool) -> str:
         ("characters, with blanks and line ends", f"{total.characters:,}"),
         ("bits", f"{total.bits:,.1f}"),
         ("  words of the dictionary", f"{total.known_bits:,.1f}"),
-        ("  that an unknown word comes", f"{total.unknown_bits:,.1f}"),
-        *([("  which one it is", f"{total.spelling_bits:,.1f}")] if is_open else []),
+        ("  unknown words, as <unk>", f"{total.unknown_bits:,.1f}"),
+        *([("  their spelling", f"{total.spelling_bits:,.1f}")] if is_open else []),
         ("  line ends", f"{total.end_bits:,.1f}"),
     ]
     per_unit = {unit: facts[f"bits_per_{unit}"] for unit in ("word", "character")}

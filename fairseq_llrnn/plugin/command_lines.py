@@ -135,8 +135,8 @@ class Report:
             best = f"best {best_value}" + (f" in epoch {self.best[0]}" if self.best is not None else "")
         self.is_finite |= is_finite
         self.diverged = "" if self.is_finite else f"{self.subset} {_of_text(stats)}"
-        of_metric = "" if self.metric == "loss" else f", {self.metric} {value}"
-        return f"{self.subset} {_of_text(stats)}{of_metric} ({best})"
+        metric_text = "" if self.metric == "loss" else f", {self.metric} {value}"
+        return f"{self.subset} {_of_text(stats)}{metric_text} ({best})"
 
     def stopped(self) -> str:
         """Return the line to print if the user, or the machine, stops the training."""

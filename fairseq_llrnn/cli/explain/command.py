@@ -188,12 +188,12 @@ def _note_no_sentences(arguments: Sequence[str], source: str | None) -> None:
         if argument in ("-", ".", "..") or not os.path.exists(argument):  # a full stop is a word
             continue
         if os.path.isdir(argument):
-            what = "a sentence, but it is also a folder; folders belong to --data and --prior"
+            reading = "a sentence, but it is also a folder; folders belong to --data and --prior"
         elif argument == source:
-            what = "the source sentence, but it is also a file; pass its lines one by one, in quotes"
+            reading = "the source sentence, but it is also a file; pass its lines one by one, in quotes"
         else:
-            what = f"a sentence; to explain the lines of this file, write - < {shlex.quote(argument)}"
-        note(f"{argument!r} is explained as {what}")
+            reading = f"a sentence; to explain the lines of this file, write - < {shlex.quote(argument)}"
+        note(f"{argument!r} is explained as {reading}")
         return
     if len(arguments) > 1 and not any(map(str.isspace, "".join(arguments))):
         note(f"{len(arguments):,} sentences of one word each; put quotes around each sentence")

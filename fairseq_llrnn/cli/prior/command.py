@@ -43,8 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def key_of(option: str) -> str | None:
     """Return the key of the recipe that has the name of an unknown option, or None if there is none."""
-    wanted = option.replace("-", "_")
-    return next((key.name for key in keys(Recipe) if key.name.rpartition(".")[2] == wanted), None)
+    name = option.replace("-", "_")
+    return next((key.name for key in keys(Recipe) if key.name.rpartition(".")[2] == name), None)
 
 
 def run(args: argparse.Namespace) -> int:

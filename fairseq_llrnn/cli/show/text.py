@@ -60,7 +60,7 @@ def summary_text(summary: dict[str, Any]) -> str:
         *_parts_lines(summary["parts"]),
         "",
         f"signatures  {summary['counts']['output signatures']:,} for {plural(words, 'word')}; "
-        f"{plural(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
+        f"{plural(alone, 'signature has', 'signatures have')} one word" + (". The largest:" if largest else ""),
     ]
     if largest:
         lines.append(f"  {'words':>10} {'root b₀':>11} {'number':>7}  features, and the most probable words")
@@ -115,7 +115,7 @@ def word_text(word: dict[str, Any]) -> str:
     if guessed:
         lines.append(labelled("guessed", feature_items([entry for entry in features if entry[0] in guessed])))
     if "input_features" in word:
-        lines.append(labelled("it is read by", feature_items(list(word["input_features"].items())) or ["none"]))
+        lines.append(labelled("as input", feature_items(list(word["input_features"].items())) or ["none"]))
         lines.append(labelled("input σ", [_sharing(word["input_signature"], word["input_signature_size"])]))
     lines.append(labelled("signature", [_sharing(word["signature"], word["signature_size"])]))
     if word["signature_size"] > 1:
@@ -142,7 +142,7 @@ def _share_text(share: float | None) -> str:
 
 
 def _sharing(signature: int, size: int) -> str:
-    return f"{signature}, its own alone" if size == 1 else f"{signature}, shared by {size:,} words"
+    return f"{signature}, of this word only" if size == 1 else f"{signature}, shared by {size:,} words"
 
 
 def _beginning_lines(background: Mapping[str, Any]) -> list[str]:

@@ -97,7 +97,8 @@ class OpenDictionary(Dictionary):
     def __init__(
         self, dictionary: Dictionary, words: OpenWords, index: Callable[[str], int | None] | None = None
     ) -> None:
-        """Args:
+        """
+        Args:
             words: they begin with the symbols of `dictionary`.
             index: returns the id of a word, or None for one that stays <unk>. Default: every word has an id.
         """

@@ -115,8 +115,8 @@ def places_of(recorded: str, save_dir: str | None, checkpoint: str) -> Iterator[
 
 def _short(path: Path) -> Path:
     """Return the shorter of the absolute path and the path relative to the working directory."""
-    whole = os.path.normpath(os.path.abspath(path))
-    return Path(min(whole, os.path.relpath(whole), key=len))
+    absolute = os.path.normpath(os.path.abspath(path))
+    return Path(min(absolute, os.path.relpath(absolute), key=len))
 
 
 def save_dir_of(state: Mapping[str, Any]) -> str | None:
@@ -179,11 +179,11 @@ def has_dictionaries(names: Callable[[str], Sequence[str]], prior: Path | None) 
     return fits
 
 
-def report_moved(checkpoint: str, what: str, recorded: str, folder: Path) -> None:
+def report_moved(checkpoint: str, kind: str, recorded: str, folder: Path) -> None:
     """Warn if the folder is not the one that the checkpoint recorded, seen from here or from the checkpoint."""
     places = recorded, os.path.join(os.path.dirname(checkpoint), recorded)
     if os.path.abspath(folder) not in map(os.path.abspath, places):
-        logger.warning(f"{checkpoint}: trained with the {what} in {recorded!r}; {str(folder)!r} is used instead")
+        logger.warning(f"{checkpoint}: trained with the {kind} in {recorded!r}; {str(folder)!r} is used instead")
 
 
 def take_source_prior(path: str, task: Any, folder: str | None, option: str, state: Mapping[str, Any]) -> None:

@@ -151,9 +151,7 @@ def check_options(args: Namespace) -> None:
         check_unused_options(positive, "it needs --sampling; add that, or remove both")
     if values.get("adaptor_norm") not in (None, USUAL_NORM) and not values.get("adaptor_penalty"):
         idle = {"adaptor_norm": values["adaptor_norm"]}
-        check_unused_options(
-            idle, "it needs --adaptor-penalty; add that, or remove --adaptor-norm"
-        )
+        check_unused_options(idle, "it needs --adaptor-penalty; add that, or remove --adaptor-norm")
     if _in_training_command():
         _check_training(values)
 

@@ -48,13 +48,13 @@ def what_users_did(error: BaseException) -> str | None:
 
     It is an error of ours, even if another one was raised while it was handled, or one of OF_FAIRSEQ.
     """
-    ours: BaseException | None = error
-    while ours is not None and not isinstance(ours, LLRNNError):
-        ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
-    if ours is None:
+    user_error: BaseException | None = error
+    while user_error is not None and not isinstance(user_error, LLRNNError):
+        user_error = user_error.__cause__ or (None if user_error.__suppress_context__ else user_error.__context__)
+    if user_error is None:
         return next((as_one_line(f"{error} {fix}") for begin, fix in OF_FAIRSEQ if str(error).startswith(begin)), None)
-    message = with_option(ours, values_of(sys.argv[1:], PLACES))
-    return message + (as_one_line(f" ({error})") if ours is not error else "")
+    message = with_option(user_error, values_of(sys.argv[1:], PLACES))
+    return message + (as_one_line(f" ({error})") if user_error is not error else "")
 
 
 def values_of(words: Sequence[str], names: Collection[str]) -> Iterator[tuple[str, str]]:

@@ -66,8 +66,7 @@ def _languages(folder: str) -> tuple[str, str]:
     if len(pairs) > 1:
         listed = ", ".join("-".join(pair) for pair in sorted(pairs))
         raise OptionError(
-            f"--lexical-translation {folder}: expected one language pair, found {listed}; use a folder with one of "
-            "them"
+            f"--lexical-translation {folder}: expected one language pair, found {listed}; use a folder with one of them"
         )
     return pairs.pop()
 

@@ -176,7 +176,8 @@ class RareWordAliases(ChangedPairs):
     """fairseq's samples with rare words as unknown ones in the target, and in a language model's source."""
 
     def __init__(self, dataset: FairseqDataset, prior: Prior, table: OpenTable, seed: int, translates: bool) -> None:
-        """Args:
+        """
+        Args:
             table: of the prior.
             translates: whether the source is another language. Otherwise it is the words before the target.
         """

@@ -210,9 +210,9 @@ class InventedEvidence(ChangedPairs):
         """Return which tokens of a sentence (L,) are whole words: bool (L,)."""
         if words.convention is None:
             return np.ones(len(sentence), dtype=bool)
-        whole = np.zeros(len(sentence), dtype=bool)
-        whole[[begin for begin, end in words.spans(plain(sentence)) if end == begin + 1]] = True
-        return whole
+        are_whole = np.zeros(len(sentence), dtype=bool)
+        are_whole[[begin for begin, end in words.spans(plain(sentence)) if end == begin + 1]] = True
+        return are_whole
 
 
 logger = logging.getLogger(__name__)
@@ -222,7 +222,8 @@ class OfferedStrings:
     """The slots of a task."""
 
     def __init__(self, task: Any) -> None:
-        """Args:
+        """
+        Args:
             task: a translation task with a prior.
         """
         self.prior, self.cfg = task.prior, task.cfg

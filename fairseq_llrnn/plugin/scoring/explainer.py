@@ -79,9 +79,7 @@ class TranslationExplainer(Explainer):
     def require(self, cells: Sequence[str]) -> None:
         """Set the texts after a source, separated by tabs. Raises OptionError if no system reads them."""
         if cells and marker_of(self.task.source_dictionary) is None:
-            raise OptionError(
-                "--source: found a tab, but the prior has no terms; remove the text after the tab"
-            )
+            raise OptionError("--source: found a tab, but the prior has no terms; remove the text after the tab")
         self.cells = cells
 
     def input_words(self, source: Sequence[str]) -> list[str]:
@@ -184,11 +182,11 @@ def _as_batch(source: Tensor) -> dict[str, Tensor]:
     return {"src_tokens": source.unsqueeze(0), "src_lengths": torch.tensor([len(source)])}
 
 
-def _check_length(what: str, words: Sequence[str], limit: int) -> None:
+def _check_length(place: str, words: Sequence[str], limit: int) -> None:
     """Raise OptionError for more than `limit` words, the sentence end included."""
     if len(words) >= limit:
         raise OptionError(
-            f"{what} {' '.join(words[:4])!r} …: expected at most {limit - 1:,} words (limit of the model), found "
+            f"{place} {' '.join(words[:4])!r} …: expected at most {limit - 1:,} words (limit of the model), found "
             f"{len(words):,}; shorten it"
         )
 

@@ -55,9 +55,9 @@ def choose_generator(
         args: fairseq's options of a search.
         allow_candidates: False if anything else needs all words.
     """
-    whole = any(getattr(args, name, False) for name in WHOLE_VOCABULARY)
+    needs_all_words = any(getattr(args, name, False) for name in WHOLE_VOCABULARY)
     diverse = any((getattr(args, name, -1) or -1) > 0 for name in WHEN_POSITIVE)
-    if len(models) == 1 and is_ours(models[0]) and allow_candidates and not whole and not diverse:
+    if len(models) == 1 and is_ours(models[0]) and allow_candidates and not needs_all_words and not diverse:
         return partial(ColumnGenerator, over_candidates=True)
     if not any(has_slots(model) or may_not_end(model) for model in models):
         return None
@@ -124,12 +124,12 @@ class ColumnSearch:
             self._let_end(lprobs, columns.only_end, prev_output_tokens)
         if limited and scores is not None and isinstance(self.search, LengthConstrainedBeamSearch):  # dead ones end
             scores = scores.masked_fill(lprobs.isneginf().all(2, keepdim=True), NEGATIVE_INFINITY)
-        values, chosen, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+        values, places, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
         if limited and bool(values.isneginf().all()):
             raise Exhausted
         batch, beam, _ = lprobs.shape
         first = torch.arange(0, batch * beam, beam, device=beams.device).unsqueeze(1)
-        return values, columns.tokens[first + beams, chosen], beams
+        return values, columns.tokens[first + beams, places], beams
 
     def _let_end(self, lprobs: Tensor, only_end: Tensor, prev_output_tokens: Tensor) -> None:
         """Allow `</s>` again for hypotheses with no other token: lprobs (B, k, C), only_end (N,)."""

@@ -73,11 +73,11 @@ def spell_unknown(
             states = states or [_encoded(model, sample, row) for model in opened]
             scored = [_places(model, state, tokens, places) for model, state in zip(opened, states, strict=True)]
             class_log_probs = torch.stack([log_probs.double().cpu() for log_probs, _ in scored], dim=1).numpy()
-            unknown.append((tokens, places, _chosen(class_log_probs, random)))
+            unknown.append((tokens, places, _choose(class_log_probs, random)))
             hidden.append([speller_states for _, speller_states in scored])
     if not unknown:
         return
-    models_and_classes = np.concatenate([chosen for *_, chosen in unknown])
+    models_and_classes = np.concatenate([choice for *_, choice in unknown])
     strings = np.zeros(len(models_and_classes), dtype=np.int64)
     for number, model in enumerate(opened):
         mask = models_and_classes[:, 0] == number
@@ -87,12 +87,12 @@ def spell_unknown(
             classes = models_and_classes[mask, 1]
             strings[mask] = model.decoder.head.find(OpenWords).strings(model_states, classes, random)
     done = 0
-    for tokens, places, chosen in unknown:
-        tokens[places] = torch.from_numpy(strings[done : done + len(chosen)]).to(tokens)
-        done += len(chosen)
+    for tokens, places, choice in unknown:
+        tokens[places] = torch.from_numpy(strings[done : done + len(choice)]).to(tokens)
+        done += len(choice)
 
 
-def _chosen(log_probs: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
+def _choose(log_probs: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
     """Choose a model and a class for each place, (n, M, O) -> (n, 2): sampled, or the most probable class and its best
     model.
     """

@@ -75,12 +75,12 @@ class SourceSide(TwoDictionaries):
             self.read_source_prior(folder)
 
 
-def load_source_prior(folder: str | None, dictionary: Dictionary, where: str | Path) -> Prior | None:
+def load_source_prior(folder: str | None, dictionary: Dictionary, path: str | Path) -> Prior | None:
     """Load the source prior, and log the parts of it that are not used, or None without a folder.
 
     Args:
         dictionary: the dictionary that the prior must be made for.
-        where: the path of the dictionary.
+        path: the path of the dictionary.
 
     Raises:
         PriorError: it is missing, damaged, or made for another dictionary.
@@ -88,8 +88,8 @@ def load_source_prior(folder: str | None, dictionary: Dictionary, where: str | P
     if folder is None:
         return None
     prior = Prior.load(folder, load_general_model)
-    problem = f"{OPTION} {folder}: it was made for another dictionary than {where}"
-    check_symbols(dictionary.symbols, prior.symbols, problem, f"{REBUILD} --dict {where}")
+    problem = f"{OPTION} {folder}: it was made for another dictionary than {path}"
+    check_symbols(dictionary.symbols, prior.symbols, problem, f"{REBUILD} --dict {path}")
     logger.info(
         f"{OPTION} {folder}: the encoder reads {prior.input.features.num_features:,} features; not used: "
         f"{', '.join(unused_parts(prior))}"

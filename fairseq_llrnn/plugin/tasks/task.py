@@ -171,9 +171,7 @@ class PluginTask(FairseqTask):
         except AssertionError as error:
             if "max_tokens" not in str(error):
                 raise
-            raise OptionError(
-                f"--max-tokens is smaller than the longest sentence ({error}); raise it"
-            ) from None
+            raise OptionError(f"--max-tokens is smaller than the longest sentence ({error}); raise it") from None
 
 
 def _in_words(size: Any) -> str:

@@ -196,18 +196,18 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         constraints: Tensor | None = None,
     ) -> list[list[dict[str, Tensor]]]:
         """Search like other tasks of ours, but an empty source has an empty translation."""
-        whole = super().inference_step
-        ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
-        if not ours and not self.prior.has_source_strings:
+        infer = super().inference_step
+        all_ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
+        if not all_ours and not self.prior.has_source_strings:
             # an embedding table has no rows for strings outside the dictionary
             net_input = sample["net_input"]
             read = with_unk(net_input["src_tokens"], self.source_dictionary)
             sample = sample | {"net_input": net_input | {"src_tokens": read}}
         if isinstance(generator, SequenceScorer):  # no search
-            return whole(generator, models, sample, prefix_tokens, constraints)
+            return infer(generator, models, sample, prefix_tokens, constraints)
         with counted_in_search(self.cfg, self.prior):
             return search_nonempty(
-                lambda *batch: whole(generator, models, *batch), sample, prefix_tokens, constraints,
+                lambda *batch: infer(generator, models, *batch), sample, prefix_tokens, constraints,
                 self.target_dictionary.eos(), self.target_dictionary.pad(),
             )  # fmt: skip
 
