@@ -1,4 +1,4 @@
-"""Counts the bytes of tensors that are alive at once while something computes, on any device."""
+"""Count the bytes of tensors that are alive at once during a computation, on any device."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from torch.utils._pytree import tree_leaves
 
 
 class Alive(TorchDispatchMode):
-    """The largest tensor that an operation returned (numbers), and the most bytes of such tensors alive at once.
+    """Record the largest tensor that an operation returned (numbers), and the maximum bytes of such tensors alive at
+    once.
 
-    A step is slower under it, so that nothing is timed there. What was there before is not counted, nor what an
-    operation needs inside of itself.
+    Operations are slower inside it, so that times are meaningless. Earlier tensors, and scratch memory inside an
+    operation, are not counted.
     """
 
     def __init__(self) -> None:

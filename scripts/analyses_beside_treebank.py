@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What analyses of a package are worth beside a treebank: united with it, or as kinds of words (lexicon/guessing.py).
+"""Compare two ways to add a package's analyses to a treebank: united with it, or as kinds of words
+(lexicon/guessing.py).
 
     python scripts/analyses_beside_treebank.py DATA OUT
 
-DATA: a folder with ud-french-domains and ud-french-gsd-1.4. Treebank and texts are Sequoia's; the lexicon of GSD, with
-all readings of its forms, is in the place of a package. OUT gets data-bin, and the priors `treebank`, `united`,
-`kinds` to train with.
+DATA: a folder with ud-french-domains and ud-french-gsd-1.4. Treebank and texts are Sequoia's. The lexicon of GSD, with
+all readings of its forms, stands for a package. OUT gets data-bin, and the priors `treebank`, `united` and `kinds`.
 """
 
 import sys
@@ -20,7 +20,7 @@ from fairseq_llrnn.lexicon.options import LexiconOptions
 
 
 class Beside(FeatureSource):
-    """A lexicon in the place of a package."""
+    """A lexicon that stands for a package."""
 
     name, gives = "beside", "analyses"
     codes: ClassVar[Mapping[str, str]] = {"fr": "fr"}

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Average the weights of checkpoints: of a folder's last epochs, or of the files given.
+"""Average the weights of checkpoints: of a folder's last epochs, or of given files.
 
-    python scripts/average_checkpoints.py DIR --last 5 --out FILE          checkpoint7.pt … checkpoint11.pt, say
+    python scripts/average_checkpoints.py DIR --last 5 --out FILE          for example checkpoint7.pt … checkpoint11.pt
     python scripts/average_checkpoints.py a.pt b.pt --out FILE
 
-The mean of what is floating-point, computed in float64; everything else (options, dictionaries' sizes, the state of
-training) is the last one's. A log-linear model's checkpoints must be of one prior, and of one output tree. They are
-read as data, never run (fairseq's own scripts/average_checkpoints.py is not in its package, and unpickles).
+Floating-point values are averaged in float64. All other entries (options, sizes of dictionaries, state of the training)
+are those of the last checkpoint. Checkpoints of a log-linear model must have the same prior, and the same output tree.
+They are read as data and never run. (fairseq's own scripts/average_checkpoints.py is not in its package, and
+unpickles.)
 """
 
 import argparse
@@ -20,8 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
-logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
 from fairseq_llrnn.cli.places import check_place  # noqa: E402
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, check_least  # noqa: E402
@@ -35,19 +36,19 @@ TREE = (".parent", ".row_of")  # of an output tree: which row of weights is for 
 
 
 def last_epochs(folder: Path, count: int) -> list[Path]:
-    """The checkpoints of the last `count` epochs, oldest first. Raises DataError where there are fewer."""
+    """Return the checkpoints of the last `count` epochs, oldest first. Raises DataError if there are fewer."""
     epochs = {int(found[1]): path for path in folder.iterdir() if (found := EPOCH.fullmatch(path.name))}
     if len(epochs) < count:
         names = ", ".join(epochs[n].name for n in sorted(epochs)) or "none"
         raise DataError(
             f"{folder}: expected the checkpoints of {count} epochs (checkpoint1.pt, …), found {names}; train with "
-            f"--keep-last-epochs {count} and without --no-epoch-checkpoints, or say --last with a smaller number"
+            f"--keep-last-epochs {count} and without --no-epoch-checkpoints, or use a smaller --last"
         )
     return [epochs[n] for n in sorted(epochs)[-count:]]
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
+    """Read a checkpoint. Raises DataError: no such file, a damaged file, code in it, or another kind of file."""
     if not path.is_file():
         raise DataError(f"{path}: expected a checkpoint, found no such file")
     with safe_loading():
@@ -59,10 +60,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def average(paths: Sequence[Path]) -> dict[str, Any]:
-    """The last checkpoint with the mean of all weights.
+    """Return the last checkpoint with the mean of all weights.
 
     Raises:
-        DataError: of `read`; weights of other names or shapes than the last one's; another prior; a mean that is not
+        DataError: as `read`, or the checkpoints differ in names or shapes of weights or in the prior, or a mean is not
             finite.
     """
     averaged = read(paths[-1])
@@ -82,17 +83,17 @@ def average(paths: Sequence[Path]) -> dict[str, Any]:
 
 def _check_same_model(path: Path, found: dict[str, Tensor], last: Path, weights: dict[str, Tensor]) -> None:
     for name in sorted(found.keys() | weights.keys()):
-        one, other = found.get(name), weights.get(name)
-        if one is None or other is None:
+        weight, expected = found.get(name), weights.get(name)
+        if weight is None or expected is None:
             raise DataError(f"{path}: expected the weights that {last} has, found {name} in only one of the two")
-        if one.shape != other.shape:
+        if weight.shape != expected.shape:
             raise DataError(
-                f"{path}: expected weights of the shapes in {last}, found {name} of {tuple(one.shape)}, not "
-                f"{tuple(other.shape)}; average checkpoints of one model"
+                f"{path}: expected weights of the shapes in {last}, found {name} of {tuple(weight.shape)}, not "
+                f"{tuple(expected.shape)}; average checkpoints of one model"
             )
-        if name.endswith(FINGERPRINT) and not torch.equal(one, other):
+        if name.endswith(FINGERPRINT) and not torch.equal(weight, expected):
             raise DataError(f"{path}: expected a model over the prior of {last}, found one over another prior")
-        if name.endswith(TREE) and not torch.equal(one, other):
+        if name.endswith(TREE) and not torch.equal(weight, expected):
             raise DataError(
                 f"{path}: expected the output tree of {last}, found another one, whose rows of weights are for other "
                 "words; average epochs in which a learned tree stayed as it was"
@@ -101,7 +102,7 @@ def _check_same_model(path: Path, found: dict[str, Tensor], last: Path, weights:
 
 def write(state: dict[str, Any], out: Path) -> None:
     """Save it whole, or not at all. Raises DataError."""
-    write_whole(out, lambda file: torch.save(state, file), "make room on the disk, or give another place")
+    write_whole(out, lambda file: torch.save(state, file), "free some space on the disk, or write elsewhere")
 
 
 def main() -> int:

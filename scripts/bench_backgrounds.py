@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
-"""What do backgrounds that know the words before cost?
+"""Measure the cost of backgrounds that depend on the preceding words.
 
     python scripts/bench_backgrounds.py [--quick] [--text FILE …] [--device cuda] [--threads 1]
 
-Sizes: V words, M words with an identity of their own, S signatures, H hidden, N positions or hypotheses.
+Sizes: V words, M words with an indicator feature, S signatures, H hidden, N positions or hypotheses.
 
-Training: one language model (an embedding by features, two LSTM layers of 256, the log-linear output, Adam), trained
-in turns with a unigram and with the trigrams of the same text as its background, held out in folds as training does it;
-batches of 2,048 tokens. ngram_over_unigram_training is tokens per second, trigram over unigram, medians of the turns.
-A third model mixes the trigram with a cache of 100 words, all weights learned: cache_over_ngram_training is its tokens
+Training: one language model (embedding by features, two LSTM layers of 256, log-linear output, Adam) is trained in
+turns with a unigram and with trigrams of the same text as its background, held out in folds as in real training.
+Batches have 2,048 tokens. ngram_over_unigram_training is tokens per second, trigram over unigram, medians of the turns.
+A third model mixes the trigram with a cache of 100 words, with learned weights. cache_over_ngram_training is its tokens
 per second over those of the trigram alone.
 
-Search: the step of an automaton with 100,000 states (histories that fail to shorter ones) for 1,000 hypotheses in any
-of them: advance, masses, and adding them to the scores. automaton_step_share is its time over that of the output
-layer in the same search: scores, log p of all classes and the best ten words, with a static background.
-grammar_product_step_share is that of the product of a grammar (20,000 states, twenty words each) with the automaton.
+Search: the step of an automaton with 100,000 states (histories that fail to shorter ones) for 1,000 hypotheses in
+random states: advance, class weights, and adding them to the scores. automaton_step_share is its time over that of the
+output layer in the same search: scores, log p of all classes and the best ten words, with a static background.
+grammar_product_step_share is the same for the product of a grammar (20,000 states, twenty words each) with the
+automaton.
 
-The text: --text (tokenised, a sentence a line), else the training part of ../shared/data/ud-french-gsd-1.4, else a
-synthetic one. Features are synthetic: 400 combinations over the words. With one thread, times are those that the
-process worked, whatever else the machine did.
+The text is --text (tokenised, one sentence per line), or the training part of ../shared/data/ud-french-gsd-1.4, or a
+synthetic one. Features are synthetic: 400 combinations over the words. With one thread, times are processor times of
+the process, independent of other load.
 
 The last line is one JSON object: ngram_over_unigram_training, cache_over_ngram_training, automaton_step_share,
 grammar_product_step_share.
@@ -39,7 +40,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 from measuring import add_device_option, add_threads_option, check_device, clock, in_turns, timed
 
@@ -73,7 +74,7 @@ QUICK, FULL = (5, 2), (25, 10)  # turns, folds
 
 
 def treebank_lines(path: Path) -> list[list[str]]:
-    """Lower-cased forms of a CoNLL-U file, by sentence."""
+    """Return the lower-cased forms of a CoNLL-U file, by sentence."""
     lines: list[list[str]] = [[]]
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         for line in stream:
@@ -86,15 +87,15 @@ def treebank_lines(path: Path) -> list[list[str]]:
 
 
 def synthetic_lines() -> list[list[str]]:
-    """Words that follow one another: each has twenty usual successors, drawn as often as not."""
+    """Return a text in which each word has twenty usual successors, with probability 0.5 in all."""
     rng = np.random.default_rng(1)
     weights = 1.0 / np.arange(1, WORDS + 1)
     drawn = rng.choice(WORDS, TOKENS, p=weights / weights.sum())
     usual = rng.choice(WORDS, (WORDS, 20), p=weights / weights.sum())
-    follows, which = rng.random(TOKENS) < 0.5, rng.integers(20, size=TOKENS)
+    follows, successor = rng.random(TOKENS) < 0.5, rng.integers(20, size=TOKENS)
     for i in range(1, TOKENS):
         if follows[i]:
-            drawn[i] = usual[drawn[i - 1], which[i]]
+            drawn[i] = usual[drawn[i - 1], successor[i]]
     ends = np.cumsum(rng.integers(8, 43, TOKENS // 25))
     return [[f"w{x}" for x in part] for part in np.split(drawn, ends[ends < TOKENS])]
 
@@ -106,7 +107,7 @@ def read_lines(args: argparse.Namespace) -> list[list[str]]:
 
 
 def make_priors(lines: list[list[str]], folds: int) -> tuple[Prior, Prior, Sentences]:
-    """With a unigram, with trigrams, and the text as ids."""
+    """Return a prior with a unigram, one with trigrams, and the text as ids."""
     counts = Counter(word for line in lines for word in line)
     symbols = (*SPECIALS, *(word for word, _ in counts.most_common()))
     words = WordList(symbols, np.array([0, 0, len(lines), 1, *(counts[word] for word in symbols[4:])]))
@@ -126,10 +127,10 @@ def make_priors(lines: list[list[str]], folds: int) -> tuple[Prior, Prior, Sente
 
 
 class LanguageModel(nn.Module):
-    """What llrnn_lm is made of."""
+    """The modules of llrnn_lm."""
 
     def __init__(self, prior: Prior, cache: int = 0) -> None:
-        """cache: how many words the cache beside the prior's background has; 0: none."""
+        """cache: number of words of a cache that is mixed with the prior's background (0: no cache)."""
         super().__init__()
         torch.manual_seed(1)
         class_of = torch.from_numpy(prior.output.class_of.copy())
@@ -139,7 +140,7 @@ class LanguageModel(nn.Module):
         self.background: Background = with_cache(prior, class_of, cache) if cache else prior.background()
 
     def loss(self, previous: Tensor, target: Tensor) -> Tensor:
-        """−log p of the targets, (B, T), summed."""
+        """Return the sum of −log p of the targets, (B, T)."""
         hidden, _ = self.network(self.embedding(previous))
         background = self.background.bind(text=previous)
         states, class_weights = background.teacher_forced(previous)
@@ -150,18 +151,18 @@ class LanguageModel(nn.Module):
 
 
 def with_cache(prior: Prior, class_of: Tensor, size: int) -> Background:
-    """The prior's background mixed with a cache."""
+    """Mix the prior's background with a cache."""
     weights = torch.from_numpy(prior.log_weights.copy())
     cache = Cache(class_of, prior.output.num_classes, weights, size, 0.5, 0.99, learned=True)
     return Mixture([prior.background(), cache], [9, 1], "learned").float()
 
 
-def batches(text: Sentences, many: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
-    """Inputs and targets of sentences of like length, as fairseq batches them."""
+def batches(text: Sentences, most: int, device: torch.device) -> list[tuple[Tensor, Tensor]]:
+    """Return inputs and targets of sentences of similar length, batched like in fairseq."""
     order = np.argsort(text.lengths, kind="stable")
     begins = text.lengths.cumsum() - text.lengths
     found: list[tuple[Tensor, Tensor]] = []
-    for first in np.random.default_rng(2).permutation(len(order))[:many]:
+    for first in np.random.default_rng(2).permutation(len(order))[:most]:
         size = max(1, BATCH_TOKENS // (int(text.lengths[order[first]]) + 1))
         rows = order[first : first + size]
         longest = int(text.lengths[rows].max()) + 1
@@ -184,7 +185,7 @@ def update(model: LanguageModel, optimiser: torch.optim.Optimizer, previous: Ten
 
 
 def training_ratios(text: Sentences, priors: dict[str, Prior], turns: int, device: torch.device) -> dict[str, float]:
-    """Every round is a batch, which all models read."""
+    """Train all models on one batch per round."""
     models = {name: LanguageModel(prior).to(device) for name, prior in priors.items()}
     models["with a cache"] = LanguageModel(priors["trigram"], CACHE).to(device)
     optimisers = {name: torch.optim.Adam(model.parameters(), 1e-3) for name, model in models.items()}
@@ -198,7 +199,7 @@ def training_ratios(text: Sentences, priors: dict[str, Prior], turns: int, devic
     tokens = [int((target != PAD).sum()) for _, target in read[1:]]
     print(f"training, {sum(tokens) // turns:,} tokens a batch, S = {models['unigram'].background.num_classes:,}")
     for name, seconds in rounds.seconds.items():
-        rate = statistics.median(many / took for many, took in zip(tokens, seconds, strict=True))
+        rate = statistics.median(count / took for count, took in zip(tokens, seconds, strict=True))
         print(f"  {name:<12}{rate:>12,.0f} tokens/s")
     return {
         "ngram_over_unigram_training": rounds.ratio("unigram", "trigram"),
@@ -210,7 +211,7 @@ def training_ratios(text: Sentences, priors: dict[str, Prior], turns: int, devic
 
 
 def large_automaton(prior: Prior, states: int) -> Automaton:
-    """A tenth of the states are histories of one word, the others of two; all know some words, and fail to shorter."""
+    """Make an automaton with histories of one word (a tenth of the states) and of two. All fail to shorter ones."""
     rng = np.random.default_rng(3)
     num_words, short = len(prior.symbols), states // 10
     arcs = np.concatenate([[0], rng.geometric(1 / 20, short - 1), rng.geometric(1 / 3, states - short)])
@@ -227,7 +228,7 @@ def large_automaton(prior: Prior, states: int) -> Automaton:
 
 
 def large_grammar(num_words: int, states: int) -> Automaton:
-    """Every state allows some twenty words."""
+    """Make a grammar in which every state allows some twenty words."""
     rng = np.random.default_rng(4)
     owner = np.repeat(np.arange(states), rng.geometric(1 / 20, states))
     token = np.minimum(num_words ** rng.random(len(owner)), num_words - len(SPECIALS) - 1).astype(np.int64)
@@ -251,7 +252,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
     composed = rows.detach(), bias.detach()
     hidden = torch.randn(HYPOTHESES, H, device=device)
     state = torch.randint(STATES, (HYPOTHESES, 1), device=device)
-    of_both = torch.cat([torch.randint(GRAMMAR_STATES, (HYPOTHESES, 1), device=device), state], dim=1)
+    product_state = torch.cat([torch.randint(GRAMMAR_STATES, (HYPOTHESES, 1), device=device), state], dim=1)
     tokens = torch.randint(len(SPECIALS), len(prior.symbols), (HYPOTHESES,), device=device)
     scores = model.output.class_scores(hidden, composed)
 
@@ -267,8 +268,8 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         "output layer": output_layer,
         "step": partial(step, ngram, state, scores),
         "best shares": lambda: ngram.best_share(state),
-        "step of both": partial(step, both, of_both, scores.clone()),
-        "best shares of both": lambda: both.best_share(of_both.clone()),
+        "step of both": partial(step, both, product_state, scores.clone()),
+        "best shares of both": lambda: both.best_share(product_state.clone()),
     }
     with torch.inference_mode():
         rounds = in_turns({name: partial(timed, part, device) for name, part in parts.items()}, turns, turns)
@@ -276,7 +277,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
     print(f"search, {HYPOTHESES:,} hypotheses, {automaton.num_states:,} states, {automaton.num_arcs:,} arcs")
     print(f"  output layer with a static background  {median['output layer'] * 1e3:>8.2f} ms")
     print(f"  the automaton's step                   {median['step'] * 1e3:>8.2f} ms")
-    print(f"  best shares of its classes             {median['best shares'] * 1e3:>8.2f} ms (more than a static one's)")
+    print(f"  best shares of its classes             {median['best shares'] * 1e3:>8.2f} ms (adds to a static one's)")
     print(f"  step of a grammar times the automaton  {median['step of both'] * 1e3:>8.2f} ms")
     print(f"  best shares of its classes             {median['best shares of both'] * 1e3:>8.2f} ms")
     return {

@@ -1,30 +1,33 @@
 #!/usr/bin/env python3
-"""How fast is translation with log-linear outputs? Generation and training, against the same model with a softmax.
+"""Measure the speed of translation with log-linear outputs, in generation and training, against the same model with
+softmax.
 
     python scripts/bench_generate.py [--quick] [--device cuda] [--threads 1] [--memory both]
 
 The model is fairseq's Transformer in Multi30k's size (4 + 4 layers of 128, 4 heads, feed-forward 256): once with its
 own output matrix and cross_entropy (`--arch transformer`), once with ours (`--arch llrnn_transformer`, signatures of
-4,000 words with an identity and 400 morphological combinations). Both are built by fairseq from command-line options
-and run as fairseq runs them, in this process, in turns; figures are medians, on a CPU of processor time (measuring.py).
-Words are drawn from a Zipf distribution; weights are random, and every hypothesis has the same length.
+4,000 words with an indicator feature and 400 morphological combinations). fairseq builds both from command-line
+options. They run in this process, in turns. Figures are medians, on a CPU of processor time (measuring.py). Words are
+sampled from a Zipf distribution, weights are random, and all hypotheses have the same length.
 
-    generate     beam 5, 32 sentences of 12 words at a time, 15 steps; V = 40,000 target words; hypotheses' tokens per
+    generate     beam 5, batches of 32 sentences of 12 words, 15 steps, V = 40,000 target words. Tokens of hypotheses
+    per
                  second. The softmax runs in fairseq's generator, ours in the search that our task builds.
     lexical      our generation with lexical translations (10 for each source word) over ours without: time, minus 1
     slots        … and with evidence (two slots a sentence, one of them outside the vocabulary), searched with
                  --evidence-freely
-    condition    … and with evidence, of which a search knows what was said, as by default
-    operations   how many of torch's a step of a search needs: ours, and with all of these; nothing disturbs this figure
-    training     forward, backward and Adam on 2,000 target words at a time; V = 11,000 (Multi30k's), where ours also
-                 runs with lexical translations and evidence (the sentence at hand left out), and V = 200,000
+    condition    … and with evidence, and a search that counts copied strings, as by default
+    operations   number of torch operations in a step of a search: ours, and ours with all of these; independent of load
+    training     forward, backward and Adam on batches of 2,000 target words, for V = 11,000 (Multi30k's size), where
+    ours
+                 also runs with lexical translations and evidence (without the current sentence), and for V = 200,000
 
-`--memory both` runs all of it twice: as glibc's malloc is by default, and with memory kept (kept_memory.py), which
-makes softmaxes much faster and ours little. The figures of the second run have `_kept` behind their names.
+`--memory both` runs everything twice: with glibc's default malloc, and with memory kept (kept_memory.py), which makes
+softmaxes much faster and ours a little. The figures of the second run have the suffix `_kept`.
 
 The last line is one JSON object: generate_over_softmax, lexical_overhead, slots_overhead, condition_overhead,
 step_operations, condition_operations, training_over_softmax (V = 11,000), training_with_conditions_over_softmax and
-training_over_softmax_200k; those with "over_softmax" are speeds of ours over the softmax's.
+training_over_softmax_200k. Figures with "over_softmax" are the speed of ours over that of the softmax.
 """
 
 import argparse
@@ -44,9 +47,9 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
-from kept_memory import add_memory_option, run_again, told
+from kept_memory import add_memory_option, memory_line, run_again
 from measuring import Rounds, add_device_option, add_threads_option, check_device, in_turns, timed
 from torch.utils._python_dispatch import TorchDispatchMode
 from zipf_law import zipf
@@ -71,7 +74,7 @@ SIZES = shlex.split(
 
 
 def write_world(folder: Path, words: int) -> None:
-    """Dictionaries src and tgt, and the prior of tgt, as fairseq-preprocess and `llrnn prior` leave them."""
+    """Write dictionaries src and tgt, and the prior of tgt, like fairseq-preprocess and `llrnn prior`."""
     rng = np.random.default_rng(1)
     for language, size in (("src", SOURCE_WORDS), ("tgt", words)):
         counts = np.ceil(zipf(size) * 400_000).astype(int)
@@ -89,7 +92,7 @@ def write_world(folder: Path, words: int) -> None:
 
 
 def random_translations(prior: Any, source_symbols: list[str]) -> Any:
-    """The prior with ten translations of every source word, drawn at random."""
+    """Return the prior with ten random translations of every source word."""
     rng = np.random.default_rng(2)
     sources = np.repeat(np.arange(4, len(source_symbols)), 2 * TRANSLATIONS)
     targets = 4 + rng.choice(len(prior.symbols) - 4, len(sources), p=zipf(len(prior.symbols) - 4))
@@ -100,7 +103,7 @@ def random_translations(prior: Any, source_symbols: list[str]) -> Any:
 
 
 def some_evidence(prior: Any) -> Any:
-    """The prior with evidence: every sixth source word says what becomes of it, half of it outside the vocabulary."""
+    """Return the prior with evidence for every sixth source word, half of it outside the vocabulary."""
     symbols = prior.source_symbols
     mapping = {word: (f"tgt{i}" if i % 12 else word,) for i, word in enumerate(symbols) if i > 3 and i % 6 == 0}
     rules = EvidenceRules(("mapped",), mapping, {})
@@ -108,7 +111,9 @@ def some_evidence(prior: Any) -> Any:
 
 
 class System:
-    """A task, model and criterion that fairseq builds from options; `condition`: what the source says, if anything."""
+    """A task, model and criterion that fairseq builds from options. `condition`: the part of the prior about the
+    source.
+    """
 
     def __init__(self, folder: Path, ours: bool, device: str, condition: str = "") -> None:
         from fairseq import options, tasks
@@ -137,7 +142,7 @@ class System:
         self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.001)
 
     def batch(self, sentences: int) -> dict[str, Any]:
-        """Random sentences of LENGTH words, the same ones for every system."""
+        """Return random sentences of LENGTH words, the same for every system."""
         from fairseq import utils
         from fairseq.data import LanguagePairDataset
 
@@ -178,7 +183,7 @@ class System:
 
 
 class Counted(TorchDispatchMode):
-    """How many operations of torch run."""
+    """Count the operations of torch."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -190,7 +195,7 @@ class Counted(TorchDispatchMode):
 
 
 def operations(task: Callable[[], None]) -> int:
-    """Of a translation, for each of its steps."""
+    """Count the operations of a translation, per step."""
     with Counted() as counted:
         task()
     return round(counted.operations / (STEPS + 1))
@@ -216,7 +221,7 @@ def main() -> int:
     budget = QUICK if args.quick else FULL
 
     found: dict[str, float] = {}
-    print(f"{args.device}, {args.threads} threads, torch {torch.__version__}; milliseconds\n{told()}\n")
+    print(f"{args.device}, {args.threads} threads, torch {torch.__version__}; milliseconds\n{memory_line()}\n")
     print(f"{'':<34}{'softmax':>10}{'ours':>10}{'faster by':>11}")
     with tempfile.TemporaryDirectory() as temporary:
         for words in (GENERATION_WORDS, SMALL, LARGE):

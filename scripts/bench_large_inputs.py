@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""How much processor time do inputs of a million lines take to read, and how much memory above the program's own?
+"""Measure processor time and memory to read inputs of a million lines.
 
     python scripts/bench_large_inputs.py [--lines 1000000] [--only NAME]
 
-Each input is read in a process of its own, which then reports its largest resident set (peak RSS) and its seconds; the
-base is the same process before it reads. Exit status 1 where one takes more than LIMIT above it.
+Each input is read in its own process, which reports its largest resident set (peak RSS) and its seconds. The base is
+the resident set before it reads. The exit status is 1 if an input takes more than LIMIT above it.
 
-    terms, tbx          terms of two words, which are all different: read, and found in sentences
+    terms, tbx          different terms of two words: read, and found in sentences
     report              the output of fairseq-generate as a system of `llrnn report`
     nbest: FORMAT       sentences with 50 hypotheses each, in order; `shuffled`: in the order of batches
-    long                the same with 20,000 hypotheses a sentence
+    long                the same with 20,000 hypotheses per sentence
     phrases             a phrase table, of which 1,000 sources need a part
 """
 
@@ -44,8 +44,8 @@ def tbx(lines: int) -> Iterator[str]:
     yield "</body></text></martif>\n"
 
 
-def moses(lines: int, each: int = EACH) -> Iterator[str]:
-    rows = ((i // each, f"the hypothesis number {i} of many", i % 97) for i in range(lines))
+def moses(lines: int, hypotheses: int = EACH) -> Iterator[str]:
+    rows = ((i // hypotheses, f"the hypothesis number {i} of many", i % 97) for i in range(lines))
     return (f"{sentence} ||| {text} ||| lm= -{score} tm= -1 ||| -{score}\n" for sentence, text, score in rows)
 
 
@@ -61,8 +61,8 @@ def fairseq(lines: int, step: int = 1) -> Iterator[str]:
 
 def json_lines(lines: int) -> Iterator[str]:
     for sentence in range(lines // EACH):
-        some = ", ".join(f'{{"text": "the hypothesis number {i} of many", "score": -{i}}}' for i in range(EACH))
-        yield f'{{"id": {sentence}, "source": "the source", "hypotheses": [{some}]}}\n'
+        entries = ", ".join(f'{{"text": "the hypothesis number {i} of many", "score": -{i}}}' for i in range(EACH))
+        yield f'{{"id": {sentence}, "source": "the source", "hypotheses": [{entries}]}}\n'
 
 
 def phrases(lines: int) -> Iterator[str]:
@@ -82,7 +82,7 @@ def read_tbx_of(path: Path) -> int:
 
 
 def found_in_sentences(terms: Sequence[TermEntry]) -> int:
-    """As systems/terms/terms.py finds them."""
+    """Find terms in sentences like systems/terms/terms.py."""
     by_key = EntriesByKey()
     for row, entry in enumerate(terms):
         by_key.add(row, (entry.source[0], f"\t{entry.source[0]}"))
@@ -125,12 +125,12 @@ INPUTS: dict[str, tuple[Callable[[int], Iterator[str]], Callable[[Path], int]]] 
 
 
 def peak() -> float:
-    """MB."""
+    """Return the peak RSS in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
 def read(name: str, path: Path) -> None:
-    """In a process of its own: once a small file, so that all is imported, then the large one."""
+    """Read an input in its own process: first a small file, so that all modules are imported, then the large one."""
     make, reader = INPUTS[name]
     small = path.with_name("small")
     small.write_text("".join(make(2000)), encoding="utf-8")

@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""How fast is a tree over a large vocabulary, where every word is a signature of its own? Against adaptive softmax.
+"""Measure the speed of an output tree over a large vocabulary in which every word is a signature, against adaptive
+softmax.
 
     python scripts/bench_large_tree.py [--quick] [--task one_word] [--threads 1] [--memory both] [--picture growth.png]
 
-Sizes, hidden states and targets are those of timed_layers.py: N positions, H hidden, a Zipf unigram over V words,
-which is also the background. Adaptive softmaxes are torch's, with the cut-offs that are fastest for each task and V
-("/4": each cluster has a quarter of the dimensions of the one before; "/1": the faster of two with all H dimensions
-throughout, as the tree has). Trees are Huffman trees, of the arity that is fastest for the task.
+Sizes, hidden states and targets are those of timed_layers.py: N positions, H hidden, a Zipf unigram over V words, which
+is also the background. Adaptive softmaxes are torch's, with the fastest cut-offs for each task and V ("/4": each
+cluster has a quarter of the dimensions of the one before; "/1": the faster of two with all H dimensions throughout,
+like the tree). Trees are Huffman trees, of the fastest arity for the task.
 
-    training       forward and backward; by default every gradient is dense on both sides: the tree's is a tensor of
-                   V × H, of which few rows are not 0. "sparse": with TreeLayer.sparse_gradients, which torch's SGD,
-                   Adagrad and SparseAdam take. torch's adaptive softmax has no such gradients.
+    training       forward and backward; by default every gradient is dense for both: the tree's is a tensor of V × H,
+                   of which few rows are not 0. "sparse": with TreeLayer.sparse_gradients, which torch's SGD,
+                   Adagrad and SparseAdam accept. torch's adaptive softmax has no such gradients.
     scoring        log p of N targets without a gradient
     one word       log p of one target at a time without a gradient, mean over targets
 
 Contestants take turns, and figures are medians, on a CPU of processor time (measuring.py). The table of growth has
-training and scoring from V = 10⁴ to 10⁶, and the exact layer where its scores take less than 1 GB. The last line is one
+training and scoring from V = 10⁴ to 10⁶, and the exact layer if its scores take less than 1 GB. The last line is one
 JSON object of the ratios at V = 250,000: time of the fastest adaptive softmax over that of the tree.
 """
 
@@ -31,10 +32,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 import timed_layers as sizes
-from kept_memory import add_memory_option, run_again, told
+from kept_memory import add_memory_option, memory_line, run_again
 from measuring import Rounds, add_device_option, add_threads_option, check_device, device_name, in_turns, timed
 from zipf_law import zipf
 
@@ -65,7 +66,7 @@ TASKS = ("training", "scoring", "one_word")
 
 @dataclass
 class Rival:
-    """A layer: how long training, scoring and scoring one word take, in seconds."""
+    """A layer, with its seconds of training, scoring and scoring one word."""
 
     name: str
     module: nn.Module
@@ -113,7 +114,7 @@ class Large:
         return Rival("exact", self.layer, log_probs, scored)
 
     def trees(self, sparse: bool) -> list[Callable[[], Rival]]:
-        """By arity, with dense gradients or with sparse ones."""
+        """Return trees by arity, with dense or sparse gradients."""
         return [lambda arity=arity: self._tree(arity, sparse) for arity in ARITIES]  # type: ignore[misc]
 
     def _tree(self, arity: int, sparse: bool) -> Rival:
@@ -146,7 +147,7 @@ class Large:
 
 
 def fastest(rivals: list[Callable[[], Rival]], task: str, setting: sizes.Setting) -> Rival:
-    """The one whose better run of two, after one that warms up, is the fastest; one at a time is in memory."""
+    """Return the fastest of the rivals: the better of two runs, after a warm-up. Only one of them is in memory."""
     times = []
     for make in rivals:
         run = getattr(make(), task)
@@ -156,10 +157,10 @@ def fastest(rivals: list[Callable[[], Rival]], task: str, setting: sizes.Setting
 
 
 def race(large: Large, task: str, rounds: int, exact: bool, quick: bool = False) -> Rounds:
-    """Rounds: tree, sparse (in training), adaptive, full, exact; and prints them.
+    """Print and return rounds of tree, sparse (in training), adaptive, full, exact.
 
     Args:
-        quick: with two arities and two adaptive softmaxes, none of them of full width.
+        quick: use two arities and two adaptive softmaxes, none of them of full width.
     """
     setting, some = large.setting, slice(1, 3) if quick else slice(None)
     rivals = {"tree": fastest(large.trees(sparse=False)[some], task, setting)}
@@ -220,7 +221,7 @@ def main() -> int:
         return status
     args.dtype = "float32"
     torch.set_num_threads(args.threads)
-    print(f"N = {sizes.N}, H = {sizes.H}, {device_name(args)}, torch {torch.__version__}; {told()}")
+    print(f"N = {sizes.N}, H = {sizes.H}, {device_name(args)}, torch {torch.__version__}; {memory_line()}")
     figures: dict[str, float] = {}
     large = Large(WORDS, args)
     for task in TASKS if args.task is None else (args.task,):

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""What does a whole update of fairseq-train cost with a tree over a large vocabulary? Dense gradients and sparse ones.
+"""Measure a whole update of fairseq-train with a tree over a large vocabulary, with dense and with sparse gradients.
 
     python scripts/bench_large_update.py [--quick] [--optimizer adagrad] [--words 250000] [--memory both]
 
 Updates are those of fairseq's Trainer: forward, backward, clipping, the optimiser's step. The model is llrnn_lbl
-(256-dimensional input and hidden states, 4 words of context) with a Huffman tree of arity 16 over a vocabulary of which
-every word is a signature; a batch has 2,048 targets of a Zipf unigram. Dense: --optimizer adagrad (or adam). Sparse:
---tree-sparse-gradients --optimizer llrnn_adagrad (or llrnn_adam). Both take turns at the same batches in one process;
-figures are medians of processor time, of the update and of its parts.
+(256-dimensional input and hidden states, 4 words of context) with a Huffman tree of arity 16 over a vocabulary in which
+every word is a signature. A batch has 2,048 targets of a Zipf unigram. Dense: --optimizer adagrad (or adam). Sparse:
+--tree-sparse-gradients --optimizer llrnn_adagrad (or llrnn_adam). Both take turns on the same batches in one process.
+Figures are medians of processor time, of the update and of its parts.
 
-The last line is one JSON object: milliseconds of either, and update_dense_over_sparse.
+The last line is one JSON object: milliseconds of both, and update_dense_over_sparse.
 """
 
 import argparse
@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
-from kept_memory import add_memory_option, run_again, told
+from kept_memory import add_memory_option, memory_line, run_again
 from measuring import Rounds, add_threads_option, clock, timed
 
 import fairseq_llrnn
@@ -42,7 +42,7 @@ QUICK, FULL = 5, 20  # updates that count
 
 
 def write_data(folder: Path, words: int, batches: int) -> None:
-    """A dictionary, a text of so many batches, and a prior in which every word is a signature of its own."""
+    """Write a dictionary, a text of so many batches, and a prior in which every word is a signature."""
     from fairseq.data import Dictionary, indexed_dataset
 
     class_weights = 1.0 / np.arange(1, words + 1)
@@ -93,11 +93,11 @@ class Contestant:
         return timed
 
     def update(self) -> dict[str, float]:
-        """Milliseconds of the next one, of its parts and of all."""
+        """Return the milliseconds of the next update, by part and in total."""
         batch = next(self.batches)
         self.parts = dict.fromkeys(PARTS, 0.0)
-        whole = timed(lambda: self.trainer.train_step([batch]))
-        parts = {**self.parts, "rest": whole - sum(self.parts.values()), "update": whole}
+        update_ms = timed(lambda: self.trainer.train_step([batch]))
+        parts = {**self.parts, "rest": update_ms - sum(self.parts.values()), "update": update_ms}
         return {name: seconds * 1e3 for name, seconds in parts.items()}
 
 
@@ -111,7 +111,7 @@ def silence() -> Iterator[None]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK} updates in the place of {FULL}")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK} updates instead of {FULL}")
     parser.add_argument("--optimizer", choices=("adagrad", "adam"), default="adagrad")
     parser.add_argument("--words", type=int, default=WORDS, help=f"size of the vocabulary (default: {WORDS:,})")
     add_threads_option(parser)
@@ -142,15 +142,15 @@ def main() -> int:
                     times[name].append(found)
     names = (*PARTS, "rest", "update")
     middle = {
-        who: {name: statistics.median(each[name] for each in rows) for name in names} for who, rows in times.items()
+        run: {name: statistics.median(row[name] for row in rows) for name in names} for run, rows in times.items()
     }
-    whole_updates = Rounds({who: [each["update"] for each in rows] for who, rows in times.items()})
-    print(f"{args.words:,} words, {args.optimizer}, torch {torch.__version__}; {told()}")
+    whole_updates = Rounds({run: [row["update"] for row in rows] for run, rows in times.items()})
+    print(f"{args.words:,} words, {args.optimizer}, torch {torch.__version__}; {memory_line()}")
     print(f"  {'ms':<8}{''.join(f'{name:>16}' for name in names)}")
-    for who, row in middle.items():
-        print(f"  {who:<8}{''.join(f'{row[name]:>16.1f}' for name in names)}")
-    whole = {f"update_{who}": round(row["update"], 1) for who, row in middle.items()}
-    print(json.dumps({**whole, "update_dense_over_sparse": round(whole_updates.ratio("dense", "sparse"), 2)}))
+    for run, row in middle.items():
+        print(f"  {run:<8}{''.join(f'{row[name]:>16.1f}' for name in names)}")
+    figures = {f"update_{run}": round(row["update"], 1) for run, row in middle.items()}
+    print(json.dumps({**figures, "update_dense_over_sparse": round(whole_updates.ratio("dense", "sparse"), 2)}))
     return 0
 
 

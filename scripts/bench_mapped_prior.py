@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How much memory do processes of one machine need for the same prior? Mapped arrays against arrays that are read.
+"""Measure the memory of several processes on one machine with the same prior, with mapped arrays and with arrays read.
 
     python scripts/bench_mapped_prior.py PRIOR [--processes 2] [--head]
 
-Every process loads the prior, and with --head makes a LogLinearHead over it, whose tables are its own; it waits for
-the others, then reads what the kernel says of it (/proc/PID/smaps_rollup): Rss, the memory that it sees; Pss, its share
-of it, where n processes that see the same page have an n-th of it each. What it had before it loaded is taken off.
+Every process loads the prior, and with --head creates a LogLinearHead over it, which has its own tables. When all are
+ready, it reads /proc/PID/smaps_rollup: Rss, the memory that it sees, and Pss, in which n processes that share a page
+have an n-th of it each. The memory before loading is subtracted.
 
-The last line is one JSON object: MB for each process, the mean of all. Linux only.
+The last line is one JSON object: MB per process, the mean of all. Linux only.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ WIDTH = 64  # of the head
 
 
 def memory() -> dict[str, float]:
-    """Rss and Pss of this process in MB."""
+    """Return Rss and Pss of this process in MB."""
     lines = [line.split() for line in ROLLUP.read_text(encoding="ascii").splitlines()[1:]]
     return {name.rstrip(":").lower(): int(size) * 1024 / 1e6 for name, size, *_ in lines if name in ("Rss:", "Pss:")}
 
 
 def no_mapping(*_: object, **__: object) -> None:
-    """What a file system says that cannot map files; then they are read."""
+    """Raise the error of a file system that cannot map files, so that arrays are read."""
     raise OSError
 
 
 def load(prior: str, mapped: bool, head: bool, all_loaded: Barrier, results: Any) -> None:
-    """One process; puts what it needs more than before."""
+    """Run one process, which puts its additional memory into `results`."""
     if not mapped:
         mmap.mmap = no_mapping  # type: ignore[assignment, misc]
     before = memory()
@@ -58,7 +58,7 @@ def load(prior: str, mapped: bool, head: bool, all_loaded: Barrier, results: Any
 
 
 def measured(prior: str, mapped: bool, head: bool, processes: int) -> dict[str, float]:
-    """The means of all processes. They are forked: what they imported is before the measurement."""
+    """Return the means of all processes. They are forked, so that imports are not measured."""
     context = multiprocessing.get_context("fork")
     barrier, results = context.Barrier(processes), context.SimpleQueue()
     started = [context.Process(target=load, args=(prior, mapped, head, barrier, results)) for _ in range(processes)]
@@ -67,14 +67,14 @@ def measured(prior: str, mapped: bool, head: bool, processes: int) -> dict[str, 
     found = [results.get() for _ in started]
     for process in started:
         process.join()
-    return {name: round(sum(one[name] for one in found) / processes, 1) for name in found[0]}
+    return {name: round(sum(row[name] for row in found) / processes, 1) for name in found[0]}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("prior", help="a directory that `llrnn prior` wrote")
+    parser.add_argument("prior", help="folder of `llrnn prior`")
     parser.add_argument("--processes", type=int, default=2, help="(default: 2)")
-    parser.add_argument("--head", action="store_true", help="make the output layer, too")
+    parser.add_argument("--head", action="store_true", help="create the output layer, too")
     args = parser.parse_args()
     if not ROLLUP.exists():
         parser.error(f"expected {ROLLUP}, as Linux has, found none")

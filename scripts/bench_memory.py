@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""How much memory do the commands of the first page and of the guides take?
+"""Measure the memory of the commands of the README and the guides.
 
     python scripts/bench_memory.py [--quick] [--only TEXT]
 
-Each command runs in a process of its own, on the CPU, with the options that the pages give it and nothing else said of
-batches; the figure is the largest resident set of that process (its peak RSS, from the operating system). Texts:
+Each command runs in its own process, on the CPU, with the options of the pages and default batches. The figure is the
+largest resident set of that process (peak RSS, from the operating system). Texts:
 
-    embedded   that of scripts/make_corpus.py: 5,849 words, 6,000 sentences for training, suffixes and a treebank
-    large      drawn from a Zipf distribution over 50,000 words: 40,000 sentences, 1,000,000 words, shapes and suffixes
+    embedded   scripts/make_corpus.py: 5,849 words, 6,000 sentences for training, suffixes and a treebank
+    large      sampled from a Zipf distribution over 50,000 words: 40,000 sentences, 1,000,000 words, shapes and
+    suffixes
 
-each with a unigram and with a trigram background; and a third text with the commands of the guide on translation:
+each with a unigram and with a trigram background, and a third text with the commands of the guide on translation:
 
-    bilingual  that of scripts/make_corpus.py --bilingual, with lexical translations (IBM Model 1) and evidence
+    bilingual  scripts/make_corpus.py --bilingual, with lexical translations (IBM Model 1) and evidence
 
-Training stops after a few updates and then validates: later updates
-take no more. A command that fails, or takes more than the limit of its text (2 GB, 4 GB), makes the exit status 1.
---quick runs the commands of evaluation with trigrams on the embedded corpus alone; --only runs one of the texts.
+Training stops after a few updates and then validates, because later updates take no more. If a command fails, or takes
+more than the limit of its text (2 GB, 4 GB), the exit status is 1. --quick runs only the commands of evaluation, with
+trigrams on the embedded corpus. --only runs one of the texts.
 
 The last line is one JSON object: megabytes by text, background and command.
 """
@@ -57,7 +58,7 @@ TRAIN = (
 
 @dataclass(frozen=True)
 class Command:
-    """A line of a page."""
+    """A command line of a page."""
 
     name: str
     line: str  # with {name}, the background's
@@ -109,9 +110,9 @@ TRANSLATION = (
 
 
 def peak(line: str, place: Path, stdin: str = "") -> int:
-    """Run a command in a folder; the largest resident set of its process in MB. Exits where it fails.
+    """Run a command in a folder and return the largest resident set of its process in MB. Exit if the command fails.
 
-    Linux counts what this process held as it started the other one, too: so nothing large is imported here.
+    Linux also counts the memory of this process when it started the command, so that nothing large is imported here.
     """
     program, *arguments = shlex.split(line)
     path = Path(sys.executable).parent / program
@@ -130,28 +131,28 @@ def peak(line: str, place: Path, stdin: str = "") -> int:
 
 
 def write_embedded(place: Path) -> None:
-    """The embedded corpus, and its binary data."""
+    """Write the embedded corpus, and its binary data."""
     made = [sys.executable, str(ROOT / "scripts" / "make_corpus.py"), "--out", str(place)]
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
     peak(PREPROCESS, place)
 
 
 def write_large(place: Path) -> None:
-    """Zipf's words, so many that each comes up in the dictionary, and their binary data."""
+    """Write a text of Zipf's words, in which each word of the dictionary occurs, and its binary data."""
     draw = random.Random(1)
     steps = list(accumulate(1.0 / rank for rank in range(1, WORDS + 1)))
     # endings that are shared, as suffixes are
     words = [f"w{i}{'aeiou'[i % 5]}{'nrst'[i % 4]}" for i in range(WORDS)]
-    for split, many in (("train", SENTENCES), ("valid", 500), ("test", 1500)):
+    for split, number in (("train", SENTENCES), ("valid", 500), ("test", 1500)):
         with open(place / f"{split}.txt", "w", encoding="utf-8") as file:
-            for _ in range(many):
+            for _ in range(number):
                 file.write(" ".join(draw.choices(words, cum_weights=steps, k=LENGTH)) + "\n")
     (place / "vocabulary.txt").write_text("".join(f"{word} 1\n" for word in words), encoding="utf-8")
     peak(PREPROCESS, place)
 
 
 def write_bilingual(place: Path) -> None:
-    """The embedded bitext, and its binary data."""
+    """Write the embedded bitext, and its binary data."""
     made = [sys.executable, str(ROOT / "scripts" / "make_corpus.py"), "--bilingual", "--out", str(place)]
     subprocess.run(made, check=True, stdout=subprocess.DEVNULL)
     split = "fairseq-preprocess -s en -t fr --trainpref train --validpref valid --testpref test --destdir bitext"
@@ -162,7 +163,7 @@ WRITERS = {"embedded": write_embedded, "large": write_large, "bilingual": write_
 
 
 def measured(text: str, place: Path, names: list[str], backgrounds: list[str]) -> Iterator[tuple[str, str, int]]:
-    """The commands on a text: background, command, MB."""
+    """Measure the commands on a text: background, command, MB."""
     WRITERS[text](place)
     test = place / ("test.fr" if text == "bilingual" else "test.txt")
     lines = test.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -192,8 +193,8 @@ def main() -> int:
     for text in texts:
         result[text] = {}
         with tempfile.TemporaryDirectory() as temporary:
-            asked = list(QUICK) if args.quick else [*names, "generate"]
-            for background, name, megabytes in measured(text, Path(temporary), asked, backgrounds):
+            selected = list(QUICK) if args.quick else [*names, "generate"]
+            for background, name, megabytes in measured(text, Path(temporary), selected, backgrounds):
                 result[text].setdefault(background, {})[name] = megabytes
                 print(f"{text:<10}{background:<10}{name:<18}{megabytes:>7,} MB", flush=True)
                 if megabytes > LIMITS[text]:

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
-"""How sure is an n-gram background of the text that it was estimated from? Perplexities seen, held out and new.
+"""Measure the perplexity of an n-gram background on the text that it was estimated from: seen, held out and new text.
 
     python scripts/bench_ngram_held_out.py --dict data-bin/dict.txt --train train.txt --valid valid.txt
         [--orders 1 2 3 4] [--folds 10]
 
-Texts are tokenised, one sentence a line. Perplexity is per word, </s> counted, words outside the dictionary as <unk>.
+Texts are tokenised, one sentence per line. Perplexity is per word, with </s>, and with words outside the dictionary as
+<unk>.
 
-    seen      the training text by the model estimated from all of it: what a network would train with without folds
-    held out  every training sentence by the model that has not seen its fold: what it does train with
-    new       the validation text by the model of all of the training text: what it is used with
+    seen      the training text by the model estimated from all of it: the background of a training without folds
+    held out  every training sentence by the model without its fold: the background of a training with folds
+    new       the validation text by the model of all of the training text: the background after training
 
-A background serves a network if the second is near the third. Order 1 is the unigram, which has no folds. The last line
-is one JSON object.
+A background is suitable for training if the second is near the third. Order 1 is the unigram, which has no folds. The
+last line is one JSON object.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 from measuring import clock
 
@@ -34,7 +35,7 @@ from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 
 
 def perplexity(automaton: Automaton, log_root: np.ndarray, sentences: Sentences, starts: np.ndarray) -> float:
-    """Of sentences that are read from the states `starts` (n,), all at once, word by word."""
+    """Return the perplexity of sentences that begin in the states `starts` (n,), all read together, word by word."""
     size = np.int64(automaton.num_symbols)
     keys = np.append(automaton.keys, np.iinfo(np.int64).max)  # behind all, so that what is not found has a place
     begins = np.concatenate([[0], sentences.lengths.cumsum()])
@@ -44,23 +45,23 @@ def perplexity(automaton: Automaton, log_root: np.ndarray, sentences: Sentences,
         inside = sentences.lengths[alive] > t
         tokens = np.full(len(alive), END)
         tokens[inside] = sentences.tokens[begins[alive[inside]] + t]
-        here = states[alive]
-        block = here // automaton.block_size * automaton.block_size
+        reached = states[alive]
+        block = reached // automaton.block_size * automaton.block_size
         open_ = np.arange(len(alive))
         while len(open_):
-            at_root = here[open_] < 0
+            at_root = reached[open_] < 0
             rooted = open_[at_root]
             total += float(log_root[tokens[rooted]].sum())
             states[alive[rooted]] = automaton.root_next[tokens[rooted]] + block[rooted]
             open_ = open_[~at_root]
-            wanted = here[open_] * size + tokens[open_]
-            arcs = np.searchsorted(keys, wanted)
-            hit = keys[arcs] == wanted
+            sought = reached[open_] * size + tokens[open_]
+            arcs = np.searchsorted(keys, sought)
+            hit = keys[arcs] == sought
             total += float(automaton.log_weights[arcs[hit]].sum())
             states[alive[open_[hit]]] = automaton.nexts[arcs[hit]]
             open_ = open_[~hit]
-            total += float(automaton.back_off[here[open_]].sum())
-            here[open_] = automaton.fail[here[open_]]
+            total += float(automaton.back_off[reached[open_]].sum())
+            reached[open_] = automaton.fail[reached[open_]]
     return math.exp(-total / (len(sentences.tokens) + len(sentences)))
 
 

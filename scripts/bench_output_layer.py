@@ -1,35 +1,35 @@
 #!/usr/bin/env python3
-"""How fast is the log-linear output layer? Forward and backward, against softmax and adaptive softmax.
+"""Measure the speed of the log-linear output layer, forward and backward, against softmax and adaptive softmax.
 
     python scripts/bench_output_layer.py [--quick] [--threads 1] [--memory both]
     python scripts/bench_output_layer.py --device cuda [--dtype bfloat16] [--words V …] [--positions N] [--width H]
 
-The layers, and what all of them read, are those of timed_layers.py. N positions, H hidden, V words, S signatures.
+The layers and their inputs are those of timed_layers.py. N positions, H hidden, V words, S signatures.
 
-    log-linear   fairseq_llrnn's layer, log p of the targets; on a GPU also as torch.compile fuses it, and as one CUDA
-                 graph, which starts all of its operations at once (likewise the softmax)
+    log-linear   fairseq_llrnn's layer, log p of the targets; on a GPU also fused by torch.compile, and as one CUDA
+                 graph, which starts all of its operations at once (also for the softmax)
     tree         the same layer over a tree of its signatures: the fastest of Huffman trees of three arities, clusters,
                  and two levels in random order: leaves spread evenly over 54, 256 and 512 nodes below the root, or
                  256, 512 and 725 of which as many as needed are filled, with as many leaves as there are nodes
-    softmax      cross_entropy(linear(h, W, b)), sum; on a GPU also as torch.compile fuses it, and, where they are
-                 installed, the layers of Liger-Kernel and of cut-cross-entropy, whose logits do not lie in memory. The
-                 latter leaves out gradients that are too small for its precision, of random weights nearly all of
-                 them; "all gradients" says that it does not.
-    adaptive     torch's AdaptiveLogSoftmaxWithLoss and, where installed, fairseq's AdaptiveSoftmax. "/4"
-                 says that each tail cluster has a quarter of the dimensions of the one before. A search over
-                 cutoffs and factors picks the fastest of all, and the fastest with H dimensions throughout
-                 ("/1"), as the other contestants have. The cutoffs of fairseq's lstm_lm are shown as well.
+    softmax      cross_entropy(linear(h, W, b)), sum; on a GPU also fused by torch.compile, and, if installed, the
+    layers
+                 of Liger-Kernel and of cut-cross-entropy, which do not store logits. The latter omits gradients that
+                 are too small for its precision, for random weights nearly all of them; "all gradients": it does not.
+    adaptive     torch's AdaptiveLogSoftmaxWithLoss and, if installed, fairseq's AdaptiveSoftmax. "/4": each tail
+                 cluster has a quarter of the dimensions of the one before. A search over cutoffs and factors selects
+                 the fastest of all, and the fastest with H dimensions throughout ("/1"), like the other contestants.
+                 The cutoffs of fairseq's lstm_lm are measured as well.
 
 Contestants take turns, and figures are medians, on a CPU of processor time (measuring.py).
 
-growth_time and growth_memory compare V = 10⁶ to V = 42,500 with the same signatures. Memory is measured in a
-child process per size: by how much the resident memory peaks in a step above what it was before the step,
-when the V-sized tables (class and background weight of every word), parameters and inputs were there. On CUDA
-it is the same difference by torch's allocator. The tables' "MB of a step" are the bytes of tensors alive at once,
-gradients of parameters among them: by torch's allocator on CUDA, counted on a CPU (alive_tensors.py).
+growth_time and growth_memory compare V = 10⁶ to V = 42,500 with the same signatures. Memory is measured in a child
+process per size: the peak of the resident memory in a step, minus that before the step, which has the V-sized tables
+(class and background weight of every word), parameters and inputs. On CUDA it is the same difference by torch's
+allocator. The tables' "MB of a step" are the bytes of tensors alive at once, gradients of parameters among them: by
+torch's allocator on CUDA, counted on a CPU (alive_tensors.py).
 
 The last line is one JSON object: softmax_over_loglinear, adaptive_over_loglinear (fastest adaptive of all),
-exact_over_tree, adaptive_over_tree, growth_time, growth_memory. All this runs where fairseq is absent.
+exact_over_tree, adaptive_over_tree, growth_time, growth_memory. fairseq is not needed.
 """
 
 import argparse
@@ -44,11 +44,11 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 import timed_layers as layers
 from alive_tensors import Alive
-from kept_memory import add_memory_option, run_again, told
+from kept_memory import add_memory_option, memory_line, run_again
 from measuring import (
     Rounds,
     add_device_option,
@@ -70,7 +70,7 @@ BUDGET = 15.0  # seconds
 
 
 def take_turns(contestants: Sequence[Contestant], rounds: int) -> Rounds:
-    """Up to so many rounds, three at least: as many as start in BUDGET."""
+    """Run at most so many rounds, at least three: as many as start within BUDGET."""
     found = in_turns({contestant.name: contestant.seconds for contestant in contestants}, 3, rounds, BUDGET)
     for contestant in contestants:
         contestant.drop_gradients()
@@ -78,7 +78,7 @@ def take_turns(contestants: Sequence[Contestant], rounds: int) -> Rounds:
 
 
 def step_memory(contestant: Contestant) -> int:
-    """Peak bytes of one step above what was there before it."""
+    """Return the peak bytes of one step, minus those before it."""
     contestant.seconds()  # libraries load their kernels and take their scratch space at the first step
     contestant.drop_gradients()
     gc.collect()
@@ -86,7 +86,7 @@ def step_memory(contestant: Contestant) -> int:
 
 
 def allocated(contestant: Contestant) -> int:
-    """The most bytes of tensors alive in a step beyond those before it: by torch's allocator, or counted on a CPU."""
+    """Return the maximum bytes of tensors that a step adds: by torch's allocator, or counted on a CPU."""
     if contestant.hidden.device.type == "cuda":
         return step_memory(contestant)
     contestant.drop_gradients()
@@ -103,19 +103,21 @@ def memory_child(result: Connection, words: int, args: argparse.Namespace) -> No
 
 
 def memory_of_a_step(words: int, args: argparse.Namespace) -> int | None:
-    """Peak bytes of a log-linear step; on a CPU in a process of its own, None where the system does not tell."""
+    """Return the peak bytes of a log-linear step; on a CPU in its own process, or None if the system has no such
+    figure.
+    """
     if args.device == "cuda":  # which cannot be used after a fork
         return step_memory(Setting.of(words, args, args.positions, args.width).log_linear())
     if not Path("/proc/self/clear_refs").exists():
         return None
     # A fork has all modules loaded already. It is taken before torch starts its threads in this process.
     context = multiprocessing.get_context("fork")
-    here, there = context.Pipe(duplex=False)
-    child = context.Process(target=memory_child, args=(there, words, args))
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=memory_child, args=(sender, words, args))
     child.start()
-    there.close()
+    sender.close()
     try:
-        return int(here.recv())
+        return int(receiver.recv())
     except EOFError:
         raise SystemExit(f"the memory measurement at V = {words:,} failed; its error is above") from None
     finally:
@@ -126,7 +128,7 @@ def memory_of_a_step(words: int, args: argparse.Namespace) -> int | None:
 
 
 def failures(contestants: Sequence[Contestant]) -> dict[str, str]:
-    """Why those cannot take part whose first step fails, by name: compiled ones, and the layers of others."""
+    """Return the errors of contestants whose first step fails, by name: compiled ones, and layers of other packages."""
     reasons = {}
     for contestant in contestants:
         try:
@@ -138,7 +140,7 @@ def failures(contestants: Sequence[Contestant]) -> dict[str, str]:
 
 
 def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
-    """Print one size's table; times of softmax (nan: left out, or failed) and the fastest adaptive over ours."""
+    """Print one size's table; return times of softmax (nan: left out, or failed) and the fastest adaptive over ours."""
     setting = Setting.of(words, args, args.positions, args.width)
     ours = setting.log_linear()
     contestants = [ours, *setting.trees(), *adaptives(setting), *fused(setting)]
@@ -153,7 +155,7 @@ def compare(words: int, args: argparse.Namespace) -> dict[str, float]:
     contestants = [contestant for contestant in contestants if contestant.name not in failed]
     rounds = take_turns(contestants, 5 if args.quick else 11)
     seconds = {contestant.name: rounds.median(contestant.name) for contestant in contestants}
-    peaks = {each.name: math.nan if isinstance(each, InAGraph) else allocated(each) for each in contestants}
+    peaks = {rival.name: math.nan if isinstance(rival, InAGraph) else allocated(rival) for rival in contestants}
     print(f"\nV = {words:,}{'':34}{'ms':>10}{'times ours':>12}{'parameters':>14}{'MB of a step':>14}")
     for contestant in contestants:
         took, peak = seconds[contestant.name], peaks[contestant.name]
@@ -200,7 +202,7 @@ def main() -> int:
     small, large = (memory_of_a_step(words, args) for words in (layers.USUAL, HUGE))
     torch.set_num_threads(args.threads)
     sizes = f"N = {args.positions:,}, H = {args.width:,}, M = {layers.M:,}"
-    print(f"{sizes}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {told()}")
+    print(f"{sizes}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {memory_line()}")
     usual = (layers.USUAL,) if args.quick else (10_000, layers.USUAL, 200_000)
     all_sizes = tuple(args.words) if args.words else usual
     ratios = {words: compare(words, args) for words in all_sizes}

@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""How long does `llrnn prior` take for a large text, and how much memory?
+"""Measure time and memory of `llrnn prior` for a large text.
 
     python scripts/bench_prior.py [--quick] [--words 100000000] [--types 1000000] [--workers N] [--seed 1]
         [--only unigram …] [--folder DIR]
 
-The text is generated: words drawn one by one from a Zipf distribution over the types, 1 to 40 of them a sentence. Types
-are made of syllables, so that many share their endings; one of twenty is a number, one of twenty begins with a capital.
-Real text repeats itself more: it has fewer different n-grams than these independent words. All types are in the
-dictionary, those that the text does not show with a count of 0.
+The text is generated: words sampled independently from a Zipf distribution over the types, 1 to 40 per sentence. Types
+consist of syllables, so that many share their endings. One of twenty is a number, one of twenty begins with a capital.
+Real text has fewer different n-grams than these independent words. All types are in the dictionary, those outside the
+text with a count of 0.
 
     unigram      --suffixes --shapes --background unigram
     open         --suffixes --shapes --open-vocabulary characters; words that occur once are not in the dictionary
     trigrams     --background ngram:3
     pruned       --background 'ngram(3, prune=[0, 1, 3])'
 
-Of each: seconds by the clock on the wall and of all processors, and the largest memory of all its processes together
-(resident pages, shared ones counted once for each process), looked at every 0.1 seconds. The last line is one JSON
-object.
+For each: seconds of wall-clock time and of all processors, and the maximum memory of all its processes together
+(resident pages, shared ones counted once per process), sampled every 0.1 seconds. The last line is one JSON object.
 """
 
 import argparse
@@ -46,53 +45,53 @@ PRIORS = {
 }
 
 
-def make_types(many: int, random: np.random.Generator) -> list[str]:
-    """Different words."""
+def make_types(number: int, random: np.random.Generator) -> list[str]:
+    """Return different words."""
     syllables = [a + b for a in "bcdfglmnprstv" for b in ("a", "e", "i", "o", "u", "é", "an", "es", "ent", "ion")]
     types: dict[str, None] = {}
-    while len(types) < many:
-        lengths = random.integers(1, 6, many)
+    while len(types) < number:
+        lengths = random.integers(1, 6, number)
         drawn = random.integers(0, len(syllables), int(lengths.sum())).tolist()
-        kinds = random.integers(0, 20, many).tolist()
+        kinds = random.integers(0, 20, number).tolist()
         begin = 0
         for length, kind in zip(lengths.tolist(), kinds, strict=True):
             word = "".join(syllables[i] for i in drawn[begin : begin + length])
             types[str(drawn[begin] * 7 ** length) if kind == 0 else word.capitalize() if kind == 1 else word] = None
             begin += length
-    return list(types)[:many]
+    return list(types)[:number]
 
 
 def sentences(types: list[str], words: int, random: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
-    """Parts of a text, and which types they hold."""
+    """Yield parts of a text, and the types in them."""
     odds = (1.0 / np.arange(1, len(types) + 1)).cumsum()
     spelled = np.array(types, dtype=object)
     for begin in range(0, words, AT_ONCE):
-        many = min(AT_ONCE, words - begin)
-        ids = np.searchsorted(odds, random.random(many) * odds[-1])
-        ends = np.unique(np.append(random.integers(1, LONGEST, many // 8).cumsum(), many))
+        number = min(AT_ONCE, words - begin)
+        ids = np.searchsorted(odds, random.random(number) * odds[-1])
+        ends = np.unique(np.append(random.integers(1, LONGEST, number // 8).cumsum(), number))
         tokens = spelled[ids]
-        stops = ends[ends <= many] - 1
+        stops = ends[ends <= number] - 1
         tokens[stops] = tokens[stops] + "\n"
         yield " ".join(tokens.tolist()).replace("\n ", "\n"), ids
 
 
-def generate(folder: Path, words: int, many: int, seed: int) -> None:
-    """train.txt, dict.txt with all types, and frequent.txt with those that occur twice."""
+def generate(folder: Path, words: int, number: int, seed: int) -> None:
+    """Write train.txt, dict.txt with all types, and frequent.txt with those that occur twice."""
     random = np.random.default_rng(seed)
-    types = make_types(many, random)
-    counts = np.zeros(many, dtype=np.int64)
+    types = make_types(number, random)
+    counts = np.zeros(number, dtype=np.int64)
     with (folder / "train.txt").open("w", encoding="utf-8") as file:
         for text, ids in sentences(types, words, random):
             file.write(text)
-            counts += np.bincount(ids, minlength=many)
+            counts += np.bincount(ids, minlength=number)
     for name, least in (("dict.txt", 0), ("frequent.txt", 2)):
-        kept = np.flatnonzero(counts >= least)
-        lines = (f"{types[i]} {counts[i]}\n" for i in kept[np.argsort(-counts[kept], kind="stable")])
+        frequent = np.flatnonzero(counts >= least)
+        lines = (f"{types[i]} {counts[i]}\n" for i in frequent[np.argsort(-counts[frequent], kind="stable")])
         (folder / name).write_text("".join(lines), encoding="utf-8")
 
 
 def resident(process: int) -> int:
-    """Bytes of a process and its children."""
+    """Return the bytes of a process and its children."""
     try:
         status = Path(f"/proc/{process}/statm").read_text().split()
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
@@ -105,18 +104,18 @@ def resident(process: int) -> int:
 
 
 def measure(command: list[str]) -> tuple[float, float, int, str]:
-    """Seconds, those of all processors, the largest memory in bytes, and what is wrong with it, if something is."""
+    """Return wall-clock seconds, processor seconds, the maximum memory in bytes, and the error, if there is one."""
     started, worked, most = time.perf_counter(), children_worked(), 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        said: list[str] = []
-        reader = threading.Thread(target=lambda: said.append(process.stderr.read() if process.stderr else ""))
+        messages: list[str] = []
+        reader = threading.Thread(target=lambda: messages.append(process.stderr.read() if process.stderr else ""))
         reader.start()
         while process.poll() is None:
             most = max(most, resident(process.pid))
             time.sleep(0.1)
         reader.join()
     seconds, worked = time.perf_counter() - started, children_worked() - worked
-    wrong = "" if process.returncode == 0 else f"status {process.returncode}: {said[0].strip()[-300:]}"
+    wrong = "" if process.returncode == 0 else f"status {process.returncode}: {messages[0].strip()[-300:]}"
     return seconds, worked, most, wrong
 
 
@@ -128,7 +127,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, help="processes of llrnn prior (default: its own)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=PRIORS, default=list(PRIORS))
-    parser.add_argument("--folder", type=Path, help="where texts and priors are kept (default: they are not)")
+    parser.add_argument("--folder", type=Path, help="folder for texts and priors (default: a temporary one)")
     args = parser.parse_args()
     sizes = QUICK if args.quick else FULL
     words, types = args.words or sizes[0], args.types or sizes[1]

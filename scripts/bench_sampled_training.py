@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Sampled against exact training where signatures are too many to sum: every word has its own real-valued features.
+"""Compare sampled and exact training with very many signatures: every word has its own real-valued features.
 
     python scripts/bench_sampled_training.py [--quick] [--threads 1] [--samples 1000 5000]
 
-Sizes: V words (as many signatures), F features of which each word has A, C contexts, H hidden, N positions of a batch.
+Sizes: V words (as many signatures), F features, A features of each word, C contexts, H hidden, N positions of a batch.
 
-The language is synthetic: of every word A of F real-valued features are known, the background is Zipf's, and
-p(x | context) ∝ b(x) exp(aᵀφ(x)) with a random a for each of C contexts. What is trained is a vector h (H) for each
-context, and the output layer. Targets are drawn from the language, the same for all contestants. Every contestant has
-the same processor time, so that it matters little what else the machine does; the exact loss (nats, over all V words)
-is measured after it, and on the way after as many steps as exact training made. "optimum" is the language's own loss
-on the same held-out targets, "background" that of b, from which training starts.
+The language is synthetic: every word has A of F real-valued features, the background is Zipf's, and p(x | context) ∝
+b(x) exp(aᵀφ(x)) with a random a for each of C contexts. The trained parameters are a vector h (H) for each context, and
+the output layer. Targets are sampled from the language, the same for all contestants. Every contestant has the same
+processor time, independent of other load. The exact loss (nats, over all V words) is measured at the end, and after as
+many steps as exact training made. "optimum" is the language's own loss on the same held-out targets, "background" that
+of b, from which training starts.
 
 The last line is one JSON object: the speed of each sample size over exact training (steps per second), and the exact
-loss of each after the same time, in nats above the optimum; `same_steps` is after as many steps as the exact one made.
+loss of each after the same time, in nats above the optimum. `same_steps` is after as many steps as the exact one made.
 """
 
 import argparse
@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 from measuring import add_threads_option, clock
 
@@ -41,7 +41,7 @@ SECONDS, QUICK_SECONDS = 60.0, 6.0
 
 
 class Language:
-    """Words with features, a background, and contexts that choose among them."""
+    """Words with features, a background, and contexts with different distributions over them."""
 
     def __init__(self) -> None:
         rng = np.random.default_rng(1)
@@ -60,7 +60,7 @@ class Language:
         self.generator = generator
 
     def draw(self, many: int) -> tuple[Tensor, Tensor]:
-        """Contexts and targets: (many,) each."""
+        """Sample contexts and targets: (many,) each."""
         contexts = torch.randint(C, (many,), generator=self.generator)
         targets = torch.empty_like(contexts)
         for context, log_probs in enumerate(self.log_probs):
@@ -72,14 +72,14 @@ class Language:
 
 @dataclass
 class Batches:
-    """What all contestants train on, in this order, again and again."""
+    """The batches of all contestants, in this order, repeated."""
 
     contexts: Tensor  # (batches, N)
     targets: Tensor
 
 
 class Contestant:
-    """A model that trains with samples of so many classes; 0: with all of them."""
+    """A model that trains with samples of so many classes (0: with all of them)."""
 
     def __init__(self, language: Language, samples: int) -> None:
         torch.manual_seed(3)
@@ -101,7 +101,7 @@ class Contestant:
         return ExactRows(self.output).log_prob(hidden, targets, self.log_mass, share)
 
     def train(self, batches: Batches, seconds: float, most_steps: int | None = None) -> None:
-        """Until `seconds` of training in all, or so many steps."""
+        """Train until `seconds` of training in total, or so many steps."""
         while self.seconds < seconds and (most_steps is None or self.steps < most_steps):
             begin = clock()
             which = self.steps % len(batches.contexts)

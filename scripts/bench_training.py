@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""How many tokens a second does whole training see? fairseq's own softmax LSTM against ours.
+"""Measure tokens per second of whole training: fairseq's softmax LSTM against ours.
 
     python scripts/bench_training.py [--quick] [--data DIR] [--device cuda] [--threads 1]
 
-Both are real `fairseq-train` commands on the same binarised data, with the paper's sizes (256-dimensional input,
-two LSTM layers of 256) and batches of 2048 tokens:
+Both are real `fairseq-train` commands on the same binarised data, with the paper's sizes (256-dimensional input, two
+LSTM layers of 256) and batches of 2048 tokens:
 
     softmax      --arch lstm_lm --criterion cross_entropy
     log-linear   --user-dir fairseq_llrnn --task llrnn_language_modeling --arch llrnn_lm --criterion log_linear
 
-Seconds are those that the process worked (on a GPU those of fairseq's log); the first updates of each run are not
-counted. The runs alternate, and a run that the machine makes slow is ended early, with the updates it has done.
+Seconds are processor time (on a GPU those of fairseq's log). The first updates of each run are not counted. The runs
+alternate. A run that the machine makes slow ends early, with the updates that it has done.
 
-Without --data the text is synthetic: words drawn from a Zipf distribution over 42,500 types, and a lexicon with
-400 feature combinations. --data takes a folder of fairseq-preprocess with a prior of `llrnn prior` in DIR/prior.
+Without --data the text is synthetic: words sampled from a Zipf distribution over 42,500 types, and a lexicon with 400
+feature combinations. --data is a folder of fairseq-preprocess with a prior of `llrnn prior` in DIR/prior.
 
 The last line is one JSON object: training_over_fairseq_softmax (tokens per second, log-linear over softmax).
 """
@@ -32,7 +32,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 from measuring import Rounds, add_device_option, add_threads_option, check_device, worked
 from zipf_law import zipf
@@ -41,7 +41,7 @@ from fairseq_llrnn.cli.main import main as llrnn
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS, TOP_WORDS, COMBINATIONS, TOKENS = 42_500, 2500, 400, 400_000
-QUICK, FULL = (8, 40), (20, 120)  # updates that count, of softmax and log-linear
+QUICK, FULL = (8, 40), (20, 120)  # measured updates of softmax and log-linear
 SHARED = shlex.split(
     "--decoder-embed-dim 256 --decoder-hidden-size 256 --decoder-layers 2 --dropout 0 "
     "--sample-break-mode eos --tokens-per-sample 512 --max-tokens 2048 --seed 1 --num-workers 0 "
@@ -56,7 +56,7 @@ LOG_LINEAR.append(str(ROOT / "fairseq_llrnn"))
 
 
 def write_synthetic_data(folder: Path) -> None:
-    """dict.txt, train.bin and .idx, and the prior, as fairseq-preprocess and `llrnn prior` leave them."""
+    """Write dict.txt, train.bin and .idx, and the prior, like fairseq-preprocess and `llrnn prior`."""
     from fairseq.data import indexed_dataset
 
     rng = np.random.default_rng(1)
@@ -89,7 +89,7 @@ def write_synthetic_data(folder: Path) -> None:
 def words_per_second(
     options: list[str], data: Path, warm_up: int, updates: int, args: argparse.Namespace
 ) -> float:
-    """Run one training and read its log: all tokens after the warm-up over the time they took (on a CPU, it worked)."""
+    """Run one training and read its log: all tokens after the warm-up over their time (on a CPU, processor time)."""
     command = [sys.executable, "-m", "fairseq_cli.train", str(data), *options, *SHARED]
     command += ["--max-update", str(warm_up + updates)] + (["--cpu"] if args.device == "cpu" else [])
     environment = os.environ | {"OMP_NUM_THREADS": str(args.threads)}

@@ -6,11 +6,11 @@
     python scripts/bench_transformer_lm.py PRIOR TRAIN VALID TEST --time 20 --device cuda --layers 6 --context 256 \\
         --batch 32768 --dropout 0.2                                                         # the sizes of issue 51
 
-The texts have a tokenised sentence a line and may be gzip files. Their words are those of the prior's dictionary.
+The texts have one tokenised sentence per line and may be gzip files. Their words are those of the prior's dictionary.
 Outputs: softmax (an embedding tied to the output, over the unigram of TRAIN) and log-linear (tied feature weights).
 The network is a Transformer with normalisation before each layer and after the last one. In training, the learning rate
-rises for --warm-up updates and then falls linearly to 0. Perplexity counts </s>; no text is left out but the last part
-of a chunk.
+rises for --warm-up updates and then falls linearly to 0. Perplexity includes </s>. Only the rest after the last whole
+chunk is left out.
 
 With --time N, whole steps are timed (forward, backward, clipping, AdamW), N of each contestant in turn:
 
@@ -19,12 +19,12 @@ With --time N, whole steps are timed (forward, backward, clipping, AdamW), N of 
     softmax               cross_entropy; with --compile, it is compiled with the network
     softmax, chunked      torch's linear_cross_entropy with its default chunks (torch 2.13)
     softmax, Liger        LigerFusedLinearCrossEntropyLoss, on a GPU, if liger_kernel is installed
-    softmax, cut          cut_cross_entropy.linear_cross_entropy, likewise; it has no bias, so no unigram
+    softmax, cut          cut_cross_entropy.linear_cross_entropy, also on a GPU; it has no bias, so no unigram
 
 A contestant whose first step fails is left out with its error. The table has tokens per second, the ratio to the
-softmax, parameters, and the peak memory of a step: on a GPU what torch's allocator has beyond weights and the
-optimiser's state, on a CPU the resident memory above that before the step. The last line is a JSON object with the
-same: training_step_over_softmax, the seconds of the fastest log-linear step over those of the softmax's.
+softmax, parameters, and the peak memory of a step: on a GPU by torch's allocator, without weights and the optimiser's
+state, on a CPU the resident memory above that before the step. The last line is a JSON object with
+training_step_over_softmax, the seconds of the fastest log-linear step over those of the softmax.
 """
 
 import argparse
@@ -42,7 +42,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 from measuring import (
     add_device_option,
@@ -64,7 +64,7 @@ TIMED = ("log-linear", "log-linear, compiled", "softmax", "softmax, chunked", "s
 
 
 class Layer(nn.Module):
-    """Self-attention and a feed-forward network, each after a normalisation and beside a residual connection."""
+    """Self-attention and a feed-forward network, each with a normalisation before it and a residual connection."""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class Layer(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, H) -> (B, T, H)"""
+        """Map (B, T, H) to (B, T, H)."""
         projected = self.attention_in(self.norms[0](x)).unflatten(2, (3, self.heads, -1))
         query, key, value = projected.permute(2, 0, 3, 1, 4)  # shape: (B, heads, T, H / heads)
         p = self.dropout.p if self.training else 0.0
@@ -86,7 +86,7 @@ class Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Embeddings (B, T, H) -> hidden states (B, T, H)."""
+    """Map embeddings (B, T, H) to hidden states (B, T, H)."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         super().__init__()
@@ -100,10 +100,10 @@ class Transformer(nn.Module):
 
 
 class Softmax(nn.Module):
-    """A row per word, which is its embedding as well; the bias starts as the unigram.
+    """A row per word, shared with its embedding. The bias starts as the unigram.
 
     Args:
-        kind: how its loss is computed, one of TIMED (module docstring).
+        kind: implementation of the loss, one of TIMED (module docstring).
     """
 
     def __init__(self, width: int, log_unigram: Tensor, kind: str) -> None:
@@ -142,7 +142,7 @@ class Softmax(nn.Module):
 
 
 class Contestant:
-    """A language model with its optimiser; its seed decides on weights, dropout and the order of the text."""
+    """A language model with its optimiser. Its seed determines weights, dropout and the order of the text."""
 
     def __init__(self, output: str, prior: Prior, train: Tensor, args: argparse.Namespace) -> None:
         torch.manual_seed(args.seed)
@@ -166,7 +166,7 @@ class Contestant:
         self.batches = self._batches()
 
     def _batches(self) -> Iterator[Tensor]:
-        """Chunks of `context` tokens and the one after them, in random order, (B, T + 1), for ever."""
+        """Yield chunks of `context` tokens and the one after them, in random order, (B, T + 1), without end."""
         length, size = self.args.context, max(1, self.args.batch // self.args.context)
         while True:
             offset = int(torch.randint(length, (1,), generator=self.generator))
@@ -184,7 +184,7 @@ class Contestant:
         return loss
 
     def step(self) -> Tensor:
-        """An update; returns the loss before it."""
+        """Run an update and return the loss before it."""
         loss = self._loss(next(self.batches))
         self.optimiser.zero_grad()
         loss.backward()
@@ -258,7 +258,7 @@ def measure(prior: Prior, text: Tensor, args: argparse.Namespace) -> dict[str, A
 
 
 def read_tokens(path: Path, index: dict[str, int], most: int | None, device: str) -> Tensor:
-    """The first tokens of a text with </s> after each sentence: (N,)."""
+    """Return the first tokens of a text with </s> after each sentence: (N,)."""
     tokens: list[int] = []
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         for line in lines:

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Does computing fewer dimensions save time? Variable cells against ordinary ones of the same width, by m.
+"""Measure whether computing fewer dimensions saves time: variable cells against ordinary ones of the same width, by m.
 
     python scripts/bench_variable_computation.py [--quick] [--width 1024]
 
-One layer, inputs as wide as the state, random numbers; nothing before or behind the layer. The variable cell computes
-the share m of its dimensions at every step, λ is 1; m varies between rows and steps only in the lines that say so. All
-run in turns in one thread. Figures are medians of processor time (measuring.py): microseconds for a token and, in
-brackets, how many times as fast as the GRU.
+One layer, inputs as wide as the state, random numbers, without other layers. The variable cell computes the fraction m
+of its dimensions at every step, with λ = 1. m varies between rows and steps only in the lines marked so. All run in
+turns in one thread. Figures are medians of processor time (measuring.py): microseconds per token and, in brackets, the
+speed relative to the GRU.
 
-    search, one    a step at a time, one hypothesis
-    search, five   likewise, five hypotheses
+    search, one    one step at a time, one hypothesis
+    search, five   one step at a time, five hypotheses
     score, one     a sentence of 100 tokens
     score, 32      32 sentences of 100 tokens
     training       forward and backward of 32 sentences of 100 tokens
 
-The last line is one JSON object: of the widest cells, how many times as fast as the GRU of the same width the VCGRU is
+The last line is one JSON object: for the widest cells, the speed of the VCGRU relative to the GRU of the same width,
 with m = 0.4 in `search_one`, `search_five`, `score_one`, `score_32` and `training`, and with varying m in
 `score_32_varying`.
 """
@@ -31,7 +31,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 from measuring import in_turns, timed
 
@@ -50,7 +50,7 @@ Run = Callable[[], object]
 
 @dataclass(frozen=True)
 class Setting:
-    """How a layer is used. batch: sentences or hypotheses. stepwise: a call for each token."""
+    """The use of a layer. batch: sentences or hypotheses. stepwise: a call for each token."""
 
     name: str
     batch: int
@@ -81,7 +81,9 @@ SETTINGS = (
 
 
 def variable(cell: str, width: int, share: float, varying: bool = False) -> VariableCell:
-    """A layer that computes this share of its dimensions at every step, or about, with another one at every token."""
+    """Return a layer that computes this fraction of its dimensions at every step, fixed or (`varying`) different per
+    token.
+    """
     layer = find_cell(cell).build(width, width)
     assert isinstance(layer, VariableCell)
     nn.init.zeros_(layer.from_state)

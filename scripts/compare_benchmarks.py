@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
-"""Is anything slower than it was? The ratios of benchmarks beside those that docs/results/benchmarks.json keeps.
+"""Compare the ratios of benchmarks with those stored in docs/results/benchmarks.json, to find slower code.
 
     python scripts/compare_benchmarks.py [bench_generate …] [--keep] [--file FILE]
 
-Every benchmark of the file is run (`python scripts/NAME.py`, with the arguments that the file has), unless some are
-named. Of the ratios in its last line, a JSON object, the file says what they were and how far they may be on the worse
-side:
+Every benchmark of the file runs (`python scripts/NAME.py`, with the arguments in the file), unless some are named. For
+the ratios in its last line, a JSON object, the file has the stored values and the tolerance on the worse side:
 
     "bench_generate": {"arguments": ["--quick"], "ratios": {
         "generate_over_softmax": {"kept": 4.8, "worse": "less", "tolerance": 1.0}, …}}
 
-The exit status is 1 where a ratio is worse than that, or is no longer measured. Ratios are the same on a busy machine
-and on one of another speed, about: contestants take turns, by processor time (measuring.py). --keep writes what was
-found into the file, for a change that is meant to change a ratio, and ends in 1 where one is no longer measured, and
-its figure remains; `worse` and `tolerance` are edited by hand.
+The exit status is 1 if a ratio is worse than that, or is no longer measured. Ratios depend little on the load and the
+speed of the machine: contestants take turns, by processor time (measuring.py). --keep writes the new ratios into the
+file, for a change that is meant to change a ratio. It exits with 1 if a ratio is no longer measured, and keeps its
+figure. `worse` and `tolerance` are edited by hand.
 """
 
 import argparse
@@ -30,7 +29,7 @@ KEPT = "docs/results/benchmarks.json"
 
 
 def run(name: str, arguments: list[str]) -> dict[str, Any]:
-    """The figures of a benchmark, whose table goes to stderr."""
+    """Return the figures of a benchmark, whose table goes to stderr."""
     command = [sys.executable, str(ROOT / "scripts" / f"{name}.py"), *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     print(done.stdout, end="", file=sys.stderr, flush=True)
@@ -41,7 +40,7 @@ def run(name: str, arguments: list[str]) -> dict[str, Any]:
 
 
 def verdict(kept: Mapping[str, Any], found: float | None) -> str:
-    """What there is to say of a ratio; begins with WORSE where it is too far on the worse side."""
+    """Describe a ratio; begins with WORSE if it is worse than the tolerance allows."""
     if found is None:
         return "WORSE: no longer measured"
     by = found - kept["kept"] if kept["worse"] == "more" else kept["kept"] - found
@@ -52,9 +51,9 @@ def verdict(kept: Mapping[str, Any], found: float | None) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of benchmarks (default: all of the file)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="benchmarks to run (default: all of the file)")
     parser.add_argument("--file", type=Path, default=ROOT / KEPT, help=f"(default: {KEPT})")
-    parser.add_argument("--keep", action="store_true", help="write what is found into the file")
+    parser.add_argument("--keep", action="store_true", help="write the new ratios into the file")
     args = parser.parse_args()
     benchmarks = json.loads(args.file.read_text(encoding="utf-8"))
     unknown = sorted({*args.names} - {*benchmarks})

@@ -2,8 +2,8 @@
 
     python scripts/demo_report.py --corpus DIR --data DATA-BIN --model softmax=DIR --model log-linear=DIR --out DIR
 
-Each model is the folder that fairseq-train wrote (--save-dir); any fairseq language model will do. All are scored by
-the same code, from the full distribution over the vocabulary.
+Each model is a folder of fairseq-train (--save-dir). Any language model of fairseq works. All are scored by the same
+code, from the full distribution over the vocabulary.
 """
 
 import argparse
@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))  # the embedded corpus
-logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 logging.getLogger("matplotlib").setLevel(logging.WARNING)
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
@@ -37,7 +37,7 @@ COLOURS = ("#b0b0b0", "#d9a441", "#2a6fb0")
 
 @dataclass(frozen=True)
 class Entry:
-    """One model in the table."""
+    """A model in the table."""
 
     name: str
     grades: Grades
@@ -47,7 +47,7 @@ class Entry:
 
 
 class FairseqScorer:
-    """log p of every word of a sentence and of its end, by any of fairseq's language models."""
+    """log p of every word of a sentence and of its end, by any language model of fairseq."""
 
     def __init__(self, checkpoint: Path, data: Path) -> None:
         if not checkpoint.is_file():
@@ -101,7 +101,7 @@ def make_entry(name: str, folder: Path, data: Path, exam: Exam) -> Entry:
 
 
 def table(entries: Sequence[Entry]) -> str:
-    """One row per figure, one column per model."""
+    """Return a table with a row per figure and a column per model."""
     rows: list[tuple[str, list[str]]] = [
         ("parameters", [f"{entry.parameters:,}" for entry in entries]),
         ("training, seconds", [f"{entry.seconds:.0f}" for entry in entries]),
@@ -136,7 +136,7 @@ def _short(value: float) -> str:
 
 
 def draw(entries: Sequence[Entry], path: Path) -> None:
-    """Three panels: loss by kind of word, agreement by distance, how sure the models are of numbers and places."""
+    """Draw three panels: loss by kind of word, agreement by distance, and probability of numbers and places."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -200,7 +200,7 @@ def main() -> int:
     parser.add_argument("--corpus", type=Path, required=True, metavar="DIR", help="what make_corpus.py wrote")
     parser.add_argument("--data", type=Path, required=True, metavar="DATA-BIN", help="what fairseq-preprocess wrote")
     parser.add_argument("--model", action="append", required=True, metavar="NAME=DIR", help="a trained model; repeat")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the picture goes")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the picture")
     args = parser.parse_args()
     try:
         report(args.corpus, args.data, args.model, args.out)

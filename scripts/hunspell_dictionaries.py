@@ -2,9 +2,8 @@
 
     python scripts/hunspell_dictionaries.py [--entries 300] /usr/share/hunspell/*.dic
 
-The script takes random entries of each dictionary, generates their forms, and asks hunspell
-(`pip install '.[hunspell]'`).
-Two names of one file are one dictionary.
+The script generates the forms of random entries of each dictionary, and checks them with hunspell (`pip install
+'.[hunspell]'`). Two names of one file count as one dictionary.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def sample_forms(dic: Path, number: int, seed: int = 1) -> tuple[int, list[str]]
 
 
 def rejected(dic: Path, forms: list[str]) -> list[str]:
-    """Return the forms that hunspell does not accept. Words with a blank are left to its callers, who cut texts."""
+    """Return the forms that hunspell does not accept. Forms with a blank are skipped: hunspell checks single words."""
     checker = hunspell.Hunspell(dic.stem, hunspell_data_dir=str(dic.parent))
 
     def is_accepted(form: str) -> bool:

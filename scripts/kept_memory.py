@@ -1,8 +1,8 @@
-"""Benchmarks with memory as glibc keeps it by default, and with all of it kept in the process.
+"""Run benchmarks with glibc's default memory management, and with all memory kept in the process.
 
-A softmax over many words takes and returns hundreds of MB a step. By default glibc gives large blocks back to the
-kernel every time, and the next step pays for fresh pages. Settings in the environment of a process stop that; they are
-read at its start, so that a benchmark which is to run with them starts itself again.
+A softmax over many words allocates and frees hundreds of MB per step. By default glibc returns large blocks to the
+kernel every time, and the next step pays for fresh pages. Environment variables of a process change that. They are read
+at its start, so that a benchmark restarts itself to use them.
 """
 
 import argparse
@@ -21,28 +21,29 @@ KEPT = {
 def add_memory_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory", choices=("default", "kept", "both"),
-        help="large tensors' memory is given back at once as glibc does by default, or is kept, or one run of each "
-        "(default: as the environment says)",
+        help="return the memory of large tensors at once (glibc's default), keep it, or run both (default: as in the "
+        "environment)",
     )  # fmt: skip
 
 
 def _settings() -> dict[str, str]:
-    """Those that this process began with."""
+    """Return the settings with which this process started."""
     return {name: os.environ[name] for name in KEPT if name in os.environ}
 
 
-def told() -> str:
-    """A line for the head of a table: how memory is kept."""
-    said, kept = (" ".join(f"{name}={value}" for name, value in each.items()) for each in (_settings(), KEPT))
-    if said:
-        return f"memory kept: {said}"
+def memory_line() -> str:
+    """Return a line for the head of a table: the memory setting."""
+    settings, kept = (" ".join(f"{name}={value}" for name, value in values.items()) for values in (_settings(), KEPT))
+    if settings:
+        return f"memory kept: {settings}"
     return f"memory as glibc's malloc does by default: large tensors' pages go back at once; --memory kept: {kept}"
 
 
 def run_again(memory: str | None) -> int | None:
-    """Run this script anew as --memory asks, and return its exit status; None: go on here.
+    """Run this script again with the setting of --memory, and return its exit status, or None to continue here.
 
-    After `both` the last line is one JSON object: that of the default, and that of the other with `_kept` behind names.
+    With `both`, the last line is one JSON object: the figures of the default, and those of the other with the suffix
+    `_kept`.
     """
     plain = {name: value for name, value in os.environ.items() if name not in KEPT}
     environments = {"default": plain, "kept": plain | KEPT}

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What packages know of a language's texts: words covered, signatures by words.lemma_floor, and the language's unigram.
+"""Measure the packages of a language on its texts: words covered, signatures by words.lemma_floor, and the unigram.
 
     python examples/languages/language_texts.py --data ../shared/data --out runs/languages ukrainian
     python scripts/language_packages.py runs/languages/ukrainian/text uk
 
-The words covered and the signatures are of a dictionary that holds the words of train.txt, valid.txt and test.txt. The
-unigram is over those of train.txt and the 50,000 most frequent words of the language: nats per token of valid.txt and
-test.txt by b alone, as a mixture of the counted unigram and the language's, by the share of the first.
+Words covered and signatures are for a dictionary with the words of train.txt, valid.txt and test.txt. The unigram is
+over the words of train.txt and the 50,000 most frequent words of the language: nats per token of valid.txt and test.txt
+by b alone, as a mixture of the counted unigram and the language's, by the weight of the first.
 """
 
 import argparse
@@ -35,13 +35,13 @@ CASED = LexiconOptions(keep_case=True)
 
 
 def count(path: Path) -> Counter[str]:
-    """How often each word occurs, and `</s>` for each line."""
+    """Count each word, and `</s>` for each line."""
     text = path.read_text(encoding="utf-8")
     return Counter({**Counter(text.split()), "</s>": text.count("\n")})
 
 
 def built(counts: Counter[str], further: list[str], known: LexiconOptions, **asked: object) -> BuildResult:
-    """A prior over the words of a text and further ones."""
+    """Return a prior over the words of a text and further ones."""
     words = [word for word, _ in counts.most_common() if word != "</s>"]
     symbols = (*SPECIALS, *words, *(word for word in dict.fromkeys(further) if word not in counts))
     numbers = np.array([counts[symbol] for symbol in symbols], dtype=np.int64)
@@ -50,7 +50,7 @@ def built(counts: Counter[str], further: list[str], known: LexiconOptions, **ask
 
 
 def signatures(counts: Counter[str], words: list[str], code: str) -> Iterator[str]:
-    """What is covered, then a row for each floor."""
+    """Print the coverage, then a row for each floor."""
     plain = built(counts, words, CASED, suffixes=20)
     yield f"signatures with suffixes: {plain.prior.output.num_classes:,} of {len(plain.words):,} words"
     for floor in FLOORS:
@@ -63,7 +63,7 @@ def signatures(counts: Counter[str], words: list[str], code: str) -> Iterator[st
 
 
 def mixtures(counts: Counter[str], held_out: dict[str, Counter[str]], code: str) -> Iterator[str]:
-    """Nats per token, and of the words that the counted text lacks."""
+    """Print nats per token, and of the words that the counted text lacks."""
     import wordfreq
 
     # a language's most frequent words, in the case of the text where it has them
@@ -85,7 +85,7 @@ def mixtures(counts: Counter[str], held_out: dict[str, Counter[str]], code: str)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="what packages know of a language's texts")
+    parser = argparse.ArgumentParser(description="measure the packages of a language on its texts")
     parser.add_argument("texts", type=Path, help="folder of train.txt, valid.txt and test.txt")
     parser.add_argument("language", metavar="CODE", help="e.g. uk")
     args = parser.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How many words lists of the same language share, and lists of different ones (lexicon/language_check.py).
+"""Measure the overlap of word lists of the same language, and of different ones (lexicon/language_check.py).
 
     python scripts/language_shares.py DATA
 
@@ -35,7 +35,7 @@ LINES = 100_000, 500  # of a text
 
 
 def lists(data: Path) -> Iterable[tuple[str, str, set[str]]]:
-    """Language, name and words of each."""
+    """Return language, name and words of each list."""
     for code, patterns in TREEBANKS.items():
         for pattern in patterns:
             sentences = (sentence for path in data.glob(pattern) for sentence in iter_conllu_words(path, True))

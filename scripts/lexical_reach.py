@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""How many of the words that training lacks are reached by lexical translations, and why the others are not.
+"""Count the unseen words of a reference that lexical translations reach, and the reasons for the others.
 
     python scripts/lexical_reach.py --prior data/prior --source val.en --reference val.cs --train train.cs
         --train-source train.en
 
-Of the reference's words that the training text lacks: how many the dictionary has; for how many of these some word of
-the source sentence has t(u | s) of at least 0.01, 0.1, 0.3, u being the word, or its lemma where translations are
-between lemmas; and for how many none has any, by the first reason that holds:
+For the reference's words that the training text lacks, the table has: how many are in the dictionary; for how many of
+these some word of the source sentence has t(u | s) of at least 0.01, 0.1, 0.3, with u the word, or its lemma if
+translations are between lemmas; and for how many no source word has any, by the first reason that holds:
 
     the lemma is in no table        no source word at all translates into it
-    of a source word unknown        one that training lacks and the table knows nothing of
-    no link                         all are known, and none translates into it
+    of a source word unknown        a source word that is not in training and not in the table
+    no link                         all source words are in the table, and none translates into it
 
-Where translations are slots (`--evidence translations`): how many are a slot of their sentence.
-Beside them, what it costs: translations that a source token offers, and different ones that a sentence does. Texts are
-in the words of the prior's dictionaries. No model is needed.
+If translations are slots (`--evidence translations`): how many words are a slot of their sentence. The table also has
+the costs: translations per source token, and different ones per sentence. Texts are in the words of the prior's
+dictionaries. No model is needed.
 """
 
 import sys
@@ -38,7 +38,7 @@ SLOT = "… a slot of the sentence"
 
 
 def units_of(forms: LemmaForms | None, num_words: int) -> list[set[int]]:
-    """The units that each word can be of (V,): itself, or the heads of its lemmas."""
+    """Return the units of each word (V,): itself, or the heads of its lemmas."""
     if forms is None:
         return [{word} for word in range(num_words)]
     found: list[set[int]] = [set() for _ in range(num_words)]
@@ -49,7 +49,7 @@ def units_of(forms: LemmaForms | None, num_words: int) -> list[set[int]]:
 
 
 def slots_of(prior: Prior, sources: Sequence[Sequence[int]]) -> list[set[int]] | None:
-    """The slots of each sentence; None where translations are none."""
+    """Return the slots of each sentence, or None if translations are no slots."""
     evidence = prior.find(EvidencePart)
     if evidence is None or "translations" not in evidence.rules.kinds:
         return None
@@ -61,7 +61,7 @@ def slots_of(prior: Prior, sources: Sequence[Sequence[int]]) -> list[set[int]] |
 
 
 def reach(prior: Prior, pairs: Pairs, shown: set[str], shown_in_source: set[str]) -> str:
-    """A table with a row for each count. Raises OptionError for a prior without translations."""
+    """Return a table with a row for each count. Raises OptionError for a prior without translations."""
     lexical = translations_of(prior)
     table = lexical.unit_table
     sources = {word: i for i, word in enumerate(prior.source_symbols)}

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How far lexical translations support the words of a reference, by how often training has them.
+"""Measure how far lexical translations support the words of a reference, by their frequency in training.
 
     python scripts/lexical_support.py --prior data/prior --source val.en --reference val.fr --train train.fr
 
-A word of the reference has support where one of its source words lists it as a translation; b(C; x) is then
-(1−λ) b₀(x) + λ · mean t(x | s), and (1−λ) b₀(x) where none does (backgrounds/lexical.py; λ as the prior has it, which a
-model may change where it is learned). Texts are in the words, or pieces, of the prior's dictionaries. Words that the
-dictionary lacks, and those that the background forbids, are left out.
+A word of the reference has support if one of its source words lists it as a translation. b(C; x) is then (1−λ) b₀(x) +
+λ · mean t(x | s), and (1−λ) b₀(x) otherwise (backgrounds/lexical.py; λ is that of the prior, which a model may change
+if it is learned). Texts are in the words, or pieces, of the prior's dictionaries. Words outside the dictionary, and
+forbidden words, are left out.
 """
 
 import sys
@@ -23,7 +23,7 @@ BUCKETS = ((0, 0), (1, 1), (2, 5), (6, 20), (21, 100), (101, None))
 
 
 def support(prior: Prior, pairs: Pairs, counts: Counter[str]) -> str:
-    """A table with a row for each bucket of counts. Raises OptionError for a prior without translations."""
+    """Return a table with a row for each bucket of counts. Raises OptionError for a prior without translations."""
     lexical = translations_of(prior)
     table = lexical.word_table
     sources = {word: i for i, word in enumerate(prior.source_symbols)}

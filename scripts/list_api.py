@@ -27,7 +27,7 @@ MODULES = ("", "head", "prior", "extend", "functional", "testing", "huggingface"
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """The names that a module exports: those of `__all__`, or its re-exports and own definitions."""
+    """Return the names that a module exports: those of `__all__`, or its re-exports and own definitions."""
     if exported := getattr(module, "__all__", None):
         return sorted(exported)
     assert module.__file__ is not None
@@ -40,7 +40,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def annotation(value: Any) -> str:
-    """An annotation without the metadata of `Annotated`, which only describes an option."""
+    """Return an annotation without the metadata of `Annotated`, which only describes an option."""
     text = value if isinstance(value, str) else inspect.formatannotation(value)
     tree = ast.parse(text, mode="eval").body
     while isinstance(tree, ast.Subscript) and ast.unparse(tree.value).endswith("Annotated"):
@@ -77,7 +77,9 @@ def signature(value: Any) -> str:
 
 
 def entries(path: str, value: Any) -> Iterator[str]:
-    """One line for a function or value; for a class, one for itself and one for each public member of our classes."""
+    """Yield one line for a function or value, and for a class one for itself and one for each public member of our
+    classes.
+    """
     if not inspect.isclass(value):
         yield path + (signature(value) if callable(value) else "")
         return

@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""A test of copying: numbers and names that no training text has, put into English-French pairs.
+"""Make a test of copying: put numbers and names that no training text has into English-French pairs.
 
     python scripts/make_copy_test.py --source test.en --reference test.fr --train train.en train.fr --out DIR [--seed 1]
 
     three men ride behind a woman .               ->   4071 men ride behind ledona .
     trois hommes roulent derrière une femme .     ->   4071 hommes roulent derrière ledona .
 
-* **Number**: a number word, where the English one and the French one each stand once in their sentence and nothing else
-  in the English sentence could have become the French one, gives way to digits.
-* **Name**: an indefinite article and a noun, where noun and noun phrase each stand once on either side, give way to an
-  invented name. Not before a possessive ('s) or after an elision (d'une femme would have to become de …).
+* **Number**: digits replace a number word. The English and the French word each occur once in their sentence, and no
+other word of the English sentence could be the source of the French one.
+* **Name**: an invented name replaces an indefinite article and a noun. Noun and noun phrase each occur once on either
+side. Not before a possessive ('s) or after an elision (d'une femme would become de …).
 
-A pair has at most one of each; pairs with none are left out. Every string is new: it occurs nowhere in the training
-texts, not even inside a word and in other case, nor in the test, and is used once. All is a function of texts and seed.
-Texts are in tokens or not, lower-cased; with --cased they keep their case, and names get a capital.
+A pair has at most one of each. Pairs with none are left out. Every string is new: it occurs nowhere in the training
+texts, not even inside a word or in other case, nor in the test, and is used once. The result depends only on texts and
+seed. Texts are tokenised or not, lower-cased. With --cased they keep their case, and names get a capital.
 
 DIR gets copy.en, copy.fr and copy.facts.jsonl, which `llrnn report --facts` reads (evaluation/tallies.py).
 """
@@ -29,8 +29,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
-logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
 from fairseq_llrnn.files.atomic_write import whole_file  # noqa: E402
@@ -64,7 +64,7 @@ APOSTROPHE = r"(?:['’]|&apos;)"  # the last as Moses writes it
 
 @dataclass(frozen=True)
 class Rule:
-    """What gives way to a new string: `phrases` (English, French), of which `words` are the heads."""
+    """A replacement by a new string: `phrases` (English, French), with `words` as their heads."""
 
     kind: str
     words: tuple[str, str]
@@ -83,7 +83,7 @@ def rules() -> Iterator[Rule]:
 
 
 def whole(expression: str, cased: bool) -> re.Pattern[str]:
-    """What matches the expression between the bounds of words."""
+    """Return a pattern for the expression between word boundaries."""
     return re.compile(rf"(?<![\w'’-])(?:{expression})(?![\w-])", re.IGNORECASE if cased else 0)
 
 
@@ -96,7 +96,7 @@ class Site:
 
 
 def sites(pair: tuple[str, str], cased: bool) -> Iterator[Site]:
-    """All places where a rule certainly applies."""
+    """Return all places where a rule certainly applies."""
     for rule in rules():
         if any(len(whole(word, cased).findall(text)) != 1 for word, text in zip(rule.words, pair, strict=True)):
             continue
@@ -112,10 +112,10 @@ def sites(pair: tuple[str, str], cased: bool) -> Iterator[Site]:
 
 
 class Strings:
-    """New strings, each given out once.
+    """New strings, each used once.
 
     Args:
-        taken: text, in lower case, that must hold none of them.
+        taken: lower-case text that must contain none of them.
     """
 
     def __init__(self, taken: str, seed: int) -> None:
@@ -124,13 +124,13 @@ class Strings:
         self.random = random.Random(seed)
 
     def new(self, rule: Rule) -> str:
-        """Raises DataError where the texts hold all that was tried."""
+        """Return a new string. Raises DataError if the texts contain all that were tried."""
         for _ in range(10_000):
             text = self._number() if rule.kind == NUMBER else self._name(rule.is_place)
             if text not in self.given and text not in self.taken:
                 self.given.add(text)
                 return text
-        raise DataError(f"found no new {rule.kind} in 10,000 attempts: the texts hold them all; give a smaller test")
+        raise DataError(f"found no new {rule.kind} in 10,000 attempts: the texts contain them all; use a smaller test")
 
     def _number(self) -> str:
         length = self.random.choice(DIGITS)
@@ -144,7 +144,7 @@ class Strings:
 
 @dataclass(frozen=True)
 class CopyPair:
-    """A pair with new strings; `copies` are (kind, string, English word that gave way)."""
+    """A pair with new strings. `copies` are (kind, string, replaced English word)."""
 
     english: str
     french: str
@@ -156,7 +156,7 @@ class CopyPair:
 
 
 def make(pairs: Sequence[tuple[str, str]], strings: Strings, cased: bool) -> Iterator[CopyPair]:
-    """The pairs in which something gave way."""
+    """Return the pairs with a replacement."""
     for pair in pairs:
         by_kind: dict[str, list[Site]] = {kind: [] for kind in KINDS}
         for site in sites(pair, cased):
@@ -176,22 +176,22 @@ def make(pairs: Sequence[tuple[str, str]], strings: Strings, cased: bool) -> Ite
 
 
 def read_pairs(source: str, reference: str, cased: bool) -> list[tuple[str, str]]:
-    """Raises DataError: unreadable files, other numbers of lines, capitals where there should be none."""
+    """Read pairs. Raises DataError: unreadable files, different numbers of lines, or capitals without --cased."""
     sides = [list(iter_lines(path)) for path in (source, reference)]
     if len(sides[0]) != len(sides[1]):
         raise DataError(
-            f"{reference}: expected {len(sides[0]):,} lines, as many as {source} has, found {len(sides[1]):,}; give "
+            f"{reference}: expected {len(sides[0]):,} lines, as many as {source} has, found {len(sides[1]):,}; use "
             "two sides of one text"
         )
     for path, lines in zip((source, reference), sides, strict=True):
         for number, line in lines:
             if not cased and line != line.lower():
-                raise DataError(f"{place(path, number)}: expected lower-cased text, found capitals; say --cased")
+                raise DataError(f"{place(path, number)}: expected lower-cased text, found capitals; add --cased")
     return [(english, french) for (_, english), (_, french) in zip(*sides, strict=True)]
 
 
 def table(made: Sequence[CopyPair]) -> str:
-    """What gave way, how often."""
+    """Return a table of replaced words and their counts."""
     counts = {kind: Counter(word for one in made for k, _, word in one.copies if k == kind) for kind in KINDS}
     rows = [f"{'kind':<8} {'strings':>7}  in place of"]
     for kind, counted in counts.items():
@@ -203,12 +203,12 @@ def table(made: Sequence[CopyPair]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Put numbers and names that training lacks into English-French pairs.")
-    parser.add_argument("--source", required=True, metavar="FILE", help="English, a sentence a line (.gz too)")
+    parser.add_argument("--source", required=True, metavar="FILE", help="English text, one sentence per line (.gz too)")
     parser.add_argument("--reference", required=True, metavar="FILE", help="its French translation")
     parser.add_argument(
-        "--train", required=True, nargs="+", metavar="FILE", help="all texts that must not hold the new strings"
+        "--train", required=True, nargs="+", metavar="FILE", help="texts that must not contain the new strings"
     )
-    parser.add_argument("--cased", action="store_true", help="the texts have capitals, and so shall names")
+    parser.add_argument("--cased", action="store_true", help="keep the case of the texts, and give names a capital")
     parser.add_argument("--seed", type=int, default=1, metavar="S")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="for copy.en, copy.fr, copy.facts.jsonl")
     args = parser.parse_args()

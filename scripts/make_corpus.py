@@ -5,9 +5,9 @@ import logging
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))  # the embedded corpus
-logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
 from fairseq_llrnn.errors import LLRNNError  # noqa: E402
 from toy_french import bilingual, make_corpus, summary, write_corpus  # noqa: E402
@@ -18,15 +18,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description="Write a corpus of a small French-like language: a gold treebank, or pairs with English."
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder to write into")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to write")
     parser.add_argument(
-        "--bilingual", action="store_true", help="English-French pairs with gold facts, in place of the treebank"
+        "--bilingual", action="store_true", help="write English-French pairs with gold facts instead of the treebank"
     )
     parser.add_argument(
         "--sentences", type=int, default=DEFAULT_SENTENCES, metavar="N", help="training sentences or pairs"
     )
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="S", help="the corpus is a function of N and this"
+        "--seed", type=int, default=1, metavar="S", help="seed of the random numbers"
     )
     args = parser.parse_args()
     try:

@@ -1,8 +1,9 @@
-"""How benchmarks measure: on a CPU or a GPU, by processor time, contestants in turn, ratios within a round.
+"""Measure times and memory of benchmarks, on a CPU or a GPU: processor time, contestants in turn, ratios within a
+round.
 
-A machine that does something else at the same time makes a clock on the wall useless, and a figure by itself doubtful:
-it was measured at another moment than the next one. So the clock of a CPU counts the time that the process worked (all
-of its threads), every round has each contestant once, and a ratio is the median of those of the rounds.
+Other load on the machine falsifies wall-clock time, and figures that are measured at different moments. So the clock of
+a CPU counts the processor time of the process (all of its threads), every round has each contestant once, and a ratio
+is the median over the rounds.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import torch
 
 
 def add_device_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where it is measured (default: cpu)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device to measure on (default: cpu)")
 
 
 def add_threads_option(parser: argparse.ArgumentParser) -> None:
@@ -28,22 +29,22 @@ def add_threads_option(parser: argparse.ArgumentParser) -> None:
 
 
 def check_device(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """End with one message where a GPU is asked for and torch has none."""
+    """Exit with one message if --device names a GPU and torch has none."""
     if args.device == "cuda" and not torch.cuda.is_available():
         built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built for CPUs"
         parser.error(
             f"--device cuda: expected a GPU that torch can use, found none (torch {torch.__version__}, {built}); "
-            "leave it out, or go to a machine with one"
+            "remove it, or use a machine with one"
         )
 
 
 def device_name(args: argparse.Namespace) -> str:
-    """What figures say of where they were measured."""
+    """Return the device for the head of a table."""
     return torch.cuda.get_device_name() if args.device == "cuda" else f"CPU, {torch.get_num_threads()} threads"
 
 
 def clock(device: torch.device | str = "cpu") -> float:
-    """Seconds: of the processor, or of the GPU and what keeps it busy."""
+    """Return seconds: of the processor, or of the GPU."""
     if torch.device(device).type == "cpu":
         return time.process_time()
     torch.cuda.synchronize(device)
@@ -51,32 +52,32 @@ def clock(device: torch.device | str = "cpu") -> float:
 
 
 def children_worked() -> float:
-    """Seconds of the processor that processes have taken which this one has started and waited for."""
+    """Return the processor seconds of finished child processes."""
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     return spent.ru_utime + spent.ru_stime
 
 
 def worked(process: int) -> float:
-    """Seconds of the processor that another process has taken so far, of Linux."""
+    """Return the processor seconds of another process so far, on Linux."""
     fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def timed(run: Callable[[], object], device: torch.device | str = "cpu") -> float:
-    """Seconds of a call."""
+    """Return the seconds of a call."""
     begin = clock(device)
     run()
     return clock(device) - begin
 
 
 def resident(field: str) -> int:
-    """Bytes of VmRSS (now) or VmHWM (the peak since it was reset) of this process, on Linux."""
+    """Return the bytes of VmRSS (now) or VmHWM (the peak since it was reset) of this process, on Linux."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
 
 
 def peak_memory(run: Callable[[], object], device: torch.device | str = "cpu") -> int:
-    """The most bytes that a call takes above those of before: by torch's allocator, or resident ones on a CPU.
+    """Return the peak bytes of a call, minus those before it: by torch's allocator, or resident ones on a CPU.
 
     On a CPU, call `return_freed_blocks` once before.
     """
@@ -92,7 +93,7 @@ def peak_memory(run: Callable[[], object], device: torch.device | str = "cpu") -
 
 
 def return_freed_blocks() -> None:
-    """Let glibc return freed blocks to the system, now and from now on: else resident memory is no longer in use."""
+    """Let glibc return freed blocks to the system from now on. Otherwise resident memory includes unused blocks."""
     libc = ctypes.CDLL(None)
     libc.mallopt(-3, 1 << 16)  # M_MMAP_THRESHOLD
     libc.malloc_trim(0)
@@ -100,7 +101,7 @@ def return_freed_blocks() -> None:
 
 @dataclass(frozen=True)
 class Rounds:
-    """Seconds of each contestant, one for each round."""
+    """The seconds of each contestant, one for each round."""
 
     seconds: Mapping[str, list[float]]
 
@@ -108,16 +109,17 @@ class Rounds:
         return statistics.median(self.seconds[name])
 
     def ratio(self, name: str, other: str) -> float:
-        """How many times as long one takes as the other: the median of the rounds."""
+        """Return the time of `name` over that of `other`, the median of the rounds."""
         return statistics.median(a / b for a, b in zip(self.seconds[name], self.seconds[other], strict=True))
 
 
 def in_turns(contestants: Mapping[str, Callable[[], float]], least: int, most: int, budget: float = math.inf) -> Rounds:
-    """Rounds of all contestants, after one that warms up.
+    """Run rounds of all contestants, after a warm-up.
 
     Args:
-        contestants: by name, what runs one of them and returns the seconds that count.
-        least, most: how many rounds. budget: seconds that count, after which no round begins but the `least` ones.
+        contestants: by name, functions that run a contestant and return its seconds.
+        least, most: number of rounds.
+        budget: measured seconds after which no further round begins, except for the `least` ones.
     """
     for run in contestants.values():
         run()

@@ -1,10 +1,10 @@
-"""A part of the novels of ELTeC with a cut dictionary: the data of docs/results/small-texts.md.
+"""Extract a part of the ELTeC novels with a small dictionary: the data of docs/results/small-texts.md.
 
     python scripts/part_of_novels.py ELTEC_ENG OUT --every 12 --words 10000
 
-ELTEC_ENG has train.txt.gz, valid.txt.gz and test.txt.gz: tokens, a sentence a line. OUT gets {train,valid,test}.txt,
-lower-cased, and dict.txt: every N-th sentence of train, every 4th of valid and every 10th of test; words outside the
-most frequent ones are <unk>.
+ELTEC_ENG has train.txt.gz, valid.txt.gz and test.txt.gz, tokenised, one sentence per line. OUT gets
+{train,valid,test}.txt, lower-cased, and dict.txt: every N-th sentence of train, every 4th of valid and every 10th of
+test. Words outside the most frequent ones are <unk>.
 """
 
 import argparse
@@ -16,7 +16,7 @@ LONGEST = 200  # words of a sentence
 
 
 def sentences(path: Path, every: int) -> list[list[str]]:
-    """Every `every`-th sentence that is neither empty nor very long, lower-cased."""
+    """Yield every `every`-th sentence that is neither empty nor very long, lower-cased."""
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         found = (line.lower().split() for line in stream)
         kept = [words for words in found if 0 < len(words) <= LONGEST]

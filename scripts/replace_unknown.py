@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Replace every <unk> of a translation by a word of its source: the one that the model attended to most.
+"""Replace every <unk> of a translation by the source word with the most attention.
 
     fairseq-generate … --print-alignment soft > generated
     python scripts/replace_unknown.py --generated generated --source test.en --out test.fr [--unknown-to dict.en.txt]
 
-What softmax systems do for words that they do not know (Jean et al. 2015, section 3.4; fairseq's --replace-unk, which
-does not work from its generator). With --unknown-to only source words outside that dictionary are candidates, wherever
+This is the usual method of softmax systems for unknown words (Jean et al. 2015, section 3.4; fairseq's --replace-unk,
+which does not work from its generator). With --unknown-to only source words outside that dictionary are candidates, if
 the sentence has some.
 
 Sizes: T words of the output, L words of the source. fairseq-generate prints the attention as T + 1 rows of L + 1
-shares; the last row and the last column are those of the end of the sentence.
+weights. The last row and the last column are those of the end of the sentence.
 """
 
 import argparse
@@ -18,8 +18,8 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
-logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
 from fairseq_llrnn.cli.places import check_place  # noqa: E402
 from fairseq_llrnn.errors import DataError, LLRNNError  # noqa: E402
@@ -33,7 +33,7 @@ UNKNOWN = "<unk>"
 def replace(
     output: Sequence[str], source: Sequence[str], attention: Sequence[Sequence[float]], known: Collection[str] | None
 ) -> list[str]:
-    """The output (T) with source words (L) for its unknown ones; attention (T or more, L or more)."""
+    """Return the output (T) with source words (L) for its unknown ones; attention (T or more, L or more)."""
     columns = list(range(len(source)))
     if known is not None:
         columns = [column for column in columns if source[column] not in known] or columns
@@ -44,7 +44,7 @@ def replace(
 
 
 def translations(generated: str, sources: Sequence[str], known: Collection[str] | None) -> list[str]:
-    """The best hypothesis of every sentence, in order, without unknown words.
+    """Return the best hypothesis of every sentence, in order, without unknown words.
 
     Raises:
         DataError: sentences without hypothesis or attention, or attention to a source of another length.
@@ -85,11 +85,11 @@ def translations(generated: str, sources: Sequence[str], known: Collection[str] 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Replace <unk> by the source word that has most attention.")
     parser.add_argument("--generated", required=True, metavar="FILE", help="fairseq-generate's output")
-    parser.add_argument("--source", required=True, metavar="FILE", help="what was translated, a sentence a line")
+    parser.add_argument("--source", required=True, metavar="FILE", help="source text, one sentence per line")
     parser.add_argument(
         "--unknown-to", metavar="DICT", help="dict.txt of the source; only words that it lacks are copied"
     )
-    parser.add_argument("--out", required=True, metavar="FILE", help="the translations, one a line")
+    parser.add_argument("--out", required=True, metavar="FILE", help="file for the translations, one per line")
     args = parser.parse_args()
     try:
         check_place(args.out, f"--out {args.out}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Memory and time of output layers for a large vocabulary on many GPUs: by arithmetic, and small cases measured.
+"""Print memory and time of output layers for a large vocabulary on many GPUs, computed and, for small cases, measured.
 
     python scripts/scaling_table.py [--words 1000000] [--tokens 10000000000] [--signatures 25000 100000] [--check]
 
@@ -10,20 +10,20 @@ one GPU, G GPUs, T tokens of training. C is V for a softmax, S for the log-linea
     their memory    16 bytes each: weight, gradient, Adam's two averages
     tables          32 bytes a word, log-linear only: class (twice), weight, share, members of classes
     activations     softmax 3 N V: log-probabilities, their gradients, and those of the logits
-                    log-linear N S + 2 S H + 2 N H: probabilities in place of the scores; composed rows, rows of
+                    log-linear N S + 2 S H + 2 N H: probabilities instead of the scores; composed rows, rows of
                     targets, and the gradients of both
     operations      6 N H C: one matrix product forward, two backward, a multiplication and an addition each
-                    log-linear also 2 N S, the gradient of Φ c, and 4 E H: rows are composed of weights, and their
-                    gradients taken apart
+                    log-linear also 2 N S, the gradient of Φ c, and 4 E H: composing rows from weights, and the
+                    gradients of the weights
     all-reduce      2 (G - 1) / G bytes sent by every GPU for each byte of gradients, as in a ring
     time of a step  operations / RATE + all-reduce / BANDWIDTH, one after the other
     whole time      T / (N G) steps
 
-The network below the output layer is not counted. RATE and BANDWIDTH are assumptions (--rate, --bandwidth), no
-measurements. What they leave out (reading and writing the activations) is larger for a softmax, whose are larger.
+The network below the output layer is not counted. RATE and BANDWIDTH are assumptions (--rate, --bandwidth), not
+measurements. They omit reading and writing the activations, which takes longer for a softmax.
 
---check measures small cases on this CPU and prints them beside the arithmetic: numbers of parameters, operations of the
-matrix products (torch's counter), elements of the largest tensor of a step, and bytes alive at once.
+--check measures small cases on this CPU and prints them next to the computed values: numbers of parameters, operations
+of the matrix products (torch's counter), elements of the largest tensor of a step, and bytes alive at once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ GPUS = (8, 32, 64, 256)
 
 @dataclass(frozen=True)
 class Layer:
-    """An output layer by its sizes; the formulas are those of the module docstring."""
+    """An output layer with its sizes. The formulas are those of the module docstring."""
 
     name: str
     classes: int  # C
@@ -63,11 +63,11 @@ class Layer:
 
     @property
     def state_bytes(self) -> int:
-        """Parameters, gradients, Adam's averages; and tables over the words."""
+        """Return the bytes of parameters, gradients, Adam's averages, and tables over the words."""
         return 4 * NUMBER * self.parameters + self.table_bytes
 
     def largest_tensor(self, positions: int) -> int:
-        """Its numbers."""
+        """Return the number of elements of the largest tensor."""
         return max(positions * self.classes, self.rows * self.width, self.composed * self.width)
 
     def activation_bytes(self, positions: int) -> int:
@@ -75,14 +75,14 @@ class Layer:
         return NUMBER * (self.buffers * positions * self.classes + around)
 
     def products(self, positions: int) -> int:
-        """Operations of the matrix products of a step."""
+        """Return the operations of the matrix products of a step."""
         return (6 * self.width + (2 if self.composed else 0)) * positions * self.classes
 
     def operations(self, positions: int) -> int:
         return self.products(positions) + 4 * self.entries * self.width
 
     def all_reduced_bytes(self, gpus: int) -> float:
-        """Sent by each GPU in a step."""
+        """Return the bytes that each GPU sends in a step."""
         return 2 * (gpus - 1) / gpus * NUMBER * self.parameters
 
 
@@ -124,7 +124,7 @@ def print_table(layers: list[Layer], args: argparse.Namespace) -> None:
 
 @dataclass(frozen=True)
 class Measured:
-    """Of a step, forward and backward: the numbers that a Layer computes."""
+    """Measured values of a step, forward and backward, for the figures of a Layer."""
 
     parameters: int
     products: int
@@ -133,7 +133,7 @@ class Measured:
 
 
 def measure(module: nn.Module, loss: Callable[[], Tensor]) -> Measured:
-    """Those of one step on the CPU."""
+    """Measure one step on the CPU."""
     for parameter in module.parameters():
         parameter.grad = torch.zeros_like(parameter)  # there before, as in every step but the first
     with FlopCounterMode(display=False) as counter:
@@ -145,7 +145,7 @@ def measure(module: nn.Module, loss: Callable[[], Tensor]) -> Measured:
 
 
 def small_cases(words: int) -> list[tuple[Layer, Measured]]:
-    """Both layers of scripts/timed_layers.py at that size, and what they measure."""
+    """Return both layers of scripts/timed_layers.py at that size, and their measured values."""
     setting = bench.Setting(words, torch.device("cpu"), torch.float32)
     plain, ours = setting.softmax(), setting.log_linear()
     rows: Any = ours.module.rows

@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""How much of this package does a newcomer have to read? Sizes, what a batch and a search step pass through, options.
+"""Measure the structure of this package for a newcomer: sizes, calls in a batch and a search step, options.
 
     python scripts/structure.py [--json | --page]
 
     code       lines without docstrings, comments and blank ones; files; functions of at most three lines
     paths      a batch to its loss, and a step of a search (beam 5), of an LSTM translator on the corpus of
-               make_corpus.py: different files and functions of this package that are called, calls, and how often a
-               call is in another file than the one before. Once with a unigram as background; once with lexical
+               make_corpus.py: different files and functions of this package that are called, number of calls, and
+               number
+               of calls in another file than the one before. Once with a unigram as background, once with lexical
                translations and evidence
-    imports    modules of this package that a fairseq command with this translator has imported
-    names      words of single ideas in head/, and questions for one part of a prior outside the part
+    imports    modules of this package that a fairseq command with this translator imports
+    names      words of single ideas in head/, and lookups of one part of a prior outside the part
     options    of `llrnn prior`
 
-The table goes to stdout; with --page, into docs/design.md between the lines that name this script.
+The table goes to stdout, or with --page into docs/design.md between the lines with the name of this script.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ SETTINGS = {  # what the table calls a prior -> options of `llrnn prior`
 
 @functools.cache
 def code_lines(source: str) -> frozenset[int]:
-    """The numbers of the lines that hold code: no docstring, comment or blank line."""
+    """Return the numbers of the lines with code, without docstrings, comments and blank lines."""
     skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     lines: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -73,7 +74,7 @@ def code_lines(source: str) -> frozenset[int]:
 
 
 def functions(source: str) -> Iterator[int]:
-    """The lines of code of the body of each function."""
+    """Return the lines of code in the body of each function."""
     lines = code_lines(source)
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef):
@@ -92,7 +93,7 @@ def sizes(folder: Path) -> dict[str, float]:
 
 
 def outside_systems(folder: Path) -> list[Path]:
-    """The sources but those of systems and of huggingface, which can be read by themselves."""
+    """Return the sources outside systems and huggingface, which can be read separately."""
     apart = {"systems", "huggingface"}
     return [path for path in sorted(folder.rglob("*.py")) if path.relative_to(folder).parts[0] not in apart]
 
@@ -112,7 +113,7 @@ def names() -> dict[str, int]:
 
 @dataclass
 class Walk:
-    """The functions of this package that were called, in order."""
+    """The called functions of this package, in order."""
 
     called: list[tuple[str, str]]  # file, qualified name
 
@@ -126,7 +127,7 @@ class Walk:
 
 @contextlib.contextmanager
 def traced() -> Iterator[Walk]:
-    """Note every call of a function of this package."""
+    """Record every call of a function of this package inside the block."""
     path, inside = Walk([]), str(PACKAGE)
 
     def note(frame: FrameType, event: str, _: Any) -> None:
@@ -142,7 +143,7 @@ def traced() -> Iterator[Walk]:
 
 
 def quiet(command: Callable[[], object]) -> None:
-    """Run a command whose lines nobody needs; SystemExit where its status is not 0."""
+    """Run a command without its output. Raises SystemExit if its status is not 0."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         status = command()
@@ -151,7 +152,7 @@ def quiet(command: Callable[[], object]) -> None:
 
 
 def make_world(place: Path) -> Path:
-    """The made-up bitext, binarized: the data folder."""
+    """Write the invented bitext, binarised, and return the data folder."""
     from fairseq import options
     from fairseq_cli.preprocess import main as preprocess
 
@@ -173,7 +174,7 @@ def make_prior(data: Path, name: str, extra: list[str]) -> Path:
 
 
 def walk(data: Path, prior: Path) -> dict[str, dict[str, int]]:
-    """Facts of a batch to its loss, and of one step of a search."""
+    """Return facts about a batch to its loss, and about one step of a search."""
     from fairseq import options, tasks
     from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
@@ -226,8 +227,8 @@ def measure() -> dict[str, dict[str, Any]]:
             prior = make_prior(data, name.split()[0], extra)
             if not extra:
                 command = [sys.executable, __file__, "--imports", str(data), str(prior)]
-                told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-                found["imports"] = {"modules of a plain translator": json.loads(told.splitlines()[-1])}
+                output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+                found["imports"] = {"modules of a plain translator": json.loads(output.splitlines()[-1])}
             for what, facts in walk(data, prior).items():
                 found[f"{what}, {name}"] = facts
     found["options"] = {"of `llrnn prior`": options_of_prior()}

@@ -1,10 +1,10 @@
-"""Output layers over V words, to be timed side by side: ours, along trees, softmax, fused and adaptive softmaxes.
+"""Output layers over V words for benchmarks: ours, with trees, softmax, fused and adaptive softmaxes.
 
-Sizes: N positions, H hidden, V words, M words with an identity of their own, S signatures, F features.
+Sizes: N positions, H hidden, V words, M words with an indicator feature, S signatures, F features.
 
-All get the same hidden states (N, H) and the same targets, drawn from a Zipf unigram over V words that are numbered
-from the most frequent on. The prior is synthetic and of the shape of French UD: M identity signatures, 400
-morphological ones over 60 features with Zipf-distributed sizes, the unigram as background.
+All get the same hidden states (N, H) and the same targets, sampled from a Zipf unigram over V words, numbered by
+frequency. The prior is synthetic and has the shape of French UD: M signatures of single words, 400 morphological ones
+over 60 features with Zipf-distributed sizes, and the unigram as background.
 """
 
 import argparse
@@ -38,7 +38,7 @@ HOST_CUTOFFS, HOST_FACTOR = [10_000, 50_000, 200_000], 4.0  # fairseq's lstm_lm
 
 @dataclass
 class Contestant:
-    """Something that computes the loss of all targets, summed, from `hidden`."""
+    """A computation of the sum of the losses of all targets from `hidden`."""
 
     name: str
     module: nn.Module
@@ -46,7 +46,7 @@ class Contestant:
     hidden: Tensor
 
     def seconds(self) -> float:
-        """Time of one forward and backward; gradients of the step before are dropped unmeasured."""
+        """Return the time of one forward and backward pass. Dropping the earlier gradients is not measured."""
         self.drop_gradients()
         return timed(self.step, self.hidden.device)
 
@@ -54,11 +54,11 @@ class Contestant:
         self.loss().backward()
 
     def compiled(self) -> "Contestant":
-        """The same, with its operations fused by torch.compile; it is compiled at the first step."""
+        """Return the same computation, fused by torch.compile at the first step."""
         return replace(self, name=f"{self.name}, compiled", loss=torch.compile(self.loss))
 
     def in_a_graph(self) -> "InAGraph":
-        """The same, whose operations one CUDA graph holds, so that all of them start at once."""
+        """Return the same computation in one CUDA graph, whose operations all start at once."""
         return InAGraph(f"{self.name}, one CUDA graph", self.module, self.loss, self.hidden)
 
     def drop_gradients(self) -> None:
@@ -68,7 +68,9 @@ class Contestant:
 
 @dataclass
 class InAGraph(Contestant):
-    """Its graph is recorded at the first step, keeps its memory, and writes gradients to the same place each time."""
+    """A computation in a CUDA graph. The graph is recorded at the first step, keeps its memory and the place of its
+    gradients.
+    """
 
     graph: torch.cuda.CUDAGraph | None = None
 
@@ -95,7 +97,7 @@ class InAGraph(Contestant):
 
 
 def signature_table(rng: np.random.Generator) -> FeatureTable:
-    """Rows of the specials, of M words with identity, and of the morphological classes: S rows."""
+    """Return the rows of the specials, of M single words, and of the morphological classes: S rows."""
     combinations: set[tuple[int, ...]] = set()
     while len(combinations) < MORPHOLOGICAL:
         combinations.add(tuple(sorted(rng.choice(FEATURES, rng.integers(2, 8), replace=False).tolist())))
@@ -107,7 +109,7 @@ def signature_table(rng: np.random.Generator) -> FeatureTable:
 
 
 def classes_of_words(words: int, rng: np.random.Generator) -> np.ndarray:
-    """(V,) signatures: frequent words have their own, the others share the morphological classes."""
+    """Return (V,) signatures: frequent words have their own, the others share the morphological classes."""
     own = SPECIALS + M
     one_each = np.arange(MORPHOLOGICAL)
     others = rng.choice(MORPHOLOGICAL, words - own - MORPHOLOGICAL, p=zipf(MORPHOLOGICAL))
@@ -115,7 +117,9 @@ def classes_of_words(words: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def two_levels(leaves: int, nodes: int, filled: bool = False) -> Tree:
-    """Leaves in random order below so many nodes: as many below each, or as many as there are nodes below the first."""
+    """Return a tree with leaves in random order below so many nodes: equally many below each, or as many as there are
+    nodes.
+    """
     order = np.random.default_rng(1).permutation(leaves)
     below = order // nodes if filled else order * nodes // leaves
     return Tree.from_parents(np.concatenate([[NONE], np.zeros(nodes, dtype=np.int64), 1 + below]), leaves)
@@ -126,7 +130,7 @@ def two_levels(leaves: int, nodes: int, filled: bool = False) -> Tree:
 
 @dataclass
 class Setting:
-    """What all contestants of one size share."""
+    """The shared data of all contestants of one size."""
 
     words: int
     device: torch.device
@@ -162,7 +166,7 @@ class Setting:
         return Contestant(f"log-linear (S = {table.num_rows:,})", layer, loss, self.hidden)
 
     def tree(self, name: str, tree: Tree, rows: str = "free") -> Contestant:
-        """Over the signatures of `log_linear`, with its parameters."""
+        """Return a tree over the signatures of `log_linear`, with its parameters."""
         layer, background = self.prior
         state = background.start(self.positions)
         nodes = TreeLayer(tree, self.width, background.log_mass(state)[0].cpu(), rows).to(self.device, self.dtype)
@@ -176,7 +180,7 @@ class Setting:
         return Contestant(name, nn.ModuleList([layer, nodes]), loss, self.hidden)
 
     def trees(self) -> list[Contestant]:
-        """The fastest Huffman tree, two levels of clusters, and two levels in random order."""
+        """Return the fastest Huffman tree, two levels of clusters, and two levels in random order."""
         _, background = self.prior
         class_weights = background.log_mass(background.start(1))[0].double().exp().cpu().numpy()
         timed: list[tuple[float, int, Contestant]] = []
@@ -201,7 +205,7 @@ class Setting:
         return Contestant("softmax", layer, loss, self.hidden)
 
     def liger(self) -> Contestant:
-        """Softmax whose logits exist for a part of the positions at a time (Liger-Kernel), in Triton."""
+        """Return a softmax that computes its logits for a part of the positions at a time (Liger-Kernel), in Triton."""
         from liger_kernel.transformers import LigerFusedLinearCrossEntropyLoss
 
         layer, fused = nn.Linear(self.width, self.words), LigerFusedLinearCrossEntropyLoss(reduction="sum")
@@ -213,10 +217,10 @@ class Setting:
         return Contestant("softmax, Liger", layer, loss, self.hidden)
 
     def cut(self, skips: bool) -> Contestant:
-        """Softmax whose logits are never written (Wijmans et al. 2024), in Triton; it has no bias.
+        """Return a softmax that never stores its logits (Wijmans et al. 2024), in Triton, without a bias.
 
         Args:
-            skips: whether gradients that are smaller than the numbers of its precision are left out.
+            skips: whether gradients below the precision of its numbers are left out.
         """
         from cut_cross_entropy import linear_cross_entropy
 
@@ -254,7 +258,7 @@ class Setting:
 
 
 def adaptives(setting: Setting) -> list[Contestant]:
-    """The fastest, the fastest of full width, and fairseq's own cutoffs; candidates are warm when timed."""
+    """Return the fastest, the fastest of full width, and fairseq's own cutoffs. Candidates are warmed up first."""
 
     def below(cutoffs: list[int]) -> list[int]:
         return [cutoff for cutoff in cutoffs if cutoff < setting.words]
@@ -277,7 +281,7 @@ def adaptives(setting: Setting) -> list[Contestant]:
 
 
 def fused(setting: Setting) -> list[Contestant]:
-    """Softmaxes of other packages whose logits do not lie in memory, on a GPU, where they are installed."""
+    """Return softmaxes of other packages that do not store logits, on a GPU, if they are installed."""
     made: list[Contestant] = []
     makers = [setting.liger]
     if setting.dtype != torch.float32:  # its kernels have short products only

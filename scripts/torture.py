@@ -2,10 +2,10 @@
 
     python scripts/torture.py                          all of it: 100,000 inputs, 110 kills, 30 full disks, 20 races
     python scripts/torture.py fuzz --inputs 2000 --only "prior: ngram" grammar --seed 3
-    python scripts/torture.py fuzz --again "prior: ngram" 475 --keep folder       one input once more, files kept
+    python scripts/torture.py fuzz --again "prior: ngram" 475 --keep folder       one input again, files kept
 
-Every fault is printed with the numbers that make it again; the exit status is 1 where there is one. What is fed to whom
-is in tests/support (fuzzing.py, kills.py, races.py); results: docs/results/reliability.md.
+Every fault is printed with the numbers that reproduce it. The exit status is 1 if there is one. Inputs and readers are
+in tests/support (fuzzing.py, kills.py, races.py), results in docs/results/reliability.md.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from shell import Shell  # noqa: E402
 from tiny_world import World, make_world  # noqa: E402
 from translation_world import TranslationWorld, make_translation_world  # noqa: E402
 
-# Priors and checkpoints take some hundred times as long as a reader of text: so much less of them.
+# priors and checkpoints take a hundred times as long as texts, so that fewer of them are read
 SHARES = {"prior: ": 0.5, "checkpoint: ": 0.25, "option: ": 0.5, "number in ": 0.5}
 WITH_MODEL = ("prior: model", "number in prior: model", *(f"checkpoint: {name}" for name in DAMAGES))
 
 
 class Worlds:
-    """The small data of the tests, made when they are first needed."""
+    """The small data of the tests, created at first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.shell = folder, Shell()
@@ -89,10 +89,10 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--races", type=int, default=20, metavar="N", help="times that two writers start together")
     parser.add_argument("--seed", type=int, default=1, metavar="N")
     parser.add_argument(
-        "--only", nargs="+", metavar="TEXT", help="readers, or commands, whose name holds one of these"
+        "--only", nargs="+", metavar="TEXT", help="only readers, or commands, with one of these in the name"
     )
-    parser.add_argument("--again", nargs=2, metavar=("NAME", "NUMBER"), help="one input once more, in this process")
-    parser.add_argument("--keep", default="torture-input", metavar="DIR", help="where --again leaves it")
+    parser.add_argument("--again", nargs=2, metavar=("NAME", "NUMBER"), help="one input again, in this process")
+    parser.add_argument("--keep", default="torture-input", metavar="DIR", help="folder where --again writes it")
     parser.add_argument("--scratch", metavar="DIR", help="folder for files meanwhile (default: TMPDIR)")
     return parser.parse_args(argv)
 
@@ -102,7 +102,7 @@ def chosen(name: str, only: Sequence[str] | None) -> bool:
 
 
 def targets_of(folder: Path, worlds: Worlds | None) -> dict[str, Target]:
-    """All of them; those that hold a model, for which one is trained, only with `worlds`."""
+    """Return all targets. Those with a model, which must be trained, are included only with `worlds`."""
     for name in ("priors", "options"):
         (folder / name).mkdir()
     priors = make_priors(folder / "priors")
@@ -122,7 +122,7 @@ def targets_of(folder: Path, worlds: Worlds | None) -> dict[str, Target]:
 
 
 def run_fuzz(args: argparse.Namespace, work: Path, worlds: Worlds | None) -> int:
-    """Without `worlds` the targets that hold a model are left out."""
+    """Run the damaged inputs. Without `worlds`, targets with a model are left out."""
     targets = targets_of(work, worlds)
     share = {name: next((s for start, s in SHARES.items() if name.startswith(start)), 1.0) for name in targets}
     each = args.inputs / sum(share.values())

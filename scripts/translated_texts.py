@@ -1,11 +1,11 @@
-"""What scripts about lexical translations read: a prior that has some, a text and its translation."""
+"""Inputs of scripts about lexical translations: a prior with translations, a text and its translation."""
 
 import argparse
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.files.text_lines import check_as_long, iter_lines
@@ -16,7 +16,7 @@ Pairs = list[tuple[list[str], list[str]]]
 
 
 def translations_of(prior: Prior) -> LexicalPart:
-    """Raises OptionError for a prior without translations."""
+    """Return the translations of a prior. Raises OptionError if it has none."""
     lexical = prior.find(LexicalPart)
     if lexical is None:
         raise OptionError("--prior: expected a prior with lexical translations, found none; see --lexical-translation")
@@ -24,7 +24,7 @@ def translations_of(prior: Prior) -> LexicalPart:
 
 
 def read_pairs(source: str, reference: str) -> Pairs:
-    """Sentences and their translations. Raises DataError where one text is longer."""
+    """Return sentences and their translations. Raises DataError if one text is longer."""
     sides = [[line.split() for _, line in iter_lines(path)] for path in (source, reference)]
     check_as_long(source, reference, *map(len, sides))
     return list(zip(*sides, strict=True))
@@ -36,15 +36,16 @@ def print_table(
     texts: Mapping[str, str],
     table: Callable[[Prior, Pairs, argparse.Namespace], str],
 ) -> int:
-    """A script's whole `main`.
+    """Run the whole `main` of a script.
 
     Args:
-        name: of the script. texts: what its options are beside --prior, --source and --reference, by name.
-        table: what it prints of a prior, of a text with its translation, and of `texts`.
+        name: of the script.
+        texts: its options besides --prior, --source and --reference, with their help.
+        table: returns the table of a prior, a text with its translation, and `texts`.
     """
     parser = argparse.ArgumentParser(description=description)
     for option, what in (
-        ("prior", "directory of `llrnn prior --lexical-translation`"),
+        ("prior", "folder of `llrnn prior --lexical-translation`"),
         ("source", "sentences, in the words or pieces of the prior"),
         ("reference", "their translations"),
         *texts.items(),

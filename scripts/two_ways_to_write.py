@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A string that evidence offers over pieces can be written as its slot, or piece by piece: how probable is either way?
+"""Compare two ways to write a copied string over pieces: as its slot, or piece by piece.
 
     python scripts/two_ways_to_write.py --path checkpoint.pt --source test.pieces.en --target test.pieces.fr
 
-Of the sentences whose target has such strings, in nats a sentence: the sequence with slots, the one in pieces (all of
-its strings, so that they are the two ends of what is possible), and the share of the latter in the sum of both. Texts
-are in pieces, as training had them.
+For the sentences whose target has such strings, in nats per sentence: the sequence with slots, the one in pieces (for
+all of its strings, the two extremes), and the ratio of the latter to the sum of both probabilities. Texts are in
+pieces, as in training.
 """
 
 import argparse
@@ -14,15 +14,15 @@ import math
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
-logging.getLogger("fairseq").setLevel(logging.WARNING)  # before it is imported: it reports while it does
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
 from fairseq_llrnn.errors import DataError, LLRNNError  # noqa: E402
 from fairseq_llrnn.files.text_lines import check_as_long, iter_lines  # noqa: E402
 
 
 def measure(path: str, source: str, target: str) -> str:
-    """The report. Raises DataError for texts of different lengths, or without a string that has two ways."""
+    """Return the report. Raises DataError for texts of different lengths, or without a string of two ways."""
     from fairseq_llrnn.plugin.compat.loading import encode
     from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 

@@ -1,12 +1,12 @@
-"""Adaptation of a general language model to a domain: README.md.
+"""Adapt a general language model to a domain (README.md).
 
     adapt.py prepare --out OUT [--general FOLDER --domains FOLDER]      texts, dictionary, data, n-gram
     adapt.py general --out OUT [--general …]                            the general model
     adapt.py train   --out OUT [--general …] [--only DOMAIN …] [--systems NAME …]     all models of the domains
     adapt.py report  --out OUT [--results FOLDER]                       table and picture
 
-What is done is skipped; a model that was not finished is trained again. Without folders of treebanks, all is done on a
-small pair of texts that the project makes itself. Another seed (--seed 2, said to each stage) needs another OUT; where
+Finished stages are skipped, and an unfinished model is trained again. Without folders of treebanks, the experiment uses
+a small pair of texts that the project generates. Another seed (--seed 2 in each stage) needs another OUT. If
 OUT/models/general is a copy, the general model stays the same.
 """
 
@@ -31,7 +31,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", metavar="DOMAIN", help="train on these domains only")
     parser.add_argument("--systems", nargs="+", metavar="NAME", help="train these systems only (systems.py)")
     parser.add_argument("--seed", type=int, default=1, help="of trainings (default: %(default)s)")
-    parser.add_argument("--results", type=Path, help="where table and picture go (default: OUT)")
+    parser.add_argument("--results", type=Path, help="folder for table and picture (default: OUT)")
     args = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for library in ("fairseq", "matplotlib"):
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Raises LLRNNError."""
+    """Run a stage. Raises LLRNNError."""
     from fairseq_llrnn.errors import OptionError
 
     if (args.general is None) != (args.domains is None):

@@ -1,7 +1,7 @@
-"""The texts of the experiment: a general one, and domains; from treebanks, or from the embedded grammar.
+"""The texts of the experiment: a general one, and domains, from treebanks or from the embedded grammar.
 
-The toy pair: both speak the language of toy_french with the same words. The general text tells what
-somebody does, where and to whom; the domain talks of prices, towns and numbered things.
+In the toy pair, both texts are in the language of toy_french with the same words. The general text is about actions,
+places and persons, the domain about prices, towns and numbered things.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ GENERAL = "general"
 
 
 class Word(NamedTuple):
-    """A word of a sentence with its analysis, as a lexicon writes it (`Gender=Fem|Number=Sing`)."""
+    """A word of a sentence with its analysis, in the form of a lexicon (`Gender=Fem|Number=Sing`)."""
 
     form: str
     lemma: str
@@ -35,7 +35,7 @@ Sentence = list[Word]
 
 @dataclass(frozen=True)
 class Sizes:
-    """What depends on how much text there is."""
+    """Settings that depend on the size of the text."""
 
     dev: int  # sentences that trainings, recipes and weights are chosen by: of a larger dev set, a sample
     least_count: int  # rarer words of all training texts together are <unk>
@@ -52,7 +52,7 @@ TOY = Sizes(dev=60, least_count=2, top_words=150, width=32, batch=128, max_epoch
 
 @dataclass(frozen=True)
 class Corpora:
-    """`texts[name][split]`; the name GENERAL, or that of a domain. The general text has no test."""
+    """`texts[name][split]`, with the name GENERAL, or that of a domain. The general text has no test."""
 
     texts: dict[str, dict[str, list[Sentence]]]
     sizes: Sizes
@@ -63,7 +63,7 @@ class Corpora:
 
 
 def read_treebanks(general: Path, domains: Path) -> Corpora:
-    """A folder with train.conllu[.gz] and dev.conllu[.gz]; and one whose sub-folders hold a test as well.
+    """Read a folder with train.conllu[.gz] and dev.conllu[.gz], and one whose sub-folders also have a test.
 
     Raises:
         OptionError: no such folders. DataError: a treebank that is missing or no CoNLL-U.
@@ -92,7 +92,7 @@ def _feats(names: Iterable[str]) -> str:
 
 
 def toy(seed: int = 1) -> Corpora:
-    """The embedded pair; the same seed, the same texts."""
+    """Return the embedded pair, determined by the seed."""
     kinds: dict[str, tuple[Callable[[Speaker], Node], ...]] = {
         GENERAL: (state, action, travel, saying),
         "prices": (price, numbered, town),
@@ -114,12 +114,12 @@ def _spoken(root: Node) -> Sentence:
 
 
 def shuffled(sentences: Sequence[Sentence], seed: str) -> list[Sentence]:
-    """In an order that `seed` decides: its beginnings are samples, the larger ones of which hold the smaller."""
+    """Shuffle sentences by `seed`. Beginnings of the result are nested samples."""
     order = list(range(len(sentences)))
     Random(seed).shuffle(order)
     return [sentences[i] for i in order]
 
 
 def share(sentences: Sequence[Sentence], percent: int) -> list[Sentence]:
-    """The first so many per cent, at least one."""
+    """Return the first sentences, so many per cent, at least one."""
     return list(sentences[: max(1, round(len(sentences) * percent / 100))])

@@ -1,4 +1,4 @@
-"""The results as a page and a picture: adaptation.md, adaptation.png."""
+"""Write the results as a page and a picture: adaptation.md, adaptation.png."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ LOOKS = {
 
 
 def write_report(out: Path, results: Path) -> None:
-    """Raises OptionError where nothing is finished."""
+    """Write both. Raises OptionError if nothing is finished."""
     outcomes, texts = read_outcomes(out)
     results.mkdir(parents=True, exist_ok=True)
     draw(outcomes, results / PICTURE)
@@ -91,7 +91,7 @@ def _page(outcomes: Outcomes, texts: dict[str, Any]) -> Iterator[str]:
 
 
 def _row(outcomes: Outcomes, name: str, domains: Sequence[str], percent: int) -> list[str]:
-    """Test losses of a system, the best of each column bold; the mean only where all domains are there."""
+    """Return test losses of a system, the best of each column in bold. The mean needs all domains."""
     losses = [outcomes[domain, percent][name].test if name in outcomes[domain, percent] else None for domain in domains]
     cells = []
     for domain, value in zip(domains, losses, strict=True):
@@ -110,7 +110,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 
 def draw(outcomes: Outcomes, path: Path) -> None:
-    """One panel a domain: test loss by the share of its text."""
+    """Draw one panel per domain: test loss by the fraction of its text."""
     domains = list(dict.fromkeys(domain for domain, _ in outcomes))
     figure = Figure(figsize=(3.2 * max(2, len(domains)), 4.8), layout="constrained")
     panels = figure.subplots(1, len(domains), squeeze=False)[0]

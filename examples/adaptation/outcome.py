@@ -1,4 +1,4 @@
-"""What was measured: for every domain and share of its text, the losses of each system by its better recipe."""
+"""The measured losses of each system for every domain and fraction of its text, with its best recipe."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ GENERAL_MODEL = "general"
 
 @dataclass(frozen=True)
 class Outcome:
-    """One system on one domain, with one share of its text. Losses in nats per token, ends included."""
+    """One system on one domain, with one fraction of its text. Losses in nats per token, ends included."""
 
     system: System
     dev: float
@@ -30,9 +30,9 @@ Outcomes = dict[tuple[str, int], dict[str, Outcome]]
 
 
 def read_outcomes(out: Path) -> tuple[Outcomes, dict[str, Any]]:
-    """By domain and per cent, the systems that are finished by name; and the facts of the texts.
+    """Return the finished systems by domain, per cent and name, and the facts of the texts.
 
-    Raises OptionError where nothing is finished.
+    Raises OptionError if nothing is finished.
     """
     place = Place(out.resolve())
     if not (place.out / "texts.json").exists():
@@ -60,7 +60,7 @@ def read_outcomes(out: Path) -> tuple[Outcomes, dict[str, Any]]:
 
 
 def _tried(place: Place, domain: str, percent: int) -> dict[str, list[Outcome]]:
-    """Of every system that is trained, what came out with each of its recipes, as far as they are finished."""
+    """Return the finished outcomes of every trained system, with each of its recipes."""
     tried: dict[str, list[Outcome]] = {}
     for system in TRAINED:
         for recipe in system.recipes:
@@ -72,7 +72,7 @@ def _tried(place: Place, domain: str, percent: int) -> dict[str, list[Outcome]]:
 
 
 def _best(tried: list[Outcome]) -> Outcome:
-    """By the dev text; the time is that of all."""
+    """Return the outcome that is best on the dev text, with the time of all."""
     best = min(tried, key=lambda outcome: outcome.dev)
     return replace(best, seconds=sum(outcome.seconds for outcome in tried))
 
@@ -84,7 +84,7 @@ def _outcome(system: System, file: Path, how: str, seconds: float) -> Outcome:
 
 
 def _mixture(system: System, one: Outcome, alone: Outcome) -> Outcome:
-    """p = w · one + (1 − w) · the domain's, with the w that is best on dev."""
+    """Return p = w · one + (1 − w) · the domain's, with the w that is best on dev."""
     weight = best_weight(one.log_probs["dev"], alone.log_probs["dev"])
     log_probs = {s: mixed(one.log_probs[s], alone.log_probs[s], weight) for s in ("dev", "test")}
     how = f"{weight:.2f} with {alone.system.name}"

@@ -1,4 +1,4 @@
-"""What a model says of every token of a text, in nats.
+"""Compute a model's log-probability of every token of a text, in nats.
 
 Sizes: B sentences of a batch, T positions, N tokens of the text with their </s>.
 """
@@ -19,7 +19,7 @@ POSITIONS = 2048  # of a batch, padding included
 
 @torch.inference_mode()
 def token_log_probs(checkpoint: Path, text: Path) -> np.ndarray:
-    """log p of every token and every </s> of a text, (N,) float64, in the order of the text."""
+    """Return log p of every token and every </s> of a text, (N,) float64, in the order of the text."""
     torch.set_num_threads(1)
     model, task = build_model(str(checkpoint), read_checkpoint(str(checkpoint)))
     model.eval()

@@ -1,4 +1,4 @@
-"""The stages of the experiment: each does what systems.py says, logs it, and skips what is done."""
+"""The stages of the experiment. Each runs the commands of systems.py, logs them, and skips finished ones."""
 
 import json
 import os
@@ -58,7 +58,7 @@ def read_json(path: Path) -> Any:
 
 
 def prepare(place: Place, corpora: Corpora) -> None:
-    """Texts, their analyses, one dictionary, fairseq's data, the softmaxes' prior, and the general n-gram."""
+    """Write texts, their analyses, one dictionary, fairseq's data, the softmaxes' prior, and the general n-gram."""
     log = place.out / "prepare.log"
     folders = write_texts(place, corpora)
     dictionary = place.data("dictionary") / "dict.txt"
@@ -79,7 +79,7 @@ def prepare(place: Place, corpora: Corpora) -> None:
 
 
 def write_texts(place: Place, corpora: Corpora) -> dict[str, tuple[str, str, str | None]]:
-    """The texts, and what each data folder holds: names of its training, validation and test text."""
+    """Write the texts, and return the names of the training, validation and test text of each data folder."""
     folders: dict[str, tuple[str, str, str | None]] = {}
     everything: list[str] = []
     for name, splits in corpora.texts.items():
@@ -118,7 +118,7 @@ def _preprocess(folder: Path, arguments: list[str], log: Path) -> None:
 
 
 def describe(place: Place, corpora: Corpora) -> dict[str, Any]:
-    """Sizes of the texts, and the share of their words that are <unk> to every model."""
+    """Measure the sizes of the texts, and the fraction of their words that are <unk> to every model."""
     words = load_dictionary(place.data("dictionary") / "dict.txt")
     known = set(words.symbols)
     general = set(place.text("general.train").read_text(encoding="utf-8").split())
@@ -151,7 +151,7 @@ def train_general(place: Place, sizes: Sizes, domains: list[str]) -> None:
 
 
 def trained(names: Sequence[str] | None) -> list[System]:
-    """The systems of these names, or all that are trained. Raises OptionError."""
+    """Return the systems of these names, or all that are trained. Raises OptionError."""
     known = {system.name: system for system in TRAINED}
     if unknown := sorted({*(names or ())} - {*known}):
         raise OptionError(f"--systems {unknown[0]}: expected some of {', '.join(known)}")
@@ -159,7 +159,7 @@ def trained(names: Sequence[str] | None) -> list[System]:
 
 
 def train_domain(place: Place, sizes: Sizes, domain: str, systems: Sequence[System]) -> None:
-    """Each system, by its recipes, on each part of the domain's text."""
+    """Train each system, with its recipes, on each part of the domain's text."""
     for percent in PERCENTS:
         for system in systems:
             for recipe in recipes(place, domain, percent, system):
@@ -170,7 +170,7 @@ def train_domain(place: Place, sizes: Sizes, domain: str, systems: Sequence[Syst
 
 
 def recipes(place: Place, domain: str, percent: int, system: System) -> list[str]:
-    """All of a system; with the whole text, the one that was best with less of it."""
+    """Return all recipes of a system, or with the whole text the one that was best with less of it."""
     if percent < PERCENTS[-1] or len(PERCENTS) == 1:
         return list(system.recipes)
     folder = place.model(f"{domain}.{PERCENTS[-2]}")
@@ -199,7 +199,7 @@ def _train(
 
 
 def _measure(place: Place, checkpoint: Path, domain: str, result: Path) -> tuple[float, float]:
-    """Write log p of every token of the domain's dev and test text; the losses of both."""
+    """Write log p of every token of the domain's dev and test text, and return the losses of both."""
     found = {split: token_log_probs(checkpoint, place.text(f"{domain}.{split}")) for split in ("dev", "test")}
     temporary = result.with_name(f".{result.name}")
     np.savez_compressed(temporary, **found)

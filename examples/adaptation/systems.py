@@ -1,10 +1,10 @@
-"""What is compared: each system, its prior and the recipes it may be trained by. stages.py runs it.
+"""The compared systems, with their priors and recipes; stages.py runs them.
 
-Letters are those of the tables: a the general model; b a model of the domain alone; c the general model trained on; d
-the two mixed, word by word; e to g log-linear models of the domain with a general background; h and i mixtures as d, of
-c or g in the place of a. Each system but a and d
-has two or three recipes; the best one on the dev text counts. With all of the text, where most of the time goes, only
-that recipe is tried which was best with the next smaller share; those FOR_LITTLE_TEXT are none of these.
+Letters are those of the tables: a the general model; b a model of the domain alone; c the general model trained
+further; d a and b mixed, word by word; e to g log-linear models of the domain with a general background; h and i
+mixtures like d, with c or g instead of a. Each system except a and d has two or three recipes; the best one on the dev
+text is used. With all of the text, which takes most of the time, only the recipe is tried that was best with the next
+smaller part, without those in FOR_LITTLE_TEXT.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ HOUSEHOLD = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained."""
+    """The training options of a model."""
 
     dropout: float
     lr: float
@@ -91,16 +91,16 @@ TRAINED = tuple(system for system in SYSTEMS if system.recipes)
 
 @dataclass(frozen=True)
 class Place:
-    """Where everything lies."""
+    """The paths of all files."""
 
     out: Path
 
     def text(self, name: str) -> Path:
-        """Of `general.train`, `Sequoia.10.train`, `Sequoia.test`, …"""
+        """Return the path of `general.train`, `Sequoia.10.train`, `Sequoia.test`, …"""
         return self.out / "text" / f"{name}.txt"
 
     def lexicon(self, name: str) -> Path:
-        """The analyses in the training text of `general`, `Sequoia.10`, …"""
+        """Return the path of the analyses in the training text of `general`, `Sequoia.10`, …"""
         return self.out / "text" / f"{name}.lexicon.tsv"
 
     def data(self, name: str) -> Path:
@@ -122,15 +122,18 @@ class Place:
 
 
 def softmax_prior(place: Place) -> list[str]:
-    """`llrnn prior` of every softmax: one prior, so that the general model can be trained on."""
+    """Return the `llrnn prior` command of every softmax. They share a prior, so that the general model can be trained
+    further.
+    """
     dictionary = str(place.data("general") / "dict.txt")
     return ["--dict", dictionary, "--softmax", "--out", str(place.prior("softmax"))]
 
 
 def prior(system: System, domain: str, percent: int, place: Place, sizes: Sizes) -> list[str]:
-    """`llrnn prior` of a log-linear model: analyses and counts of the part of the domain's text that it may see.
+    """Return the `llrnn prior` command of a log-linear model, with analyses and counts of its part of the domain's
+    text.
 
-    With a general background it may also see the analyses of the general text.
+    With a general background it also has the analyses of the general text.
     """
     part = f"{domain}.{percent}"
     lexicons = [place.lexicon(part)]
@@ -148,8 +151,9 @@ def prior(system: System, domain: str, percent: int, place: Place, sizes: Sizes)
 
 
 def _background(system: System, place: Place) -> str:
-    """An expression: the general n-gram, the general model, or that model and n-grams of the domain, where the network
-    chooses at each position how much of either it takes."""
+    """Return an expression: the general n-gram, the general model, or that model and n-grams of the domain, whose
+    weights at each position the network chooses.
+    """
     model = f"model({place.general}, weight={MODEL_WEIGHT})"
     own = f"ngram({ORDER}, folds={FOLDS})"
     expressions = {"ngram": f"ngram({place.arpa})", "model": model}
@@ -172,7 +176,7 @@ def general_training(place: Place, sizes: Sizes, user_dir: str) -> list[str]:
 def training(
     system: System, recipe: str, domain: str, percent: int, place: Place, sizes: Sizes, user_dir: str, tokens: int
 ) -> list[str]:
-    """fairseq-train of one model. `tokens`: of its training text."""
+    """Return the fairseq-train command of a model. `tokens`: of its training text."""
     part = f"{domain}.{percent}"
     chosen = system.recipes[recipe]
     batches = -(-tokens // sizes.batch)  # of an epoch; padding makes them more
@@ -193,7 +197,7 @@ def training(
 
 
 def _model(known: Path, sizes: Sizes) -> tuple[str, ...]:
-    """All models are of one size."""
+    """Return the model options; all models have one size."""
     width = ("--decoder-embed-dim", str(sizes.width), "--decoder-hidden-size", str(sizes.width))
     return (
         *("--task", "llrnn_language_modeling", "--arch", "llrnn_lm", "--criterion", "log_linear", *width),

@@ -1,7 +1,7 @@
 """A bag of words and a log-linear head over labels, flat or over a tree, in plain PyTorch with sparse gradients.
 
-fairseq's optimizers look at every weight in every update. A batch of 512 glosses needs few rows of 48,000 words, and
-with a tree few of 140,000 labels: sparse gradients look at those.
+fairseq's optimizers process every weight in every update. A batch of 512 glosses needs few rows of 48,000 words, and
+with a tree few of 140,000 labels: sparse gradients process only those.
 
 Sizes: B texts of a batch, L words, H width, S labels, k answers.
 """
@@ -37,7 +37,7 @@ AT_ONCE = 256  # texts that are answered together
 
 @dataclass(frozen=True)
 class Options:
-    """Of a training."""
+    """Options of a training."""
 
     tree: str = "huffman"  # or "flat", "random", "learned", or one that is given
     arity: int = 20
@@ -49,9 +49,10 @@ class Options:
 
 
 def in_random_order(counts: Counter[str], seed: int) -> dict[str, int]:
-    """The most frequent first, equal ones at random: neighbours share nodes, and files tell who belongs together.
+    """Return labels by falling frequency, equal ones at random. Neighbours share nodes, and the files' order has
+    information.
 
-    WordNet's definitions come in the order of its hierarchy.
+    WordNet's definitions are in the order of its hierarchy.
     """
     labels = list(counts)
     random.Random(seed).shuffle(labels)
@@ -62,7 +63,7 @@ class Classifier:
     """The model with its dictionaries."""
 
     def __init__(self, train: Texts, options: Options, given: Tree | None = None) -> None:
-        """Args: given: a tree that another one has learned from the same texts, to be kept."""
+        """Args: given: a tree that another model has learned from the same texts; it is not changed."""
         torch.manual_seed(options.seed)
         self.options = options
         self.words = {word: i for i, word in enumerate(dictionary(train.words), start=2)}
@@ -90,17 +91,17 @@ class Classifier:
         return TreeOptions("learned", options.arity, depth, reassign=often, reassign_epochs=half, seed=options.seed)
 
     def rows(self, texts: Texts) -> list[list[int]]:
-        """Numbers of words, those of training, and the end."""
+        """Return indices of the words known from training, and the end."""
         return [[*(self.words[word] for word in words if word in self.words), END] for words in texts.words]
 
     @staticmethod
     def padded(rows: list[list[int]]) -> Tensor:
-        """(B, L)"""
+        """Return padded rows, (B, L)."""
         width = max(map(len, rows))
         return torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
 
     def train(self, texts: Texts) -> Iterator[tuple[int, float, float]]:
-        """After each epoch: its number, the seconds of processor time of the training so far, the mean loss in nats."""
+        """Yield after each epoch its number, the processor seconds of training so far, and the mean loss in nats."""
         options, rng = self.options, np.random.default_rng(self.options.seed)
         rows, gold = self.rows(texts), [[self.labels[label] for label in labels] for labels in texts.labels]
         optimizer = torch.optim.Adagrad([*self.bag.parameters(), *self.head.parameters()], lr=options.rate)
@@ -126,7 +127,7 @@ class Classifier:
 
     @torch.inference_mode()
     def answers(self, texts: Texts, k: int) -> list[list[str]]:
-        """The k best labels of each text, exactly."""
+        """Return the k best labels of each text, exactly."""
         self.head.eval()
         rows, found = self.rows(texts), list[list[str]]()
         start = self.head.start(AT_ONCE)
@@ -138,7 +139,7 @@ class Classifier:
 
     @torch.inference_mode()
     def nats(self, texts: Texts) -> float:
-        """Mean −log p of the labels that training knows, each beside its text."""
+        """Return the mean −log p of the labels known from training, each for its text."""
         self.head.eval()
         pairs = [(row, self.labels[label]) for row, labels in zip(self.rows(texts), texts.labels, strict=True)
                  for label in labels if label in self.labels]  # fmt: skip
@@ -150,7 +151,7 @@ class Classifier:
         return total / len(pairs)
 
     def measure(self, texts: Texts, k: int = 5) -> tuple[LabelHits, float]:
-        """What of the answers is right, and the seconds of processor time that they took."""
+        """Return the accuracy of the answers, and their processor seconds."""
         started = time.process_time()
         answers = self.answers(texts, k)
         return hits_of(answers, texts, set(self.labels)), time.process_time() - started

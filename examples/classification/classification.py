@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Train one classifier, measure it, and append a line of JSON to a file; or show the lines as a table.
+"""Train one classifier, measure it, and append a line of JSON to a file; or print the lines as a table.
 
     python classification.py run --data ../shared/data --set glosses --model huffman --arity 20 --out rows.jsonl
     python classification.py table rows.jsonl
 
-A line that the file has is not made again. Times are seconds of processor time, one thread.
+A line that the file already has is skipped. Times are seconds of processor time, one thread.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def options_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def row(args: argparse.Namespace) -> dict[str, Any]:
-    """Train and measure."""
+    """Train and measure one model."""
     check_least("--epochs", args.epochs, 1, "passes over the texts")
     torch.set_num_threads(1)
     texts = read(args.set, args.data)
@@ -102,7 +102,7 @@ def row(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def refitted(texts: Texts, options: Options) -> Classifier:
-    """A model that is yet to be trained, with the tree that another one has learned: what is the tree alone worth?"""
+    """Return an untrained model with the tree that another one has learned, to measure the value of the tree alone."""
     first = Classifier(texts, replace(options, tree="learned"))
     for _ in first.train(texts):
         pass

@@ -1,8 +1,8 @@
 """The data of the example: texts with labels, from ../shared/data, in three splits.
 
-    glosses     a WordNet definition -> the words that it defines (140,000 labels)
-    clinc150    a question -> what is asked for (150 labels)   banking77   likewise, of a bank (77)
-    next-word   four words of an English novel -> the next one
+glosses     a WordNet definition -> the words that it defines (140,000 labels)
+clinc150    a question -> its intent (150 labels)   banking77   the same for a bank (77)
+next-word   four words of an English novel -> the next one
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXAMPLES_OF_NOVELS = {"train": 300_000, "valid": 10_000, "test": 20_000}
 
 @dataclass(frozen=True)
 class Texts:
-    """Words of each text, and its labels."""
+    """The words of each text, and its labels."""
 
     words: list[list[str]]
     labels: list[list[str]]
@@ -36,7 +36,7 @@ class Texts:
 
 
 def read(name: str, folder: Path) -> dict[str, Texts]:
-    """The splits of a data set."""
+    """Return the splits of a data set."""
     return {split: Texts(*map(list, zip(*pairs, strict=True))) for split, pairs in READERS[name](folder).items()}
 
 
@@ -62,7 +62,7 @@ def clinc150(folder: Path) -> dict[str, Pairs]:
 
 
 def banking77(folder: Path) -> dict[str, Pairs]:
-    """A tenth of the training texts is for validation."""
+    """Read the set, with a tenth of the training texts for validation."""
 
     def pairs(name: str) -> Pairs:
         with gzip.open(folder / "labels" / f"banking77.{name}.csv.gz", "rt", encoding="utf-8") as file:
@@ -76,7 +76,9 @@ def banking77(folder: Path) -> dict[str, Pairs]:
 
 
 def next_word(folder: Path) -> dict[str, Pairs]:
-    """Contexts in the order of the novels, those of the first sentences; each word of a context knows its distance."""
+    """Return contexts in the order of the novels, those of the first sentences. Each word of a context has its
+    distance.
+    """
     found = {}
     for split, many in EXAMPLES_OF_NOVELS.items():
         with gzip.open(folder / "eltec-eng" / f"{split}.txt.gz", "rt", encoding="utf-8") as file:
@@ -98,13 +100,13 @@ READERS = {"glosses": glosses, "clinc150": clinc150, "banking77": banking77, "ne
 
 
 def dictionary(lists: list[list[str]]) -> Counter[str]:
-    """How often each occurs, the most frequent first."""
+    """Count the items, and return them by falling frequency."""
     counts = Counter(word for words in lists for word in words)
     return Counter(dict(counts.most_common()))
 
 
 def hits_of(answers: list[list[str]], texts: Texts, known: set[str]) -> LabelHits:
-    """Which of the answers to texts are right. known: the labels of training."""
+    """Return which of the answers to texts are right. known: the labels of training."""
     hits = LabelHits()
     for best, gold in zip(answers, texts.labels, strict=True):
         hits.add(best, set(gold) & known, len(set(gold) - known))

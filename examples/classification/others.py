@@ -1,4 +1,4 @@
-"""fastText and napkinXC on the same texts, in processes of their own, one thread each.
+"""fastText and napkinXC on the same texts, in separate processes, one thread each.
 
 They are the extra `classification` of this package: pip install ".[classification]".
 """
@@ -23,7 +23,7 @@ PREFIX = "__label__"
 
 
 def imported(name: str) -> Any:
-    """A package of the extra. Raises OptionError where it is not installed."""
+    """Import a package of the extra. Raises OptionError if it is not installed."""
     try:
         return import_module(name)
     except ImportError:
@@ -35,7 +35,7 @@ def imported(name: str) -> Any:
 
 @dataclass(frozen=True)
 class FastTextOptions:
-    """Of fastText.train_supervised; all others are its defaults, but one thread."""
+    """Options of fastText.train_supervised. All others are its defaults, except for one thread."""
 
     loss: str = "hs"  # a binary Huffman tree; "softmax" is flat
     size: int = 100
@@ -48,7 +48,7 @@ class FastText:
     """fastText's bag of words."""
 
     def __init__(self, texts: Texts, options: FastTextOptions) -> None:
-        """Train; `seconds` of processor time of the training, without reading the file where it can be told apart."""
+        """Train. `seconds` is the processor time of the training, without reading the file if that can be separated."""
         self.labels = {label for labels in texts.labels for label in labels}
         fasttext = imported("fasttext")
         with tempfile.TemporaryDirectory() as place:
@@ -75,8 +75,9 @@ class FastText:
 
 
 class NapkinXC:
-    """napkinXC's probabilistic label tree (hierarchical k-means, arity 2) over binary weights of
-    unit length; linear nodes."""
+    """napkinXC's probabilistic label tree (hierarchical k-means, arity 2) over binary weights of unit length, with
+    linear nodes.
+    """
 
     def __init__(self, texts: Texts, arity: int = 2) -> None:
         models = imported("napkinxc.models")
@@ -92,7 +93,7 @@ class NapkinXC:
         self.seconds = time.process_time() - started
 
     def _rows(self, texts: Sequence[Sequence[str]]) -> Any:
-        """Texts as rows of a sparse matrix, each of length one."""
+        """Return texts as rows of a sparse matrix, each of length one."""
         scipy = import_module("scipy.sparse")
         rows, columns = [], []
         for i, words in enumerate(texts):

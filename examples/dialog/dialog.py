@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""From a dialog act to a sentence, on RNNLG: what examples/dialog/run.sh does around fairseq's commands.
+"""Generate sentences from dialog acts of RNNLG: the steps of examples/dialog/run.sh besides fairseq's commands.
 
     dialog.py prepare --data FOLDER --out OUT               a bitext of acts and sentences, dictionaries, evidence
     dialog.py score --data FOLDER --system NAME=NBEST …     BLEU and slot errors of the best five and of the best one
-    dialog.py toy --out FOLDER                              a small made-up data set in RNNLG's form
+    dialog.py toy --out FOLDER                              a small generated data set in RNNLG's format
 
-FOLDER holds train, valid and test.json (.gz too), as RNNLG has them in data/original/restaurant. NBEST is what
-fairseq-interactive wrote for OUT/test.acts; under --delexicalised, for OUT/delexicalised/test.acts.
+FOLDER has train, valid and test.json (.gz too), as in RNNLG's data/original/restaurant. NBEST is the output of
+fairseq-interactive for OUT/test.acts, or with --delexicalised for OUT/delexicalised/test.acts.
 """
 
 import argparse

@@ -1,17 +1,17 @@
-"""Dialog acts as the RNNLG data set writes them: `inform(name='red door cafe';pricerange=cheap;kidsallowed=yes)`.
+"""Dialog acts in the format of the RNNLG data set: `inform(name='red door cafe';pricerange=cheap;kidsallowed=yes)`.
 
 An act has a kind and pairs of a slot and a value. Values are of three sorts:
 
-    text      what a sentence has to say in so many letters: red door cafe
-    special   yes, no, none, dontcare: said in many ways, never by the value itself
+    text      a sentence must contain it literally: red door cafe
+    special   yes, no, none, dontcare: expressed in many ways, never by the value itself
     asked     no value at all, as in ?request(area)
 
-The slot `type` is none of the three: its value, `restaurant`, is the subject of all sentences, and is counted nowhere.
+The slot `type` is none of the three: its value, `restaurant`, is the subject of all sentences, and is not counted.
 
 Two acts of the same kind, slots and special values are *alike*: sentences of one, with the other's texts put in, are
 sentences of the other (Wen et al. 2015, "Semantically Conditioned LSTM-based Natural Language Generation for Spoken
-Dialogue Systems", delexicalisation). What is a special value, and that acts alike share their references, is as in
-their toolkit (RNNLG, loader/FeatParser.py and DataReader.py).
+Dialogue Systems", delexicalisation). The special values, and the shared references of acts that are alike, follow their
+toolkit (RNNLG, loader/FeatParser.py and DataReader.py).
 """
 
 from __future__ import annotations
@@ -46,30 +46,30 @@ class Act:
 
     @property
     def texts(self) -> tuple[tuple[str, str], ...]:
-        """The pairs whose values are said in so many letters."""
+        """The pairs whose values a sentence must contain literally."""
         return tuple((slot, value) for slot, value in self.pairs if slot != SUBJECT and not is_special(value))
 
     @property
     def alike(self) -> tuple[str, ...]:
-        """The same for acts that are alike."""
+        """A key that is equal for acts that are alike."""
         return (self.kind, *sorted(f"{slot}={value if is_special(value) else '_'}" for slot, value in self.pairs))
 
 
 @dataclass(frozen=True)
 class Example:
-    """A line of the data: an act, and a sentence that somebody wrote for it."""
+    """A line of the data: an act, and a sentence that a person wrote for it."""
 
     act: Act
     sentence: str
 
 
 def is_special(value: str) -> bool:
-    """Whether a value is none to be written as it stands."""
+    """Return whether a value is not written literally."""
     return value == ASKED or value in SPECIAL.values()
 
 
 def parse_act(text: str) -> Act:
-    """Raises ValueError where the text is no act."""
+    """Parse an act. Raises ValueError if the text is none."""
     match = _ACT.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"expected a dialog act {FORM}, found {text!r}")
@@ -85,10 +85,11 @@ def parse_act(text: str) -> Act:
 
 
 def read_examples(path: Path) -> list[Example]:
-    """A file of RNNLG, plain or .gz: lines that begin with `#`, then a JSON list of [act, sentence, baseline sentence].
+    """Read a file of RNNLG, plain or .gz: lines that begin with `#`, then a JSON list of [act, sentence, baseline
+    sentence].
 
     Raises:
-        DataError: it cannot be read, or holds something else; the entry is named.
+        DataError: it cannot be read, or has other content. The message names the entry.
     """
     try:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()

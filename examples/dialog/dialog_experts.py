@@ -1,9 +1,9 @@
-"""An expert that knows what has been said: `--expert examples/dialog/dialog_experts.py:Coverage`.
+"""An expert that tracks what was said: `--expert examples/dialog/dialog_experts.py:Coverage`.
 
-A piece of evidence is what one token of the act offers: a value, or the words that speak of a slot (`#kid`, `#child`).
-Its strings have the value −1 from when one of them is said, and the end of the sentence has −1 until all is said. The
-network decides at every step how much this counts (Dymetman & Xiao 2016, §6): much where a value could come again, or
-where the sentence could end.
+A piece of evidence is a token of the act with its strings: a value, or the words about a slot (`#kid`, `#child`). Its
+strings have the value −1 after one of them was said, and the end of the sentence has −1 until everything was said. The
+network weights this at every step (Dymetman & Xiao 2016, §6): strongly where a value could be repeated, or where the
+sentence could end.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fairseq_llrnn.systems.experts.expert import Expert, Firing
 
 
 class Coverage(Expert):
-    """What of the evidence the target so far has not said."""
+    """The evidence that the target so far does not contain."""
 
     looks_at_prefix = True
 

@@ -1,23 +1,23 @@
-"""RNNLG's files as a bitext of acts and sentences, with what the prior needs.
+"""Convert RNNLG's files to a bitext of acts and sentences, with the inputs of the prior.
 
     act        inform name @name_red_door_cafe goodformeal @goodformeal_lunch kidsallowed=yes
     sentence   @name_red_door_cafe is good for @goodformeal_lunch and allows #kid -s
 
 A value is one token on both sides, which begins with `@` and the slot's name: evidence by the patterns in
-patterns.toml. What is said of a slot with yes or no begins with `#`: evidence by the table mapping.tsv
-(`kidsallowed=yes` offers `#kid` and `#child`). Without evidence both are forbidden (`--set
-evidence.unsupported.urls=0`: to the rules of evidence they look like @names and #tags), so that no sentence can say a
-value, or speak of a slot, that its act does not have.
+patterns.toml. Words about a slot with yes or no begin with `#`: evidence by the table mapping.tsv (`kidsallowed=yes`
+has `#kid` and `#child`). Without evidence both are forbidden (`--set evidence.unsupported.urls=0`: for the rules of
+evidence they are @names and #tags), so that no sentence can contain a value, or a word about a slot, that its act does
+not have.
 
 Files in the folder OUT:
 
-    train valid test  .act .sent      pairs; of training and validation only those that say no more than their act has
-    valid test        .acts           the different acts of a part, to write sentences for
-    counted.sent                      the training sentences without their values: what words are frequent
+    train valid test  .act .sent      pairs; for training and validation only those without more than their act has
+    valid test        .acts           the different acts of a part, to generate sentences for
+    counted.sent                      the training sentences without their values: to count words
     dict.act.txt dict.sent.txt        dictionaries; both have the values of all acts, the *ontology*
     patterns.toml mapping.tsv         evidence
-    top-words.act top-words.sent      how many words have an identity of their own: all but values
-    plain/                            training pairs without what needs evidence: for lexical translations of the rest
+    top-words.act top-words.sent      number of words with an indicator feature: all except values
+    plain/                            training pairs without evidence words: for lexical translations of the others
     delexicalised/                    the same for a plain softmax: `@name_1` for the first name, and so on
 """
 
@@ -42,7 +42,7 @@ SLOT_OF = {word: slot for slot, words in KEYWORDS.items() for word in words}
 
 
 def find(folder: Path, split: str) -> Path:
-    """A split's file. Raises DataError where there is none."""
+    """Return a split's file. Raises DataError if there is none."""
     for name in (f"{split}.json.gz", f"{split}.json"):
         if (folder / name).exists():
             return folder / name
@@ -52,7 +52,7 @@ def find(folder: Path, split: str) -> Path:
 
 
 def source_of(act: Act) -> list[str]:
-    """The tokens of an act."""
+    """Return the tokens of an act."""
     words = [act.kind]
     texts = set(act.texts)
     for slot, value in act.pairs:
@@ -61,37 +61,37 @@ def source_of(act: Act) -> list[str]:
 
 
 def target_of(act: Act, sentence: str) -> list[str]:
-    """The tokens of a raw sentence for an act."""
+    """Return the tokens of a raw sentence for an act."""
     return [f"{TAG}{word}" if word in SLOT_OF else word for word in mark(normalise(sentence), act).split()]
 
 
 def read_back(words: Iterable[str]) -> str:
-    """A sentence as dialog_words.mark has it, from tokens that a model wrote."""
+    """Return a sentence in the form of dialog_words.mark, from tokens that a model wrote."""
     return " ".join(word.removeprefix(TAG) for word in words)
 
 
 def different(acts: Iterable[Act], delexicalised: bool = False) -> list[list[str]]:
-    """The different sources of the acts, in the order in which they come first."""
+    """Return the different sources of the acts, in the order of their first occurrence."""
     make = delexicalised_source if delexicalised else source_of
     return [list(source) for source in dict.fromkeys(tuple(make(act)) for act in acts)]
 
 
 def offered(act: Act) -> set[str]:
-    """All tokens of a sentence for the act that need evidence."""
+    """Return all tokens of a sentence for the act that need evidence."""
     keywords = {f"{TAG}{word}" for slot, _ in act.pairs for word in KEYWORDS.get(slot, ())}
     return keywords | {token(*pair) for pair in act.texts}
 
 
 def is_supported(act: Act, words: Sequence[str]) -> bool:
-    """Whether what needs evidence has it: no slot is spoken of that the act lacks."""
+    """Return whether all words that need evidence have it, so that no slot outside the act is mentioned."""
     return {word for word in words if word[0] in (MARK, TAG)} <= offered(act)
 
 
 class Ontology:
-    """All values of the acts, and their parts, as words: to see where a sentence says one that is no slot of its act.
+    """All values of the acts, and their parts, as words: finds values in a sentence that are no slot of its act.
 
-    An ordinary word that is somebody's value as well is none here (`range`, in RNNLG): one that stands in more than a
-    hundredth of the sentences without being the value of a slot.
+    An ordinary word that is also a value is excluded (`range`, in RNNLG): one that occurs in more than a hundredth of
+    the sentences without being the value of a slot.
     """
 
     def __init__(self, acts: Iterable[Act], sentences: Sequence[Sequence[str]]) -> None:
@@ -104,14 +104,14 @@ class Ontology:
         self.slots = {value: slots for value, slots in self.slots.items() if value not in ordinary}
 
     def unmarked(self, act: Act, words: Sequence[str]) -> list[str]:
-        """Values that a sentence says without their token; but not those of a slot that the act asks for."""
+        """Return values that a sentence contains without their token, except those of a slot that the act asks for."""
         text = f" {' '.join(words)} "
         asked = {slot for slot, value in act.pairs if value == ASKED}
         return [value for value, slots in self.slots.items() if f" {value} " in text and not slots <= asked]
 
 
 def prepare(data: Path, out: Path) -> dict[str, int]:
-    """Write the files of one domain; returns how many pairs each part has, and how many were left out of it."""
+    """Write the files of one domain, and return the numbers of pairs of each part, used and left out."""
     out.mkdir(parents=True, exist_ok=True)
     examples = {split: read_examples(find(data, split)) for split in SPLITS}
     whole = {split: [example.act for example in examples[split]] for split in SPLITS}
@@ -149,7 +149,7 @@ def prepare(data: Path, out: Path) -> dict[str, int]:
 
 
 def _mapping(slots: Iterable[str], known: Container[str]) -> list[list[str]]:
-    """What slots of KEYWORDS offer, whatever their value: of their words those that training has."""
+    """Return the words for slots of KEYWORDS, whatever their value, that occur in training."""
     tags = {slot: [TAG + word for word in KEYWORDS[slot] if TAG + word in known] for slot in slots}
     values = [*sorted(set(SPECIAL.values())), ASKED]
     return [[f"{slot}={value}\t{' '.join(words)}"] for slot, words in tags.items() if words for value in values]
@@ -165,7 +165,7 @@ def _write(path: Path, lines: Iterable[Sequence[str]]) -> None:
 
 
 def _write_dictionary(path: Path, counts: Counter[str], more: Iterable[str]) -> None:
-    """Words by frequency, then those that the training text lacks, with the count 1."""
+    """Write words by frequency, then those that the training text lacks, with the count 1."""
     with whole_file(path) as file:
         known = sorted(counts, key=lambda word: (-counts[word], word))
         file.writelines(f"{word} {counts[word]}\n" for word in known)
@@ -176,7 +176,7 @@ def _write_dictionary(path: Path, counts: Counter[str], more: Iterable[str]) -> 
 
 
 def numbered(act: Act) -> dict[str, str]:
-    """The token of a value -> the one that stands for it: `@area_1`, `@area_2` in the order of the act."""
+    """Map the token of a value to its placeholder: `@area_1`, `@area_2` in the order of the act."""
     seen: Counter[str] = Counter()
     names: dict[str, str] = {}
     for slot, value in act.texts:
@@ -187,7 +187,7 @@ def numbered(act: Act) -> dict[str, str]:
 
 
 def delexicalised_source(act: Act) -> list[str]:
-    """The tokens of an act without its values."""
+    """Return the tokens of an act without its values."""
     names = numbered(act)
     return [names.get(word, word) for word in source_of(act)]
 

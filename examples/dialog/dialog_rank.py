@@ -1,11 +1,11 @@
-"""The best sentences of an n-best list, and their scores.
+"""Select the best sentences of an n-best list, and score them.
 
-A system gives many hypotheses for an act, and the best five are kept: those with the fewest slot errors, of these
-those with the highest mean log-probability of a token. What is counted is in the act and in the hypothesis; no
-reference is looked at. RNNLG does so, too (generator/net.py): of 20 hypotheses, and it counts errors in values said in
-so many letters only (`keywords=False` here).
+A system generates many hypotheses for an act. The best five are kept: those with the fewest slot errors, and of these
+those with the highest mean log-probability per token. Slots are counted in the act and in the hypothesis, without a
+reference. RNNLG does the same (generator/net.py) with 20 hypotheses, and counts only errors in literal values
+(`keywords=False` here).
 
-Hypotheses with `<unk>` go last, and doubles go: two strings of tokens may be one sentence.
+Hypotheses with `<unk>` go last, and duplicates are removed: two token sequences may be one sentence.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KEPT = 5  # of the hypotheses
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One sentence that a system offers for an act."""
+    """A sentence of a system for an act."""
 
     score: float  # the higher the better
     marked: str  # as dialog_words.mark has it
@@ -35,7 +35,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Scores:
-    """Of one system on one test set."""
+    """The scores of a system on a test set."""
 
     bleu: float  # of the best five
     errors: SlotErrors  # of the best five
@@ -45,10 +45,10 @@ class Scores:
 
 
 def read_hypotheses(path: Path) -> dict[int, list[tuple[float, list[str]]]]:
-    """fairseq's output, the number of a sentence -> its hypotheses' scores and tokens, best first.
+    """Read fairseq's output: the number of a sentence -> its hypotheses' scores and tokens, best first.
 
     Raises:
-        DataError: a line `H-…` of another shape, or none at all.
+        DataError: a line `H-…` of another form, or none at all.
     """
     found: dict[int, list[tuple[float, list[str]]]] = defaultdict(list)
     with path.open(encoding="utf-8") as file:
@@ -69,7 +69,7 @@ def read_hypotheses(path: Path) -> dict[int, list[tuple[float, list[str]]]]:
 
 
 def hypotheses_of(act: Act, found: Sequence[tuple[float, Sequence[str]]]) -> list[Hypothesis]:
-    """What a system wrote for an act, with the values that its tokens stand for."""
+    """Return a system's sentences for an act, with the values of their tokens."""
     values = {name: value for value, name in numbered(act).items()}  # for a system over delexicalised text
     sentences: dict[str, Hypothesis] = {}
     for score, words in found:
@@ -79,10 +79,10 @@ def hypotheses_of(act: Act, found: Sequence[tuple[float, Sequence[str]]]) -> lis
 
 
 def best(act: Act, hypotheses: Sequence[Hypothesis], keywords: bool = True) -> list[Hypothesis]:
-    """The best five, best first.
+    """Return the best five, best first.
 
     Args:
-        keywords: count the errors in slots that are said with words of their own (dialog_scores.KEYWORDS), too.
+        keywords: also count the errors in slots with words of their own (dialog_scores.KEYWORDS).
     """
 
     def cost(one: Hypothesis) -> tuple[bool, int, float]:
@@ -93,7 +93,7 @@ def best(act: Act, hypotheses: Sequence[Hypothesis], keywords: bool = True) -> l
 
 
 def references(acts: Sequence[Act], sentences: Sequence[str]) -> list[list[str]]:
-    """All references of every act: the sentences of all acts that are alike, with its values."""
+    """Return all references of every act: the sentences of all acts that are alike, with its values."""
     alike: dict[tuple[str, ...], list[tuple[Act, str]]] = defaultdict(list)
     for act, sentence in zip(acts, sentences, strict=True):
         alike[act.alike].append((act, mark(normalise(sentence), act)))
@@ -101,10 +101,11 @@ def references(acts: Sequence[Act], sentences: Sequence[str]) -> list[list[str]]
 
 
 def score(acts: Sequence[Act], sentences: Sequence[str], found: Sequence[Sequence[Hypothesis]]) -> Scores:
-    """Scores of one system.
+    """Return the scores of a system.
 
     Args:
-        acts, sentences: of the test set, as often as it has them. found: for every one of them, best first.
+        acts, sentences: of the test set, with repetitions.
+        found: hypotheses for each of them, best first.
     """
     texts = [[unmark(one.marked, act) for one in some] for act, some in zip(acts, found, strict=True)]
     counted = [[slot_errors(act, one.marked) for one in some] for act, some in zip(acts, found, strict=True)]
@@ -119,12 +120,12 @@ def score(acts: Sequence[Act], sentences: Sequence[str], found: Sequence[Sequenc
 
 
 def _unsupported(act: Act, hypothesis: Hypothesis) -> int:
-    """How many words of a hypothesis say a value or speak of a slot that the act lacks."""
+    """Count the words of a hypothesis with a value or slot outside the act."""
     words = [f"{TAG}{word}" if word in SLOT_OF else word for word in hypothesis.marked.split()]
     return sum(word[0] in (MARK, TAG) and word not in offered(act) for word in words)
 
 
 def reference_errors(acts: Sequence[Act], sentences: Sequence[str]) -> SlotErrors:
-    """Of the references themselves: what people left out, added, or wrote in another way."""
+    """Return the errors of the references: slots that people left out, added, or wrote in another way."""
     counted = (slot_errors(act, mark(normalise(text), act)) for act, text in zip(acts, sentences, strict=True))
     return sum(counted, SlotErrors())

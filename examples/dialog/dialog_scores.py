@@ -1,14 +1,14 @@
-"""BLEU and slot errors as RNNLG defines them (its loader/GentScorer.py and generator/net.py).
+"""BLEU and slot errors as defined in RNNLG (its loader/GentScorer.py and generator/net.py).
 
-**Slot errors.** In a sentence with a token for every value that it says, each slot is counted; a *missing* one is in
-the act more often than in the sentence, an *added* one the other way round. Of slots whose values are yes, no, none or
-dontcare keywords are counted: `child`, `kid` … for kidsallowed. Other slots with such values, and the slot `type`, are
-not counted at all; neither are acts ?select and suggest. ERR = (missing + added) / slots in the acts.
+**Slot errors.** A sentence has a token for every value in it, and each slot is counted. A *missing* slot is in the act
+more often than in the sentence, an *added* one the other way round. For slots with the values yes, no, none or
+dontcare, keywords are counted: `child`, `kid` … for kidsallowed. Other slots with such values, and the slot `type`, are
+not counted, nor are acts ?select and suggest. ERR = (missing + added) / slots in the acts.
 
-**BLEU** is BLEU-4 of a corpus, where every one of an act's hypotheses (the best five) is compared with all its
-references: the sentences of all acts of the test set that are alike, with this act's values.
+**BLEU** is corpus BLEU-4. Each of an act's hypotheses (the best five) is compared with all its references: the
+sentences of all acts of the test set that are alike, with this act's values.
 
-Both are counted over all hypotheses that a system gives for an act, as often as the test set has the act.
+Both are counted over all hypotheses of a system for an act, as often as the test set has the act.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TINY = 1e-7  # so that nothing is divided by zero
 
 @dataclass(frozen=True)
 class SlotErrors:
-    """Counts over sentences; they add up."""
+    """Counts over sentences, which can be added."""
 
     slots: int = 0  # in the acts
     missing: int = 0
@@ -53,12 +53,12 @@ class SlotErrors:
         return self.missing + self.added
 
     def share(self, errors: int) -> float:
-        """Of the slots, in per cent."""
+        """Return errors in per cent of the slots."""
         return 100.0 * errors / self.slots if self.slots else 0.0
 
 
 def slot_errors(act: Act, marked: str) -> SlotErrors:
-    """Of one sentence with tokens for its values (dialog_words.mark)."""
+    """Count the errors of one sentence with tokens for its values (dialog_words.mark)."""
     if act.kind in UNCOUNTED_ACTS:
         return SlotErrors()
     words = marked.split()
@@ -78,7 +78,7 @@ def _difference(wanted: Counter[str], said: Counter[str]) -> tuple[int, int]:
 
 
 def bleu(answers: Sequence[tuple[Sequence[str], Sequence[str]]]) -> float:
-    """Corpus BLEU-4 between 0 and 1 of pairs of hypotheses and references, both in tokens between blanks."""
+    """Return corpus BLEU-4 between 0 and 1 of pairs of hypotheses and references, both tokenised."""
     right, total = [0] * 4, [0] * 4
     length = reference_length = 0
     for hypotheses, references in answers:
@@ -105,7 +105,7 @@ def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 def _most(counts: Sequence[Counter[tuple[str, ...]]]) -> Counter[tuple[str, ...]]:
-    """How often any one of the references has an n-gram."""
+    """Return the maximum count of each n-gram in a reference."""
     most: Counter[tuple[str, ...]] = Counter()
     for one in counts:
         most |= one

@@ -1,8 +1,7 @@
-"""A small data set of dialog acts and sentences in the form of RNNLG's files, made up: nothing to download.
+"""Generate a small data set of dialog acts and sentences in the format of RNNLG, without a download.
 
-A domain of its own (museums), whose sentences are put together from a few wordings for each slot, in any order of the
-slots; some values of the test part are in no other part. It shows that everything runs, and is far easier than what
-people write.
+It has a domain of its own (museums). Sentences consist of a few wordings for each slot, in any order of the slots. Some
+values occur only in the test part. It shows that everything runs, and is far easier than human text.
 """
 
 from __future__ import annotations

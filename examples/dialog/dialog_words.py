@@ -1,13 +1,12 @@
-"""The words of RNNLG's sentences, and what of them is a value of the act.
+"""The words of RNNLG's sentences, and the values of the act among them.
 
-`normalise` makes of a raw sentence the tokens that RNNLG compares (its utils/nlp.py); `mark` puts one token in the
-place of each value, as its loader/DataLexicaliser.py does with SLOT_NAME; ours says the value, too, so that nothing is
-lost:
+`normalise` converts a raw sentence to the tokens that RNNLG compares (its utils/nlp.py). `mark` replaces each value by
+one token, like its loader/DataLexicaliser.py with SLOT_NAME. Our token includes the value, so that nothing is lost:
 
     red door cafe is a cheap restaurant .      @name_red_door_cafe is a @pricerange_cheap restaurant .
 
-A value is found as it stands in the act, with its parts (between `and` and `or`) in any order; of one value the first
-place counts. Longer values are looked for first, so that `bay` finds nothing inside `mission bay`.
+A value is found in the form of the act, with its parts (between `and` and `or`) in any order. Only the first occurrence
+of a value counts. Longer values are tried first, so that `bay` is not found inside `mission bay`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _LAST = re.compile(r" [.?!]$")
 
 
 def normalise(sentence: str) -> str:
-    """Lower-cased tokens between single blanks, without a full stop, question or exclamation mark at the end."""
+    """Return lower-cased tokens between single blanks, without a final full stop, question or exclamation mark."""
     text = _LAST.sub("", sentence).lower().strip()
     text = _PHONE.sub(r"\1\2\3", text).replace(";", ",").replace("/", " and ")
     text = _ODD.sub("", text).replace(" - ", "")
@@ -49,18 +48,18 @@ def normalise(sentence: str) -> str:
 
 
 def _numbers_together(words: list[str]) -> str:
-    """Digits that stand beside each other are one number."""
+    """Join adjacent digits to one number."""
     runs = itertools.groupby(words, key=str.isdecimal)
     return " ".join("".join(run) if digits else " ".join(run) for digits, run in runs)
 
 
 def token(slot: str, value: str) -> str:
-    """The one token of a value: `@` and letters, digits, underscores."""
+    """Return the token of a value: `@` and letters, digits, underscores."""
     return f"{MARK}{slot}_{re.sub(r'[^0-9A-Za-z]+', '_', value).strip('_')}"
 
 
 def mark(sentence: str, act: Act) -> str:
-    """The sentence with a token for each value of the act that it says."""
+    """Replace each value of the act in the sentence by its token."""
     text = f" {sentence} "
     for slot, value in sorted(act.texts, key=lambda pair: len(pair[1]), reverse=True):
         for written in _orders(value):
@@ -71,13 +70,13 @@ def mark(sentence: str, act: Act) -> str:
 
 
 def unmark(marked: str, act: Act) -> str:
-    """The reverse of `mark`, for every token of a value of the act."""
+    """Reverse `mark` for every token of a value of the act."""
     values = {token(slot, value): value for slot, value in act.texts}
     return " ".join(values.get(word, word) for word in marked.split())
 
 
 def carry(marked: str, act: Act, other: Act) -> str:
-    """A marked sentence of `act` with the values of `other`, an act that is alike."""
+    """Return a marked sentence of `act` with the values of `other`, an act that is alike."""
     values = sorted(act.texts, key=lambda pair: pair[0])  # stable: the first `area` for the first `area`
     others = sorted(other.texts, key=lambda pair: pair[0])
     new = {token(*pair): token(*instead) for pair, instead in zip(values, others, strict=True)}
@@ -85,7 +84,7 @@ def carry(marked: str, act: Act, other: Act) -> str:
 
 
 def _orders(value: str) -> list[str]:
-    """A value with its parts in all orders, as it stands first: `a or b`, `b and a`, …"""
+    """Return a value with its parts in all orders, the given one first: `a or b`, `b and a`, …"""
     parts = value.replace(" or ", " and ").split(" and ")
     if len(parts) > 4:  # 5 parts would have 240 orders
         return [value]

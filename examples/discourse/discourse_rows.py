@@ -1,12 +1,12 @@
-"""Trains the rows of the thesis' Table 5.5 and measures what they are good for, as Table 5.6 does.
+"""Train the rows of the thesis' Table 5.5, and measure their vectors like its Table 5.6.
 
     discourse_rows.py train    --data DIR --out OUT [--budget SECONDS] [ROW …]
     discourse_rows.py transfer --data DIR --out OUT --sets FOLDER [ROW …]
     discourse_rows.py table    --out OUT
 
-DIR is what `llrnn discourse` wrote, with train, valid and test. Each training has the same budget of processor time,
-its validations included; one that begins with another row's encoder has that row's, too. A row is finished when
-OUT/ROW/result.json exists; one that was interrupted goes on; with other options than before, it is an error.
+DIR is the output of `llrnn discourse`, with train, valid and test. Each training has the same budget of processor time,
+validations included. A training that starts from another row's encoder also has that row's time. A row is finished when
+OUT/ROW/result.json exists. An interrupted row resumes. Other options than before are an error.
 """
 
 import argparse
@@ -44,7 +44,7 @@ BEST = "checkpoint_best.pt"
 
 @dataclass(frozen=True)
 class Row:
-    """A model: its encoder, what it learns, whether it reads words by spelling and characters, what it begins with."""
+    """A model: its encoder, its objectives, whether it reads words by spelling and characters, and its start."""
 
     encoder: str
     objectives: str
@@ -77,7 +77,7 @@ WORDS, VECTORS = "words", "vectors"  # the comparisons of Table 5.6
 
 
 def train_command(row: Row, data: Path, place: Path, args: argparse.Namespace) -> list[str]:
-    """What is written to `place` is the training's checkpoints."""
+    """Return the command of the training whose checkpoints are in `place`."""
     spelling = ["--source-prior", str(args.out / "prior"), "--source-characters", "cnn"] if row.reads_spelling else []
     begin = ["--finetune-from-model", str(args.out / row.begins_with / BEST)] if row.begins_with else []
     seconds = args.budget + (seconds_of(args.out / row.begins_with / BEST) if row.begins_with else 0.0)
@@ -95,16 +95,16 @@ def train_command(row: Row, data: Path, place: Path, args: argparse.Namespace) -
 
 
 def seconds_of(checkpoint: Path) -> float:
-    """How long its training was, which fairseq counts with that of a training that begins there."""
+    """Return the seconds of a checkpoint's training. fairseq adds them to those of a training that starts from it."""
     from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 
     return float(read_checkpoint(str(checkpoint))["extra_state"]["previous_training_time"])
 
 
 def count_processor_time() -> None:
-    """Let --stop-time-hours count what a training computes, and not how long it waits for others on the machine.
+    """Let --stop-time-hours count processor time, without waiting for other processes.
 
-    The log says before each validation how much that was so far.
+    The log has the time so far before each validation.
     """
     from fairseq.trainer import Trainer
 
@@ -118,7 +118,7 @@ def count_processor_time() -> None:
 
 
 def train(names: Sequence[str], args: argparse.Namespace) -> None:
-    """Train and measure every row that is not finished."""
+    """Train and measure every unfinished row."""
     from example_parts import processes  # imports fairseq
 
     count_processor_time()
@@ -146,7 +146,7 @@ def train(names: Sequence[str], args: argparse.Namespace) -> None:
 
 
 def measure(checkpoint: Path, row: Row, data: Path) -> dict[str, Any]:
-    """Accuracies on test, each sentence encoded once, and how many examples training read."""
+    """Return accuracies on test, with each sentence encoded once, and the number of training examples."""
     import torch
 
     from fairseq_llrnn.plugin.compat.loading import read_checkpoint
@@ -172,12 +172,12 @@ def measure(checkpoint: Path, row: Row, data: Path) -> dict[str, Any]:
 
 
 def chances(split: Split) -> dict[str, float]:
-    """The share of the most frequent answer of each objective."""
+    """Return the frequency of the most frequent answer of each objective."""
     return {name: float(np.bincount(rows[:, -1]).max() / len(rows)) for name, rows in split.examples.items()}
 
 
 def transfer(names: Sequence[str], args: argparse.Namespace) -> None:
-    """Measure every row on the public sets: alone, beside words, beside their vectors; and those two by themselves."""
+    """Measure every row on the public sets: alone, with words, with word vectors, and these two by themselves."""
     from fairseq_llrnn.systems.discourse.plugin.encoding import load_encoder
 
     num_words = len(load_dictionary(args.data / DICTIONARY))

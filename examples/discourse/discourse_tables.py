@@ -1,4 +1,4 @@
-"""The tables of results, as the thesis' 5.5 and 5.6."""
+"""The tables of results, in the form of the thesis' 5.5 and 5.6."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ def read(paths: list[Path]) -> list[dict[str, Any]]:
 
 
 def tables(out: Path) -> str:
-    """Both, from the results that are there. Raises DataError where there is none."""
+    """Return both, from the existing results. Raises DataError if there are none."""
     rows, transfers = read(sorted(out.glob("*/result.json"))), read(sorted((out / "transfer").glob("*.json")))
     if not rows and not transfers:
         raise DataError(f"{out}: expected results of `discourse_rows.py train`, found none")
@@ -22,7 +22,7 @@ def tables(out: Path) -> str:
 
 
 def accuracies(rows: list[dict[str, Any]]) -> str:
-    """A line for each model, and chance, the share of the most frequent answer."""
+    """Return a line for each model, and chance, the frequency of the most frequent answer."""
     lines = ["| | CONJ | ORDER | NEXT | updates | seconds |", "|---|---|---|---|---|---|"]
     chance = rows[0]["chance"]
     lines.append(f"| chance | {' | '.join(f'{100 * chance[name]:.1f}' for name in COLUMNS)} | | |")
@@ -34,7 +34,7 @@ def accuracies(rows: list[dict[str, Any]]) -> str:
 
 
 def of_sets(found: list[dict[str, Any]]) -> str:
-    """A line for each kind of features; the average is over the sets that all have."""
+    """Return a line for each kind of features. The average is over the sets that all have."""
     sets = list(dict.fromkeys(one["set"] for one in found))
     by_features: dict[str, dict[str, float]] = {}
     for one in found:

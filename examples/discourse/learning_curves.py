@@ -1,8 +1,8 @@
-"""Accuracy on valid against processor time, from the logs of `discourse_rows.py train`: what more time would give.
+"""Plot accuracy on valid against processor time, from the logs of `discourse_rows.py train`.
 
     learning_curves.py --out OUT --picture FILE.png ROW …
 
-It prints, of each row and objective, the best accuracy on valid and when it was reached, and the last one.
+It prints, for each row and objective, the best accuracy on valid with its time, and the last one.
 """
 
 import argparse
@@ -24,7 +24,7 @@ CHANCE = "chance"
 
 
 def read_curves(log: Path) -> tuple[Curves, dict[str, float]]:
-    """The curves of a row, and chance on valid. Raises DataError: no log, or one without a validation."""
+    """Return the curves of a row, and chance on valid. Raises DataError: no log, or one without a validation."""
     if not log.is_file():
         raise DataError(f"{log}: expected the log of a row, found no such file; train the row first")
     curves: Curves = {}
@@ -42,7 +42,7 @@ def read_curves(log: Path) -> tuple[Curves, dict[str, float]]:
 
 
 def _messages(lines: Iterable[str]) -> Iterable[dict[str, str]]:
-    """What a log says of validations and of seconds."""
+    """Yield the log's messages on validations and seconds."""
     for line in lines:
         for said_by in (" | valid | ", " | discourse_rows | "):
             _, found, message = line.partition(said_by)
@@ -51,7 +51,7 @@ def _messages(lines: Iterable[str]) -> Iterable[dict[str, str]]:
 
 
 def table(rows: dict[str, Curves]) -> str:
-    """Accuracies in percent, seconds of processor time."""
+    """Return accuracies in percent, and seconds of processor time."""
     lines = ["| | objective | best on valid | at | at the end | at |", "|---|---|---|---|---|---|"]
     for row, curves in rows.items():
         for name, points in curves.items():
@@ -62,7 +62,7 @@ def table(rows: dict[str, Curves]) -> str:
 
 
 def draw(rows: dict[str, Curves], chance: dict[str, float], path: Path) -> None:
-    """A panel for each objective. Raises OptionError: matplotlib is not installed."""
+    """Draw a panel for each objective. Raises OptionError: matplotlib is not installed."""
     need_matplotlib("--picture")
     named = [name for name in COLUMNS if name in chance]
     figure = new_figure(4 * len(named), 3.6)

@@ -1,6 +1,6 @@
-"""A made-up text with paragraphs, in which the order of sentences and what follows a conjunction can be learned.
+"""Generate a text with paragraphs in which the order of sentences, and the words after conjunctions, can be learned.
 
-    made_up_text.py FOLDER      writes train.txt, valid.txt, test.txt, and the set custrev.all
+made_up_text.py FOLDER      writes train.txt, valid.txt, test.txt, and the set custrev.all
 """
 
 import random
@@ -14,7 +14,7 @@ PARAGRAPHS = {"train": 300, "valid": 40, "test": 40}
 
 
 def paragraph(rng: random.Random) -> list[str]:
-    """What somebody does in a day, a sentence a step."""
+    """Return a person's actions in a day, one sentence per step."""
     lines = []
     for i, step in enumerate(STEPS):
         sentence = [rng.choice(PEOPLE), step]

@@ -1,9 +1,9 @@
-"""The public sets on which vectors of sentences are tried: sentence classification, and DiscoEval's sentence ordering.
+"""The public sets for vectors of sentences: sentence classification, and DiscoEval's sentence ordering.
 
 A folder has MR (`rt-polarity`), CR (`custrev`), SUBJ, MPQA, TREC and SST-2 (`stsa.binary`) as `label text`, and
-`discoeval-bso-DOMAIN.SPLIT.txt`: two sentences with a tab between them, which here change places in every second line,
-by chance. MR, CR, SUBJ and MPQA come without splits: they are cross-validated. A few lines of CR and MPQA have a label
-and no text; they are left out.
+`discoeval-bso-DOMAIN.SPLIT.txt`: two sentences with a tab between them, which are swapped here in a random half of the
+lines. MR, CR, SUBJ and MPQA have no splits and are cross-validated. A few lines of CR and MPQA have a label and no
+text; they are left out.
 """
 
 import gzip
@@ -28,7 +28,7 @@ FILES = {
 
 @dataclass(frozen=True)
 class SentenceSet:
-    """Texts of one sentence or two, their labels, and where the parts end."""
+    """Texts of one sentence or two, their labels, and the ends of the parts."""
 
     name: str
     texts: list[tuple[str, ...]]
@@ -37,7 +37,7 @@ class SentenceSet:
 
 
 def read_set(name: str, folder: Path) -> SentenceSet:
-    """One of FILES, compressed or not. Raises DataError: a file is missing, or a line is not as it should be."""
+    """Read one of FILES, compressed or not. Raises DataError: a missing file, or an invalid line."""
     texts: list[tuple[str, ...]] = []
     labels: list[int] = []
     ends: list[int] = []

@@ -1,9 +1,9 @@
-"""NEXT by a rule that learns nothing: the candidate that shares most with the context comes next.
+"""NEXT by a rule without learning: the candidate that shares most with the context is next.
 
     shared_words.py --data DIR [--split test]
 
-A shared word counts the more the fewer sentences of the split have it (the logarithm); the sum is divided by the root
-of the candidate's length. DIR is what `llrnn discourse` wrote.
+A shared word has more weight the fewer sentences of the split contain it (the logarithm). The sum is divided by the
+root of the candidate's length. DIR is the output of `llrnn discourse`.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from fairseq_llrnn.systems.discourse.data import CONTEXT, Split, load_split
 
 
 def accuracy(split: Split) -> float:
-    """The share of NEXT examples whose answer the rule finds; of equal candidates, it takes the first."""
+    """Return the fraction of NEXT examples that the rule answers. Of equal candidates, it takes the first."""
     examples = split.examples["next"]
     words = [frozenset(split.sentence(number).tolist()) for number in range(len(split.ends))]
     counts = np.bincount([word for sentence in words for word in sentence], minlength=1)

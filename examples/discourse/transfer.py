@@ -1,8 +1,8 @@
-"""What vectors of sentences are good for: logistic regression on top of them (Jernite 2018, Table 5.6).
+"""Evaluate vectors of sentences by logistic regression (Jernite 2018, Table 5.6).
 
-Dense features are brought to mean 0 and deviation 1; beside words, which are 0 or 1 and mostly 0, perhaps to a tenth or
-a thirtieth of that. This and the weight of the penalty are chosen on a tenth of the training part, or on the set's own
-validation part; sets without splits are cross-validated in five folds, each with a choice of its own.
+Dense features are scaled to mean 0 and deviation 1. Together with words, which are 0 or 1 and mostly 0, the deviation
+may be a tenth or a thirtieth. It and the weight of the penalty are chosen on a tenth of the training part, or on the
+set's own validation part. Sets without splits are cross-validated in five folds, each with its own choice.
 """
 
 import itertools
@@ -24,12 +24,12 @@ Matrix = Any  # (n, F), numpy's or scipy's
 
 
 def of_pairs(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Of one sentence: its vector; of two: both and their difference, as DiscoEval has it."""
+    """Return the vector of one sentence, or both vectors and their difference for two, as in DiscoEval."""
     return parts[0] if len(parts) == 1 else np.hstack([parts[0], parts[1], parts[0] - parts[1]])
 
 
 def word_counts(texts: Sequence[tuple[str, ...]], train: np.ndarray) -> sparse.csr_matrix:
-    """Whether each word of the training texts is in each sentence of a text: (n, sentences × words)."""
+    """Return whether each word of the training texts is in each sentence of a text: (n, sentences × words)."""
     known = sorted({word for i in train for sentence in texts[i] for word in sentence.lower().split()})
     index = {word: i for i, word in enumerate(known)}
     rows, columns = [], []
@@ -43,7 +43,7 @@ def word_counts(texts: Sequence[tuple[str, ...]], train: np.ndarray) -> sparse.c
 
 
 def accuracy(data: SentenceSet, dense: np.ndarray | None, with_words: bool) -> float:
-    """The share of right answers on the test part, or in cross-validation, by vectors (n, F), words, or both."""
+    """Return the accuracy on the test part, or in cross-validation, with vectors (n, F), words, or both."""
     labels, everything = np.array(data.labels), np.arange(len(data.labels))
     if len(data.ends) == 1:
         shuffled = np.random.default_rng(1).permutation(everything)

@@ -1,8 +1,8 @@
-"""Vectors of words from the same text, for comparison: how much more often than by chance words stand near each other.
+"""Word vectors from the same text, for comparison: how much more often than by chance two words are near each other.
 
 Sizes: V words, T words of the text, D width. Positive pointwise mutual information within a window, reduced by a
 singular value decomposition (Levy, Goldberg & Dagan 2015; contexts smoothed by the power 0.75). A sentence's vector is
-the sum of those of its words.
+the sum of its word vectors.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ WINDOW, SMOOTHING, SEEN, AT_ONCE = 4, 0.75, 2, 2_000_000
 
 
 def pair_counts(split: Split, num_words: int, window: int = WINDOW) -> sparse.csr_matrix:
-    """How often two words of the dictionary stand at most `window` words apart in a sentence: (V, V), symmetric."""
+    """Count how often two words of the dictionary are at most `window` words apart in a sentence: (V, V), symmetric."""
     sentence = np.repeat(np.arange(len(split.ends)), split.lengths())  # shape: (T,)
     total = sparse.csr_matrix((num_words, num_words), dtype=np.float32)
     for begin in range(0, len(split.tokens), AT_ONCE):
@@ -38,7 +38,7 @@ def pair_counts(split: Split, num_words: int, window: int = WINDOW) -> sparse.cs
 
 
 def association(counts: sparse.csr_matrix) -> sparse.csr_matrix:
-    """max(0, log p(v, w) / (p(v) p'(w))) of pairs seen SEEN times or more, p' being p^0.75, normalised."""
+    """Return max(0, log p(v, w) / (p(v) p'(w))) of pairs seen SEEN times or more, with p' = p^0.75, normalised."""
     table = counts.tocoo()
     words = np.asarray(counts.sum(1)).ravel()
     contexts = words**SMOOTHING
@@ -49,7 +49,7 @@ def association(counts: sparse.csr_matrix) -> sparse.csr_matrix:
 
 
 def word_vectors(split: Split, num_words: int, size: int) -> np.ndarray:
-    """(V, D) float32. Raises OptionError: scikit-learn is not installed."""
+    """Return (V, D) float32. Raises OptionError: scikit-learn is not installed."""
     try:
         from sklearn.utils.extmath import randomized_svd
     except ModuleNotFoundError:
@@ -59,7 +59,7 @@ def word_vectors(split: Split, num_words: int, size: int) -> np.ndarray:
 
 
 def load_or_make(folder: Path, place: Path, size: int) -> np.ndarray:
-    """The vectors for a data folder, kept in the file `place`. Raises OptionError: those there are of other sizes."""
+    """Return the vectors for a data folder, stored in the file `place`. Raises OptionError if they have other sizes."""
     words = len(load_dictionary(folder / DICTIONARY))
     if not place.exists():
         found = word_vectors(load_split(folder, "train"), words, size)
@@ -73,5 +73,5 @@ def load_or_make(folder: Path, place: Path, size: int) -> np.ndarray:
 
 
 def sums(vectors: np.ndarray, sentences: Iterable[Sequence[int]]) -> np.ndarray:
-    """The sum of each sentence's words; those outside the dictionary count nothing."""
+    """Return the sum of each sentence's word vectors, without words outside the dictionary."""
     return np.stack([vectors[[i for i in ids if i < len(vectors)]].sum(0) for ids in sentences])

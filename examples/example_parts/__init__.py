@@ -1,1 +1,1 @@
-"""Modules that several examples share: the scripts of an example find them by the folder `examples` in their path."""
+"""Modules shared by several examples, whose scripts put the folder `examples` on their path."""

@@ -1,4 +1,4 @@
-"""How a script ends where its user made a mistake: one line, and no stack trace."""
+"""End a script in one line after a user's error, without a stack trace."""
 
 import sys
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from fairseq_llrnn.errors import LLRNNError
 
 
 def exit_status(script: str, act: Callable[[], int]) -> int:
-    """What `act` returns; 2 where it raises a user's error or cannot read a file, which is printed in one line."""
+    """Return the result of `act`, or 2 after a user's error or an unreadable file, which is printed in one line."""
     try:
         return act()
     except (LLRNNError, OSError) as error:

@@ -21,25 +21,25 @@ ORDERS = (3, 5)  # of the n-grams that are tried
 
 
 def loss(log_probs: np.ndarray) -> float:
-    """Base-e log-perplexity."""
+    """Return the base-e log-perplexity."""
     return -float(log_probs.mean())
 
 
 def mixed(first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
-    """log(weight · p₁ + (1 − weight) · p₂) of every token, (N,)."""
+    """Return log(weight · p₁ + (1 − weight) · p₂) of every token, (N,)."""
     if weight in (0.0, 1.0):
         return first if weight == 1.0 else second
     return np.logaddexp(np.log(weight) + first, np.log1p(-weight) + second)
 
 
 def best_weight(first: np.ndarray, second: np.ndarray) -> float:
-    """That of the first model, in hundredths, with the least loss on a text: both (N,)."""
+    """Return the weight of the first model, in hundredths, with the least loss on a text: both (N,)."""
     return min((loss(mixed(first, second, w / 100)), w / 100) for w in range(101))[1]
 
 
 @torch.inference_mode()
 def ngram_log_probs(prior: Prior, sentences: Sequence[Sequence[str]]) -> np.ndarray:
-    """log b(x | K) of every word, or of <unk> in its place, and of every end: (N,) in nats; b sums to one."""
+    """Return log b(x | K) of every word, or of <unk> instead, and of every end: (N,) in nats; b sums to one."""
     background, end = prior.background().bind(), prior.index(EOS)
     number = {symbol: i for i, symbol in enumerate(prior.symbols)}
     found = []
@@ -63,12 +63,12 @@ class Mixture(NamedTuple):
 def with_ngrams(
     model: Mapping[str, np.ndarray], texts: Mapping[str, Sequence[Sequence[str]]], priors: Mapping[int, Path]
 ) -> Mixture:
-    """Mix a model with the n-grams, and by the weight, that have the least loss on the text called valid.
+    """Mix a model with n-grams. Order and weight are those with the least loss on the text called valid.
 
     Args:
         model: its log-probabilities of each text, (N,).
         texts: the same texts as words.
-        priors: those of the n-grams, by order.
+        priors: priors of the n-grams, by order.
     """
     tried = []
     for order, place in priors.items():

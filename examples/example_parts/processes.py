@@ -1,5 +1,6 @@
-"""Runs fairseq's commands and ours. The models are many and small, and every new process would import torch and fairseq
-for seconds; so a command runs in a copy of this process, which has them already.
+"""Run fairseq's commands and ours in copies of this process.
+
+The models are many and small, and every new process would import torch and fairseq for seconds.
 """
 
 import fcntl
@@ -34,22 +35,23 @@ LOGGED = "%(asctime)s | %(levelname)s | %(name)s | %(message)s"  # as fairseq
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold the folder's lock, which is free again when the process ends, however it ends. Raises OptionError."""
+    """Hold the folder's lock inside the block. The system frees it when the process ends. Raises OptionError."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise OptionError(f"{folder}: another process is at it; wait for its end") from None
+            raise OptionError(f"{folder}: another process is working on it; wait for its end") from None
         yield
 
 
 def run(
     command: str, arguments: Sequence[str], log: Path, stdin: Path | None = None, stdout: Path | None = None
 ) -> float:
-    """Run one of COMMANDS with one thread; all it says is appended to `log`. The seconds of processor time it took.
+    """Run one of COMMANDS with one thread, and return its seconds of processor time. Its messages are appended to
+    `log`.
 
-    `stdin`: what it reads; `stdout`: where its results go, if not to `log`. Raises DataError where it fails.
+    `stdin`: its input. `stdout`: file for its results, if not `log`. Raises DataError if it fails.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as stream:
@@ -66,7 +68,7 @@ def run(
 
 
 def _become(command: str, arguments: Sequence[str], log: Path, stdin: Path | None, stdout: Path | None) -> None:
-    """The copy's part; it never returns."""
+    """Run the command in the copy; never returns."""
     code = 1
     try:
         sys.stdout = sys.stderr = log.open("a", encoding="utf-8", buffering=1)

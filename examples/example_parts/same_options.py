@@ -1,4 +1,4 @@
-"""A folder of results keeps the options that they were made with: what is done is skipped for the same ones alone."""
+"""Store the options of results in their folder, so that finished work is skipped only for the same options."""
 
 import json
 from collections.abc import Mapping
@@ -14,12 +14,12 @@ def keep_options(folder: Path, options: Mapping[str, str | int | float], has_res
     """Write the options into a folder that has none, or compare them.
 
     Raises:
-        OptionError: one is another, or the folder has results and does not say of which options.
+        OptionError: an option differs, or the folder has results without options.
     """
     place = folder / FILE
     if not place.exists():
         if has_results:
-            raise OptionError(f"{folder}: expected {FILE} beside the results, found none; give another --out")
+            raise OptionError(f"{folder}: expected {FILE} beside the results, found none; use another --out")
         with whole_file(place) as file:
             json.dump(dict(options), file)
         return

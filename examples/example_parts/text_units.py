@@ -1,6 +1,6 @@
-"""A text in other units: characters, or pieces of words; and the dictionary of either.
+"""Convert a text to other units: characters, or subword pieces; and write their dictionaries.
 
-Whatever its units are, a model gives a probability to the same lines of text, so bits per character can be compared
+A model gives a probability to the same lines of text in any units, so that bits per character can be compared
 (`unit_bits.py`).
 """
 
@@ -12,17 +12,17 @@ BLANK = "\N{LOWER ONE EIGHTH BLOCK}"  # ▁, for a blank among characters
 
 
 def as_characters(line: str) -> str:
-    """A line in characters, a blank being one."""
+    """Split a line into characters, blanks included."""
     return " ".join(BLANK if c == " " else c for c in line)
 
 
 def character_symbols(lines: Sequence[str]) -> Counter[str]:
-    """Every character of the training text with its count."""
+    """Count every character of the training text."""
     return Counter(symbol for line in lines for symbol in as_characters(line).split(" "))
 
 
 class Pieces:
-    """Byte-pair encoding (Sennrich et al. 2016), trained on the training text, that any text can be written in."""
+    """Byte-pair encoding (Sennrich et al. 2016), trained on the training text, that can encode any text."""
 
     def __init__(self, model: Path) -> None:
         import sentencepiece
@@ -44,7 +44,7 @@ class Pieces:
         return " ".join(self.processor.encode(line, out_type=str))
 
     def symbols(self, lines: Sequence[str]) -> Counter[str]:
-        """All pieces, with their counts in the training text; those that it lacks count once."""
+        """Return all pieces, with their counts in the training text, at least 1."""
         known = (self.processor.id_to_piece(i) for i in range(self.processor.get_piece_size()))
         own = {piece for piece in known if piece not in ("<unk>", "<s>", "</s>")}
         counts = Counter(piece for line in lines for piece in self.write(line).split(" "))
@@ -52,11 +52,11 @@ class Pieces:
 
 
 def write_dictionary(path: Path, counts: Counter[str]) -> None:
-    """fairseq's dict.txt: the most frequent symbols first."""
+    """Write fairseq's dict.txt, the most frequent symbols first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     path.write_text("".join(f"{symbol} {count}\n" for symbol, count in ordered), encoding="utf-8")
 
 
 def lines_of(path: Path) -> list[str]:
-    """The lines of a text, words between single blanks."""
+    """Return the lines of a text, with words between single blanks."""
     return [" ".join(line.split()) for line in path.read_text(encoding="utf-8").removesuffix("\n").split("\n")]

@@ -1,4 +1,6 @@
-"""Bits of a whole text under a model of words, pieces or characters: with what `llrnn score` leaves out of them."""
+"""Compute the bits of a whole text under a model of words, pieces or characters, including those that `llrnn score`
+omits.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,14 +19,14 @@ PARTS = ("known_bits", "unknown_bits", "spelling_bits", "end_bits", "unknown_wor
 def whole_bits(
     units: str, facts: Mapping[str, float], plain: Sequence[str], place: Path, prior: Path
 ) -> dict[str, float]:
-    """Bits and characters of a text; and the parts of the bits where units are words.
+    """Return bits and characters of a text, and the parts of the bits if units are words.
 
     Args:
         units: `open` and `unk`, words with open classes and with <unk>; `pieces`; `characters`.
-        facts: what `llrnn score --json` says of the text in these units.
+        facts: output of `llrnn score --json` for the text in these units.
         plain: the lines of the text itself.
         place: the folder of the system's dict.txt.
-        prior: one with an open vocabulary, whose character model spells the <unk> of `unk`.
+        prior: a prior with an open vocabulary, whose character model spells the <unk> of `unk`.
     """
     kept, bits = dict(facts), facts["bits"]
     if units == "characters":
@@ -40,16 +42,16 @@ def whole_bits(
 
 
 def bits_of_unknown_character() -> float:
-    """What of a character outside the dictionary is not said by <unk>: which one of Unicode's it is."""
+    """Return the bits of a character of Unicode, given that it is <unk>."""
     from fairseq_llrnn.open_vocabulary.alphabet import NUM_CHARACTERS
 
     return math.log2(NUM_CHARACTERS)
 
 
 def spelling_bits(words: Sequence[str], place: Path, prior: Path) -> float:
-    """−log₂ Σ_o π_o P_o(w) of the words that a system's dictionary lacks: the character model without a network.
+    """Return −log₂ Σ_o π_o P_o(w) of the words outside a system's dictionary: the character model without a network.
 
-    Its part inside that dictionary is left out, and the rest divided by what remains, as for the open classes.
+    Its part inside that dictionary is excluded and the remainder normalised, like for the open classes.
     """
     import numpy as np
 

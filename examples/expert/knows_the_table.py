@@ -1,7 +1,7 @@
-"""The paper's expert (Dymetman & Xiao 2016, §6): it knows the number that answers a question, and nothing else.
+"""The paper's expert (Dymetman & Xiao 2016, §6): it gives the number that answers a question, and nothing else.
 
-It fires on every word that is no number, and on the one number n that the table has for the question. Whether a number
-is due is not its business: the network learns that, by its gate.
+It is 1 for every word that is no number, and for the number n that the table has for the question. The network's gate
+learns where a number is due.
 """
 
 import os
@@ -22,7 +22,7 @@ ABOUT = {
 
 
 class KnowsTheTable(Expert):
-    """The table is the file that the environment variable TOWNS names."""
+    """The table is the file in the environment variable TOWNS."""
 
     def open(self, prior):
         self.numbers = {}

@@ -1,10 +1,11 @@
-"""Questions with numeric answers over a small table of towns, and small talk: python make_questions.py OUT [--seed S].
+"""Generate questions with numeric answers over a small table of towns, and small talk: make_questions.py OUT [--seed
+S].
 
     table.tsv               town, attribute, number: the knowledge base, 900 facts
-    {train,valid,test}.q    questions, and .a: answers, one a line
+    {train,valid,test}.q    questions, and .a: answers, one per line
     vocabulary.{q,a}.txt    the words of all questions and of all answers, `word 0`, for fairseq-preprocess
 
-The towns of valid and test are in the table, and in no training question: their numbers cannot be learned.
+The towns of valid and test are in the table, but in no training question, so that their numbers cannot be learned.
 """
 
 import argparse
@@ -40,7 +41,7 @@ QUESTIONS = {"train": 9, "valid": 3, "test": 3}  # per town; and a piece of smal
 
 
 def town_names(rng: random.Random, many: int) -> list[str]:
-    """Different names of one word."""
+    """Return different names of one word."""
     first = "Alt Birk Cor Dun El Falk Gar Hol Ing Kel Lin Mar Nor Os Pell Rav Sund Tor Ul Wald".split()
     last = "au berg dorf feld ham haven holm hus low mark minster moor ness rup stad sted thal ton vik wyck".split()
     names = [a + b for a in first for b in last]

@@ -1,4 +1,4 @@
-"""How well questions are answered: python measure_answers.py TEST.q TEST.a NAME=ANSWERS…; prints a table."""
+"""Measure the answers to questions, and print a table: python measure_answers.py TEST.q TEST.a NAME=ANSWERS…."""
 
 import sys
 from pathlib import Path

@@ -1,13 +1,12 @@
-"""Does a model prefer the right form? Accuracy on the pairs of pairs.py, by distance and by frequency.
+"""Measure agreement: accuracy on the pairs of pairs.py, by distance and by frequency.
 
     agreement.py --checkpoint best.pt --prepared OUT --pairs pairs.jsonl --mode honest
 
-An answer is right if log p(right | prefix) > log p(wrong | prefix); a tie counts one half. Frequency alone
-answers many pairs, and in paper mode the counts even contain the right word's own occurrence. So besides all
-pairs two things are told: `balanced` is the mean of the accuracy where the right form is the rarer one and
-the accuracy where it is the more frequent one (a unigram scores exactly one half there); and the counts
-alone, as if they were a model, stand in every table. Paper mode counts in all four texts, honest mode in the
-training text alone. Intervals are 95 %, by bootstrap over sentences.
+An answer is right if log p(right | prefix) > log p(wrong | prefix); a tie counts one half. Frequency alone answers many
+pairs, and in paper mode the counts even contain the right word's own occurrence. So there are two further figures:
+`balanced` is the mean of the accuracy on pairs with the rarer form right and of that on pairs with the more frequent
+form right (a unigram scores exactly one half). And every table has the counts themselves as a model. Paper mode counts
+in all four texts, honest mode in the training text. Intervals are 95 %, by bootstrap over sentences.
 """
 
 import argparse
@@ -30,7 +29,7 @@ RESAMPLES = 1000
 
 @dataclass(frozen=True)
 class Estimate:
-    """A share of right answers (or a difference of two) with its interval; NaN where there are no pairs."""
+    """An accuracy (or a difference of two) with its interval; NaN without pairs."""
 
     value: float
     low: float
@@ -55,40 +54,38 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def right_minus_wrong(pair: Pair, mode: str) -> int:
-    """How much more often the right form was counted."""
+    """Return the count of the right form minus that of the wrong form."""
     return pair.train_right - pair.train_wrong if mode == "honest" else pair.all_right - pair.all_wrong
 
 
 def count_log_ratios(pairs: Sequence[Pair], mode: str) -> list[float]:
-    """The unigram as if it were a model (only the sign matters)."""
+    """Return the log-ratios of the unigram as a model (only the sign matters)."""
     return [float(np.sign(right_minus_wrong(pair, mode))) for pair in pairs]
 
 
 def is_rare(pair: Pair, top_words: int) -> bool:
-    """Both forms are outside the `top_words` most frequent words, so that neither has an identity of its
-    own.
-    """
+    """Return whether both forms are outside the `top_words` most frequent words, without indicator features."""
     return min(pair.rank_right, pair.rank_wrong) >= top_words
 
 
 def credits(log_ratios: Sequence[float]) -> np.ndarray:
-    """1 for a right answer, 0 for a wrong one, 1/2 for a tie."""
+    """Return 1 for a right answer, 0 for a wrong one, 1/2 for a tie."""
     return (np.sign(np.asarray(log_ratios, dtype=float)) + 1) / 2
 
 
 @lru_cache(maxsize=64)
 def resamples(sentences: int) -> np.ndarray:
-    """How often each sentence is in each resample: (RESAMPLES, sentences)."""
+    """Return how often each sentence is in each resample: (RESAMPLES, sentences)."""
     generator = np.random.default_rng(0)
     drawn = generator.multinomial(sentences, np.full(sentences, 1 / sentences), size=RESAMPLES)
     return drawn.astype(np.float32)
 
 
 def estimate(pairs: Sequence[Pair], values: np.ndarray, strata: np.ndarray) -> Estimate:
-    """The mean of the strata's means of `values`, with its bootstrap interval.
+    """Return the mean of the strata's means of `values`, with its bootstrap interval.
 
-    `strata` (one number per pair) is constant for a plain mean; pairs of stratum −1 are left out. Sentences,
-    not pairs, are drawn, since one sentence can give several pairs about the same words.
+    `strata` (one number per pair) is constant for a plain mean. Pairs of stratum −1 are left out. Sentences, not pairs,
+    are resampled, because one sentence can give several pairs about the same words.
     """
     kept = [number for number, stratum in enumerate(strata) if stratum >= 0]
     groups = sorted({int(strata[number]) for number in kept})
@@ -112,7 +109,7 @@ def accuracy(pairs: Sequence[Pair], values: np.ndarray) -> Estimate:
 
 
 def balanced(pairs: Sequence[Pair], values: np.ndarray, mode: str) -> Estimate:
-    """Mean of the accuracies where frequency speaks for the right form and where it speaks against it."""
+    """Return the mean of the accuracies on pairs whose frequency favours the right form, and the wrong form."""
     signs = np.array(count_log_ratios(pairs, mode))
     if {-1.0, 1.0} - set(signs):
         return Estimate(math.nan, math.nan, math.nan, 0)
@@ -120,13 +117,13 @@ def balanced(pairs: Sequence[Pair], values: np.ndarray, mode: str) -> Estimate:
 
 
 def against(pairs: Sequence[Pair], values: np.ndarray, mode: str) -> Estimate:
-    """Accuracy where the wrong form is at least as frequent as the right one."""
+    """Return the accuracy on pairs in which the wrong form is at least as frequent as the right one."""
     return estimate(pairs, values, np.where(np.array(count_log_ratios(pairs, mode)) > 0, -1, 0))
 
 
 @dataclass(frozen=True)
 class Group:
-    """A row of the table: which pairs it is about. `None` takes all."""
+    """A row of the table: a selection of pairs. `None` takes all."""
 
     distance: str  # of DISTANCES
     top_words: int
@@ -155,12 +152,12 @@ class Group:
 
 
 def headline(top_words: int) -> Group:
-    """The group that is the experiment's figure: far apart, and neither form has an identity of its own."""
+    """Return the group of the experiment's main figure: large distance, and neither form with an indicator feature."""
     return Group("4 and more", top_words, rare=True)
 
 
 def groups(top_words: int) -> list[Group]:
-    """All distances outside and inside the most frequent words; then the headline's pairs by kind."""
+    """Return all distances outside and inside the most frequent words, then the headline's pairs by kind."""
     far = headline(top_words)
     return [
         *(Group(distance, top_words, rare) for rare in (True, False) for distance in DISTANCES),
@@ -170,7 +167,7 @@ def groups(top_words: int) -> list[Group]:
 
 
 def table(pairs: Sequence[Pair], log_ratios: Sequence[float], mode: str, top_words: int) -> str:
-    """Accuracies of one model beside those of the counts."""
+    """Return accuracies of one model and of the counts."""
     rows = [f"{'':56}{'pairs':>7}{'all pairs':>22}{'balanced':>22}{'wrong not rarer':>22}{'counts alone':>14}"]
     values, counts = credits(log_ratios), credits(count_log_ratios(pairs, mode))
     for group in groups(top_words):

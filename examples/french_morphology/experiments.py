@@ -1,6 +1,6 @@
-"""The experiment as a list: every model, its prior, and the command lines they stand for. run.py runs it.
+"""The list of all models of the experiment, with their priors and command lines. run.py runs it.
 
-Two modes. *Paper*: features and unigram come from the whole corpus, test texts included, as in Dymetman &
+There are two modes. *Paper*: features and unigram come from the whole corpus, test texts included, as in Dymetman &
 Xiao (2016, section 5). *Honest*: both come from the training text alone. All models share one dictionary.
 """
 
@@ -70,7 +70,7 @@ NOT_GUESSED, GUESSED = ("--set", "words.guess=off"), ("--set", "words.guess=on")
 
 @dataclass(frozen=True)
 class Prior:
-    """What `llrnn prior` is told."""
+    """Options of `llrnn prior`."""
 
     name: str
     arguments: tuple[str, ...]
@@ -109,7 +109,7 @@ class Model:
 
     @property
     def mode(self) -> str | None:
-        """Whose features or counts the model knows; None for a softmax that knows neither."""
+        """The mode of the model's features or counts; None for a softmax without either."""
         return None if self.prior is None else self.prior.features or self.prior.counts
 
     def folder(self, out: Path) -> Path:
@@ -122,7 +122,7 @@ class Model:
         return ["fairseq-train", str(out / "data-bin"), *kind, *self.arguments, *TRAINING, *where, *HOUSEHOLD]
 
     def signature(self) -> str:
-        """The settings that make the row, in one line."""
+        """The settings of the row, in one line."""
         kind: tuple[str, ...] = STOCK
         prior = "no prior"
         if self.prior is not None:
@@ -133,14 +133,14 @@ class Model:
 
 
 def trained_as(model: Model, log: str) -> bool:
-    """Whether the last training in `log` (train.log of run.py) had the model's settings; places may differ."""
+    """Return whether the last training in `log` (train.log of run.py) had the model's settings. Paths may differ."""
     commands = [shlex.split(line[2:]) for line in log.splitlines() if line.startswith("$ fairseq-train ")]
     expected = model.command(Path("/out"), "/package")
     return bool(commands) and _settings(commands[-1]) == _settings(expected)
 
 
 def _settings(command: list[str]) -> dict[str, list[str]]:
-    """Options and their values, the last ones where an option comes again (as fairseq takes them); no places."""
+    """Return options and their values without paths, the last value of a repeated option (as in fairseq)."""
     settings: dict[str, list[str]] = {}
     option = ""
     for word in command:
@@ -153,12 +153,12 @@ def _settings(command: list[str]) -> dict[str, list[str]]:
 
 
 def lexical(mode: str, top_words: int) -> Prior:
-    """The paper's prior: morphology, identity of the M most frequent words, unigram background."""
+    """Return the paper's prior: morphology, indicator features of the M most frequent words, unigram background."""
     return Prior(f"{mode}-m{top_words}", ("--top-words", str(top_words), *NOT_GUESSED), features=mode, counts=mode)
 
 
 def ngrams(order: int) -> Prior:
-    """That of n-grams of the training text, which finished models are mixed with (`run.py mix`)."""
+    """Return the prior of n-grams of the training text, for mixtures with finished models (`run.py mix`)."""
     background = ("--top-words", "all", "--background", f"ngram({order}, folds=0)")
     return Prior(f"ngrams-{order}", background, counts=HONEST)
 
@@ -176,8 +176,7 @@ def sweep() -> list[Model]:
 
 
 def softmaxes() -> list[Model]:
-    """The paper's baseline, the strongest ones we can build at equal sizes, and those that share our
-    background."""
+    """Return the paper's baseline, the strongest softmaxes of equal sizes, and those that share our background."""
     plain = Prior("softmax", ("--softmax",))
     adaptive = (
         *("--criterion", "adaptive_loss", "--adaptive-softmax-cutoff", "2500,10000", "--ddp-backend", "legacy_ddp"),
@@ -224,8 +223,7 @@ def softmaxes() -> list[Model]:
 
 
 def ablations(mode: str) -> list[Model]:
-    """What each ingredient gives, at M = BEST_M: taken from the paper's recipe, and added up to the best
-    one."""
+    """Return models for each ingredient at M = BEST_M: removed from the paper's recipe, and added to the best."""
     base = lexical(mode, BEST_M)
     top = ("--top-words", str(BEST_M))
     words_only = Prior(f"{mode}-no-morphology", top, counts=mode)
@@ -256,7 +254,7 @@ def ablations(mode: str) -> list[Model]:
 
 
 def further() -> list[Model]:
-    """Tried in paper mode only."""
+    """Return models that are tried in paper mode only."""
     plain, surface = lexical(PAPER, 5000), with_surface(lexical(PAPER, 5000))
     narrow = with_surface(lexical(PAPER, BEST_M))
     small = "the paper's recipe, M = 5,000, in batches of 1,024 words"
@@ -285,7 +283,7 @@ def further() -> list[Model]:
 
 
 def guessed() -> list[Model]:
-    """Honest mode, the best recipes; words that training lacks have features that are guessed from their spelling."""
+    """Return the best recipes of honest mode, with features guessed from the spelling of words that training lacks."""
     prior = Prior("honest-guess", ("--top-words", str(BEST_M), *GUESSED, *SURFACE), features=HONEST, counts=HONEST)
     best = "best recipe, unknown words guessed"
     first = Model("honest-guess", best, "guess", prior, SMALL_BATCHES)
@@ -311,7 +309,7 @@ def guessed() -> list[Model]:
 
 
 def trees() -> list[Model]:
-    """The paper's recipe along a learned tree over the signatures (docs/results/trees-and-classification.md)."""
+    """Return the paper's recipe with a learned tree over the signatures (docs/results/trees-and-classification.md)."""
     learned = (*PAPER_RECIPE, "--output-tree", "learned", "--tree-depth", "2")
     composed, wide = (*learned, "--tree-rows", "composed"), (*learned, "--tree-arity", "256")
     both = [
@@ -326,7 +324,7 @@ def trees() -> list[Model]:
 
 
 def models() -> list[Model]:
-    """Everything, in the order in which it is worth running."""
+    """Return all models, the most important first."""
     by_mode = [*ablations(PAPER), *further(), *ablations(HONEST), *guessed()]
     first = {f"{mode}-m{BEST_M}" for mode in MODES}
     swept = sorted(sweep(), key=lambda model: model.name not in first)

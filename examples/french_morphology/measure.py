@@ -1,4 +1,4 @@
-"""Everything that is known about a trained model, as one JSON object."""
+"""Measure a trained model, and return everything as one JSON object."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ def versions() -> dict[str, str]:
 
 
 def training(folder: Path) -> dict[str, Any]:
-    """How long it took: epochs, the best of them, seconds."""
+    """Return epochs, the best epoch, and seconds of the training."""
     last, best = (read_checkpoint(str(folder / f"checkpoint_{name}.pt")) for name in ("last", "best"))
     # A checkpoint at the end of an epoch already points to the beginning of the next one.
     epochs, best_epoch = (state["extra_state"]["train_iterator"]["epoch"] - 1 for state in (last, best))
@@ -45,7 +45,7 @@ def training(folder: Path) -> dict[str, Any]:
 
 
 def generated(model: Model, language_model: LanguageModel, out: Path) -> list[tuple[str, list[str]]]:
-    """A sentence drawn from the model, each word with its features: the paper's Table 5."""
+    """Return a sentence sampled from the model, each word with its features: the paper's Table 5."""
     if model.prior is None:
         return []
     side = Prior.load(model.prior.folder(out)).output
@@ -54,7 +54,7 @@ def generated(model: Model, language_model: LanguageModel, out: Path) -> list[tu
 
 
 def sizes(model: Model, language_model: LanguageModel, out: Path) -> dict[str, int]:
-    """Trained values; words, output features (F) and signatures (S) of the output layer."""
+    """Return trained values, words, output features (F) and signatures (S) of the output layer."""
     found = {"parameters": language_model.parameters(), "words": len(language_model.dictionary)}
     if model.prior is not None:
         prior = Prior.load(model.prior.folder(out))
@@ -63,7 +63,7 @@ def sizes(model: Model, language_model: LanguageModel, out: Path) -> dict[str, i
 
 
 def asked(model: Model, out: Path) -> tuple[LanguageModel, dict[str, list[str]]]:
-    """The trained model, and the lines that it is asked about."""
+    """Return the trained model, and the lines to score."""
     torch.set_num_threads(1)
     prior = None if model.prior is None else model.prior.folder(out)
     language_model = LanguageModel(model.folder(out) / "checkpoint_best.pt", out / "data-bin", prior)
@@ -73,7 +73,7 @@ def asked(model: Model, out: Path) -> tuple[LanguageModel, dict[str, list[str]]]
 
 
 def mixture(model: Model, ngrams: Mapping[int, Path], out: Path) -> dict[str, Any]:
-    """Losses (nats, ends included) of the model mixed with n-grams, whose priors are given by order, and of those."""
+    """Return losses (nats, ends included) of the model mixed with n-grams of these priors, and of the n-grams."""
     language_model, texts = asked(model, out)
     scores = {subset: torch.cat(language_model.scores(lines)).numpy() for subset, lines in texts.items()}
     words = {subset: [line.split() for line in lines] for subset, lines in texts.items()}
@@ -84,8 +84,9 @@ def mixture(model: Model, ngrams: Mapping[int, Path], out: Path) -> dict[str, An
 
 
 def measure(model: Model, out: Path) -> dict[str, Any]:
-    """Log-perplexities (nats), sizes and settings. Writes the answers to the agreement pairs beside the
-    checkpoint."""
+    """Return log-perplexities (nats), sizes and settings. Write the answers to the agreement pairs next to the
+    checkpoint.
+    """
     language_model, texts = asked(model, out)
     pairs = read_pairs(out / "pairs.jsonl")
     ratios = language_model.log_ratios([(pair.prefix, pair.right, pair.wrong) for pair in pairs])

@@ -1,16 +1,15 @@
-"""Minimal pairs of right and wrong agreement, mined from treebanks with gold trees.
+"""Extract minimal pairs of right and wrong agreement from treebanks with gold trees.
 
-A pair is a sentence's beginning (`prefix`), its next word (`right`: an adjective, participle or finite verb)
-and another form of that word (`wrong`) that differs only in gender or only in number. The word that decides
-which is right, the *controller* (the noun that the adjective modifies, the subject of the verb), stands to
-the left; `distance` is the number of words between the two. Dymetman & Xiao (2016, section 3) only sketch
-such a test.
+A pair is a sentence's beginning (`prefix`), its next word (`right`: an adjective, participle or finite verb) and
+another form of that word (`wrong`) that differs only in gender or only in number. The *controller*, the word that
+decides which is right (the noun that the adjective modifies, the subject of the verb), is to the left. `distance` is
+the number of words between the two. Dymetman & Xiao (2016, section 3) only sketch such a test.
 
     pairs.py --ud FOLDER --prepared OUT --out pairs.jsonl
 
-OUT is what prepare.py wrote. A pair is taken only where nothing is doubtful: controller and target agree in
-the gold annotation; neither form can have the other's value (*rouge* is no wrong form of anything); the wrong
-form, too, is in the dictionary, that is, somewhere in the corpus.
+OUT is the output of prepare.py. A pair is taken only if it is certain: controller and target agree in the gold
+annotation; neither form can have the other's value (*rouge* is no wrong form of anything); and the wrong form is in the
+dictionary, too.
 """
 
 import argparse
@@ -56,7 +55,7 @@ class Pair:
 
 
 class Vocabulary:
-    """What the dictionary and the texts know of a word."""
+    """The frequency rank and counts of each word."""
 
     def __init__(self, prepared: Path) -> None:
         self.all = Counter((prepared / "text" / "all.txt").read_text(encoding="utf-8").split())
@@ -66,7 +65,7 @@ class Vocabulary:
 
 
 class Tree:
-    """A sentence with heads: who decides about the agreement of a word?"""
+    """A sentence with heads, which finds the controller of a word."""
 
     def __init__(self, words: list[Token]) -> None:
         self.words = words
@@ -80,7 +79,7 @@ class Tree:
         return head - 1 if head else None
 
     def above(self, index: int) -> int | None:
-        """The conjunct on which a further conjunct hangs."""
+        """Return the first conjunct of a further conjunct."""
         head = self.head(index)
         return head if self.words[index].deprel == "conj" and head is not None and head < index else None
 
@@ -88,7 +87,7 @@ class Tree:
         return next((child for child in self.children[index] if self.words[child].deprel in relations), None)
 
     def subject(self, predicate: int) -> tuple[int, str] | None:
-        """The word with which a predicate agrees, and through what it was found."""
+        """Return the word with which a predicate agrees, and the relation through which it was found."""
         found = self.child(predicate, SUBJECT)
         if found is None:
             above = self.above(predicate)
@@ -108,9 +107,7 @@ class Tree:
         )
 
     def agrees_with_subject(self, index: int) -> bool:
-        """Adjectives and participles agree with the subject where être conjugates them, not where avoir
-        does.
-        """
+        """Return whether the word agrees with the subject: adjectives, and participles with être but not with avoir."""
         auxiliaries = [self.words[child] for child in self.children[index] if self.words[child].deprel in AUXILIARY]
         if not auxiliaries:
             above = self.above(index)
@@ -121,7 +118,7 @@ class Tree:
         return "être" in lemmas and "avoir" not in lemmas
 
     def controller(self, index: int) -> tuple[int, str] | None:
-        """(controller, construction) of an adjective, past participle or finite verb; None where it is not
+        """Return (controller, construction) of an adjective, past participle or finite verb, or None if it is not
         certain.
         """
         word = self.words[index]
@@ -155,9 +152,7 @@ class Target:
 
 
 def targets(words: list[Token], paradigms: Paradigms) -> Iterator[Target]:
-    """Every word of a sentence whose gender or number is decided by a word to its left, with its wrong
-    forms.
-    """
+    """Yield every word of a sentence whose gender or number a word to its left decides, with its wrong forms."""
     tree = Tree(words)
     for index, word in enumerate(words):
         found = tree.controller(index)
@@ -215,7 +210,7 @@ def mine(text: str, path: Path, paradigms: Paradigms, known: Vocabulary) -> Iter
 
 
 def summary(pairs: list[Pair], top_words: int) -> str:
-    """How many pairs of which sort there are."""
+    """Count the pairs of each sort."""
     rare_far = f"4 …, both outside the top {top_words}"
     rows = [f"{len(pairs):,} pairs at distance".ljust(36) + f"{'0':>8}{'1':>8}{'2-3':>8}{'4 …':>8}{rare_far:>38}"]
     groups: dict[str, list[Pair]] = defaultdict(list)

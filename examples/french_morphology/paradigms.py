@@ -1,6 +1,4 @@
-"""All forms of a word with their features, to find the form that is wrong in gender or number and in nothing
-else.
-"""
+"""All forms of a word with their features, to find the form that is wrong only in gender or number."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -56,9 +54,7 @@ class Paradigms:
                 self.of_lemma[analysis.lemma, word_class(analysis.upos)].append(analysis)
 
     def licenses(self, form: str, value: str, like: Analysis) -> bool:
-        """Whether some analysis of `form` has `value`, or leaves it open while it can stand where `like`
-        stands.
-        """
+        """Return whether some analysis of `form` has `value`, or leaves it open in a position of `like`."""
         group = value.partition(":")[0] + ":"
         for analysis in self.of_form[form]:
             if value in analysis.feats and analysis.upos in INFLECTED:
@@ -68,11 +64,10 @@ class Paradigms:
         return False
 
     def wrong_forms(self, form: str, upos: str | None, right: str, wrong: str) -> list[str]:
-        """Forms that differ from `form` only by the value `wrong` for `right` (Gender:Fem, Gender:Masc);
+        """Return forms that differ from `form` only by the value `wrong` instead of `right` (Gender:Fem, Gender:Masc),
         frequent first.
 
-        Empty if `form` can have the value `wrong` as well. No form is returned that can have the value
-        `right`.
+        Empty if `form` can also have the value `wrong`. No returned form can have the value `right`.
         """
         found: Counter[str] = Counter()
         for analysis in self.of_form.get(form, ()):
@@ -88,7 +83,7 @@ class Paradigms:
 
 
 def read_paradigms(lexicon: Path | None, treebanks: Iterable[Path]) -> Paradigms:
-    """From lexicon.tsv (form, lemma, UPOS, FEATS, count) where there is one, from the treebanks otherwise."""
+    """Read lexicon.tsv (form, lemma, UPOS, FEATS, count) if there is one, or else the treebanks."""
     counts: Counter[tuple[str, str, str, frozenset[str]]] = Counter()
     for form, lemma, upos, feats, count in _treebank_rows(treebanks) if lexicon is None else _lexicon_rows(lexicon):
         counts[form, lemma.lower(), upos, feats] += count

@@ -1,4 +1,4 @@
-"""The picture of the sweep: log-perplexity against M in both modes, with the softmaxes as level lines."""
+"""Draw the sweep: log-perplexity against M in both modes, with the softmaxes as horizontal lines."""
 
 import os
 import textwrap
@@ -21,7 +21,7 @@ SOFTMAXES = ("softmax-stock", "softmax-strong", "softmax-adaptive", "softmax-ada
 
 
 def draw_sweep(results: Results, path: Path) -> None:
-    """Write the picture. Models that are not finished are left out."""
+    """Write the picture. Unfinished models are left out."""
     figure = Figure(figsize=(13, 5), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
     levels = [draw_mode(panel, results, mode) for panel, mode in zip(panels, MODES, strict=True)]
@@ -39,7 +39,7 @@ Level = tuple[Result, str]  # and its colour
 
 
 def draw_mode(panel: Axes, results: Results, mode: str) -> list[Level]:
-    """Draw one panel; return its level lines, still without names."""
+    """Draw one panel, and return its horizontal lines, still without names."""
     # Evenly spaced: 2,000, 2,500 and 3,000 would lie upon each other on any scale that also shows 10.
     place = {top: number for number, top in enumerate(SWEEP)}
     for subset, (label, colour, marker) in LINES.items():
@@ -68,7 +68,7 @@ def draw_mode(panel: Axes, results: Results, mode: str) -> list[Level]:
 
 
 def name_levels(panel: Axes, levels: list[Level]) -> None:
-    """The level lines' names beside the panel, moved apart where two lines are close."""
+    """Write the lines' names next to the panel, moved apart if two lines are close."""
     low, high = panel.get_ylim()
     gap, free = (high - low) / 13, low
     for result, colour in sorted(levels, key=lambda level: level[0].test_loss):

@@ -1,14 +1,13 @@
-"""From a Universal Dependencies folder to text, a train-only treebank and fairseq's binary data.
+"""Convert a Universal Dependencies folder to text, a train-only treebank and fairseq's binary data.
 
-Words are lower-cased syntactic words (CoNLL-U rows with a whole-number ID), a sentence a line. As in Dymetman
-& Xiao (2016, section 5), UD's `train` is split into training and validation, `test` is Test1 and `dev` is
-Test2. One dictionary over all four texts serves every model, so that perplexities can be compared; no word is
-ever unknown.
+Words are lower-cased syntactic words (CoNLL-U rows with a whole-number ID), one sentence per line. As in Dymetman &
+Xiao (2016, section 5), UD's `train` is split into training and validation, `test` is Test1 and `dev` is Test2. All
+models share one dictionary over all four texts, so that perplexities can be compared and no word is unknown.
 
     prepare.py --ud FOLDER --out OUT
 
-writes OUT/text/{train,valid,test1,test2,all}.txt, OUT/train.conllu (the training sentences only, without
-validation, for the honest mode) and OUT/data-bin.
+writes OUT/text/{train,valid,test1,test2,all}.txt, OUT/train.conllu (only the training sentences, without validation,
+for the honest mode) and OUT/data-bin.
 """
 
 import argparse
@@ -45,7 +44,7 @@ def sentences(path: Path) -> list[str]:
 
 
 def first_sentences(path: Path, count: int) -> Iterator[str]:
-    """The lines of the first `count` sentences of a CoNLL-U file, unchanged."""
+    """Return the lines of the first `count` sentences of a CoNLL-U file, unchanged."""
     has_rows = False
     for _, line in iter_lines(path):
         if not count:
@@ -64,7 +63,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 
 def write_texts(ud: Path, out: Path) -> dict[str, list[str]]:
-    """Write the texts and the train-only treebank; return the sentences of each split."""
+    """Write the texts and the train-only treebank, and return the sentences of each split."""
     train = sentences(treebank(ud, "train"))
     valid_size = max(1, round(len(train) / VALID_PART))
     if len(train) <= valid_size:
@@ -86,9 +85,7 @@ def preprocess(arguments: list[str]) -> None:
 
 
 def write_data_bin(out: Path) -> None:
-    """OUT/data-bin with one dictionary over all texts and the subsets train, valid, test (= test1), test1,
-    test2.
-    """
+    """Write OUT/data-bin: one dictionary over all texts, and the subsets train, valid, test (= test1), test1, test2."""
     text = out / "text"
     (out / "data-bin").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out, prefix="data-bin-") as temporary:
@@ -121,7 +118,7 @@ class Counts(NamedTuple):
 
 
 def count(texts: dict[str, list[str]]) -> dict[str, Counts]:
-    """The corpus in numbers, by text and in all."""
+    """Return the sizes of the corpus, by text and in total."""
     train_types = {word for line in texts["train"] for word in line.split()}
     found = {}
     everything = [line for lines in texts.values() for line in lines]
@@ -133,7 +130,7 @@ def count(texts: dict[str, list[str]]) -> dict[str, Counts]:
 
 
 def table(counts: dict[str, Counts]) -> str:
-    """The counts beside the paper's."""
+    """Return the counts next to the paper's."""
     rows = [f"{'':8}{'sentences':>12}{'words':>12}{'types':>10}{'of these not in train':>24}"]
     for name, row in counts.items():
         rows.append(f"{name:8}{row.sentences:12,}{row.words:12,}{row.types:10,}{row.new_types:24,}")

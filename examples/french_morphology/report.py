@@ -1,8 +1,8 @@
-"""The results as a reader wants them: french.md with all tables, french-sweep.png, french.json.
+"""Write the results: french.md with all tables, french-sweep.png, french.json.
 
     report.py --out OUT --docs OUT/results
 
-reads what prepare.py, pairs.py and run.py left in OUT. Models that are not finished are named, not guessed.
+reads the output of prepare.py, pairs.py and run.py in OUT. Unfinished models are listed.
 """
 
 import argparse
@@ -52,7 +52,7 @@ least as frequent. Intervals are 95 %, by bootstrap over sentences."""
 
 
 def document(results: Results, out: Path) -> str:
-    """french.md."""
+    """Return french.md."""
     texts = {name: (out / "text" / f"{name}.txt").read_text(encoding="utf-8").splitlines() for name in TEXTS}
     parts = ["# Log-linear language models on French", HOW]
     if results.missing:
@@ -81,12 +81,12 @@ def document(results: Results, out: Path) -> str:
 
 
 def plain(estimate: Estimate) -> dict[str, Any] | None:
-    """Four decimals are more than the intervals allow; JSON has no NaN."""
+    """Round an estimate to four decimals, more than the intervals allow. JSON has no NaN."""
     return {name: round(value, 4) for name, value in asdict(estimate).items()} if estimate.pairs else None
 
 
 def machine_readable(results: Results) -> str:
-    """french.json: all that was measured, and accuracies by group; one model a line."""
+    """Return french.json: all measured values, and accuracies by group, one model per line."""
     lines = []
     for result in results.finished.values():
         accuracies = {}

@@ -1,4 +1,4 @@
-"""What run.py left on disk, read back: one object per finished model."""
+"""Read the output of run.py: one object per finished model."""
 
 import json
 from collections.abc import Sequence
@@ -16,19 +16,19 @@ from fairseq_llrnn.errors import DataError
 
 @dataclass(frozen=True)
 class Result:
-    """A finished model: what it is, what was measured, and for each agreement pair whether it was right."""
+    """A finished model: its settings, its measured values, and for each agreement pair whether it was right."""
 
     model: Model
     facts: dict[str, Any]
     answers: np.ndarray  # 1, 0 or 1/2 for each pair
 
     def loss(self, subset: str, ends: bool = True) -> float:
-        """Nats per token."""
+        """Return nats per token."""
         return float(self.facts["loss"][subset]["with_ends" if ends else "without_ends"])
 
     @property
     def test_loss(self) -> float:
-        """Mean of Test1 and Test2."""
+        """The mean of Test1 and Test2."""
         return (self.loss("test1") + self.loss("test2")) / 2
 
 
@@ -49,12 +49,12 @@ class Results:
         ]
 
     def strongest_softmax(self) -> Result | None:
-        """The best, on the validation text, of those that share nothing of ours but the vocabulary."""
+        """The best softmax on the validation text that shares only the vocabulary with our models."""
         plain = [result for result in self.group("softmax") if result.model.mode is None]
         return min(plain, key=lambda result: result.loss("valid"), default=None)
 
     def best(self, mode: str) -> Result | None:
-        """The best log-linear model of a mode, on the validation text; of models with several seeds, the first."""
+        """Return the best log-linear model of a mode on the validation text, the first seed of several."""
         ours = [r for r in self.finished.values() if r.model.group != "softmax" and r.model.seed == 1]
         return min(
             (result for result in ours if result.model.mode == mode),

@@ -1,13 +1,13 @@
-"""Train and measure the models of experiments.py, one after the other; what is finished is skipped.
+"""Train and measure the models of experiments.py, one after the other. Finished ones are skipped.
 
-    run.py list                                       the names, and what each model is
+    run.py list                                       the names, with a description of each model
     run.py commands --ud FOLDER --out OUT [NAME …]    the command lines
     run.py train --ud FOLDER --out OUT [NAME …]       priors, trainings, measurements
     run.py mix --ud FOLDER --out OUT NAME …           finished models, mixed with n-grams of the training text
 
-A model is finished when OUT/models/NAME/result.json exists. Started again after an interruption, a training
-goes on from its last epoch. Several of these can run side by side (each takes one thread, at low priority): a
-model that another one works on is left to it.
+A model is finished when OUT/models/NAME/result.json exists. An interrupted training resumes from its last epoch.
+Several processes can run at the same time (each takes one thread, at low priority). A model that another process works
+on is skipped.
 """
 
 import argparse
@@ -46,7 +46,7 @@ USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 
 @contextmanager
 def locked(path: Path, wait: bool) -> Iterator[bool]:
-    """Whether this process holds the lock `path`. It is free again when the process ends, however it ends."""
+    """Return whether this process holds the lock `path`. The system frees it when the process ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as stream:
         try:
@@ -58,7 +58,7 @@ def locked(path: Path, wait: bool) -> Iterator[bool]:
 
 
 def execute(command: Sequence[str], log: Path) -> None:
-    """Run a command with one thread, its output appended to `log`."""
+    """Run a command with one thread, and append its output to `log`."""
     # The commands of this very installation, whether or not it is activated.
     program = Path(sys.executable).parent / command[0]
     with log.open("a", encoding="utf-8") as stream:
@@ -74,7 +74,7 @@ def execute(command: Sequence[str], log: Path) -> None:
 
 
 def build(prior: Prior, ud: Path, out: Path, log: Path) -> Path:
-    """The folder of the prior, which is made unless it is there."""
+    """Return the folder of the prior, and build it if it is missing."""
     place = prior.folder(out)
     with locked(place.with_suffix(".lock"), wait=True):
         if not (place / "prior.json").exists():
@@ -99,7 +99,7 @@ def build_and_train(model: Model, ud: Path, out: Path) -> None:
 
 
 def finish(model: Model, ud: Path, out: Path) -> str:
-    """Train and measure a model that is not finished; says what it found."""
+    """Train and measure an unfinished model, and return its figures as text."""
     from measure import measure  # fairseq takes seconds to import
 
     result = model.folder(out) / "result.json"
@@ -114,7 +114,7 @@ def finish(model: Model, ud: Path, out: Path) -> str:
 
 
 def mix(model: Model, ud: Path, out: Path) -> str:
-    """Mix a finished model with n-grams, which its result.json then says, too; says what it found."""
+    """Mix a finished model with n-grams, add this to its result.json, and return the figures as text."""
     from measure import mixture
 
     result, checkpoint = (model.folder(out) / name for name in ("result.json", "checkpoint_best.pt"))
@@ -143,7 +143,7 @@ def write(result: Path, facts: dict[str, Any]) -> None:
 
 
 def work(chosen: Sequence[Model], ud: Path, out: Path, step: Callable[[Model, Path, Path], str] = finish) -> int:
-    """Do a step with every model that nobody else is working on; the exit status."""
+    """Run a step for every model that no other process works on, and return the exit status."""
     failures = 0
     for model in chosen:
         with locked(model.folder(out) / "lock", wait=False) as alone:
@@ -159,7 +159,7 @@ STEPS = {"train": finish, "mix": mix}
 
 
 def choose(names: Sequence[str]) -> list[Model]:
-    """The models of these names or groups, in the list's order; all where none is named."""
+    """Return the models of these names or groups, in the list's order, or all without names."""
     everything = models()
     known = {model.name for model in everything} | {model.group for model in everything}
     for name in names:

@@ -1,8 +1,7 @@
 """Next-word log-probabilities of any fairseq language model: perplexity of texts, and minimal pairs.
 
-Everything goes through fairseq's own door (`get_normalized_probs`), so stock softmax, adaptive softmax and
-log-linear models are measured by the same code. All figures are in nats. B sentences, T positions, V words of
-the dictionary.
+Everything uses fairseq's own method (`get_normalized_probs`), so that stock softmax, adaptive softmax and log-linear
+models are measured by the same code. All figures are in nats. B sentences, T positions, V words of the dictionary.
 """
 
 import math
@@ -21,7 +20,7 @@ POSITIONS = 1024
 
 
 class Loss(NamedTuple):
-    """Base-e log-perplexity per token, and how many tokens it is the mean of."""
+    """Base-e log-perplexity per token, and the number of tokens."""
 
     with_ends: float  # as fairseq counts: every </s> is predicted too
     without_ends: float
@@ -30,9 +29,9 @@ class Loss(NamedTuple):
 
 
 class LanguageModel:
-    """A checkpoint, ready to be asked.
+    """A loaded checkpoint.
 
-    `data` is the folder of its dictionary, `prior` that of its prior (default: where it was at the training).
+    `data` is the folder of its dictionary, `prior` that of its prior (default: that of the training).
     """
 
     def __init__(self, checkpoint: Path, data: Path, prior: Path | None = None) -> None:
@@ -43,18 +42,16 @@ class LanguageModel:
         self.dictionary: Any = task.source_dictionary
 
     def parameters(self) -> int:
-        """The number of trained values; tied weights count once."""
+        """The number of trained values. Tied weights count once."""
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def encode(self, sentence: str) -> Tensor:
-        """Indices of the words, without </s>."""
+        """Return the indices of the words, without </s>."""
         return torch.tensor([self.dictionary.index(word) for word in sentence.split()], dtype=torch.long)
 
     @torch.inference_mode()
     def log_probs(self, sentences: Sequence[Tensor]) -> Iterator[tuple[int, Tensor]]:
-        """(number of the sentence, log p(· | </s>, first t words) for t = 0 … its length), in no particular
-        order.
-        """
+        """Yield (number of the sentence, log p(· | </s>, first t words) for t = 0 … its length), in any order."""
         order = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
         batch: list[int] = []
         for number in order:
@@ -77,7 +74,7 @@ class LanguageModel:
             yield number, log_probs[row, : lengths[row]]
 
     def scores(self, lines: Sequence[str]) -> list[Tensor]:
-        """log p of every word and of the end of each line, a sentence a line: (T + 1,), float64."""
+        """Return log p of every word and of the end of each line, one sentence per line: (T + 1,), float64."""
         sentences = [self.encode(line) for line in lines]
         found = [torch.empty(0)] * len(lines)
         for number, log_probs in self.log_probs(sentences):
@@ -86,7 +83,7 @@ class LanguageModel:
         return found
 
     def loss(self, lines: Sequence[str]) -> Loss:
-        """Log-perplexity of a text, a sentence a line."""
+        """Return the log-perplexity of a text, one sentence per line."""
         scores = self.scores(lines)
         words = math.fsum(score[:-1].sum().item() for score in scores)
         ends = math.fsum(score[-1].item() for score in scores)
@@ -94,7 +91,7 @@ class LanguageModel:
         return Loss(-(words + ends) / count, -words / (count - len(lines)), count, count - len(lines))
 
     def log_ratios(self, questions: Sequence[tuple[str, str, str]]) -> list[float]:
-        """log p(right | prefix) − log p(wrong | prefix) for each (prefix, right, wrong)."""
+        """Return log p(right | prefix) − log p(wrong | prefix) for each (prefix, right, wrong)."""
         asked: dict[tuple[str, ...], list[int]] = {}
         for number, (prefix, _, _) in enumerate(questions):
             asked.setdefault(tuple(prefix.split()), []).append(number)
@@ -118,7 +115,7 @@ class LanguageModel:
 
     @torch.inference_mode()
     def sample(self, seed: int, max_words: int = 40) -> list[str]:
-        """A sentence drawn word by word from the model's own distribution, neither tempered nor cut off."""
+        """Return a sentence sampled word by word from the model's distribution, without temperature or truncation."""
         generator = torch.Generator().manual_seed(seed)
         words = torch.tensor([], dtype=torch.long)
         for _ in range(max_words):

@@ -17,7 +17,7 @@ PAPER_RATIO = 2.7
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table whose first column is text and whose other columns are numbers."""
+    """Return a table whose first column is text and whose other columns are numbers."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
@@ -31,7 +31,7 @@ def corpus(counts: dict[str, Counts]) -> str:
 
 
 def sizes(results: Results) -> str:
-    """Features, signatures and trained values by M, beside the softmax."""
+    """Return features, signatures and trained values by M, and of the softmax."""
     rows = []
     for name in [f"{mode}-m{top}" for mode in MODES for top in SWEEP] + ["softmax-stock", "softmax-strong"]:
         for result in results.get(name):
@@ -53,7 +53,7 @@ LOSS_HEAD = [*SUBSETS.values(), "Test1 without ends", "Test2 without ends"]
 
 
 def sweep(results: Results) -> str:
-    """Log-perplexity by M in both modes."""
+    """Return the log-perplexity by M in both modes."""
     rows: list[list[object]] = []
     for mode in MODES:
         for top in SWEEP:
@@ -64,8 +64,7 @@ def sweep(results: Results) -> str:
 
 
 def against_softmax(results: Results) -> str:
-    """Softmaxes and the best log-linear models; how many times higher a perplexity is than the best
-    model's."""
+    """Return softmaxes and the best log-linear models, with the ratio of each perplexity to the best model's."""
     best = [result.model.name for result in map(results.best, MODES) if result is not None]
     names = [result.model.name for result in results.group("softmax")]
     names += [f"{mode}-m{BEST_M}" for mode in MODES] + best
@@ -89,7 +88,7 @@ def against_softmax(results: Results) -> str:
 
 
 def ablations(results: Results) -> str:
-    """What every ingredient gives: the difference to the paper's recipe at M = BEST_M in nats."""
+    """Return the difference of each ingredient to the paper's recipe at M = BEST_M in nats."""
     rows: list[list[object]] = []
     for mode in MODES:
         for base in results.get(f"{mode}-m{BEST_M}"):
@@ -101,7 +100,7 @@ def ablations(results: Results) -> str:
 
 
 def guessed(results: Results) -> str:
-    """What guessed features give, against the best recipe without them, 256 and 400 wide."""
+    """Return models with guessed features and the best recipe without them, 256 and 400 wide."""
     rows: list[list[object]] = []
     references = results.get(f"{HONEST}-best", f"{HONEST}-wide")
     for row in [*references, *results.group("guess")]:
@@ -112,7 +111,7 @@ def guessed(results: Results) -> str:
 
 
 def mixtures(results: Results) -> str:
-    """Models mixed with n-grams, each beside the model alone, and those n-grams alone."""
+    """Return models mixed with n-grams, the models alone, and the n-grams alone."""
     rows: list[list[object]] = []
     alone: dict[int, list[object]] = {}
     for result in results.finished.values():
@@ -144,7 +143,7 @@ def select(results: Results, group: Group) -> tuple[list[Pair], np.ndarray]:
 
 
 def agreement_headline(results: Results) -> str:
-    """Far pairs of rare forms: every model, balanced by the counts of either mode."""
+    """Return accuracies on far pairs of rare forms: every model, balanced by the counts of both modes."""
     pairs, chosen = select(results, headline(BEST_M))
     rows: list[list[object]] = []
     for mode in MODES:
@@ -169,7 +168,7 @@ def figures(pairs: Sequence[Pair], answers: np.ndarray) -> list[str]:
 
 
 def agreement_by_group(results: Results) -> str:
-    """The chosen models at every distance, then the far and rare pairs by kind; balanced by honest counts."""
+    """Return selected models at every distance, then on the far and rare pairs by kind, balanced by honest counts."""
     shown = shown_in_agreement(results)
     rows = []
     for group in groups(BEST_M):
@@ -180,8 +179,7 @@ def agreement_by_group(results: Results) -> str:
 
 
 def shown_in_agreement(results: Results) -> list[Result]:
-    """The strongest softmax, the softmax over our background, the paper's recipe and the best of each
-    mode."""
+    """Return the strongest softmax, the softmax over our background, the paper's recipe and the best of each mode."""
     names = [result.model.name for result in [results.strongest_softmax()] if result is not None]
     for mode in MODES:
         names += [f"{mode}-softmax-unigram", f"{mode}-m{BEST_M}"]
@@ -190,7 +188,7 @@ def shown_in_agreement(results: Results) -> list[Result]:
 
 
 def agreement_gain(results: Results, mode: str) -> tuple[Estimate, Estimate] | None:
-    """The best model of a mode minus the strongest softmax on the headline's pairs: on all, and balanced."""
+    """Return the best model of a mode minus the strongest softmax on the headline's pairs, on all and balanced."""
     ours, softmax = results.best(mode), results.strongest_softmax()
     if ours is None or softmax is None:
         return None
@@ -200,7 +198,7 @@ def agreement_gain(results: Results, mode: str) -> tuple[Estimate, Estimate] | N
 
 
 def goals(results: Results) -> str:
-    """The goals, and what was measured."""
+    """Return the goals, and the measured values."""
     rows: list[list[object]] = []
     plain = [*results.group("sweep", PAPER), *results.get(f"{PAPER}-m5000-small")]
     swept = min(plain, key=lambda result: result.loss("valid"), default=None)
@@ -231,7 +229,7 @@ def goals(results: Results) -> str:
 
 
 def generated(result: Result) -> str:
-    """A sentence drawn from the model, each word with its features (Table 5 of the paper)."""
+    """Return a sentence sampled from the model, each word with its features (Table 5 of the paper)."""
     rows = [[word, ", ".join(f"`{name}`" for name in features)] for word, features in result.facts["generated"]]
     return "\n".join(["| word | features |", "| --- | --- |", *(f"| {word} | {names} |" for word, names in rows)])
 

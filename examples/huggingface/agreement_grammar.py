@@ -1,7 +1,9 @@
-"""A grammar of short French sentences in which determiners, adjectives, participles and verbs agree with their noun.
+"""Write a grammar of short French sentences in which determiners, adjectives, participles and verbs agree with their
+noun.
 
-It is made of the corpus' lexicon: one nonterminal for each part of speech with a gender and a number, `NOUN_Fem_Plur`,
-and the few rules below, once for each gender and number. A model under it can write no other sentence.
+It is made from the corpus' lexicon: one nonterminal for each part of speech with a gender and a number,
+`NOUN_Fem_Plur`, and the few rules below, once for each gender and number. A model with this grammar can write no other
+sentence.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ def write_grammar(lexicon: Path, grammar: Path) -> None:
 
 
 def terminals(rows: list[str]) -> Iterator[str]:
-    """A rule for each part of speech, gender and number, with all its words; one that has no gender has both."""
+    """Return a rule for each part of speech, gender and number, with all its words. A word without gender has both."""
     found: dict[str, dict[str, None]] = {}
     for form, lemma, upos, feats in (row.split("\t") for row in rows):
         features = dict(pair.split("=") for pair in feats.split("|")) if feats != "_" else {}
@@ -46,7 +48,7 @@ def terminals(rows: list[str]) -> Iterator[str]:
 
 
 def nonterminals(lemma: str, upos: str, features: dict[str, str]) -> Iterator[str]:
-    """What a word may stand for in the rules."""
+    """Return the nonterminals of a word."""
     if upos == "ADV" and "Polarity" not in features:
         yield "ADV"
     if features.get("NameType") == "Geo":

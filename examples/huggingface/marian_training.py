@@ -1,4 +1,4 @@
-"""Marian models of any output, trained by Seq2SeqTrainer and asked by `generate`: what the scripts here share.
+"""Train Marian models of any output with Seq2SeqTrainer, and run `generate`: code shared by the scripts here.
 
 Sizes: B sentences of a batch, L and T source and target length.
 """
@@ -23,7 +23,7 @@ Example = dict[str, list[int]]  # input_ids, labels and, where these are not the
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Of sizes and training."""
+    """Add options of sizes and training."""
     for name, value in (("width", 128), ("ffn", 256), ("layers", 2), ("heads", 4), ("batch", 64), ("seed", 1)):
         parser.add_argument(f"--{name}", type=int, default=value, help=f"(default: {value})")
     parser.add_argument("--updates", type=int, default=2000, help="(default: 2000)")
@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def sizes(args: argparse.Namespace) -> dict[str, Any]:
-    """Of a Marian configuration: a Transformer as fairseq has it."""
+    """Return the sizes of a Marian configuration: a Transformer like fairseq's."""
     both = {"layers": args.layers, "attention_heads": args.heads, "ffn_dim": args.ffn}
     sided = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in both.items()}
     own = {"scale_embedding": True, "activation_function": "relu", "init_std": 0.06, "max_position_embeddings": 256}
@@ -43,7 +43,7 @@ def sizes(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def padded(examples: Sequence[Example], pad: int, start: int) -> dict[str, Tensor]:
-    """A batch for the Trainer, padded on the right: (B, L) and (B, T). start: what a decoder reads first."""
+    """Return a batch for the Trainer, padded on the right: (B, L) and (B, T). start: first input of the decoder."""
     source = pad_sequence([torch.tensor(one["input_ids"]) for one in examples], True, pad)
     labels = pad_sequence([torch.tensor(one["labels"]) for one in examples], True, IGNORED)
     read = torch.cat([torch.full_like(labels[:, :1], start), labels[:, :-1]], dim=1)
@@ -55,7 +55,7 @@ def padded(examples: Sequence[Example], pad: int, start: int) -> dict[str, Tenso
 
 
 class SortedBatches:
-    """Neighbours of the examples by source and target length: the same batches in each epoch, in another order."""
+    """Batches of examples of similar source and target length, the same in each epoch, in another order."""
 
     def __init__(self, examples: Sequence[Example], size: int, seed: int) -> None:
         self.seed, self.epoch = seed, 0
@@ -76,7 +76,7 @@ class SortedBatches:
 
 
 class WithSortedBatches(Seq2SeqTrainer):
-    """Trains with them."""
+    """A Trainer that uses them."""
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         examples: Any = self.train_dataset
@@ -118,7 +118,7 @@ def fit(model: PreTrainedModel, examples: Sequence[Example], out: Path, args: ar
 
 
 def in_batches(lengths: Sequence[int], size: int = 50) -> Iterator[list[int]]:
-    """The numbers of sentences of similar length."""
+    """Return the numbers of sentences of similar length."""
     order = sorted(range(len(lengths)), key=lambda at: lengths[at])
     yield from (order[at : at + size] for at in range(0, len(order), size))
 
@@ -131,10 +131,11 @@ def generated(
     readable: Callable[[Tensor], Tensor] = lambda source: source,
     processors: Callable[[Tensor], list[Any]] = lambda source: [],
 ) -> Iterator[tuple[int, Tensor]]:
-    """The number and the best translation of each source.
+    """Yield the number and the best translation of each source.
 
     Args:
-        readable: source tokens (B, L) as the model's encoder knows them. processors: of `generate`, for these sources.
+        readable: returns source tokens (B, L) as input ids of the model's encoder.
+        processors: returns the processors of `generate` for these sources.
     """
     pad = model.config.pad_token_id
     for numbers in in_batches([len(source) for source in sources]):

@@ -1,4 +1,5 @@
-"""A small GPT-2 with a log-linear head under a grammar: trained by `Trainer`, saved, loaded, and asked for sentences.
+"""A small GPT-2 with a log-linear head under a grammar: train it with `Trainer`, save and load it, and generate
+sentences.
 
 Sizes: B sentences of a batch, T their length.
 """
@@ -31,7 +32,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 
 def prior_of(corpus: Path, work: Path) -> Prior:
-    """Features from the corpus' lexicon; what may come next is what a grammar of the same words says."""
+    """Return a prior with features from the corpus' lexicon, and a grammar of the same words as background."""
     grammar = work / "agreement.grammar"
     write_grammar(corpus / "lexicon.tsv", grammar)
     options = Recipe(
@@ -44,7 +45,7 @@ def prior_of(corpus: Path, work: Path) -> Prior:
 
 
 def read_sentences(text: Path, model: LogLinearForCausalLM) -> list[Sentence]:
-    """The sentences of a text that the grammar has: `</s>`, the words, `</s>`."""
+    """Return the sentences of a text that the grammar allows: `</s>`, the words, `</s>`."""
     head, lines = model.head, text.read_text(encoding="utf-8").splitlines()
     tokens = head.encode(lines)
     rows = tokens[head.possible(tokens)]
@@ -52,14 +53,14 @@ def read_sentences(text: Path, model: LogLinearForCausalLM) -> list[Sentence]:
 
 
 def padded(sentences: list[Sentence], pad: int) -> dict[str, Tensor]:
-    """A batch for `Trainer`: (B, T) each, padded on the right."""
+    """Return a batch for `Trainer`: (B, T) each, padded on the right."""
     ids = pad_sequence([torch.tensor(sentence["input_ids"]) for sentence in sentences], True, pad)
     real = ids.ne(pad)
     return {"input_ids": ids, "attention_mask": real.long(), "labels": ids.masked_fill(~real, -100)}
 
 
 def train(model: LogLinearForCausalLM, corpus: Path, work: Path, epochs: int) -> None:
-    """Train, from the last checkpoint where there is one, and print perplexities."""
+    """Train, from the last checkpoint if there is one, and print perplexities."""
     texts = [read_sentences(corpus / f"{split}.txt", model) for split in ("train", "valid")]
     options = TrainingArguments(
         output_dir=str(work / "checkpoints"),
@@ -88,7 +89,7 @@ def train(model: LogLinearForCausalLM, corpus: Path, work: Path, epochs: int) ->
 
 
 def sentences(model: LogLinearForCausalLM, begin: str, longest: int, **search: Any) -> list[str]:
-    """What `generate` makes of the beginning of a sentence, complete within `longest` more tokens."""
+    """Return the output of `generate` for the beginning of a sentence, complete within `longest` more tokens."""
     head = model.head
     prompt = head.previous(head.encode([begin]))  # `</s>` and the words
     return head.decode(model.generate(prompt, max_new_tokens=longest, **search))
@@ -97,7 +98,7 @@ def sentences(model: LogLinearForCausalLM, begin: str, longest: int, **search: A
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus", type=Path, help="a folder of scripts/make_corpus.py")
-    parser.add_argument("work", type=Path, help="where checkpoints and the model are kept")
+    parser.add_argument("work", type=Path, help="folder for checkpoints and the model")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--width", type=int, default=64)
     args = parser.parse_args(argv)

@@ -1,4 +1,4 @@
-"""Marian with a log-linear head, or with its own softmax, from text to text, in a prior's numbers.
+"""Marian with a log-linear head, or with its own softmax, from text to text, with a prior's token ids.
 
     translate.py train OUT --prior DIR --source train.en --target train.fr [--softmax]
         [--invented-terms 0.3 --term-forms FILE]
@@ -6,9 +6,9 @@
     translate.py search OUT --prior DIR --source test.question --to test.form --background DIR
 
 A model with the head has terms and grammars in its background. A softmax has them in a logits processor: the terms of
-its prior, or another prior (`--background`) of the same dictionary. Source words that no prior numbers are numbered
-here, in OUT/source.txt. With `--invented-terms`, that share of the training sentences requires some words of their
-translations, so that a model with the head learns to say terms.
+its prior, or another prior (`--background`) of the same dictionary. If the prior has no source words, they are numbered
+here, in OUT/source.txt. With `--invented-terms`, this fraction of the training sentences requires some words of their
+translations, so that a model with the head learns to use terms.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ def read_lines(path: Path) -> list[str]:
 
 
 def rows(tokens: Tensor, pad: int) -> list[list[int]]:
-    """Without padding."""
+    """Return rows without padding."""
     return [row[row != pad].tolist() for row in tokens]
 
 
 class Numbers:
-    """Sentences as numbers: those of a head over the prior, or for its source those of a list of words."""
+    """Convert sentences to ids: those of a head over the prior, or for its source those of a list of words."""
 
     def __init__(self, head: LogLinearHead, words: Path) -> None:
-        """words: a list, read where the prior knows no source."""
+        """words: a list of source words, used if the prior has no source."""
         self.head = head
         known = head.prior.source_symbols or [*SPECIALS, *read_lines(words)]
         self.source_words, self.unk = OpenWords(known), known.index(UNK)
@@ -70,13 +70,13 @@ class Numbers:
         return rows(numbers(lines, self.source_words), self.head.pad)
 
     def known(self, source: Tensor) -> Tensor:
-        """What a table of known words can read: (B, L) -> (B, L)."""
+        """Replace ids that an embedding table lacks: (B, L) -> (B, L)."""
         tokens = plain(source)
         return tokens.masked_fill(tokens >= self.source_words.num_words, self.unk)
 
 
 def new_model(args: argparse.Namespace, prior: Prior, source: int) -> Any:
-    """source: how many source words there are."""
+    """Create a model. source: number of source words."""
     config = LogLinearMarianConfig.from_prior(prior, source, label_smoothing=args.label_smoothing, **sizes(args))
     if not args.softmax:
         return LogLinearMarian(config, prior)
@@ -109,7 +109,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of a llrnn_transformer by their names in LogLinearMarian, tables of positions aside."""
+    """Return the weights of a llrnn_transformer under their names in LogLinearMarian, without tables of positions."""
     found = {}
     for name, value in state.items():
         own, new = next(pair for pair in PLACES if name.startswith(pair[0]))
@@ -119,10 +119,10 @@ def renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 class WithTerms(Sequence[Example]):
-    """Examples a share of which requires words of its translation, other ones each time that it is read."""
+    """Examples of which a fraction requires words of its translation, other ones at each access."""
 
     def __init__(self, examples: Sequence[Example], prior: Prior, args: argparse.Namespace) -> None:
-        """prior: the model's own, which counts the strings that terms are."""
+        """prior: that of the model, which counts the strings of terms."""
         self.examples, self.read = examples, Counter[int]()
         self.targets = [np.array(one["labels"]) for one in examples]
         forms = read_word_forms(args.term_forms.split(","), prior.symbols)
@@ -180,7 +180,7 @@ def main(argv: list[str] | None = None) -> None:
         made.set_defaults(run=run)
         made.add_argument("out", type=Path, help="the model's folder")
         made.add_argument("--prior", type=Path, required=True)
-        made.add_argument("--source", type=Path, required=True, help="tokenised text, a sentence a line")
+        made.add_argument("--source", type=Path, required=True, help="tokenised text, one sentence per line")
         made.add_argument("--term-forms", help="where forms are known from, tables of llrnn lexicon")
         if name == "train":
             made.add_argument("--target", type=Path, required=True)
@@ -189,14 +189,14 @@ def main(argv: list[str] | None = None) -> None:
             made.add_argument("--invented-terms", type=float, default=0.0, help="share of sentences (default: none)")
             add_options(made)
         else:
-            made.add_argument("--to", type=Path, required=True, help="where translations are written")
+            made.add_argument("--to", type=Path, required=True, help="file for the translations")
             made.add_argument("--terms", type=Path, help="terms that translations must have (systems/terms)")
             made.add_argument("--background", type=Path, help="a prior that a logits processor applies")
             made.add_argument("--beam", type=int, default=5)
             made.add_argument("--longest", type=int, default=60, help="tokens of a translation, the end included")
     args = parser.parse_args(argv)
     if args.stage == "train" and args.invented_terms and (args.softmax or not args.term_forms):
-        parser.error("--invented-terms: expected --term-forms beside it, and no --softmax, which knows no terms")
+        parser.error("--invented-terms needs --term-forms, and excludes --softmax, which has no terms")
     args.run(args)
 
 

@@ -1,13 +1,13 @@
-"""Agreement of subject and verb: the public minimal pairs of CLAMS (Mueller et al. 2020) under the trained rows.
+"""Agreement of subject and verb: score the public minimal pairs of CLAMS (Mueller et al. 2020) with the trained rows.
 
     clams.py --data FOLDER --out OUT --language french [--most 300] ROW …
     clams.py --data FOLDER --language french [--most 300] --dict DICT --path CHECKPOINT
 
-A pair is right if the grammatical sentence has the higher probability, ends included; a tie, as of two words that are
-<unk> to a model, counts one half. Every string has a probability under the rows of open words, pieces or characters,
-so no pair is left out; `known` counts those whose sentences hold only words of the training text. Any other language
-model of words can be given by its checkpoint and dictionary; `known` are then the pairs of words that its dictionary
-has. Of a longer list, every n-th pair is taken.
+A pair is right if the grammatical sentence has the higher probability, ends included. A tie, for example of two words
+that are <unk> to a model, counts one half. Rows of open words, pieces or characters give every string a probability, so
+that no pair is left out; `known` counts the pairs with only words of the training text. Another language model of words
+can be given by its checkpoint and dictionary; `known` then counts the pairs with only words of its dictionary. Of a
+longer list, every n-th pair is taken.
 """
 
 import argparse
@@ -33,7 +33,7 @@ Score = Callable[[Sequence[str], str], str]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many pairs were right; ties are halves."""
+    """The number of right pairs. Ties are halves."""
 
     right: float
     pairs: int
@@ -42,7 +42,7 @@ class Outcome:
 
 
 def read_pairs(path: Path) -> list[Pair]:
-    """The pairs of a file. Raises DataError for lines that are not `True` and `False` in turn, a tab, a sentence."""
+    """Read the pairs of a file. Raises DataError unless lines are `True` and `False` in turn, a tab, a sentence."""
     lines = [(number, *line.partition("\t")[::2]) for number, line in iter_lines(path)]
     for number, kind, sentence in lines:
         expected = "True" if number % 2 else "False"
@@ -55,26 +55,26 @@ def read_pairs(path: Path) -> list[Pair]:
 
 
 def some(pairs: Sequence[Pair], most: int) -> list[Pair]:
-    """Every n-th pair, so that no more than `most` are left."""
+    """Return every n-th pair, at most `most`."""
     return list(pairs[:: -(-len(pairs) // most)])
 
 
 def row_command(row: Row, place: Path) -> list[str]:
-    """`llrnn score`, without its options of output."""
+    """Return the `llrnn score` command, without its options of output."""
     return [part for part in score_command(row, place) if part != "--json"]
 
 
 def log_probs(
     sentences: Sequence[str], command: Sequence[str], write: Callable[[str], str], scored: Score
 ) -> dict[str, float]:
-    """log p of each sentence, in nats; `write` makes the model's units of it."""
+    """Return log p of each sentence, in nats. `write` converts it to the model's units."""
     said = scored([*command, "--per-sentence"], "".join(write(line) + "\n" for line in sentences))
     values = [float(line.split("\t")[1]) for line in said.splitlines()[1:]]
     return dict(zip(sentences, values, strict=True))
 
 
 def outcome(pairs: Sequence[Pair], values: dict[str, float], known: set[str]) -> Outcome:
-    """Which pairs are right; `known`: the words of the training text."""
+    """Count the right pairs. `known`: the words of the training text."""
     right = [(values[good] > values[bad]) + (values[good] == values[bad]) / 2 for good, bad in pairs]
     inside = [known.issuperset(f"{good} {bad}".split()) for good, bad in pairs]
     both = sum(r for r, i in zip(right, inside, strict=True) if i)
@@ -82,7 +82,7 @@ def outcome(pairs: Sequence[Pair], values: dict[str, float], known: set[str]) ->
 
 
 def phenomena(data: Path, code: str) -> dict[str, Path]:
-    """The lists of pairs of a language by phenomenon. Raises DataError where there is none."""
+    """Return the lists of pairs of a language by phenomenon. Raises DataError if there are none."""
     folder = data / "clams"
     found = {path.name.split(".")[1]: path for path in sorted(folder.glob(f"{code}.*.txt.gz"))}
     if not found:
@@ -91,7 +91,7 @@ def phenomena(data: Path, code: str) -> dict[str, Path]:
 
 
 def table(outcomes: dict[str, dict[str, Outcome]]) -> str:
-    """Percent of pairs that are right; a line a phenomenon, a column a row."""
+    """Return the percentage of right pairs, with a line per phenomenon and a column per row."""
     rows = list(outcomes)
     lines = ["| | pairs | of known words | " + " | ".join(rows) + " |", "|---|" + "---:|" * (len(rows) + 2)]
     for name in [*next(iter(outcomes.values())), "all", "all, known words"]:
@@ -108,19 +108,19 @@ def table(outcomes: dict[str, dict[str, Outcome]]) -> str:
 
 
 def lists_of(language: str, data: Path, most: int) -> dict[str, list[Pair]]:
-    """The pairs that are measured, by phenomenon."""
+    """Return the pairs to measure, by phenomenon."""
     return {name: some(read_pairs(path), most) for name, path in phenomena(data, LANGUAGES[language].code).items()}
 
 
 def sentences_of(lists: dict[str, list[Pair]]) -> list[str]:
-    """Each sentence once."""
+    """Return each sentence once."""
     return sorted({sentence for pairs in lists.values() for pair in pairs for sentence in pair})
 
 
 def measure_checkpoint(
     path: Path, dictionary: Path, language: str, data: Path, most: int, scored: Score = score
 ) -> dict[str, dict[str, Outcome]]:
-    """By phenomenon, of one model of words."""
+    """Measure one model of words, by phenomenon."""
     lists = lists_of(language, data, most)
     known = set(load_dictionary(dictionary).symbols)
     values = log_probs(sentences_of(lists), ["llrnn", "score", "--path", str(path)], str, scored)
@@ -130,7 +130,7 @@ def measure_checkpoint(
 def measure(
     rows: Sequence[Row], language: str, data: Path, out: Path, most: int, scored: Score = score
 ) -> dict[str, dict[str, Outcome]]:
-    """By row and phenomenon."""
+    """Measure rows, by row and phenomenon."""
     lists = lists_of(language, data, most)
     known = set((out / language / "text" / "train.txt").read_text(encoding="utf-8").split())
     sentences = sentences_of(lists)
@@ -158,7 +158,7 @@ def main() -> int:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Do what the command line says. Raises LLRNNError."""
+    """Run the command line. Raises LLRNNError."""
     if args.language not in LANGUAGES:
         raise OptionError(f"--language {args.language}: expected one of {', '.join(LANGUAGES)}")
     check_least("--most", args.most, 1, "pairs")
@@ -167,7 +167,7 @@ def act(args: argparse.Namespace) -> int:
         if name not in open_rows:
             raise OptionError(f"there is no row {name!r} that spells every word; there are: {', '.join(open_rows)}")
     if (args.path is None) != (args.dict is None) or (args.path is None) == (not args.rows):
-        raise OptionError("expected either rows or --path and --dict; give one of them")
+        raise OptionError("expected either rows, or --path and --dict")
     if args.path is not None:
         print(table(measure_checkpoint(args.path, args.dict, args.language, args.data, args.most)))
     else:

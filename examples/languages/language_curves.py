@@ -1,4 +1,4 @@
-"""The picture of learning curves: bits per character of the validation text against seconds of processor time."""
+"""Draw learning curves: bits per character of the validation text against seconds of processor time."""
 
 import math
 from pathlib import Path
@@ -11,7 +11,7 @@ OURS = "#c0392b"
 
 
 def draw(found: Found, path: Path) -> None:
-    """A panel for each language: the best row of each baseline's group, and the best of ours."""
+    """Draw a panel for each language: the best row of each baseline's group, and the best of ours."""
     import matplotlib
 
     matplotlib.use("Agg")

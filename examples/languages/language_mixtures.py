@@ -1,6 +1,6 @@
-"""Rows that train no network: that of another row, mixed with n-grams of its own text and over its own dictionary.
+"""Rows without a network of their own: the network of another row, mixed with n-grams of its text over its dictionary.
 
-example_parts/mixtures.py mixes. Both models speak of <unk>; how an unknown word is spelled is the row's own matter and
+The mixing is in example_parts/mixtures.py. Both models have <unk>. The spelling of unknown words is the row's and is
 not mixed. Sizes: N tokens of a text with their ends.
 """
 
@@ -23,7 +23,7 @@ from fairseq_llrnn.evaluation.texts import LineScore, sum_of
 
 
 def ngram_commands(row: Row, network: Path, place: Path) -> dict[Path, tuple[str, ...]]:
-    """What makes the n-grams of every order, and where: in the row's own folder, `place`, from the network's."""
+    """Return the commands for the n-grams of every order, from the network's folder, with results in `place`."""
     text = ("--dict", str(network / "dict.txt"), "--count-text", str(network / "train.txt"), *row.prior)
     return {
         place / f"ngrams-{order}": (
@@ -35,7 +35,7 @@ def ngram_commands(row: Row, network: Path, place: Path) -> dict[Path, tuple[str
 
 
 def network_lines(network: Path) -> dict[str, list[LineScore]]:
-    """The lines of the held-out texts, every token scored by the network."""
+    """Return the lines of the held-out texts, every token scored by the network."""
     from fairseq_llrnn.plugin.scoring.text import load_text_scorer  # imports fairseq
 
     torch.set_num_threads(1)
@@ -44,7 +44,7 @@ def network_lines(network: Path) -> dict[str, list[LineScore]]:
 
 
 def with_log_probs(lines: Sequence[LineScore], log_probs: np.ndarray) -> list[LineScore]:
-    """The lines with other probabilities of their tokens, (N,)."""
+    """Return the lines with other log-probabilities of their tokens, (N,)."""
     ends = np.cumsum([len(line.log_probs) for line in lines])
     parts = np.split(log_probs, ends[:-1])
     return [replace(line, log_probs=part.tolist()) for line, part in zip(lines, parts, strict=True)]
@@ -57,8 +57,8 @@ def finish_mixture(
 
     Args:
         folder: that of the language.
-        speller: as `whole_bits`.
-        execute: a command and its log -> seconds of processor time.
+        speller: as in `whole_bits`.
+        execute: runs a command with a log, and returns seconds of processor time.
 
     Raises:
         DataError: the row of the network is not finished.

@@ -1,6 +1,6 @@
-"""The rows of the table: units, priors, networks; and the command lines of each.
+"""The rows of the table: units, priors, networks, and the command lines of each.
 
-To add a row, add a line to ROWS. A row of ours is some options of `llrnn prior` and of fairseq-train.
+To add a row, add a line to ROWS. A row of ours consists of options of `llrnn prior` and of fairseq-train.
 """
 
 import math
@@ -52,7 +52,7 @@ class Row:
 
     @property
     def needs(self) -> set[str]:
-        """What of a language the row needs: `treebanks`, `frequencies` (wordfreq), `code` (any package)."""
+        """What the row needs for a language: `treebanks`, `frequencies` (wordfreq), `code` (any package)."""
         needed = {name for name in ("treebanks", "code") if f"{{{name}}}" in self.prior}
         return needed | ({"frequencies"} if self.more_words or FREQUENCIES[-1] in self.prior else set())
 
@@ -95,14 +95,14 @@ def _to_the_end(row: Row) -> Row:
 
 
 def _mixed(row: Row) -> Row:
-    """Of a row that is trained; its `prior` is then that of the n-grams, which need no trigrams below."""
+    """Return the mixture of a trained row. Its `prior` is that of the n-grams, without trigrams of its own."""
     without = row.prior[: -len(NGRAM)] if row.prior[-len(NGRAM) :] == NGRAM else row.prior
     what = f"{row.what}, n-grams mixed in"
     return replace(row, name=f"{row.name}-mixed", what=what, network=row.name, prior=without)
 
 
 def _tuning() -> list[Row]:
-    """Other rates of dropout and numbers of epochs for the best rows of either side; no rows of the table."""
+    """Return other dropout rates and numbers of epochs for the best rows of both sides; not in the table."""
     tried = []
     for row in map(_to_the_end, (_pieces(2000), UNK, SPELLER, SPELLER_TRIGRAMS)):
         row = replace(row, group="tuning")
@@ -154,7 +154,7 @@ ROWS = {
 
 
 def chosen(names: Sequence[str]) -> list[Row]:
-    """The rows of these names or groups, all of the table where there is none. Raises OptionError."""
+    """Return the rows of these names or groups, or all of the table without names. Raises OptionError."""
     groups = {row.group for row in ROWS.values()}
     for name in names:
         if name not in ROWS and name not in groups:
@@ -165,20 +165,20 @@ def chosen(names: Sequence[str]) -> list[Row]:
 
 
 def fits(row: Row, language: Language) -> bool:
-    """Whether the language has what the row needs."""
+    """Return whether the language has what the row needs."""
     has = {"treebanks": bool(language.treebanks), "code": language.packages, "frequencies": language.frequencies}
     return all(has[need] for need in row.needs)
 
 
 def unit_writer(row: Row, place: Path) -> Callable[[str], str]:
-    """A line in the row's units."""
+    """Return a function that converts a line to the row's units."""
     if row.units == "pieces":
         return Pieces(place / MODEL).write
     return as_characters if row.units == "characters" else str
 
 
 def more_words(code: str, many: int, known: AbstractSet[str]) -> list[str]:
-    """The most frequent words of wordfreq's list that are not among those known."""
+    """Return the most frequent words of wordfreq's list that are not known."""
     if not many:
         return []
     try:
@@ -195,7 +195,8 @@ def write_units(row: Row, language: Language, text: Path, place: Path) -> None:
     """Write the texts of a row, in its units, and its dict.txt.
 
     Args:
-        text: the folder of the language's texts. place: the row's own.
+        text: the folder of the language's texts.
+        place: the folder of the row.
     """
     place.mkdir(parents=True, exist_ok=True)
     lines = {split: lines_of(text / f"{split}.txt") for split in SPLITS}
@@ -215,24 +216,24 @@ def write_units(row: Row, language: Language, text: Path, place: Path) -> None:
 
 
 def epochs_of(row: Row, tokens: int, budget: float) -> int:
-    """As many as the budget of processor time allows."""
+    """Return the number of epochs within the budget of processor time."""
     return max(1, min(row.most_epochs, math.floor(row.times * budget * row.speed / tokens)))
 
 
 def batch_of(row: Row, tokens: int) -> int:
-    """Tokens of a batch: fewer in a small text, so that an epoch has many updates."""
+    """Return the tokens of a batch: fewer for a small text, so that an epoch has many updates."""
     return max(row.batch // 3, min(row.batch, tokens // UPDATES))
 
 
 def falling(lr: float, epochs: int) -> str:
-    """The learning rate of each epoch: from `lr` in equal steps to a small one in the last."""
+    """Return the learning rate of each epoch: from `lr` in equal steps to a small one in the last."""
     return ",".join(f"{lr * (1 - epoch / epochs):.6f}" for epoch in range(epochs))
 
 
 def commands(
     row: Row, language: Language, data: Path, place: Path, user_dir: str, seed: int, budget: float
 ) -> list[tuple[str, ...]]:
-    """What makes the data, the prior and the model; the texts are those of `write_units`."""
+    """Return the commands for the data, the prior and the model. The texts are those of `write_units`."""
     binary = place / "data-bin"
     prior: tuple[str, ...] = ("--softmax",)
     if row.units == "open":
@@ -263,6 +264,6 @@ def commands(
 
 
 def score_command(row: Row, place: Path) -> list[str]:
-    """`llrnn score` of a text in the row's units, which comes on stdin."""
+    """Return the `llrnn score` command for a text in the row's units on stdin."""
     spelt = ["--open"] if row.units == "open" else []
     return ["llrnn", "score", "--path", str(place / "model" / "checkpoint_best.pt"), "--json", *spelt]

@@ -1,4 +1,4 @@
-"""The tables of the results page: by language, bits per character of the best row of each group, and of all rows."""
+"""The tables of the results page, by language: bits per character of the best row of each group, and of all rows."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ Found = dict[str, dict[str, list[Result]]]  # language -> row -> its seeds
 
 
 def by_language(results: Sequence[Result]) -> Found:
-    """The results in the order of languages and rows; those of `tuning`, of no GROUPS, are among the details alone."""
+    """Return the results by language and row. Rows of `tuning`, in no GROUPS, are only in the details."""
     found: dict[str, dict[str, list[Result]]] = {name: defaultdict(list) for name in LANGUAGES}
     for row in ROWS.values():
         for result in results:
@@ -36,12 +36,12 @@ def by_language(results: Sequence[Result]) -> Found:
 
 
 def mean(seeds: Sequence[Result], split: str) -> float:
-    """Bits per character, the mean over seeds."""
+    """Return bits per character, the mean over seeds."""
     return fmean(result[split]["bits_per_character"] for result in seeds)
 
 
 def best(rows: Mapping[str, Sequence[Result]], groups: Sequence[str]) -> str | None:
-    """The row of these groups with the fewest bits on the validation text, as seed 1 shows them; None without any."""
+    """Return the row of these groups with the fewest bits on the validation text with seed 1, or None without any."""
     first = {
         name: result["valid"]["bits_per_character"]
         for name, seeds in rows.items()
@@ -52,13 +52,13 @@ def best(rows: Mapping[str, Sequence[Result]], groups: Sequence[str]) -> str | N
 
 
 def difference(rows: Mapping[str, Sequence[Result]], split: str) -> float | None:
-    """The best of ours less the best of the baselines; None where either is missing."""
+    """Return the best of ours minus the best of the baselines, or None if either is missing."""
     ours, theirs = best(rows, [group for group in GROUPS if group not in BASELINES]), best(rows, BASELINES)
     return None if ours is None or theirs is None else mean(rows[ours], split) - mean(rows[theirs], split)
 
 
 def summary(found: Found, split: str) -> str:
-    """One line a language, one column a group: its best row, chosen on the validation text."""
+    """Return one line per language, one column per group: its best row, chosen on the validation text."""
     shown = [group for group in GROUPS if any(best(rows, [group]) for rows in found.values())]
     head = [f"({group}) {GROUPS[group]}" for group in shown]
     lines = [
@@ -76,13 +76,13 @@ def summary(found: Found, split: str) -> str:
 
 
 def to_the_end(found: Found) -> Found:
-    """The rows that had a larger budget, of the languages that have such rows."""
+    """Return the rows with a larger budget, for the languages that have such rows."""
     longer = {language: {name: rows[name] for name in rows if ROWS[name].times > 1} for language, rows in found.items()}
     return {language: rows for language, rows in longer.items() if rows}
 
 
 def details(found: Found) -> str:
-    """Every row of every language; where there are several seeds, their mean with the lowest and the highest."""
+    """Return every row of every language. With several seeds: mean, lowest and highest."""
     head = ("language", "row", "what", "seeds", *HELD_OUT, "parameters", "epochs (best)", "seconds")
     lines = [f"| {' | '.join(head)} |", "|---|---|---|" + "---:|" * (len(head) - 3)]
     for language, rows in found.items():
@@ -102,7 +102,7 @@ def _spread(values: Sequence[float]) -> str:
 
 
 def mixtures(found: Found) -> str:
-    """The rows of networks that are mixed with n-grams, each beside the network alone; "" without any."""
+    """Return the rows of networks mixed with n-grams, each with the network alone; "" without any."""
     head = ("language", "network", *HELD_OUT, "n-grams", "weight of the network", *(f"mixed, {s}" for s in HELD_OUT))
     lines = [f"| {' | '.join(head)} |", "|---|---|" + "---:|" * (len(head) - 2)]
     for language, rows in found.items():
@@ -116,9 +116,11 @@ def mixtures(found: Found) -> str:
 
 
 def parts(found: Found) -> str:
-    """Where the bits of the test text go, of rows whose units are words: the best of ours, and words with <unk>."""
+    """Return the parts of the bits of the test text, for rows whose units are words: the best of ours, and words with
+    <unk>.
+    """
     lines = [
-        "| test | row | known words | that an unknown word comes | its spelling | line ends | unknown words |",
+        "| test | row | known words | unknown words, as <unk> | their spelling | line ends | number of unknown words |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for language, rows in found.items():
@@ -134,7 +136,7 @@ def parts(found: Found) -> str:
 
 
 def compared(found: Found) -> str:
-    """What mixing with n-grams does to the goal: best of ours less best of (a) and (c), of the rows trained longest."""
+    """Return the effect of mixing with n-grams on the goal: best of ours minus best of (a) and (c), trained longest."""
     head = [
         f"{which}: {split}" for which in ("nothing mixed", "baselines alone mixed", "both mixed") for split in HELD_OUT
     ]
@@ -163,7 +165,7 @@ def _bold(cell: str, whether: bool) -> str:
 
 
 def tables(results: Sequence[Result]) -> str:
-    """The tables of the page: the best rows of each group."""
+    """Return the tables of the page: the best rows of each group."""
     found = by_language(results)
     reached = [
         language
@@ -180,7 +182,7 @@ def tables(results: Sequence[Result]) -> str:
 
 
 def all_rows(results: Sequence[Result]) -> str:
-    """The tables of the page of all rows."""
+    """Return the tables of the page of all rows."""
     found = by_language(results)
     mixing = ["Mixed with n-grams:", said_of] if (said_of := mixtures(found)) else []
     return "\n\n".join([details(found), *mixing, parts(found)])

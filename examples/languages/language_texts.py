@@ -1,10 +1,10 @@
-"""Texts of twelve languages: sentences of tokens with their case, three splits each.
+"""Write the texts of twelve languages: sentences of tokens with their case, three splits each.
 
     language_texts.py --data FOLDER --out OUT [LANGUAGE …]
 
-writes OUT/LANGUAGE/text/{train,valid,test}.txt from the folders that LANGUAGES names below FOLDER, and prints how large
-they are. Of a larger text, the first lines with MOST tokens are taken. Treebanks give their syntactic words, novels
-their tokens as they are; all others are split by TOKEN. Which punctuation had blanks around it is lost, for all models.
+writes OUT/LANGUAGE/text/{train,valid,test}.txt from the folders in LANGUAGES below FOLDER, and prints their sizes. Of a
+larger text, it takes the first lines with MOST tokens. Treebanks give their syntactic words, novels their tokens
+unchanged. All others are split by TOKEN. Blanks around punctuation are lost, for all models.
 """
 
 import argparse
@@ -32,7 +32,7 @@ TOKEN = re.compile(r"\w+(?:[-'’ʼ]\w+)*['’]?|[^\w\s]")
 
 @dataclass(frozen=True)
 class Language:
-    """Where the texts of a language are."""
+    """The places of a language's texts."""
 
     name: str
     code: str  # ISO 639, for --language
@@ -69,7 +69,7 @@ LANGUAGES = {
 
 
 def tokens(text: str) -> str:
-    """A raw line in tokens between blanks, in Unicode's composed form."""
+    """Split a raw line into tokens, in Unicode's composed form."""
     return " ".join(TOKEN.findall(unicodedata.normalize("NFC", text)))
 
 
@@ -103,7 +103,7 @@ READERS = {"treebank": _treebank, "verses": _verses, "captions": _captions, "nov
 
 
 def first(lines: Iterable[str], most: int) -> list[str]:
-    """The first lines that are not empty, until they have so many tokens."""
+    """Return the first lines that are not empty, up to so many tokens."""
     taken, size = list[str](), 0
     for line in lines:
         if size >= most:
@@ -115,7 +115,7 @@ def first(lines: Iterable[str], most: int) -> list[str]:
 
 
 def texts(language: Language, data: Path) -> dict[str, list[str]]:
-    """The lines of each split. Raises DataError where a folder or file is missing, or a text is empty."""
+    """Return the lines of each split. Raises DataError if a folder or file is missing, or a text is empty."""
     folder = data / language.folder
     if not folder.is_dir():
         raise DataError(f"{folder}: expected the folder with the texts of {language.name}, found none; see --data")
@@ -128,14 +128,14 @@ def texts(language: Language, data: Path) -> dict[str, list[str]]:
 
 
 def analysed(language: Language, data: Path) -> list[str]:
-    """The treebanks whose analyses a model may know: of its training text, or of other texts."""
+    """Return the treebanks whose analyses a model may use: of its training text, or of other texts."""
     return [
         str(treebank(data / language.folder, "train") if name == "*" else data / name) for name in language.treebanks
     ]
 
 
 def prepare(language: Language, data: Path, out: Path) -> dict[str, list[str]]:
-    """Write OUT/LANGUAGE/text; returns the lines of each split."""
+    """Write OUT/LANGUAGE/text, and return the lines of each split."""
     found = texts(language, data)
     place = out / language.name / "text"
     place.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def prepare(language: Language, data: Path, out: Path) -> dict[str, list[str]]:
 
 
 def row(name: str, found: dict[str, list[str]]) -> str:
-    """A language in numbers, as a line of Markdown."""
+    """Return the sizes of a language, as a line of Markdown."""
     words = {split: [word for line in lines for word in line.split()] for split, lines in found.items()}
     known = set(words["train"])
     unseen = (sum(word not in known for word in words[split]) / len(words[split]) for split in ("valid", "test"))
@@ -161,7 +161,7 @@ HEAD = (
 
 
 def chosen(names: Sequence[str]) -> list[Language]:
-    """The languages of these names, all where there is none. Raises OptionError."""
+    """Return the languages of these names, or all without names. Raises OptionError."""
     for name in names:
         if name not in LANGUAGES:
             raise OptionError(f"there is no language {name!r} here; there are: {', '.join(LANGUAGES)}")

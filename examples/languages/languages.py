@@ -1,4 +1,4 @@
-"""Bits per character of many languages: trains and measures the rows of language_rows.py; what is finished is skipped.
+"""Bits per character of many languages: train and measure the rows of language_rows.py. Finished rows are skipped.
 
     languages.py list                                                             the rows
     languages.py commands [--languages …] --data FOLDER --out OUT [ROW …]          the command lines
@@ -7,9 +7,9 @@
     languages.py table --results FILE [--picture FILE]                             the best rows of each group
     languages.py rows --results FILE                                               all of them, in every detail
 
-OUT holds the texts that language_texts.py wrote. A row of a language is finished when OUT/LANGUAGE/ROW-SEED/result.json
-exists; one that was interrupted is trained again. Several of these can run side by side: a row that another process
-works on is left to it.
+OUT has the texts of language_texts.py. A row of a language is finished when OUT/LANGUAGE/ROW-SEED/result.json exists.
+An interrupted row is trained again. Several processes can run at the same time: a row that another process works on is
+skipped.
 """
 
 import argparse
@@ -47,14 +47,14 @@ PARAMETERS = re.compile(r"num\. shared model params: ([0-9,]+)")
 
 
 def run(command: Sequence[str], log: Path) -> float:
-    """Run a command in a copy of this process, its output appended to `log`. Raises DataError where it fails."""
+    """Run a command in a copy of this process, and append its output to `log`. Raises DataError if it fails."""
     from example_parts import processes  # imports fairseq
 
     return processes.run(command[0], command[1:], log)
 
 
 def score(command: Sequence[str], text: str) -> str:
-    """What a command prints for a text on its stdin, run as above. Raises DataError where it fails."""
+    """Return a command's output for a text on its stdin, run like above. Raises DataError if it fails."""
     from example_parts import processes
 
     with tempfile.TemporaryDirectory() as folder:
@@ -65,12 +65,12 @@ def score(command: Sequence[str], text: str) -> str:
 
 
 def curve(losses: Sequence[float], valid: dict[str, float], tokens: int, more: float) -> list[float]:
-    """Bits per character of the validation text after each epoch.
+    """Return bits per character of the validation text after each epoch.
 
     Args:
-        losses: bits per token of the row's units, as training says.
-        tokens: of the validation text, ends included.
-        more: bits that a training does not count: of the spelling of what is unknown, taken from the best model.
+        losses: bits per token of the row's units, from the training log.
+        tokens: number of tokens of the validation text, ends included.
+        more: bits outside the training loss, for the spelling of unknown words, taken from the best model.
     """
     return [round((loss * tokens + more) / valid["characters"], 4) for loss in losses]
 
@@ -122,7 +122,7 @@ def finish(
 def commands_of(
     row: Row, language: Language, seed: int, data: Path, out: Path, budget: float
 ) -> Iterable[tuple[str, ...]]:
-    """The command lines of a row, whose texts are written; of a mixture, those of its n-grams."""
+    """Return the command lines of a row, whose texts are written, or those of a mixture's n-grams."""
     place = out / language.name / f"{row.name}-{seed}"
     if row.network:
         return ngram_commands(row, out / language.name / f"{row.network}-{seed}", place).values()
@@ -133,7 +133,7 @@ def commands_of(
 def work(
     rows: Sequence[Row], languages: Sequence[Language], seeds: Sequence[int], data: Path, out: Path, budget: float
 ) -> int:
-    """Finish every row that no other process is working on; the exit status."""
+    """Finish every row that no other process works on, and return the exit status."""
     from example_parts.processes import alone
 
     failures = 0
@@ -159,7 +159,7 @@ def work(
                 with whole_file(result) as file:
                     json.dump(found, file)
         except OptionError:  # alone: another process is at it
-            print(f"{name}: another process is at it", flush=True)
+            print(f"{name}: another process is working on it", flush=True)
             continue
         except (DataError, OSError) as error:
             print(f"languages.py: error: {name}: {error}", file=sys.stderr, flush=True)
@@ -172,7 +172,7 @@ def work(
 
 
 def results_of(out: Path) -> list[dict[str, Any]]:
-    """All results below a folder, in the order of languages, rows and seeds. Raises DataError where there is none."""
+    """Return all results below a folder, by language, row and seed. Raises DataError if there are none."""
     paths = [path for name in LANGUAGES for path in sorted((out / name).glob("*/result.json"))]
     if not paths:
         raise DataError(f"{out}: expected results of `languages.py train`, found none")
@@ -180,7 +180,7 @@ def results_of(out: Path) -> list[dict[str, Any]]:
 
 
 def read_results(path: Path) -> list[dict[str, Any]]:
-    """The file that `collect` writes. Raises DataError."""
+    """Read the file of `collect`. Raises DataError."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -204,7 +204,7 @@ def main() -> int:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Do what the command line says. Raises LLRNNError."""
+    """Run the command line. Raises LLRNNError."""
     rows, languages = chosen(args.rows), chosen_languages(args.languages)
     if args.action == "list":
         print("\n".join(f"{row.name:30} {row.group:8} {row.what}" for row in rows))

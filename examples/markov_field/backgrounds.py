@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The perplexity of a text under backgrounds over a field's words: the field from left to right, n-grams, mixtures.
+"""Perplexity of a text under backgrounds over a field's words: the field from left to right, n-grams, mixtures.
 
     python backgrounds.py --text train.txt --test test.txt --field DIR [EXPRESSION …]
 
@@ -27,7 +27,7 @@ ROWS = 64  # sentences at a time
 
 
 def log_prob(background: BoundBackground, sentences: Sentences) -> float:
-    """Of all sentences and their ends, in nats."""
+    """Return the log-probability of all sentences and their ends, in nats."""
     ends = sentences.lengths.cumsum()
     order = sentences.lengths.argsort()
     total = 0.0

@@ -1,10 +1,10 @@
 """A first-order hidden Markov tagger with the smoothing and the suffix guesses of TnT (Brants 2000), as a baseline.
 
     p(t | t')   =  λ₁ p̂(t) + λ₂ p̂(t | t')         λ by deleted interpolation (§2.2)
-    p(w | t)    =  count(w, t) / count(t)           for words that were seen
-    unknown:       p(t | ending) / p(t), where p(t | ending) is a mixture over endings of growing length, of words that
-                   come at most ten times, with and without a capital apart (§2.3); or, with suffixes=False,
-                   p(t | a word that comes once) / p(t)
+    p(w | t)    =  count(w, t) / count(t)           for known words
+    unknown:       p(t | ending) / p(t), with p(t | ending) a mixture over endings of growing length, of words with at
+                   most ten occurrences, separately with and without a capital (§2.3); or, with suffixes=False,
+                   p(t | a word that occurs once) / p(t)
 
 Sizes: T tags, n words of a sentence.
 """
@@ -23,7 +23,7 @@ Sentence = Sequence[tuple[str, str]]
 
 
 class HiddenMarkovTagger:
-    """Trained when it is made."""
+    """A tagger, which its constructor trains."""
 
     def __init__(self, sentences: Sequence[Sentence], suffixes: bool = True) -> None:
         self.suffixes = suffixes
@@ -58,7 +58,7 @@ class HiddenMarkovTagger:
         return weights[0] * self.counts / total + weights[1] * joint / joint.sum(1, keepdims=True)
 
     def _train_unknown(self) -> None:
-        """Tags of rare words by ending, those with a capital apart."""
+        """Count tags of rare words by ending, those with a capital separately."""
         number = {tag: i for i, tag in enumerate(self.tags)}
         zeros = np.zeros(len(number))
         self.endings: dict[tuple[bool, str], np.ndarray] = defaultdict(zeros.copy)
@@ -77,7 +77,7 @@ class HiddenMarkovTagger:
         self.theta = float(np.sqrt(((shares - shares.mean()) ** 2).sum() / (len(shares) - 1)))
 
     def _emission(self, word: str) -> np.ndarray:
-        """log p(w | t), up to a constant: (T,)."""
+        """Return log p(w | t), up to a constant: (T,)."""
         if (tags := self.words.get(word)) is not None:
             found = np.array([tags.get(tag, 0) for tag in self.tags]) / self.counts
         elif self.suffixes:
@@ -97,7 +97,7 @@ class HiddenMarkovTagger:
             return np.log(found)
 
     def tag(self, sentence: Sequence[str]) -> list[str]:
-        """The best tags, by Viterbi's algorithm."""
+        """Return the best tags, by Viterbi's algorithm."""
         best, back = np.full(len(self.tags), -math.inf), []
         best[0] = 0.0
         for word in sentence:

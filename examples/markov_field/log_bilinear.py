@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The log-bilinear model that sees the words before (Jernite 2018, figure 4.7), over the words of a field.
+"""The log-bilinear model over the preceding words (Jernite 2018, figure 4.7), with the words of a field.
 
     python log_bilinear.py --field DIR --texts FOLDER --out OUT [--width 30] [--context 2]
 
 FOLDER has train.txt, valid.txt and test.txt. The model is `--arch llrnn_lbl`. Perplexities are those of `llrnn mrf
-score`: of words and ends of sentences, all words that the field does not know being one more word. Training stops after
-two epochs without a better one on valid. What is done is skipped; with other words, texts, rates or epochs than those
-of OUT, it is an error.
+score`: of words and sentence ends, with all words outside the field as one further word. Training stops after two
+epochs without a better one on valid. Finished steps are skipped. Other words, texts, rates or epochs than those of OUT
+are an error.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UNKNOWN = "UNKNOWN"  # no word of a lower-cased text
 
 
 def write_text(source: Path, known: set[str], out: Path) -> None:
-    """The text with all other words as UNKNOWN; an empty line is no sentence."""
+    """Write the text with all other words as UNKNOWN. Empty lines are no sentences."""
     with whole_file(out) as file:
         for _, line in iter_lines(source):
             if words := line.split():
@@ -42,7 +42,7 @@ def write_text(source: Path, known: set[str], out: Path) -> None:
 
 
 def prepare(field: str, texts: Path, out: Path) -> Path:
-    """The data folder, with a prior that makes a softmax of the log-linear layer.
+    """Write the data folder, with a prior that makes a softmax of the log-linear layer.
 
     Raises OptionError: it was made from other words or texts.
     """
@@ -76,7 +76,7 @@ def train_command(data: Path, args: argparse.Namespace, place: Path) -> list[str
 
 
 def measure(args: argparse.Namespace) -> dict[str, float]:
-    """Perplexities of valid and test, and the seconds of processor time of the training."""
+    """Return perplexities of valid and test, and the processor seconds of the training."""
     from example_parts import processes
 
     with processes.alone(args.out):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Many words: processor time and memory of the bound, and what some steps of training reach.
+"""Measure processor time and memory of the bound for many words, and the bound after some steps of training.
 
 python many_words.py --text train.txt [--words 10000] [--orders 1 2] [--steps 10]
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What signatures save: processor time of the bound over the signatures of a prior, and over its words.
+"""Measure the processor time of the bound over the signatures of a prior, and over its words.
 
 python signatures.py --text train.txt [--words 10000] [--width 20]
 """

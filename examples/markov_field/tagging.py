@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tagging: joint Markov random fields beside hidden Markov taggers; total accuracy, and that of unknown words.
+"""Compare joint Markov random fields with hidden Markov taggers: accuracy on all words and on unknown words.
 
 python tagging.py --train train.conllu --test dev.conllu [--orders 1 2] [--near 1 3]
 """
@@ -20,7 +20,7 @@ from fairseq_llrnn.systems.markov_field.tagger_training import Sentence, TaggerO
 def accuracy(
     tag: Callable[[Sequence[str]], list[str]], sentences: Sequence[Sentence], known: set[str]
 ) -> tuple[float, float, int]:
-    """Percent of all words, percent of those that are not known, and how many those are."""
+    """Return the accuracy on all words and on unknown words in percent, and the number of the latter."""
     right, all_words, right_unknown, unknown = 0, 0, 0, 0
     for sentence in sentences:
         found = tag([word for word, _ in sentence])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The bound against processor time: how soon potentials of low rank and explicit ones reach their optimum.
+"""The bound against processor time: how fast potentials of low rank and explicit ones reach their optimum.
 
     python time_to_optimum.py --text train.txt --valid valid.txt --out curve.tsv [--picture curve.png] [--seconds 30]
 
-A line for each step: what was trained, the step, seconds, the bound of the text and of the other one, nats per token.
+It writes a line for each step: potentials, step, seconds, the bounds of both texts, nats per token.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ Point = tuple[int, float, float, float]  # step, seconds, bounds of both texts
 
 
 class TimeIsOver(Exception):
-    """Nobody sees it."""
+    """Ends a training; always caught."""
 
 
 def climb(options: FieldOptions, seconds: float) -> list[Point]:
-    """Steps of one training, until it ends by itself or so many seconds of processor time are over."""
+    """Return the steps of one training, until it converges or after so many seconds of processor time."""
     begun, points = time.process_time(), list[Point]()
 
     def watch(progress: Progress) -> None:
@@ -43,7 +43,7 @@ def climb(options: FieldOptions, seconds: float) -> list[Point]:
 
 
 def table(curves: dict[str, list[Point]]) -> str:
-    """The bound of the text, and of the other one, when so many seconds are over."""
+    """Return the bounds of both texts after so many seconds."""
     last = max(points[-1][1] for points in curves.values())
     marks = [mark for mark in MARKS if mark < last]
     lines = ["| | " + " | ".join(f"{mark} s" for mark in marks) + " | at the end |", "|---" * (len(marks) + 2) + "|"]
@@ -59,7 +59,7 @@ def table(curves: dict[str, list[Point]]) -> str:
 
 
 def draw(curves: dict[str, list[Point]], path: str) -> None:
-    """Both bounds of every training. Raises OptionError: matplotlib is not installed."""
+    """Draw both bounds of every training. Raises OptionError: matplotlib is not installed."""
     need_matplotlib("--picture")
     figure = new_figure(7, 4)
     figure.set_layout_engine("constrained")

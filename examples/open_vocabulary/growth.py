@@ -1,11 +1,11 @@
-"""Up to how much text does knowledge of words pay: bits per character of nested parts of novels.
+"""The benefit of a lexicon by the size of the text: bits per character of nested parts of novels.
 
     growth.py --novels ELTEC_FRA --lexicon LEXICON --out OUT --words 100000 1000000 [--seeds 1 2 3] [--rows ROW …]
-    growth.py --out OUT [--keep growth.json] [--picture growth.png]          the table of what is there
+    growth.py --out OUT [--keep growth.json] [--picture growth.png]          the table of finished rows
 
-ELTEC_FRA has {train,valid,test}.txt.gz: tokens, a sentence a line. OUT/WORDS/text gets every n-th sentence of train, so
-that there are about WORDS words, and the same parts of valid and test at every size. A row is a system of
-open_systems.py with or without the lexicon; OUT/WORDS/ROW-SEED has its model and result. What is finished is skipped.
+ELTEC_FRA has {train,valid,test}.txt.gz, tokenised, one sentence per line. OUT/WORDS/text gets every n-th sentence of
+train, with about WORDS words, and the same parts of valid and test at every size. A row is a system of open_systems.py
+with or without the lexicon. OUT/WORDS/ROW-SEED has its model and result. Finished rows are skipped.
 """
 
 import argparse
@@ -50,7 +50,7 @@ ROWS = {
 
 
 def sizes_of(words: int, seed: int) -> Sizes:
-    """Settings by size, the same for all rows; they were not tuned."""
+    """Return settings by size, the same for all rows and not tuned."""
     known = Sizes(top_words="auto", seed=seed)
     if words <= 200_000:
         return replace(known, passes=16, dropout=0.4, pieces=2000)
@@ -60,7 +60,7 @@ def sizes_of(words: int, seed: int) -> Sizes:
 
 
 def part(path: Path, words: int) -> list[str]:
-    """Every n-th sentence of a text, about so many words of it."""
+    """Return every n-th sentence of a text, with about so many words in total."""
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         found = (line.split() for line in stream)
         lines = [" ".join(tokens) for tokens in found if 0 < len(tokens) <= LONGEST]
@@ -72,7 +72,7 @@ def part(path: Path, words: int) -> list[str]:
 
 
 def prepare(novels: Path, words: int, place: Path) -> None:
-    """Write the texts of one size to `place`, if they are not there yet."""
+    """Write the texts of one size to `place`, if they are missing."""
     if (place / "test2.txt").exists():
         return
     place.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def prepare(novels: Path, words: int, place: Path) -> None:
 
 
 def measure(out: Path, words: int, name: str, seed: int, lexicon: Sequence[str], changes: Mapping[str, Any]) -> None:
-    """Train and score one row at one size; OUT/WORDS/ROW-SEED/facts.json."""
+    """Train and score one row at one size, and write OUT/WORDS/ROW-SEED/facts.json."""
     row, sizes = ROWS[name], replace(sizes_of(words, seed), **changes)
     label = "".join(f"+{key}={value}" for key, value in changes.items())
     place = out / str(words) / f"{name}{label}-{seed}"
@@ -102,7 +102,7 @@ def measure(out: Path, words: int, name: str, seed: int, lexicon: Sequence[str],
 
 
 def table(facts: Sequence[Fact]) -> str:
-    """Bits per character of validation and test text by row and size, means over so many seeds."""
+    """Return bits per character of validation and test text by row and size, means over seeds."""
     sizes = sorted({fact["words"] for fact in facts})
     lines = ["| row | " + " | ".join(f"{size:,} words" for size in sizes) + " |", "|---|" + "---:|" * len(sizes)]
     for name, by_size in _by_row(facts).items():
@@ -123,7 +123,9 @@ def _by_row(facts: Sequence[Fact]) -> dict[str, dict[int, list[Fact]]]:
 
 
 def draw(facts: Sequence[Fact], path: Path) -> None:
-    """Test bits per character against words of training text: each row with the sizes that are best on validation."""
+    """Draw test bits per character against words of training text, for the sizes of each row that are best on
+    validation.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -144,7 +146,7 @@ def draw(facts: Sequence[Fact], path: Path) -> None:
 
 
 def change_of(word: str) -> tuple[str, Any]:
-    """What SIZE=VALUE says. Raises OptionError."""
+    """Parse SIZE=VALUE. Raises OptionError."""
     name, _, value = word.partition("=")
     kinds = {field.name: type(getattr(Sizes(), field.name)) for field in fields(Sizes)}
     try:
@@ -170,7 +172,7 @@ def main() -> int:
 
 
 def act(args: argparse.Namespace) -> int:
-    """Do what the command line says. Raises LLRNNError."""
+    """Run the command line. Raises LLRNNError."""
     changes = dict(change_of(word) for word in args.set)
     if args.novels is not None:
         for words in args.words:

@@ -1,12 +1,13 @@
-"""The systems that are compared: what each makes of a text, its prior, and the command lines of its training.
+"""The compared systems: the units of each, its prior, and the command lines of its training.
 
-All have the same network and recipe, and give a probability to the same lines of text, whatever their units are:
+All have the same network and recipe, and give a probability to the same lines of text, in different units:
 
     open        words; every string outside the dictionary by open classes              (llrnn prior --open-vocabulary)
-    neural      the same, whose open words are spelled by a network as well (--open-vocabulary neural)
-    features    pieces of words (BPE) with features: their place in a word, case, suffixes; and a unigram background
-    unk         a softmax over words that occur twice at least; others are <unk>, spelled by the same character model
-    pieces      a softmax over pieces of words (BPE), with bytes for characters that have none
+    neural      the same, with a network that also spells open words (--open-vocabulary neural)
+    features    subword pieces (BPE) with features: their place in a word, case, suffixes; and a unigram background
+    unk         a softmax over words with at least two occurrences; others are <unk>, spelled by the same character
+    model
+    pieces      a softmax over subword pieces (BPE), with bytes for characters that have none
     characters  a softmax over characters
 """
 
@@ -33,7 +34,7 @@ HOUSEHOLD = ("--num-workers", "0", "--no-epoch-checkpoints", "--log-format", "si
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a test or a small text makes smaller."""
+    """Settings that a test or a small text reduces."""
 
     width: int = 256
     epochs: int = 30
@@ -75,7 +76,8 @@ def prepare(name: str, text: Path, place: Path, sizes: Sizes) -> None:
     """Write the texts of a system, in its units, and its dict.txt.
 
     Args:
-        text: the folder of SPLITS, one sentence a line. place: the system's own.
+        text: the folder of SPLITS, one sentence per line.
+        place: the folder of the system.
     """
     place.mkdir(parents=True, exist_ok=True)
     lines = {split: lines_of(text / f"{split}.txt") for split in SPLITS}
@@ -95,10 +97,10 @@ def prepare(name: str, text: Path, place: Path, sizes: Sizes) -> None:
 
 
 def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, sizes: Sizes) -> list[list[str]]:
-    """What makes the system's data, prior and model.
+    """Return the commands for the system's data, prior and model.
 
     Args:
-        lexicon: options of `llrnn prior` from which words get features, e.g. ("--conllu", "train.conllu").
+        lexicon: options of `llrnn prior` for features of words, e.g. ("--conllu", "train.conllu").
     """
     data = place / "data-bin"
     known = ["--dict", str(place / "dict.txt"), "--out", str(data / "prior")]
@@ -134,7 +136,7 @@ def commands(name: str, place: Path, lexicon: Sequence[str], user_dir: str, size
 
 
 def schedule(place: Path, system: System, sizes: Sizes) -> list[str]:
-    """How the learning rate falls, and when training ends."""
+    """Return the options of the learning rate, and of the end of training."""
     if not sizes.passes:
         return [*PLATEAU, "--max-epoch", str(sizes.epochs)]
     tokens = sum(1 + len(line.split()) for line in lines_of(place / "train.txt"))
@@ -145,6 +147,6 @@ def schedule(place: Path, system: System, sizes: Sizes) -> list[str]:
 
 
 def score_command(name: str, place: Path) -> list[str]:
-    """`llrnn score` of a text in the system's units, which comes on stdin."""
+    """Return the `llrnn score` command for a text in the system's units on stdin."""
     spelt = ["--open"] if name in OPEN else []
     return ["llrnn", "score", "--path", str(place / "model" / "checkpoint_best.pt"), "--json", *spelt]

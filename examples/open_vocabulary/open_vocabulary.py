@@ -1,10 +1,10 @@
-"""Bits per character of an open vocabulary against a softmax with <unk>, pieces of words, and characters.
+"""Bits per character of an open vocabulary, against a softmax with <unk>, subword pieces, and characters.
 
     open_vocabulary.py [SYSTEM …] --text FOLDER --out OUT [--conllu FILE … | --lexicon FILE …]
 
-FOLDER holds train.txt, valid.txt, test1.txt and test2.txt, a sentence a line, words between blanks (as
-examples/french_morphology/prepare.py writes them). What is finished is skipped: a system is when OUT/SYSTEM/result.json
-exists. `--commands` only prints what would be run. The table goes to stdout and OUT/table.md.
+FOLDER has train.txt, valid.txt, test1.txt and test2.txt, tokenised, one sentence per line, as written by
+examples/french_morphology/prepare.py. A system is finished when OUT/SYSTEM/result.json exists, and is then skipped.
+`--commands` only prints the commands. The table goes to stdout and OUT/table.md.
 """
 
 import argparse
@@ -32,7 +32,7 @@ Run = Callable[[Sequence[str], str], str]  # a command and its stdin -> its stdo
 
 
 def run(command: Sequence[str], text: str = "") -> str:
-    """Run a command of this installation with one thread. Raises DataError where it fails."""
+    """Run a command of this installation with one thread. Raises DataError if it fails."""
     program = Path(sys.executable).parent / command[0]
     finished = subprocess.run(
         [str(program), *command[1:]], input=text, env=os.environ | {"OMP_NUM_THREADS": "1"}, stdout=subprocess.PIPE,
@@ -44,7 +44,7 @@ def run(command: Sequence[str], text: str = "") -> str:
 
 
 def measure(name: str, text: Path, out: Path, execute: Run) -> dict[str, dict[str, float]]:
-    """By test text: bits and characters of a trained system; and the parts of the bits where it has words."""
+    """Return bits and characters of a trained system by test text, and the parts of the bits if it has words."""
     place, result = out / name, {}
     for test in TESTS:
         plain = lines_of(text / f"{test}.txt")
@@ -55,12 +55,12 @@ def measure(name: str, text: Path, out: Path, execute: Run) -> dict[str, dict[st
 
 
 def table(results: dict[str, dict[str, dict[str, float]]]) -> str:
-    """Bits per character, and where those of words go."""
+    """Return bits per character, and their parts for words."""
     lines = ["| system | " + " | ".join(TESTS) + " |", "|---|" + "---:|" * len(TESTS)]
     for name, result in results.items():
         figures = " | ".join(f"{result[test]['bits_per_character']:.4f}" for test in TESTS)
         lines.append(f"| {SYSTEMS[name].what} | {figures} |")
-    lines += ["", "Bits per character for known words / that an unknown word comes / its spelling / line ends:"]
+    lines += ["", "Bits per character for known words / unknown words, as <unk> / their spelling / line ends:"]
     for name in (*OPEN, "unk"):
         for test in TESTS if name in results else ():
             parts = results[name][test]
@@ -72,7 +72,7 @@ def table(results: dict[str, dict[str, dict[str, float]]]) -> str:
 def compare(
     names: Sequence[str], text: Path, out: Path, lexicon: Sequence[str], sizes: Sizes, execute: Run = run
 ) -> str:
-    """Make and measure the systems, one after the other; returns the table of all that are finished."""
+    """Build and measure the systems, one after the other, and return the table of all that are finished."""
     user_dir = str(Path(fairseq_llrnn.__file__).parent)
     for name in names:
         place = out / name
@@ -81,7 +81,7 @@ def compare(
             continue
         speller = out / "open" / "data-bin" / "prior"  # its character model
         if name == "unk" and not speller.exists():
-            raise DataError(f"{speller}: expected the prior that spells <unk>, found none; make `open` first")
+            raise DataError(f"{speller}: expected the prior that spells <unk>, found none; train `open` first")
         prepare(name, text, place, sizes)
         for command in commands(name, place, lexicon, user_dir, sizes):
             # of a text, fairseq writes the .idx last
@@ -114,7 +114,7 @@ def main() -> int:
 
 
 def act(args: argparse.Namespace, names: Sequence[str]) -> int:
-    """Print the commands, or the table of what they make. Raises LLRNNError."""
+    """Print the commands, or run them and print the table. Raises LLRNNError."""
     sizes = Sizes(width=args.width, epochs=args.epochs)
     lexicon = [part for option in ("conllu", "lexicon") for part in _given(option, getattr(args, option))]
     if args.commands:

@@ -1,11 +1,11 @@
-"""How varied are the unknown words that a model writes? Types per 1,000 of them, beside those of real text.
+"""Measure the variety of a model's unknown words: types per 1,000 of them, compared with those of real text.
 
     sampled_words.py --data DATA_BIN [--path CHECKPOINT] --text FILE [FILE …] [--seed 1]
 
-Texts are continued from their first words, line by line, under --sampling, until as many words outside the dictionary
-were written as the texts have; and once more by beam search. As a longer text has more types for its size, both counts
-are of equally many words. Without a checkpoint, words are drawn from the prior's open classes by their shares, which is
-what a network begins with.
+Texts are continued from their first words, line by line, with --sampling, until as many words outside the dictionary
+were written as the texts have; and again by beam search. A longer text has more types for its size, so that both counts
+are for equal numbers of words. Without a checkpoint, words are sampled from the prior's open classes by their initial
+probabilities.
 """
 
 import argparse
@@ -37,7 +37,7 @@ ROUNDS = 25
 
 
 def search(data: Path, path: Path, lines: Sequence[str], options: Sequence[str], execute: Run) -> list[list[str]]:
-    """The words that a search writes after each line, the line itself left out; several texts of a line."""
+    """Return the words that a search writes after each line, without the line itself; several texts per line."""
     command = [
         *("fairseq-interactive", str(data), "--user-dir", str(Path(fairseq_llrnn.__file__).parent), "--cpu"),
         *("--task", "llrnn_language_modeling", "--path", str(path), "--max-len-b", "60", "--log-format", "none"),
@@ -49,14 +49,14 @@ def search(data: Path, path: Path, lines: Sequence[str], options: Sequence[str],
 
 
 def unknown_words(words: Sequence[str], known: set[str]) -> list[str]:
-    """Those that the dictionary lacks."""
+    """Return the words outside the dictionary."""
     return [word for word in words if word not in known]
 
 
 def sampled(
     data: Path, path: Path, first: Sequence[str], known: set[str], many: int, seed: int, execute: Run
 ) -> Iterator[str]:
-    """At least `many` unknown words of samples. Raises DataError where hardly any come."""
+    """Return at least `many` unknown words of samples. Raises DataError if there are too few."""
     beginnings, met = cycle(first), 0
     for number in range(ROUNDS):
         options = ["--sampling", "--beam", str(BEAM), "--nbest", str(BEAM), "--seed", str(seed + number)]
@@ -70,7 +70,7 @@ def sampled(
 
 
 def drawn_by_shares(prior: Path, known: set[str], many: int, seed: int) -> list[str]:
-    """Words of the open classes, each class as often as its share of <unk> says."""
+    """Return words of the open classes, each class as often as its probability within <unk>."""
     part = Prior.load(prior).find(OpenVocabularyPart)
     if part is None:
         raise DataError(f"{prior}: expected a prior with an open vocabulary, found none; build one with that option")
@@ -82,14 +82,14 @@ def drawn_by_shares(prior: Path, known: set[str], many: int, seed: int) -> list[
 
 
 def row(name: str, words: Sequence[str]) -> str:
-    """A line of the table."""
+    """Return a line of the table."""
     counts = Counter(words)
     frequent = ", ".join(f"{word} {count}" for word, count in counts.most_common(3))
     return f"| {name} | {len(words):,} | {1000 * len(counts) / max(1, len(words)):.0f} | {frequent} |"
 
 
 def compare(data: Path, path: Path | None, texts: Sequence[Path], seed: int, execute: Run = run) -> str:
-    """The table of real words, samples and beam search."""
+    """Return the table of real words, samples and beam search."""
     dictionary = load_dictionary(data / "dict.txt").symbols
     known, lines = set(dictionary), [line for text in texts for line in lines_of(text) if line]
     real = unknown_words(" ".join(lines).split(), known)
@@ -106,7 +106,7 @@ def compare(data: Path, path: Path | None, texts: Sequence[Path], seed: int, exe
 def _written(
     data: Path, path: Path, lines: Sequence[str], known: set[str], many: int, seed: int, execute: Run
 ) -> list[str]:
-    """The rows of samples and of beam search."""
+    """Return the rows of samples and of beam search."""
     first = [line.split()[0] for line in lines if line.split()[0] in known]
     drawn = list(islice(sampled(data, path, first, known, many, seed, execute), many))
     best = search(data, path, first[: 3 * AT_ONCE], ["--beam", "5", "--nbest", "5", "--unkpen", "-2"], execute)
@@ -118,7 +118,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="types per 1,000 unknown words: real text, samples, beam search")
     parser.add_argument("--data", type=Path, required=True, help="folder of fairseq-preprocess, with the prior inside")
     parser.add_argument("--path", type=Path, help="checkpoint of a model with an open vocabulary")
-    parser.add_argument("--text", type=Path, nargs="+", required=True, help="texts that training has not seen")
+    parser.add_argument("--text", type=Path, nargs="+", required=True, help="texts outside the training text")
     parser.add_argument("--seed", type=int, default=1, help="of the first samples (default: 1)")
     args = parser.parse_args()
     return exit_status("sampled_words.py", lambda: act(args))

@@ -1,9 +1,9 @@
-"""Flat softmax, adaptive softmax and output trees under the same network, on English novels (README.md).
+"""Flat softmax, adaptive softmax and output trees with the same network, on English novels (README.md).
 
     output_trees.py prepare --novels ELTEC_ENG --out OUT [--every 4]     texts, dictionary, prior
-    output_trees.py train --out OUT [ROW …] [--network lbl] [--seed 1]   what is finished is skipped;
-                                                                         other --epochs or --part: another OUT
-    output_trees.py time --out OUT [ROW …]                               milliseconds a batch, side by side
+    output_trees.py train --out OUT [ROW …] [--network lbl] [--seed 1]   finished rows are skipped;
+                                                                         other --epochs or --part need another OUT
+    output_trees.py time --out OUT [ROW …]                               milliseconds per batch, in turns
     output_trees.py table --out OUT                                      the tables, and the picture OUT/curves.png
 
 Sizes: B sentences of a batch, T their length, N targets of a batch.
@@ -47,14 +47,14 @@ def main() -> None:
             stage.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(OUTPUTS))
         if name == "time":
             stage.add_argument("--batches", type=int, default=30)
-            stage.add_argument("--cutoffs", action="store_true", help="of adaptive softmaxes, in the place of rows")
+            stage.add_argument("--cutoffs", action="store_true", help="of adaptive softmaxes, instead of rows")
         if name == "train":
             stage.add_argument("--network", choices=NETWORKS, default="lbl")
             stage.add_argument("--seed", type=int, default=1)
             stage.add_argument("--epochs", type=int, default=1)
             stage.add_argument("--part", type=float, default=1.0, help="of each epoch's batches (default: 1)")
             stage.add_argument(
-                "--rate", type=float, help="learning rate; the model's name tells it (default: the network's)"
+                "--rate", type=float, help="learning rate, a part of the model's name (default: the network's)"
             )
     args = parser.parse_args()
     torch.set_num_threads(1)

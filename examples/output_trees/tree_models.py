@@ -1,7 +1,7 @@
-"""Networks and output layers of the comparison; every row of the tables is one network and one output.
+"""Networks and output layers of the comparison. Every row of the tables is one network and one output.
 
-Sizes: B sentences, T their length, N targets of a batch, V words, H hidden width. All in plain PyTorch: the network
-hands hidden states (N, H) to the output, which answers with log p of the targets. Every word is a signature of its own.
+Sizes: B sentences, T their length, N targets of a batch, V words, H hidden width. Everything is plain PyTorch: the
+network passes hidden states (N, H) to the output, which returns log p of the targets. Every word is a signature.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ CUTOFFS = (500, 2500, 10000)  # of the adaptive softmax; `time --cutoffs` tries 
 
 
 class Network(nn.Module):
-    """Words so far -> hidden states. Gradients of word vectors are sparse: an update costs the words of its batch."""
+    """Map words to hidden states. Gradients of word vectors are sparse: an update costs only the words of its batch."""
 
     def __init__(self, words: int, kind: str, width: int = WIDTH) -> None:
         super().__init__()
@@ -51,28 +51,28 @@ class Network(nn.Module):
             self.body = nn.LSTM(width, width, batch_first=True)
 
     def forward(self, previous: Tensor) -> Tensor:
-        """The tokens before each position, (B, T) -> (B, T, H)."""
+        """Map the tokens before each position, (B, T), to (B, T, H)."""
         hidden = self.body(self.embedding(previous))
         return hidden[0] if isinstance(hidden, tuple) else hidden
 
 
 class Output(nn.Module):
-    """The contract of an output layer."""
+    """The interface of an output layer."""
 
     def log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
-        """log p of the targets: (N, H), (N,) -> (N,)."""
+        """Return log p of the targets: (N, H), (N,) -> (N,)."""
         raise NotImplementedError
 
     def begin_sparse_gradients(self) -> None:
-        """For Adagrad, which does the same with dense ones: an update then costs the rows of its batch."""
+        """Use sparse gradients, which are equivalent for Adagrad: an update then costs only the rows of its batch."""
 
     def updated(self, done: int, updates: int) -> int:
-        """What happens after update number `done` of an epoch of so many: the number of words that have moved."""
+        """Run after update number `done` of an epoch of so many, and return the number of words that have moved."""
         return 0
 
 
 class Flat(Output):
-    """Every word, over the unigram: the log-linear layer in which each word has a feature of its own."""
+    """All words over the unigram: the log-linear layer with one feature per word."""
 
     log_mass: Tensor  # (1, S)
 
@@ -88,14 +88,14 @@ class Flat(Output):
 
 
 class FlatReduced(Flat):
-    """The same with bfloat16 products in training; sums over words stay in float32."""
+    """The same with bfloat16 products in training. Sums over words stay in float32."""
 
     def log_probs(self, hidden: Tensor, targets: Tensor) -> Tensor:
         return super().log_probs(hidden.to(torch.bfloat16) if self.training else hidden, targets)
 
 
 class Adaptive(Output):
-    """torch's adaptive softmax (Grave et al. 2017). Words are numbered by frequency, as fairseq's dictionaries do."""
+    """torch's adaptive softmax (Grave et al. 2017). Words are numbered by frequency, as in fairseq's dictionaries."""
 
     def __init__(self, words: int, width: int, cutoffs: tuple[int, ...] = CUTOFFS) -> None:
         super().__init__()
@@ -108,10 +108,10 @@ class Adaptive(Output):
 
 
 class OverTree(Flat):
-    """A choice among the children of each node on the way to a word."""
+    """A choice among the children of each node on the path to a word."""
 
     def __init__(self, prior: Prior, width: int, tree: Callable[[np.ndarray], Tree]) -> None:
-        """tree: from the masses of the words (S,)."""
+        """tree: made from the weights of the words (S,)."""
         super().__init__(prior, width)
         log_mass = self.log_mass.squeeze(0)
         self.layer = TreeLayer(tree(log_mass.exp().double().numpy()), width, log_mass)
@@ -124,12 +124,12 @@ class OverTree(Flat):
         self.layer.sparse_gradients = True
 
     def visited(self) -> list[VisitProbabilities] | None:
-        """What collects the probabilities of children; None: nobody asks."""
+        """A collector for the probabilities of children, or None."""
         return None
 
 
 class Learned(OverTree):
-    """A tree that is learned beside the layer (Jernite 2018, Algorithms 3.1 and 3.3)."""
+    """A tree that is learned together with the layer (Jernite 2018, Algorithms 3.1 and 3.3)."""
 
     def __init__(
         self,
@@ -141,7 +141,8 @@ class Learned(OverTree):
     ) -> None:
         """
         Args:
-            order: of the words (S,) in the first tree, by their masses. share: of the updates in which it changes.
+            order: of the words (S,) in the first tree, by their weights.
+            share: fraction of the updates in which it changes.
             sizes: arity and depth.
         """
         super().__init__(prior, width, lambda class_weights: complete_tree(order(class_weights), *sizes))
@@ -165,7 +166,7 @@ class Learned(OverTree):
 
 @dataclass(frozen=True)
 class World:
-    """What outputs are made from."""
+    """The inputs of outputs."""
 
     prior: Prior
     words: int  # V
@@ -174,7 +175,7 @@ class World:
 
 
 def clustered(world: World) -> Tree:
-    """By the vectors with which a trained network reads the words."""
+    """Return a tree over the word vectors of a trained network."""
     vectors = np.zeros((world.prior.output.features.num_rows, WIDTH), dtype=np.float32)
     vectors[world.prior.output.class_of] = world.embeddings().numpy()
     return clustering_tree(vectors, ARITY, DEPTH, world.seed)

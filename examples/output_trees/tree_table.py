@@ -1,4 +1,4 @@
-"""The tables of what was trained and timed, and the picture of the curves."""
+"""The tables of trained and timed models, and the picture of the curves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tree_training import NETWORKS
 
 
 def results(out: Path, network: str) -> dict[str, list[dict[str, Any]]]:
-    """What the trainings with the tuned rates have measured: row -> seeds."""
+    """Return the measured results of the trainings with the tuned rates: row -> seeds."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in OUTPUTS:
         paths = sorted((out / "models").glob(f"{network}-{row}-[0-9].json"))
@@ -42,7 +42,7 @@ def table(out: Path) -> None:
 
 
 def draw(out: Path) -> None:
-    """Validation perplexity by epoch (as Figure 3.9)."""
+    """Draw validation perplexity by epoch (like Figure 3.9)."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -24,7 +24,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
 def prepare(novels: Path, out: Path, every: int) -> None:
-    """Write the part of the novels with its whole vocabulary, and the prior: every word by itself, over the unigram."""
+    """Write the part of the novels with its whole vocabulary, and the prior: every word separate, over the unigram."""
     part = [sys.executable, str(SCRIPTS / "part_of_novels.py"), str(novels), str(out), "--every", str(every)]
     if subprocess.run([*part, "--words", "10000000"], check=False).returncode:
         raise DataError(f"{novels}: expected train.txt.gz, valid.txt.gz and test.txt.gz; see the message above")
@@ -34,7 +34,7 @@ def prepare(novels: Path, out: Path, every: int) -> None:
 
 @dataclass(frozen=True)
 class Text:
-    """Sentences as numbers, `</s>` behind each."""
+    """Sentences as numbers, with `</s>` after each."""
 
     sentences: list[Tensor]
     eos: int
@@ -50,7 +50,9 @@ class Text:
         return cls(rows, eos, pad, unk)
 
     def batches(self, size: int, seed: int | None = None) -> list[list[int]]:
-        """Sentences of about `size` targets a batch, in the same order for every model; seed None: as they are."""
+        """Yield sentences with about `size` targets per batch, in the same order for every model. Without a seed: in
+        text order.
+        """
         order = torch.arange(len(self.sentences))
         if seed is not None:
             order = torch.randperm(len(order), generator=torch.Generator().manual_seed(seed))
@@ -72,6 +74,6 @@ class Text:
         return [found[i] for i in shuffled.tolist()]
 
     def padded(self, batch: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """What is read and what is predicted, (B, T)."""
+        """Return inputs and targets, (B, T)."""
         targets = nn.utils.rnn.pad_sequence([self.sentences[i] for i in batch], True, self.pad)
         return torch.cat([torch.full_like(targets[:, :1], self.eos), targets[:, :-1]], 1), targets

@@ -1,6 +1,7 @@
-"""What each output costs, in milliseconds a batch: all take turns at the same batches, in one process.
+"""Measure milliseconds per batch of each output. All take turns on the same batches, in one process.
 
-The network is left out, as in Table 3.3 of Jernite 2018: hidden states are of an untrained one; gradients end in them.
+The network is left out, as in Table 3.3 of Jernite 2018: hidden states come from an untrained one, and gradients stop
+at them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ TRIED_CUTOFFS = ((1000, 6000), (500, 2500, 10000), (200, 1000, 5000, 20000), (10
 
 
 def clocked(work: Callable[[], object]) -> float:
-    """Milliseconds of this process, so that others beside it count little."""
+    """Return the processor milliseconds of this process."""
     begun = time.process_time()
     work()
     return 1000 * (time.process_time() - begun)
@@ -42,9 +43,9 @@ def score(output: Output, hidden: Tensor, targets: Tensor) -> Tensor:
 
 
 def measure(out: Path, named: dict[str, Output], batches: int) -> dict[str, dict[str, float]]:
-    """Milliseconds of each output alone, median over the same batches: `train` with its update, and `test`.
+    """Return milliseconds of each output alone, median over the same batches: `train` with its update, and `test`.
 
-    All take turns at every batch, so that what else the machine does meets all of them alike.
+    All take turns at every batch, so that other load affects all of them.
     """
     prior = Prior.load(out / "prior")
     text = Text.read(out / "train.txt", prior)

@@ -1,6 +1,6 @@
 """Train one row of the tables: the same sentences in the same order for all, no dropout; Adagrad, or Adam for LSTMs.
 
-Words that training has not seen are read as <unk>, and are no targets: what a model says of them is the background's.
+Words that training lacks are read as <unk>, and are no targets: their probability is the background's.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NETWORKS = ("lbl", "lstm")
 
 
 def log_probs(network: Network, output: Output, text: Text, batch: Sequence[int]) -> Tensor:
-    """log p of the targets of a batch that are known words: (N,)."""
+    """Return log p of the targets of a batch that are known words: (N,)."""
     previous, targets = text.padded(batch)
     real = targets.ne(text.pad) & targets.ne(text.unk)
     return output.log_probs(network(previous)[real], targets[real])
@@ -37,7 +37,7 @@ def log_probs(network: Network, output: Output, text: Text, batch: Sequence[int]
 
 @torch.inference_mode()
 def perplexity(network: Network, output: Output, text: Text, every: int = 1) -> float:
-    """Per known word and sentence end, of every `every`-th batch."""
+    """Return the perplexity per known word and sentence end, of every `every`-th batch."""
     network.eval(), output.eval()
     nats, words = 0.0, 0
     for batch in text.batches(4 * TARGETS)[::every]:
@@ -90,7 +90,7 @@ class Training:
 
 @dataclass
 class Spent:
-    """Seconds of this process, evaluation left out."""
+    """Seconds of this process, without evaluation."""
 
     seconds: float = 0.0
     tree_seconds: float = 0.0  # of these, for changes of a learned tree
@@ -110,9 +110,9 @@ def check_same(training: Training, place: Path) -> None:
 
 
 def train(training: Training, out: Path) -> None:
-    """Train and measure one model, with a point of the curve now and then; skip it where that is done.
+    """Train and measure one model, with points of the curve in between. Skip a finished model.
 
-    Raises OptionError where it is done with another number of epochs, or another part of them.
+    Raises OptionError if it is finished with another number of epochs, or another part of them.
     """
     place = out / "models" / f"{training.name}.json"
     if place.exists():
@@ -159,7 +159,7 @@ def update(
     updates: int,
     spent: Spent,
 ) -> None:
-    """Number `done` of so many in the epoch."""
+    """Run update number `done` of so many in the epoch."""
     begun = time.process_time()
     network.train(), output.train()
     for optimizer in optimizers:

@@ -31,17 +31,17 @@ class LanguageModel(nn.Module):
         self.lstm = nn.LSTM(width, width, layers, batch_first=True)
 
     def hidden(self, previous: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """The states that predict what follows the tokens (B, T): (B, T, H), and the LSTM's last state."""
+        """Return the states that predict the words after the tokens (B, T): (B, T, H), and the LSTM's last state."""
         hidden, state = self.lstm(self.head.embed(previous), state)
         return hidden, state
 
     def loss(self, targets: Tensor, reduction: str = "mean") -> Tensor:
-        """−log p of all tokens (B, T) but padding, in nats."""
+        """Return −log p of all tokens (B, T) except padding, in nats."""
         return self.head.loss(self.hidden(self.head.previous(targets))[0], targets, reduction=reduction)
 
     @torch.inference_mode()
     def write(self, sentences: int, longest: int = 30, k: int = 20) -> Tensor:
-        """Write N sentences; each word is drawn from the k most probable ones: (N, ≤ longest)."""
+        """Write N sentences, with each word sampled from the k most probable ones: (N, ≤ longest)."""
         token = self.head.encode([""] * sentences)[:, 0]  # </s>, which begins a sentence
         state, network = self.head.start(sentences), None
         written: list[Tensor] = []
@@ -57,14 +57,14 @@ class LanguageModel(nn.Module):
 
 
 def batches(head: LogLinearHead, lines: list[str], order: Sequence[int], size: int = 64) -> Iterator[Tensor]:
-    """The sentences in that order as numbers, padded: (B, T)."""
+    """Yield the sentences in that order as numbers, padded: (B, T)."""
     for i in range(0, len(order), size):
         yield head.encode([lines[j] for j in order[i : i + size]])
 
 
 @torch.inference_mode()
 def perplexity(model: LanguageModel, lines: list[str]) -> float:
-    """Over all words and ends of sentences."""
+    """Return the perplexity over all words and sentence ends."""
     model.eval()
     nats, words = 0.0, 0
     for batch in batches(model.head, lines, range(len(lines))):
@@ -76,7 +76,7 @@ def perplexity(model: LanguageModel, lines: list[str]) -> float:
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("corpus", type=Path, help="a folder of scripts/make_corpus.py")
-    parser.add_argument("work", type=Path, help="where the prior and the checkpoint are kept")
+    parser.add_argument("work", type=Path, help="folder for the prior and the checkpoint")
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--device", default="cpu", help="cpu or cuda")

@@ -1,14 +1,14 @@
-"""A grammar of types of ATIS' logical forms, read off a set of them.
+"""Derive a grammar of types from a set of ATIS' logical forms.
 
     atis_grammar.py FORMS.tsv.gz > atis.grammar
 
-FORMS has lines of question<TAB>form, as ../shared/data/atis-funql. A *slot* is a function and the place of an
-argument. It holds what it holds somewhere in the set; two slots that share two functions have one type, and each
-holds what the other does. `intersection` and `or` are lists: their members are of the slot in which they stand, and
-at most as many as somewhere in the set. What a member has inside has no more lists, but a member may itself be one.
+FORMS has lines of question<TAB>form, as in ../shared/data/atis-funql. A *slot* is a function and the place of an
+argument. It allows its contents anywhere in the set. Two slots that share two functions have one type, and each allows
+the contents of the other. `intersection` and `or` are lists: their members belong to the slot of the list, and are at
+most as many as somewhere in the set. The contents of a member have no further lists, but a member itself may be one.
 
-The rules are written out for every number of functions that may still be inside, so that no nonterminal nests, and a
-chain of nonterminals counts the members of a list: in an automaton, equal rests are one state.
+The rules are written out for every remaining depth of functions, so that no nonterminal nests, and a chain of
+nonterminals counts the members of a list: in an automaton, equal remainders are one state.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ FUNCTIONS, LISTS_IN_LISTS = 7, 2  # that stand in each other, at most
 
 
 def parse(text: str) -> Form:
-    """Raises DataError for what is no form."""
+    """Parse a form. Raises DataError if it is none."""
     return parse_symbols(TOKEN.findall(text), text)
 
 
 @dataclass(frozen=True)
 class Found:
-    """What stands in a slot; where in a list, the list is counted as well."""
+    """An item in a slot; in a list, with the number of members."""
 
     slot: str
     form: Form
@@ -48,7 +48,7 @@ class Found:
 
 
 def found_in(form: Form, slot: str = "Form", around: int = 0) -> Iterator[Found]:
-    """All that is in a form."""
+    """Yield all items of a form."""
     yield Found(slot, form, around)
     for place, argument in enumerate(form.arguments):
         if form.head in LISTS:
@@ -63,7 +63,7 @@ def _slot(name: str, place: int) -> str:
 
 
 class Types:
-    """What may stand where, as a set of forms shows it."""
+    """The allowed contents of slots, from a set of forms."""
 
     def __init__(self, forms: Sequence[Form]) -> None:
         found = [each for form in forms for each in found_in(form)]
@@ -89,12 +89,12 @@ class Types:
                 self.items[kind][each.form.head] = tuple(inside)
 
     def allow(self, form: Form) -> bool:
-        """Whether each argument is of its type; members of lists are of the list's."""
+        """Return whether each argument is of its type. Members of lists are of the list's."""
         found = [(self.type_of.get(each.slot), each.form) for each in found_in(form)]
         return all(form.head in LISTS or (kind and form.head in self.items[kind]) for kind, form in found)
 
     def rules(self, functions: int, lists: int) -> Iterator[str]:
-        """Of a grammar in which so many functions may stand in each other, and so many lists around each other."""
+        """Return the rules of a grammar with so many nested functions, and so many nested lists."""
         least, most = self._heights(functions)
         names: dict[tuple[str, int, int], str] = {}
 
@@ -121,7 +121,7 @@ class Types:
             yield from chains
 
     def _heights(self, functions: int) -> tuple[dict[str, int], dict[str, int]]:
-        """The least and the greatest number of functions in each other of each type, at most `functions`."""
+        """Return the least and the greatest nesting depth of functions of each type, at most `functions`."""
         least, most = dict.fromkeys(self.items, functions), dict.fromkeys(self.items, 0)
         for _ in range(functions):
             for kind, items in self.items.items():
@@ -132,7 +132,7 @@ class Types:
 
 
 def _growing(keys: dict[tuple[str, int, int], str]) -> Iterator[tuple[str, int, int]]:
-    """The keys in their order, those that are added meanwhile as well."""
+    """Yield the keys in their order, including keys that are added meanwhile."""
     done = 0
     while done < len(keys):
         yield list(keys)[done]
@@ -140,7 +140,7 @@ def _growing(keys: dict[tuple[str, int, int], str]) -> Iterator[tuple[str, int, 
 
 
 def grammar_of(forms: Sequence[Form], functions: int = FUNCTIONS, lists: int = LISTS_IN_LISTS) -> str:
-    """The lines of a grammar file."""
+    """Return the lines of a grammar file."""
     return "".join(f"{line}\n" for line in (f"# {len(forms):,} forms", *Types(forms).rules(functions, lists)))
 
 

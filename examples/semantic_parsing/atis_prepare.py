@@ -1,21 +1,22 @@
 #!/usr/bin/env python3
-"""ATIS' questions and forms in symbols, a sentence a line, and a grammar of types that is read off the training forms.
+"""Convert ATIS' questions and forms to symbols, one sentence per line, and derive a grammar of types from training
+forms.
 
     atis_prepare.py --data FOLDER --out OUT [--held-out]
 
-reads FOLDER/{train,dev,test}.tsv.gz and writes OUT/{train,test}.{question,form}, OUT/test.tsv (as it was),
-OUT/dict.form.txt and OUT/forms.grammar. With --held-out the development set is the test, and the test is left alone.
-Without, it is training data.
+reads FOLDER/{train,dev,test}.tsv.gz and writes OUT/{train,test}.{question,form}, OUT/test.tsv (unchanged),
+OUT/dict.form.txt and OUT/forms.grammar. With --held-out the development set is the test, and the test is not used.
+Otherwise the development set is training data.
 
     flights from boston on may fifth         flights from @cityname0 @airportcode0 on @month0 @ordinal0
     … _from_2(city_name(boston)) …           … _from_2 ( city_name ( @cityname0 ) ) …
 
-A constant is a name if at least half of the questions with its words have it in their forms; a symbol stands for it
-in questions and forms, called by the function that it is mostly an argument of. So does one for every number of three
-digits or more, for times such as `530pm` (1730), for `twenty seventh` and `twenty seven` (27), and `@word0` for every
-word of fewer than two training questions; so that the model learns to copy these, a tenth of the names in the
-training pairs are read as such words, too. All that is read off the training pairs. Behind a city stands the symbol
-of its airport's code (airports.tsv).
+A constant is a name if at least half of the questions with its words have it in their forms. A symbol replaces it in
+questions and forms, named after the function that it is mostly an argument of. Symbols also replace every number of
+three digits or more, times such as `530pm` (1730), `twenty seventh` and `twenty seven` (27), and, as `@word0`, every
+word in fewer than two training questions. So that the model learns to copy these, a tenth of the names in the training
+pairs are read as such words, too. All of this is derived from the training pairs. After a city follows the symbol of
+its airport's code (airports.tsv).
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ Names = Mapping[tuple[str, ...], tuple[str, str]]  # words -> constant, kind
 
 
 def constants(form: Form, above: str = "") -> list[tuple[str, str]]:
-    """Each with the function that it is an argument of."""
+    """Return each constant with the function that it is an argument of."""
     if not form.arguments:
         return [(form.head, above)]
     return [each for argument in form.arguments for each in constants(argument, form.head)]
 
 
 def find_names(pairs: Sequence[Pair]) -> Names:
-    """The names that the pairs show."""
+    """Return the names in the pairs."""
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in pairs:
         for constant, above in set(constants(pair.form)):
@@ -85,7 +86,7 @@ def find_names(pairs: Sequence[Pair]) -> Names:
 
 @dataclass(frozen=True)
 class Known:
-    """What is known of questions."""
+    """Data for reading questions."""
 
     names: Names
     words: frozenset[str]  # that are no symbols
@@ -101,7 +102,7 @@ class Question:
 
 
 def number_in(words: Sequence[str]) -> tuple[int, str, str]:
-    """How many of the words say a number, its constant and its kind; 0: the first one says none."""
+    """Return how many of the words form a number, its constant and its kind; 0 if the first word does not begin one."""
     time = TIME.fullmatch(words[0])
     if time is not None:
         hour = int(time[1]) % 12 + 12 * (time[3] == "p")
@@ -114,22 +115,22 @@ def number_in(words: Sequence[str]) -> tuple[int, str, str]:
 
 
 def words_of(text: str) -> list[str]:
-    """`boston's` is two words, and `st.` is `st`, as in the names of forms."""
+    """Split a text into words. `boston's` is two words, and `st.` is `st`, as in the names of forms."""
     return re.sub(r"(\w)'s\b", r"\1 's", text).replace("st. ", "st ").split()
 
 
 def read_question(text: str, known: Known, draw: Callable[[], float] = lambda: 1.0) -> Question:
-    """The question with symbols in the place of names and numbers, equal ones for equal names.
+    """Return the question with symbols instead of names and numbers, equal ones for equal names.
 
     Args:
-        draw: a number for each name; below INVENTED, it is read as a word that is not known.
+        draw: returns a random number for each name; below INVENTED, the name is read as an unknown word.
     """
     words, read, names = words_of(text), list[str](), known.names
     symbols: dict[str, str] = {}
     longest = max(map(len, names), default=1)
 
     def symbol(constant: str, kind: str) -> list[str]:
-        """Nothing where there are too many of the kind."""
+        """Return the symbol of a constant, or None if there are too many of the kind."""
         used = sum(other[:-1] == f"@{kind}" for other in symbols.values())
         return [symbols.setdefault(constant, f"@{kind}{used}")] if constant in symbols or used < MOST else []
 
@@ -151,7 +152,7 @@ def read_question(text: str, known: Known, draw: Callable[[], float] = lambda: 1
 
 
 def renamed(form: Form, names: Mapping[str, str]) -> Form:
-    """The form with other constants."""
+    """Return the form with other constants."""
     if not form.arguments:
         return Form(names.get(form.head, form.head))
     return Form(form.head, tuple(renamed(argument, names) for argument in form.arguments))

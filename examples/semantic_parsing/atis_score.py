@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How many of ATIS' forms are right, and how many are forms at all.
+"""Count ATIS' forms that are right, and those that are valid.
 
     atis_score.py --text OUT plain=OUT/plain-1/test.out plain=OUT/plain-2/test.out grammar=OUT/grammar-1/t.out
 
-OUT is what atis_prepare.py wrote. All is judged in symbols: names and numbers are put back without a choice.
+OUT is the output of atis_prepare.py. Forms are compared in symbols: names and numbers are restored without a choice.
 
     exact        the form is the gold one, the order of lists included
     well-formed  brackets, commas, numbers of arguments as in training
-    well-typed   well-formed, and every argument is of the type that training shows (atis_grammar.py)
+    well-typed   well-formed, and every argument is of a type found in training (atis_grammar.py)
 """
 
 import argparse
@@ -24,7 +24,7 @@ from fairseq_llrnn.files.text_lines import iter_lines
 
 
 def arities(forms: Iterable[Form]) -> dict[str, set[int]]:
-    """The numbers of arguments with which each function and constant stands in these forms."""
+    """Return the numbers of arguments of each function and constant in these forms."""
     found: dict[str, set[int]] = {}
     for form in forms:
         found.setdefault(form.head, set()).add(len(form.arguments))
@@ -41,7 +41,7 @@ class Judge:
         self.arities, self.types = arities(read), Types(read)
 
     def __call__(self, gold: str, symbols: str) -> tuple[bool, bool, bool]:
-        """Whether a parser's form is exact, well-formed, well-typed."""
+        """Return whether a parser's form is exact, well-formed, well-typed."""
         try:
             form = parse(symbols)
         except DataError:

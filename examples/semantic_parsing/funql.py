@@ -1,12 +1,11 @@
-"""FunQL, the language of GeoQuery's logical forms: reading, writing, and a judge of types.
+"""FunQL, the language of GeoQuery's logical forms: parse, write, and check types.
 
     answer(largest(city(loc_2(stateid('texas')))))
 
-A form is a tree of predicates. `kinds` says what a form can denote: sets of cities, countries, places, rivers,
-states, or a number. It knows nothing of the grammar funql.grammar, whose strings it judges: a table of signatures,
-and three rules for the predicates whose kind depends on more than their argument's. Language: Kate, Wong & Mooney
-2005, *Learning to transform natural to formal languages*; predicates and their kinds as GeoQuery's training forms use
-them.
+A form is a tree of predicates. `kinds` returns what a form can denote: sets of cities, countries, places, rivers,
+states, or a number. It is independent of the grammar funql.grammar, whose strings it checks: a table of signatures, and
+three rules for the predicates whose kind depends on more than their argument's. Language: Kate, Wong & Mooney 2005,
+*Learning to transform natural to formal languages*; predicates and their kinds as in GeoQuery's training forms.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ NOTHING: frozenset[str] = frozenset()
 
 @dataclass(frozen=True)
 class Form:
-    """A predicate and its arguments; a constant (`all`, `_`, a number, a 'name') has none."""
+    """A predicate and its arguments. A constant (`all`, `_`, a number, a 'name') has none."""
 
     head: str
     arguments: tuple[Form, ...] = ()
 
     def __str__(self) -> str:
-        """As GeoQuery's files write it."""
+        """Return the notation of GeoQuery's files."""
         inside = ", ".join(map(str, self.arguments))
         return f"{self.head}({inside})" if self.arguments else self.head
 
     def symbols(self) -> Iterator[str]:
-        """Predicates, constants, brackets and commas, one after the other."""
+        """Return predicates, constants, brackets and commas in order."""
         yield self.head
         for number, argument in enumerate(self.arguments):
             yield "," if number else "("
@@ -50,7 +49,7 @@ class Form:
 
 
 def tokens_of(text: str) -> list[str]:
-    """Raises DataError: something in the text is no part of the language."""
+    """Split a text into tokens. Raises DataError for characters outside the language."""
     tokens, place = [], 0
     text = text.rstrip()
     while place < len(text):
@@ -66,12 +65,12 @@ def tokens_of(text: str) -> list[str]:
 
 
 def parse(text: str) -> Form:
-    """The tree of a form. Raises DataError where it is none."""
+    """Return the tree of a form. Raises DataError if it is none."""
     return parse_symbols(tokens_of(text), text)
 
 
 def parse_symbols(symbols: Sequence[str], text: str) -> Form:
-    """The tree of a form of these symbols; `text` is what a DataError says of it."""
+    """Return the tree of a form of these symbols. `text` names it in a DataError."""
     tokens = [*symbols, "the end"]
 
     def expect(place: int, *wanted: str) -> int:
@@ -168,7 +167,7 @@ RELATIONS = frozenset({"loc_1", "loc_2", "next_to_1", "next_to_2", "traverse_1",
 
 
 def kinds(form: Form) -> frozenset[str]:
-    """What a form can denote; nothing: it is ill-typed."""
+    """Return the kinds that a form can denote; empty if it is ill-typed."""
     head, arguments = form.head, form.arguments
     if not arguments:
         return ENTITIES if head == "all" else frozenset({NUMBER}) if head.isdigit() else NOTHING
@@ -191,7 +190,9 @@ def kinds(form: Form) -> frozenset[str]:
 
 
 def _counted_for(form: Form) -> frozenset[str]:
-    """most(river(loc_2(state(all)))): the states, for which rivers are counted. `form` is river(…), well-typed."""
+    """Return the states of most(river(loc_2(state(all)))), for which rivers are counted. `form` is river(…),
+    well-typed.
+    """
     while form.head == "major":
         form = form.arguments[0]
     if form.head not in SETS or form.arguments[0].head not in RELATIONS:
@@ -200,7 +201,7 @@ def _counted_for(form: Form) -> frozenset[str]:
 
 
 def _is_name(form: Form) -> bool:
-    """cityid('austin', _) or cityid('austin', 'tx'); all others have one argument."""
+    """Return whether it is cityid('austin', _) or cityid('austin', 'tx'). All others have one argument."""
     if any(argument.arguments for argument in form.arguments):
         return False
     name, *more = (argument.head for argument in form.arguments)
@@ -211,7 +212,7 @@ def _is_name(form: Form) -> bool:
 
 
 def is_well_formed(form: Form) -> bool:
-    """Whether it is answer(…), of predicates and constants of the language with the right number of arguments."""
+    """Return whether it is answer(…), of known predicates and constants with the right numbers of arguments."""
     return form.head == "answer" and len(form.arguments) == 1 and _is_part(form.arguments[0])
 
 
@@ -225,5 +226,5 @@ def _is_part(form: Form) -> bool:
 
 
 def is_well_typed(form: Form) -> bool:
-    """Whether it is well-formed and denotes something."""
+    """Return whether it is well-formed and denotes something."""
     return is_well_formed(form) and bool(kinds(form))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A small set of questions and forms made from templates, for a first try without GeoQuery's files.
+"""Generate a small set of questions and forms from templates, for a first try without GeoQuery's files.
 
     funql_made.py --out FOLDER          writes funql_train.tsv (320 pairs) and funql_test.tsv (80)
 
-The templates nest: a set of states can be those next to others, those with a city, those that a river goes through.
-Names come from names.tsv. Most test questions have a name or a nesting that no training question has.
+The templates nest: a set of states can be those next to others, those with a city, those with a certain river. Names
+come from names.tsv. Most test questions have a name or a nesting that no training question has.
 """
 
 import argparse
@@ -57,7 +57,7 @@ DEEPEST = 4
 
 
 class Maker:
-    """Draws questions."""
+    """Generates questions."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -68,11 +68,11 @@ class Maker:
                     self.names[kind].append(" ".join(words))
 
     def pair(self) -> tuple[str, str]:
-        """A question and its form."""
+        """Return a question and its form."""
         return self.filled(*self.random.choice(QUESTIONS), depth=0)
 
     def filled(self, question: str, form: str, depth: int) -> tuple[str, str]:
-        """Both with what stands in braces chosen; deep down, the first choice, which ends soonest."""
+        """Fill the braces in both. At large depth, use the first choice, which is the shortest."""
         while "{" in form:
             slot = form[form.index("{") + 1 : form.index("}")]
             if slot in SETS:
@@ -86,7 +86,7 @@ class Maker:
 
 
 def make(seed: int = 1) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Training and test pairs; no question is in both."""
+    """Return training and test pairs. No question is in both."""
     maker = Maker(seed)
     pairs: dict[str, str] = {}
     while len(pairs) < TRAIN + TEST:

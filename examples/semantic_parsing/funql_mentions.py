@@ -1,12 +1,11 @@
-"""Names in questions: the symbols that stand for them, and what the symbols become in a form.
+"""Replace names in questions by symbols, and restore them in forms.
 
     what is the population of seattle washington      what is the population of city0
     answer(population_1(cityid('seattle', 'wa')))      answer ( population_1 ( city0 ) )
 
-A name that names.tsv knows gives way to a symbol for every kind of thing that it names, numbered in the question by
-kind: `mississippi` to `river0 state0`, and the parser says which is meant. A city directly before a state is one
-mention, of the city in that state. So the parser can say a city that no training question has, and its symbols are
-few.
+A name in names.tsv is replaced by a symbol for every kind of thing that it names, numbered in the question by kind:
+`mississippi` by `river0 state0`; the parser chooses. A city directly before a state is one mention, of the city in that
+state. So the parser can use a city that no training question has, and its symbols are few.
 """
 
 from __future__ import annotations
@@ -31,7 +30,9 @@ Names = Mapping[tuple[str, ...], Mapping[str, str]]  # words of a name -> {kind:
 
 
 def read_names(path: Path) -> Names:
-    """Lines of kind, name and, for states, postal abbreviation, with tabs. Raises DataError: a line of another form."""
+    """Read lines of kind, name and, for states, postal abbreviation, with tabs. Raises DataError: a line of another
+    form.
+    """
     names: dict[tuple[str, ...], dict[str, str]] = {}
     for number, line in iter_lines(path):
         if not line.strip() or line.startswith("#"):
@@ -61,12 +62,12 @@ class Question:
 
 
 def kind_of_name(symbol: str) -> str:
-    """What kind of thing a symbol names; nothing: it is no name's."""
+    """Return the kind of thing that a symbol names, or nothing if it is no name's symbol."""
     return symbol[:-1] if symbol in SYMBOLS or symbol.startswith(OTHER_NAME) else ""
 
 
 def read_question(text: str, names: Names) -> Question:
-    """The question with symbols in the place of names."""
+    """Return the question with symbols instead of names."""
     words: list[str] = []
     offers: dict[str, Form] = {}
     for original, forms in _mentions(text.split(), names):
@@ -78,7 +79,7 @@ def read_question(text: str, names: Names) -> Question:
 
 
 def _mentions(words: Sequence[str], names: Names) -> Iterator[tuple[list[str], dict[str, Form]]]:
-    """The words in pieces, from left to right: a name, the longest there is, or a word that is none."""
+    """Yield the words from left to right: a name, the longest possible, or a word that is none."""
     longest = max(map(len, names), default=0)
 
     def name_at(place: int) -> tuple[str, ...]:
@@ -105,7 +106,7 @@ def _form(kind: str, name: str, abbreviation: str = "") -> Form:
 
 
 def to_symbols(form: Form, question: Question) -> list[str]:
-    """The form as the parser says it. A name that the question does not offer stays spelt out."""
+    """Return the form in the parser's symbols. A name outside the question stays spelled out."""
     for symbol, offered in question.offers.items():
         if form == offered:
             return [symbol]
@@ -116,7 +117,7 @@ def to_symbols(form: Form, question: Question) -> list[str]:
 
 
 def from_symbols(symbols: Sequence[str], question: Question) -> Form:
-    """The form that a parser's symbols say. Raises DataError where they say none."""
+    """Return the form of a parser's symbols. Raises DataError if they are none."""
 
     def fill(form: Form) -> Form:
         if not form.arguments and form.head in question.offers:

@@ -1,4 +1,4 @@
-"""Questions and their forms, as GeoQuery's and ATIS' files have them: `question<TAB>form`, a pair a line."""
+"""Questions and their forms, in the format of GeoQuery's and ATIS' files: `question<TAB>form`, one pair per line."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fairseq_llrnn.files.text_lines import iter_lines, place
 
 @dataclass(frozen=True)
 class Pair:
-    """A question and what it means."""
+    """A question and its meaning."""
 
     question: str
     form: Form
 
 
 def read_pairs(path: Path, parse: Callable[[str], Form] = parse) -> list[Pair]:
-    """Raises DataError: a line without exactly one tab, or with a form that is none."""
+    """Read pairs. Raises DataError: a line without exactly one tab, or with an invalid form."""
     pairs = []
     for number, line in iter_lines(path):
         question, *form = line.split("\t")

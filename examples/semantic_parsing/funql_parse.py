@@ -1,16 +1,15 @@
 #!/usr/bin/env python3
-"""Questions in symbols to forms in symbols, by a model of fairseq-train; at wish only forms that a background allows.
+"""Parse questions in symbols to forms in symbols with a model of fairseq-train, optionally only forms of a background.
 
     funql_parse.py --path checkpoint_last.pt --data data-bin --prior data-bin/plain --questions test.question --out FILE
     funql_parse.py … --mask data-bin/grammar
 
---mask PRIOR puts the words that the background of PRIOR forbids to −inf in the finished distribution of each step,
-and so the symbols of names that the question does not offer. The scores of all other words stay what the model says:
-nothing is normalised again. A model whose own prior is PRIOR obeys its grammar without; then --mask only adds the
-names.
+--mask PRIOR sets words that the background of PRIOR forbids to −inf in the final distribution of each step, and also
+the symbols of names that the question does not have. The scores of all other words are unchanged and not normalised
+again. A model whose own prior is PRIOR follows its grammar without --mask, which then only excludes names.
 
-fairseq-interactive does the same for a model and its own background. This is another command since a background is part
-of what a model was trained with (a checkpoint knows its prior), and a mask is not.
+fairseq-interactive does the same for a model and its own background. This is a separate command because a background is
+a part of the trained model (a checkpoint has its prior), and a mask is not.
 """
 
 import argparse
@@ -41,7 +40,7 @@ SPARE = 10  # of them, kept for what is longer without a name: `river ( all )`
 
 
 class Mask:
-    """Which words may follow: those of a background, without the names that the question lacks.
+    """The allowed next words: those of a background, without names outside the question.
 
     Args:
         prior: the folder of the background's prior.
@@ -65,7 +64,7 @@ class Mask:
         return self.background.advance(self.state(prefix[:-1]), torch.tensor(prefix[-1:]))
 
     def _words_after(self, prefix: tuple[int, ...]) -> Tensor:
-        """0 for the words that may follow, and from which a form can be completed in time; −inf for others: (V,)."""
+        """Return 0 for the next words from which a form can be completed in time, −inf for others: (V,)."""
         if prefix and torch.isneginf(self.words_after(prefix[:-1])[prefix[-1]]):
             return self.words_after(prefix[:-1]).clone().fill_(float("-inf"))  # a beam of few forms, filled up
         background = self.background.with_max_length(LONGEST + 1 - SPARE - len(prefix))
@@ -73,7 +72,7 @@ class Mask:
         return torch.zeros(len(forbidden)).masked_fill(forbidden, float("-inf"))
 
     def __call__(self, prefix: Sequence[int], question: Sequence[int]) -> Tensor:
-        """What to add to the log-probabilities of the word after `prefix`: (V,)."""
+        """Return the addend for the log-probabilities of the word after `prefix`: (V,)."""
         mask = self.words_after(tuple(prefix)).clone()
         offered = set(question)
         mask[[target for source, target in self.names if source not in offered]] = float("-inf")
@@ -81,7 +80,7 @@ class Mask:
 
 
 class MaskedModel(EnsembleModel):
-    """Models whose mean is taken, and whose words a mask forbids."""
+    """The mean of several models, with a mask of forbidden words."""
 
     def __init__(self, models: Sequence[BaseFairseqModel], mask: Mask) -> None:
         super().__init__(list(models))
@@ -90,7 +89,7 @@ class MaskedModel(EnsembleModel):
     def forward_decoder(
         self, tokens: Tensor, encoder_outs: list[Any], incremental_states: list[Any], temperature: float = 1.0
     ) -> tuple[Tensor, Tensor | None]:
-        """Log-probabilities of the words after `tokens` (N, t), the first of which is no word of the form: (N, V)."""
+        """Return log-probabilities of the words after `tokens` (N, t), whose first one is outside the form: (N, V)."""
         log_probs, attention = super().forward_decoder(tokens, encoder_outs, incremental_states, temperature)
         questions = encoder_outs[0]["src_tokens"][0]  # shape: (N, L)
         rows = zip(tokens[:, 1:].tolist(), questions.tolist(), strict=True)
@@ -104,7 +103,7 @@ def parse_questions(
     mask: Mask | None,
     beam: int,
 ) -> list[str]:
-    """The best form of each question, its symbols with blanks between them. Raises DataError: no form was found."""
+    """Return the best form of each question, its symbols separated by blanks. Raises DataError: no form was found."""
     for model in models:
         model.eval()
     cfg = GenerationConfig(beam=beam, max_len_a=0.0, max_len_b=LONGEST)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Questions and forms in symbols, a sentence a line, and the dictionary of the grammar's symbols.
+"""Convert questions and forms to symbols, one sentence per line, and write the dictionary of the grammar's symbols.
 
     funql_prepare.py --train funql_train.tsv --test funql_test.tsv --out OUT [--held-out 100]
 
-writes OUT/{train,test}.{question,form}, OUT/test.tsv (questions and forms as they were) and OUT/dict.form.txt: every
-terminal of funql.grammar with its count in the training forms. With --held-out N, N pairs of the training file, drawn
-by a fixed seed, are the test, and the test file is left alone: for the choice of sizes.
+writes OUT/{train,test}.{question,form}, OUT/test.tsv (questions and forms unchanged) and OUT/dict.form.txt: every
+terminal of funql.grammar with its count in the training forms. With --held-out N, N random pairs of the training file,
+with a fixed seed, are the test, and the test file is not used: for the choice of sizes.
 """
 
 import argparse
@@ -27,7 +27,7 @@ NAMES, GRAMMAR = HERE / "names.tsv", HERE / "funql.grammar"
 
 
 def split_off(pairs: Sequence[Pair], held_out: int) -> tuple[list[Pair], list[Pair]]:
-    """The pairs without some, and these. Pairs of one question stay together."""
+    """Return the pairs without some, and these. Pairs of one question stay together."""
     order = sorted({pair.question for pair in pairs})
     random.Random(1).shuffle(order)
     chosen = set(order[:held_out])

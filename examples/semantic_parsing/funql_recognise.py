@@ -1,8 +1,8 @@
-"""A slow and plain reader of grammars, and the question whether one of them derives a string.
+"""A slow and simple reader of grammars, which checks whether a grammar derives a string.
 
-The rules as automata/grammar_file.py reads them, without weights: `A -> "word" B | "word"`, comments after `#`. The
-first rule's left side derives the strings. Bounds (`%depth`) are ignored. It finds what the grammar says of
-GeoQuery's forms (funql_prepare.py) and checks the automaton that searches obey (tests).
+It reads the rules of automata/grammar_file.py, without weights: `A -> "word" B | "word"`, comments after `#`. The left
+side of the first rule derives the strings. Bounds (`%depth`) are ignored. It checks GeoQuery's forms (funql_prepare.py)
+and the automaton of the searches (tests).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SYMBOL = re.compile(r'\s*("[^"\s]+"|[A-Za-z][A-Za-z0-9_]*)')
 
 
 def read_rules(path: Path) -> Rules:
-    """Raises DataError: a line that is no rule, or a nonterminal without rules."""
+    """Read rules. Raises DataError: an invalid line, or a nonterminal without rules."""
     rules: dict[str, list[tuple[str, ...]]] = {}
     used: dict[str, int] = {}
     for number, line in iter_lines(path):
@@ -42,17 +42,17 @@ def read_rules(path: Path) -> Rules:
 
 
 def terminals(rules: Rules) -> set[str]:
-    """All words of the language."""
+    """Return all words of the language."""
     alternatives = (alternative for several in rules.values() for alternative in several)
     return {symbol[1:] for alternative in alternatives for symbol in alternative if symbol.startswith('"')}
 
 
 def derives(rules: Rules, string: Sequence[str]) -> bool:
-    """Whether the first rule's left side derives the string. The rules must not be left-recursive."""
+    """Return whether the first rule's left side derives the string. The rules must not be left-recursive."""
 
     @cache
     def ends(symbol: str, start: int) -> frozenset[int]:
-        """Where what the symbol derives can end, when it begins at `start`."""
+        """Return the possible ends of a string that the symbol derives from `start`."""
         if symbol.startswith('"'):
             found = start < len(string) and string[start] == symbol[1:]
             return frozenset({start + 1} if found else ())

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How many forms are right, and how many are forms at all.
+"""Count forms that are right, and those that are valid.
 
     funql_score.py --gold OUT/test.tsv plain=OUT/plain-1/test.out plain=OUT/plain-2/test.out grammar=OUT/grammar-1/t.out
 
-A file has a parser's symbols, a question a line. Files of one name are its seeds: their mean, and each. Names are
-filled in from the question as funql_mentions.py says; the form is judged by funql.py, which knows no grammar:
+A file has a parser's symbols, one question per line. Files of one name are its seeds: the table has their mean, and
+each. Names are restored from the question by funql_mentions.py. funql.py checks the form without a grammar:
 
     exact        the form is the gold one, name by name
     well-formed  brackets, commas, numbers of arguments; every name is of the question
@@ -32,7 +32,7 @@ MEASURES = ("exact", "well-formed", "well-typed")
 
 
 def judge(pair: Pair, symbols: str, names: Names) -> tuple[bool, bool, bool]:
-    """Whether a parser's form is exact, well-formed, well-typed."""
+    """Return whether a parser's form is exact, well-formed, well-typed."""
     try:
         form = from_symbols(symbols.split(), read_question(pair.question, names))
     except DataError:
@@ -41,7 +41,7 @@ def judge(pair: Pair, symbols: str, names: Names) -> tuple[bool, bool, bool]:
 
 
 def score(gold: Sequence[Gold], path: Path, judge: Callable[[Gold, str], tuple[bool, bool, bool]]) -> dict[str, float]:
-    """Shares in percent. Raises DataError: another number of lines than of questions."""
+    """Return percentages. Raises DataError: the numbers of lines and questions differ."""
     lines = [line for _, line in iter_lines(path)]
     if len(lines) != len(gold):
         raise DataError(f"{path}: expected {len(gold)} forms, one for each question, found {len(lines)}; parse again")
@@ -50,7 +50,7 @@ def score(gold: Sequence[Gold], path: Path, judge: Callable[[Gold, str], tuple[b
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Those of `report`."""
+    """Add the options of `report`."""
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     parser.add_argument("outputs", nargs="+", metavar="NAME=FILE")
 

@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
-"""New pairs of questions and forms, put together from parts of the training pairs (Jia & Liang 2016; Andreas 2020).
+"""Generate new pairs of questions and forms from parts of the training pairs (Jia & Liang 2016; Andreas 2020).
 
     recombine.py --text OUT/train --grammar funql.grammar --number 6000 --copies 4 --out OUT/mixed
 
 reads OUT/train.{question,form} and writes OUT/mixed.{question,form}: the training pairs, --copies times, and --number
-new ones. Nothing but the training pairs is read, beside the grammar.
+new ones. It uses only the training pairs and the grammar.
 
     what is the capital of state0                       answer(capital(loc_2(state0)))
     how many states border [the largest state]          answer(count(state(next_to_2([largest(state(all))]))))
     what is the capital of [the largest state]          answer(capital(loc_2([largest(state(all))])))
 
-A *phrase* is a part of a form together with the words that say it: those linked to it by a word alignment, where none
-between them is linked to anything else (as Wong & Mooney 2006 find the rules of a synchronous grammar). A name links
-itself. A phrase takes another one's place if training has its first symbol below the same predicate, both pairs of
-words at its ends side by side somewhere, and if the grammar derives the form. Words of one question only read as
-`<unk>` half of the time.
+A *phrase* is a part of a form together with its words: those linked to it by a word alignment, if no word between them
+is linked to anything else (as Wong & Mooney 2006 find the rules of a synchronous grammar). A name is linked to itself.
+A phrase replaces another one if training has its first symbol below the same predicate, both pairs of words at its ends
+are adjacent somewhere, and the grammar derives the form. Words in only one question become `<unk>` half of the time.
 """
 
 import argparse
@@ -62,7 +61,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Example:
-    """A pair, and the parts of its form that are phrases: first word, word behind the last, path."""
+    """A pair, and the parts of its form that are phrases: first word, word after the last, path."""
 
     words: tuple[str | Name, ...]
     form: Form  # with `state#7` for the name of number 7
@@ -70,7 +69,7 @@ class Example:
 
 
 def read_example(words: Sequence[str], form: Form) -> Example:
-    """With the names' symbols gathered: those side by side, in the order of KINDS, are one name's."""
+    """Read a pair. Adjacent symbols of names, in the order of KINDS, belong to one name."""
     read: list[str | Name] = []
     numbers: dict[str, int] = {}
     for word in words:
@@ -94,7 +93,7 @@ def read_example(words: Sequence[str], form: Form) -> Example:
 
 
 def written(words: Sequence[str | Name], form: Form) -> tuple[list[str], list[str]] | None:
-    """Both in symbols, names numbered from the left; nothing where one of the form's is not there."""
+    """Return both in symbols, with names numbered from the left, or None if the question lacks a name of the form."""
     question: list[str] = []
     symbols: dict[str, str] = {}
     for word in words:
@@ -115,7 +114,7 @@ def written(words: Sequence[str | Name], form: Form) -> tuple[list[str], list[st
 
 
 def parts(form: Form, path: Path_ = ()) -> Iterator[tuple[Path_, Form]]:
-    """The form and all below, each with its path."""
+    """Yield the form and all forms inside it, each with its path."""
     yield path, form
     for number, argument in enumerate(form.arguments):
         yield from parts(argument, (*path, number))
@@ -143,7 +142,7 @@ def _side(sentences: Sequence[Sequence[str]]) -> tuple[BitextSide, int]:
 
 
 def with_phrases(examples: Sequence[Example], aligner: str) -> list[Example]:
-    """The same examples, with their phrases."""
+    """Return the same examples, with their phrases."""
     places = [[i for i, word in enumerate(example.words) if isinstance(word, str)] for example in examples]
     predicates = [
         [
@@ -175,7 +174,7 @@ def with_phrases(examples: Sequence[Example], aligner: str) -> list[Example]:
 
 
 def _span(example: Example, path: Path_, said: dict[int, set[Path_]]) -> tuple[int, int] | None:
-    """The words that say the part at `path` and nothing else, from the first to behind the last, if there are any."""
+    """Return the words of the part at `path` only, from the first to after the last, if there are any."""
 
     def below(place: int) -> list[bool]:
         return [other[: len(path)] == path for other in said.get(place, ())]
@@ -190,7 +189,7 @@ def _span(example: Example, path: Path_, said: dict[int, set[Path_]]) -> tuple[i
 
 
 class Recombiner:
-    """Draws new pairs from examples with phrases."""
+    """Generates new pairs from examples with phrases."""
 
     def __init__(self, examples: Sequence[Example], rules: Rules, seed: int) -> None:
         self.examples = examples
@@ -214,7 +213,7 @@ class Recombiner:
         self.fitting = above  # the phrases that may stand below a predicate
 
     def pair(self) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """A new question and form, or nothing: what was drawn does not fit."""
+        """Return a new question and form, or None if the random choice does not fit."""
         example = self.random.choice(self.examples)
         for _ in range(self.random.choice((1, 1, 2))):
             example = self._exchanged(example) or example
@@ -225,7 +224,7 @@ class Recombiner:
         return (question, form) if self.is_form(form) else None
 
     def _exchanged(self, example: Example) -> Example | None:
-        """With another phrase in the place of one."""
+        """Return the example with one phrase replaced."""
         if not example.phrases:
             return None
         begin, end, path = self.random.choice(example.phrases)
@@ -252,12 +251,12 @@ class Recombiner:
 
 
 def _kind(part: Form) -> str:
-    """Its first symbol, names by their kind."""
+    """Return the first symbol of a part, with names by their kind."""
     return part.head.partition("#")[0]
 
 
 def _renumbered(words: tuple[str | Name, ...], part: Form, offset: int) -> tuple[tuple[str | Name, ...], Form]:
-    """The phrase with other numbers of its names, from `offset` on."""
+    """Return the phrase with its names numbered from `offset` on."""
     numbers = {word.number: offset + i for i, word in enumerate(words) if isinstance(word, Name)}
 
     def renamed(form: Form) -> Form:
@@ -270,7 +269,7 @@ def _renumbered(words: tuple[str | Name, ...], part: Form, offset: int) -> tuple
 def recombined(
     pairs: Sequence[tuple[str, str]], rules: Rules, number: int, aligner: str, seed: int = 1
 ) -> list[tuple[str, str]]:
-    """At most so many new pairs, none of them twice."""
+    """Return at most so many new pairs, all different."""
     known = set(pairs)
     examples = [read_example(question.split(), parse_symbols(form.split(), form)) for question, form in sorted(known)]
     recombiner = Recombiner(with_phrases(examples, aligner), rules, seed)

@@ -1,10 +1,10 @@
-"""From a Universal Dependencies folder to lower-cased text, a dictionary with the words of all texts, and binary data.
+"""Convert a Universal Dependencies folder to lower-cased text, a dictionary of all texts, and binary data.
 
     small_texts.py --ud FOLDER --out OUT
 
-writes OUT/text/{train,valid,test}.txt (lower-cased syntactic words, a sentence a line; `valid` is UD's dev),
-OUT/dict.txt and OUT/data-bin. The dictionary counts the words of the training text; those of the other texts alone have
-count 0, so that a model can predict every word and no model knows more of them than that they exist.
+writes OUT/text/{train,valid,test}.txt (lower-cased syntactic words, one sentence per line; `valid` is UD's dev),
+OUT/dict.txt and OUT/data-bin. The dictionary counts the words of the training text. Words only in the other texts have
+count 0, so that a model can predict every word, without any other information about these.
 """
 
 import argparse
@@ -24,12 +24,12 @@ SPLITS = {"train": "train", "valid": "dev", "test": "test"}
 
 
 def sentences(path: Path) -> list[str]:
-    """The lower-cased syntactic words of each sentence, between blanks."""
+    """Yield the lower-cased syntactic words of each sentence, separated by blanks."""
     return [" ".join(in_one_word(token.form) for token in words) for words in iter_conllu_words(path, lowercase=True)]
 
 
 def dictionary(texts: dict[str, list[str]]) -> list[tuple[str, int]]:
-    """Words of the training text by falling count, then those of the other texts with count 0; ties by spelling."""
+    """Return words of the training text by falling count, then other words with count 0; ties by spelling."""
     train = Counter(word for line in texts["train"] for word in line.split())
     others = sorted({word for lines in texts.values() for line in lines for word in line.split()} - set(train))
     return [*sorted(train.items(), key=lambda entry: (-entry[1], entry[0])), *((word, 0) for word in others)]
@@ -42,7 +42,7 @@ def write(path: Path, lines: Iterable[str]) -> None:
 
 
 def execute(command: Sequence[str], log: Path) -> str:
-    """Run a command, its output appended to `log`, and return that output."""
+    """Run a command, append its output to `log`, and return that output."""
     program = Path(sys.executable).parent / command[0]  # of this installation, activated or not
     # fairseq reads the checkpoints of its own models only so
     own = {} if "--user-dir" in command else {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
@@ -60,7 +60,7 @@ def execute(command: Sequence[str], log: Path) -> str:
 
 
 def prepare(ud: Path, out: Path) -> dict[str, list[str]]:
-    """Write the texts, the dictionary and fairseq's data; return the sentences of each split."""
+    """Write the texts, the dictionary and fairseq's data, and return the sentences of each split."""
     texts = {name: sentences(treebank(ud, split)) for name, split in SPLITS.items()}
     for name, lines in texts.items():
         write(out / "text" / f"{name}.txt", lines)
@@ -72,7 +72,7 @@ def prepare(ud: Path, out: Path) -> dict[str, list[str]]:
 
 
 def table(texts: dict[str, list[str]]) -> str:
-    """The texts in numbers."""
+    """Return the sizes of the texts."""
     train = {word for line in texts["train"] for word in line.split()}
     rows = ["| text | sentences | words | types | words that training lacks |", "|---|---:|---:|---:|---:|"]
     for name, lines in texts.items():

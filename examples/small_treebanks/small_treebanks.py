@@ -1,11 +1,11 @@
-"""Language models of a small treebank, and what each knows of words that training lacks; run by run.sh.
+"""Language models of a small treebank, and their loss on words that training lacks (run.sh).
 
-    small_treebanks.py train --ud FOLDER --out OUT [ARM …] [--seeds 1 2 3]     trains, measures; what is done is skipped
-    small_treebanks.py table --out OUT                                         the table of all that is measured
+    small_treebanks.py train --ud FOLDER --out OUT [ARM …] [--seeds 1 2 3]     trains and measures unfinished runs
+    small_treebanks.py table --out OUT                                         the table of all results
     small_treebanks.py commands --ud FOLDER --out OUT [ARM …]                  the command lines
 
-OUT is what small_texts.py wrote. Each run is OUT/models/ARM-SEED: prior, train.log, checkpoints, result.json. Losses
-are in nats, </s> included, as fairseq counts; words are *unseen* if the training text lacks them.
+OUT is the output of small_texts.py. Each run is OUT/models/ARM-SEED: prior, train.log, checkpoints, result.json. Losses
+are in nats, with </s>, as in fairseq. Words are *unseen* if the training text lacks them.
 """
 
 import argparse
@@ -127,7 +127,7 @@ ARMS = (
 
 
 def losses(scored: str, train_words: frozenset[str]) -> dict[str, float]:
-    """From what fairseq-eval-lm wrote: perplexity, and mean losses of seen and unseen words (</s> is seen)."""
+    """Return perplexity, and mean losses of seen words (with </s>) and unseen words, from fairseq-eval-lm's output."""
     seen: list[float] = []
     unseen: list[float] = []
     for line in scored.splitlines():
@@ -144,9 +144,9 @@ def losses(scored: str, train_words: frozenset[str]) -> dict[str, float]:
 
 
 def validated(log: str) -> tuple[int, float]:
-    """How many epochs there were, and the perplexity of checkpoint_best.pt: that of the least loss, the last of equals.
+    """Return the number of epochs, and the perplexity of checkpoint_best.pt: the least loss, the last of equal ones.
 
-    The loss holds the penalties that an arm may have.
+    The loss includes the penalties of an arm.
     """
     epochs = [(float(loss), float(perplexity)) for loss, perplexity in VALID.findall(log)]
     if not epochs:
@@ -177,7 +177,7 @@ def run(arm: Arm, seed: int, ud: Path, out: Path, extra: Sequence[str] = ()) -> 
 
 
 def results(out: Path) -> dict[str, list[dict[str, float]]]:
-    """By arm, what each of its runs measured."""
+    """Return the results of the runs of each arm."""
     found = defaultdict(list)
     for path in sorted((out / "models").glob("*/result.json")):
         result = json.loads(path.read_text(encoding="utf-8"))
@@ -186,7 +186,7 @@ def results(out: Path) -> dict[str, list[dict[str, float]]]:
 
 
 def table(out: Path) -> str:
-    """Markdown: mean over seeds, and the range where there are several."""
+    """Return Markdown: mean over seeds, and the range of several."""
     head = ("", "seeds", "validation", "test perplexity", "unseen words, nats", "seen words, nats")
     rows = [f"| {' | '.join(head)} |", "|---|" + "---:|" * (len(head) - 1)]
     measured = results(out)

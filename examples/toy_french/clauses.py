@@ -165,7 +165,7 @@ def clause(speaker: Speaker, kinds: tuple[Callable[[Speaker], Node], ...] = tupl
 
 
 def sentence(speaker: Speaker) -> Node:
-    """A clause, perhaps introduced by a time, perhaps joined to a second clause, and its full stop."""
+    """Return a clause, perhaps with a time before it, perhaps joined to a second clause, and its full stop."""
     root = clause(speaker)
     draw = speaker.rng.random()
     if draw < 0.1:
@@ -177,7 +177,7 @@ def sentence(speaker: Speaker) -> Node:
 
 
 def finished(speaker: Speaker, root: Node) -> Node:
-    """The clause, perhaps with a second one joined to it, and the full stop."""
+    """Return the clause, perhaps joined to a second one, and the full stop."""
     if speaker.chance(0.1):
         second = clause(speaker, (state, action, travel))
         second.deprel = "conj"

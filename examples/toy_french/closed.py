@@ -1,8 +1,7 @@
-"""The closed classes: determiners, pronouns, auxiliaries, adverbs, prepositions, and what a vowel does to
-them.
+"""The closed classes: determiners, pronouns, auxiliaries, adverbs, prepositions, and their forms before a vowel.
 
-After *de* and *à* the grammar never uses *le* or *les*: French would contract them (du, aux), and a token
-of two words would only blur the gold analyses.
+After *de* and *à* the grammar never uses *le* or *les*: French would contract them (du, aux), and a token of two words
+would blur the gold analyses.
 """
 
 from toy_french.words import (
@@ -58,7 +57,7 @@ _THAT_BEFORE_VOWEL = Word("qu'", "que", "SCONJ")
 
 
 def before(word: Word, following: str) -> Word:
-    """The shape that `word` takes in front of `following`: le + arbre = l' arbre."""
+    """Return the form of `word` in front of `following`: le + arbre = l' arbre."""
     if following[0].lower() not in "aeiouéèêâîôœh":
         return word
     if word == THAT:
@@ -135,7 +134,7 @@ STOP = Word(".", ".", "PUNCT")
 
 
 def closed_words() -> list[Word]:
-    """Every closed-class analysis, shapes before a vowel included."""
+    """Return every closed-class analysis, forms before a vowel included."""
     words = [word for kind in DETERMINERS.values() for word in kind.values()]
     words += _BEFORE_VOWEL.values()
     words += [THAT, _THAT_BEFORE_VOWEL, *SPEAKER_PRONOUNS, *THIRD_PRONOUNS.values(), WHO, WHOM]

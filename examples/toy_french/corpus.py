@@ -1,4 +1,4 @@
-"""The corpus as a whole: three texts, the probes, and how many unseen words they hold."""
+"""The whole corpus: three texts, the probes, and the number of unseen words in them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ class Corpus:
 
 
 def make_corpus(sentences: int = DEFAULT_SENTENCES, seed: int = 1) -> Corpus:
-    """`sentences` counts the training text; no sentence occurs twice in the corpus."""
+    """Generate a corpus. `sentences` counts the training text. No sentence occurs twice in the corpus."""
     if sentences < MINIMUM_SENTENCES:
         raise OptionError(
             f"--sentences {sentences}: too few; the corpus needs at least {MINIMUM_SENTENCES} "
@@ -66,7 +66,7 @@ def _sentences(speaker: Speaker, count: int, said: set[str]) -> list[Sentence]:
 
 
 def kind_of_unseen(word: Word) -> str:
-    """The column of the table in which an unseen word is counted."""
+    """Return the column of the table for an unseen word."""
     if word.upos == "ADJ" or word.feature("VerbForm") == "Part":
         return "agreeing"
     if word.upos == "NUM":
@@ -75,7 +75,7 @@ def kind_of_unseen(word: Word) -> str:
 
 
 def summary(corpus: Corpus) -> str:
-    """A table of counts: how large each text is, and the share of its words that training never shows."""
+    """Return a table of counts: the size of each text, and the percentage of its words outside the training text."""
     return "\n".join(_summary_lines(corpus))
 
 

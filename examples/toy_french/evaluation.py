@@ -1,4 +1,4 @@
-"""What a language model knows about the language: loss by kind of word, and its answers to the probes.
+"""Evaluate a language model on the language: loss by kind of word, and answers to the probes.
 
 A model is a `Scorer`: sentences in, log-probabilities (nats) of their words out, the end of the sentence included.
 """
@@ -41,19 +41,19 @@ class Grades:
 
     @property
     def perplexity(self) -> float:
-        """Over all words and ends of sentences."""
+        """Return the perplexity over all words and sentence ends."""
         total = math.fsum(self.nats[kind] * count for kind, count in self.counts.items())
         return math.exp(total / sum(self.counts.values()))
 
     def perplexity_of(self, prefix: str) -> float:
-        """Over the kinds that start so: "unseen" for all words that training does not show."""
+        """Return the perplexity over the kinds with this prefix: "unseen" for all words outside the training text."""
         counts = {kind: count for kind, count in self.counts.items() if kind.startswith(prefix)}
         return math.exp(
             math.fsum(self.nats[kind] * count for kind, count in counts.items()) / sum(counts.values())
         )
 
     def accuracy(self, first: int, last: int) -> tuple[float, int]:
-        """Share of agreement probes answered right at these distances, and how many there are."""
+        """Return the accuracy on agreement probes at these distances, and their number."""
         answers = [
             ratio > 0
             for probe, ratio in self.log_ratios
@@ -62,13 +62,13 @@ class Grades:
         return sum(answers) / max(1, len(answers)), len(answers)
 
     def ratio(self, kind: str) -> float:
-        """Geometric mean of p(right) / p(wrong) over the probes of a kind."""
+        """Return the geometric mean of p(right) / p(wrong) over the probes of a kind."""
         ratios = [ratio for probe, ratio in self.log_ratios if probe.kind == kind]
         return math.exp(math.fsum(ratios) / len(ratios))
 
 
 def read_exam(folder: Path) -> Exam:
-    """The files that `write_corpus` wrote.
+    """Read the files of `write_corpus`.
 
     Raises:
         DataError: a file is missing.
@@ -108,7 +108,7 @@ def _kind(word: Word, counts: Counter[str]) -> str:
 
 
 def grade(exam: Exam, score: Scorer) -> Grades:
-    """Let a model sit the exam."""
+    """Evaluate a model on the exam."""
     losses: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for kinds, scores in zip(exam.kinds, score(exam.sentences), strict=True):
         for kind, log_prob in zip(kinds, scores, strict=True):
@@ -129,7 +129,9 @@ def _log_ratios(probes: Sequence[Probe], score: Scorer) -> list[float]:
 
 
 def sentence_to_explain(exam: Exam) -> str:
-    """A short one with an unseen feminine plural after a relative clause: les maisons que le roi garde sont fermées."""
+    """Return a short sentence with an unseen feminine plural after a relative clause: les maisons que le roi garde sont
+    fermées.
+    """
     candidates = (
         probe
         for probe in exam.probes

@@ -1,4 +1,4 @@
-"""Writing the corpus into a folder; every file under a temporary name first, then renamed."""
+"""Write the corpus into a folder, every file under a temporary name first."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ from toy_french.words import Word
 
 
 def write_corpus(corpus: Corpus, folder: Path) -> None:
-    """{train,valid,test}.{conllu,txt}, lexicon.tsv, vocabulary.txt and probes.jsonl."""
+    """Write {train,valid,test}.{conllu,txt}, lexicon.tsv, vocabulary.txt and probes.jsonl."""
     with writing_into(folder):
         for split, sentences in corpus.splits.items():
             write_lines(folder / f"{split}.conllu", _conllu(split, sentences))
@@ -26,7 +26,7 @@ def write_corpus(corpus: Corpus, folder: Path) -> None:
 
 @contextmanager
 def writing_into(folder: Path) -> Iterator[None]:
-    """Makes the folder; what goes wrong with it or its files becomes one DataError."""
+    """Create the folder. Errors of it or its files become one DataError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
@@ -63,13 +63,13 @@ def _conllu(split: str, sentences: list[Sentence]) -> Iterator[str]:
 
 
 def lexicon_rows(words: Iterable[Word]) -> Iterator[str]:
-    """form, lemma, UPOS, FEATS: every analysis of the whole language, unseen words included."""
+    """Return form, lemma, UPOS, FEATS: every analysis of the whole language, unseen words included."""
     for word in words:
         yield "\t".join((word.form, word.lemma, word.upos, word.feats or "_"))
 
 
 def vocabulary_rows(words: Iterable[Word], counts: Counter[str]) -> Iterator[str]:
-    """A fairseq dictionary for --srcdict or --tgtdict: every form with its count in train, 0 if unseen."""
+    """Return a fairseq dictionary for --srcdict or --tgtdict: every form with its count in train, 0 if unseen."""
     forms = {word.form for word in words}
     for form in sorted(forms, key=lambda form: (-counts[form], form)):
         yield f"{form} {counts[form]}"

@@ -1,7 +1,7 @@
-"""Invented words, made the way French makes them: a stem of syllables and a regular ending.
+"""Invented words in the manner of French: a stem of syllables and a regular ending.
 
-The endings decide gender, class and paradigm, so that every invented form has gold features. No invented
-form equals another form of the language: ambiguity is left to the ordinary words.
+The endings determine gender, class and paradigm, so that every invented form has gold features. No invented form equals
+another form of the language. Only ordinary words are ambiguous.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ NAME_ENDINGS_MASC = listed("ien in o")
 
 
 def stem(rng: Random) -> str:
-    """One or two syllables and a closing consonant."""
+    """Return one or two syllables and a closing consonant."""
     text = ""
     for _ in range(rng.choice((1, 1, 2))):
         onset = rng.choice(_ONSETS)
@@ -32,7 +32,7 @@ def stem(rng: Random) -> str:
 
 
 class Former:
-    """Makes lexemes whose forms are all new to the language."""
+    """Creates lexemes whose forms are all new to the language."""
 
     def __init__(self, rng: Random, used: Iterable[str]) -> None:
         self._rng = rng

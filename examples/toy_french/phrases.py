@@ -1,4 +1,4 @@
-"""Choosing words, and the phrases that agree: noun phrases, their modifiers, verbs with their subjects."""
+"""Choose words, and build phrases that agree: noun phrases, their modifiers, verbs with their subjects."""
 
 from collections.abc import Sequence
 from random import Random
@@ -33,7 +33,7 @@ def agreement(word: Word) -> Cell:
 
 
 class Speaker:
-    """Draws words and phrases; `unseen` is how often it says a withheld form (0 for the training text)."""
+    """Generates words and phrases. `unseen` is the probability of a withheld form (0 for the training text)."""
 
     def __init__(self, stock: Stock, rng: Random, unseen: float) -> None:
         self.stock = stock
@@ -95,7 +95,7 @@ class Speaker:
         return self.rng.choice(AGREEMENT_CELLS)
 
     def noun_phrase(self, deprel: str, kind: str, cell: Cell, *cases: Word) -> Node:
-        """Determiner, noun, perhaps adjectives; `cases` are the prepositions that introduce it."""
+        """Return determiner, noun, perhaps adjectives. `cases` are the prepositions before it."""
         return self.phrase_of(self.noun(kind, cell), deprel, *cases)
 
     def phrase_of(self, noun: Word, deprel: str, *cases: Word) -> Node:
@@ -114,7 +114,7 @@ class Speaker:
         return node
 
     def modify(self, noun: Node, depth: int, attractor: Cell | None) -> None:
-        """Puts words between a noun and what agrees with it: 1 a preposition, 2 a relative, 3 both, nested.
+        """Put words between a noun and the word that agrees with it: 1 a preposition, 2 a relative, 3 both, nested.
 
         The nouns among them agree in `attractor` (any cell if None).
         """
@@ -152,7 +152,7 @@ class Speaker:
         return verb
 
     def preceded(self, subject: Node, participle: Word) -> Node:
-        """A relative whose participle agrees with the noun before *que*: les lettres que le roi a fermées."""
+        """Return a relative whose participle agrees with the noun before *que*: les lettres que le roi a fermées."""
         node = self.compound(subject, participle, AVOIR, "aux:tense", "acl:relcl")
         node.left.insert(0, Node(WHOM, "obj"))
         return node
@@ -160,7 +160,7 @@ class Speaker:
     # -- verbs and their subjects -------------------------------------------------------------------
 
     def subject(self, deprel: str, kind: str = "persons", gendered: bool = False) -> Node:
-        """A noun phrase, a name or a pronoun; `gendered` asks for one that shows its gender."""
+        """Return a noun phrase, a name or a pronoun; with `gendered`, one that shows its gender."""
         draw = self.rng.random()
         if draw < 0.12 and kind == "persons":
             return Node(self.name(), deprel)
@@ -180,7 +180,7 @@ class Speaker:
         return verb.forms[tense or self.tense(), person, agreement(subject)[1]]
 
     def simple(self, subject: Node, verb: Lexeme, deprel: str = "root") -> Node:
-        """A subject and one finite verb: la voisine ne chante pas souvent."""
+        """Return a subject and one finite verb: la voisine ne chante pas souvent."""
         node = Node(self.finite(verb, subject.word), deprel, [subject])
         if self.chance(0.06):
             node.left.append(Node(NOT_FIRST, "advmod"))
@@ -190,7 +190,7 @@ class Speaker:
         return node
 
     def compound(self, subject: Node, word: Word, verb: Lexeme, relation: str, deprel: str = "root") -> Node:
-        """A subject, an auxiliary or copula, and what it carries: les maisons sont très souvent fermées."""
+        """Return a subject, an auxiliary or copula, and its complement: les maisons sont très souvent fermées."""
         tense = self.rng.choice(("Pres", "Imp")) if relation == "aux:tense" else None
         node = Node(word, deprel, [subject])
         negated = self.chance(0.06)

@@ -1,11 +1,11 @@
-"""Held-out questions to a trained model: after this prefix, is the right word likelier than the wrong one?
+"""Held-out questions to a trained model: is the right word more probable than the wrong one after this prefix?
 
-* ``agreement``: two forms of one adjective or verb, both unseen in training, that differ in gender or in
-  number, with nouns of the wrong gender or number in between. ``distance`` counts the words between the
-  noun and the form that agrees with it. Every gender and number is right equally often.
-* ``number`` and ``place`` (paper §3): a number and a place, neither ever seen in training as a price or as
-  the goal of a travel; about equally frequent in training elsewhere, or both unseen there. ``distance``
-  counts the words between the one that asks for the answer (the price, the verb) and the answer.
+* ``agreement``: two forms of one adjective or verb, both unseen in training, that differ in gender or in number, with
+nouns of the wrong gender or number in between. ``distance`` counts the words between the noun and the form that agrees
+with it. Every gender and number is right equally often.
+* ``number`` and ``place`` (paper §3): a number and a place, neither ever seen in training as a price or as the goal of
+a travel; about equally frequent in training elsewhere, or both unseen there. ``distance`` counts the words between the
+word that needs the answer (the price, the verb) and the answer.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ class Probe:
 
 
 def make_probes(stock: Stock, rng: Random, counts: Mapping[str, int]) -> list[Probe]:
-    """`counts`: how often the training text has each form."""
+    """Generate probes. `counts`: number of occurrences of each form in the training text."""
     speaker = Speaker(stock, rng, unseen=0.0)
     return [*_agreement_probes(speaker), *_number_and_place_probes(speaker, counts)]
 

@@ -1,12 +1,12 @@
-"""All words of the language, how often each is drawn, and which ones the training text never shows.
+"""All words of the language, their frequencies, and the forms that are withheld from the training text.
 
-Withheld from training (the point of the whole corpus):
+Withheld from training (the purpose of the whole corpus):
 
-* agreement forms: for some adjectives and verbs all four adjective or participle forms, for others the
-  feminine, the masculine, the singular or the plural pair. Forms are withheld in pairs, so that a right
-  form and its wrong neighbour are equally unseen;
-* numbers, which training never shows as a price, and places, which it never shows as the goal of a travel:
-  half of them occur in training elsewhere ("la page 37", "la gare de grenoble"), the other half nowhere.
+- agreement forms: for some adjectives and verbs all four adjective or participle forms, for others the feminine, the
+  masculine, the singular or the plural pair. Forms are withheld in pairs, so that a right form and its wrong neighbour
+  are equally unseen;
+- numbers as a price, and places as the goal of a travel: half of them occur in training elsewhere ("la page 37", "la
+  gare de grenoble"), the other half nowhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ WITHHELD_PATTERNS: tuple[tuple[Cell, ...] | None, ...] = (
 
 
 class Zipf(Generic[T]):
-    """Draws item r (from 0) with a weight of 1 / (r + 3)."""
+    """Samples item r (from 0) with a weight of 1 / (r + 3)."""
 
     def __init__(self, items: Sequence[T]) -> None:
         self.items = items
@@ -112,7 +112,7 @@ def _as_lexeme(lemma: str) -> Lexeme:
 
 
 def _split(first: Word, words: list[Word], withheld: int) -> Split[Word]:
-    """Withholds every other word from the end of the list, and `first` (the paper's example)."""
+    """Withhold every other word from the end of the list, and `first` (the paper's example)."""
     candidates = [word for word in reversed(words) if word != first]
     chosen = [first, *candidates[: 2 * (withheld - 1) : 2]]
     rest = [word for word in words if word not in chosen]
@@ -135,7 +135,7 @@ def _withhold(lexemes: Sequence[Lexeme], ambiguous: set[str]) -> dict[Cell, list
 def make_stock(
     rng: Random, invented: Mapping[str, int] = INVENTED, more_special_masc: Sequence[str] = ()
 ) -> Stock:
-    """`invented` counts the invented words of each kind; `more_special_masc` are nouns that a construction names."""
+    """Make the stock. `invented`: number of invented words per kind. `more_special_masc`: nouns of a construction."""
     nouns = {
         ("persons", "Masc"): [noun(lemma, "Masc") for lemma in ordinary.PERSONS_MASC],
         ("persons", "Fem"): [noun(lemma, "Fem") for lemma in ordinary.PERSONS_FEM],

@@ -8,7 +8,7 @@ from toy_french.words import Word
 
 @dataclass(eq=False)
 class Node:
-    """A word with its dependents, those before it and those after it, each in reading order."""
+    """A word with its dependents before and after it, in reading order."""
 
     word: Word
     deprel: str
@@ -24,7 +24,7 @@ class Token:
 
 
 def in_order(node: Node) -> list[Node]:
-    """The nodes of a tree in reading order."""
+    """Return the nodes of a tree in reading order."""
     left = [inner for child in node.left for inner in in_order(child)]
     right = [inner for child in node.right for inner in in_order(child)]
     return [*left, node, *right]

@@ -1,8 +1,8 @@
-"""Words and how they inflect: the morphology of the small French-like language.
+"""Words and their inflection: the morphology of the small French-like language.
 
-A *cell* is the key of one form in a paradigm: ``("Fem", "Plur")`` for a noun, an adjective or a participle,
-``("Pres", "3", "Plur")`` for a finite verb, ``("Inf",)`` for an infinitive. Features are those of Universal
-Dependencies, kept as the text of the FEATS column (sorted, ``Name=Value`` joined by ``|``, empty for none).
+A *cell* is the key of one form in a paradigm: ``("Fem", "Plur")`` for a noun, an adjective or a participle, ``("Pres",
+"3", "Plur")`` for a finite verb, ``("Inf",)`` for an infinitive. Features are those of Universal Dependencies, stored
+as the text of the FEATS column (sorted, ``Name=Value`` joined by ``|``, empty for none).
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class Word:
     feats: str = ""
 
     def feature(self, name: str) -> str:
-        """The value of a feature, or the empty string."""
+        """Return the value of a feature, or the empty string."""
         for pair in self.feats.split("|"):
             if pair.startswith(name + "="):
                 return pair[len(name) + 1 :]
@@ -72,7 +72,7 @@ def listed(text: str) -> list[str]:
 
 
 def feats(*pairs: str) -> str:
-    """The FEATS column of the given ``Name=Value`` pairs, in the order UD asks for."""
+    """Return the FEATS column of the given ``Name=Value`` pairs, in UD's order."""
     return "|".join(sorted(pairs, key=str.lower))
 
 
@@ -93,7 +93,7 @@ def noun(lemma: str, gender: str) -> Lexeme:
 
 
 def adjective(lemma: str) -> Lexeme:
-    """Where a form serves both genders (or numbers), its features name neither: the form shows none."""
+    """Return an adjective. If a form serves both genders (or numbers), its features name neither."""
     ending, endings = next((end, forms) for end, forms in ADJECTIVE_ENDINGS if lemma.endswith(end))
     stem = lemma[: len(lemma) - len(ending)]
     forms = {cell: stem + end for cell, end in zip(AGREEMENT_CELLS, endings, strict=True)}
@@ -123,7 +123,7 @@ def participles(masculine: str, lemma: str, upos: str) -> dict[Cell, Word]:
 
 
 def finite(forms: tuple[str, ...], tense: str, lemma: str, upos: str) -> dict[Cell, Word]:
-    """Six forms, first person singular to third person plural."""
+    """Return six forms, first person singular to third person plural."""
     return {
         (tense, person, number): Word(
             form,
@@ -136,7 +136,7 @@ def finite(forms: tuple[str, ...], tense: str, lemma: str, upos: str) -> dict[Ce
 
 
 def verb(lemma: str) -> Lexeme:
-    """A regular verb in -er (like fermer) or -ir (like finir)."""
+    """Return a regular verb in -er (like fermer) or -ir (like finir)."""
     stem, group = lemma[:-2], lemma[-2:]
     forms: dict[Cell, Word] = {("Inf",): Word(lemma, lemma, "VERB", "VerbForm=Inf")}
     for tense, endings in FINITE_ENDINGS[group].items():

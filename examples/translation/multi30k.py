@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""English to French, Czech or German on Multi30k: what docs/results/translation.md reports, one command each.
+"""English to French, Czech or German on Multi30k: the experiments of docs/results/translation.md, one command each.
 
     multi30k.py prepare --data PATH-TO-multi30k-en-fr --out OUT      texts, BPE, data folders, priors
     multi30k.py prepare --target cs --data PATH-TO-multi30k-en-fr PATH-TO-multi30k-en-cs-de --out OUT-OF-CZECH
     multi30k.py list                                                 the models
-    multi30k.py train ll-word --out OUT [--seed 2] [-- OPTIONS]      hours; go on after a stop with the same command;
+    multi30k.py train ll-word --out OUT [--seed 2] [-- OPTIONS]      hours; the same command resumes after a stop;
                                                                      --gpu: on a GPU, minutes
     multi30k.py average ll-word --out OUT                            of the last five epochs; translate does it, too
     multi30k.py translate ll-word softmax-word --out OUT [--set test copy] [--nbest 50]
@@ -15,9 +15,9 @@
     multi30k.py rescore ll-word --of softmax-word --out OUT          its 50-best lists; dev and test before and after
     multi30k.py keep softmax-word ll-word --out OUT                  logs' key lines and translations, for docs/results
 
-What is done is skipped: delete it in OUT to do it again (multi30k_recipes.py says what lies where). Every command is
-in a log beside its results. A model trained elsewhere: make a link OUT/models/NAME to the folder of its checkpoints,
-or say --checkpoint; where NAME is none of the list, say by --recipe whose data and prior it has.
+Finished steps are skipped; delete their results in OUT to repeat them (multi30k_recipes.py lists the files). Every
+command is in a log next to its results. For a model trained elsewhere, link OUT/models/NAME to the folder of its
+checkpoints, or use --checkpoint. If NAME is not in the list, --recipe sets its data and prior.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def run_translate(args: argparse.Namespace) -> None:
 
 def run_copy(args: argparse.Namespace) -> None:
     if (target := Pair.of(args.out).target) != "fr":
-        raise OptionError(f"copy: expected French as target, found {target}; its rules know no other language")
+        raise OptionError(f"copy: expected French as target, found {target}; its rules are for French only")
     command = ["python", str(SCRIPTS / "make_copy_test.py"), "--source", "text/test2016.en"]
     command += ["--reference", "text/test2016.fr", "--train", "text/train.en", "text/train.fr", "--out", "copy"]
     (args.out / "copy").mkdir(exist_ok=True)
@@ -82,7 +82,7 @@ def run_copy(args: argparse.Namespace) -> None:
 
 
 def translations(out: Path, name: str, which: str) -> str:
-    """Where a system's translations are. Raises OptionError where there are none."""
+    """Return the path of a system's translations. Raises OptionError if there are none."""
     place = f"results/{name}/{which}.{Pair.of(out).target}"
     if not (out / place).exists():
         raise OptionError(f"{out / place}: expected translations, found none; `translate` makes them")
@@ -151,7 +151,7 @@ def parsers() -> argparse.ArgumentParser:
         made.add_argument("--out", type=Path, default=Path("runs/multi30k"), help="(default: runs/multi30k)")
         return made
 
-    gpu = "on the GPU that there is (default: on one thread of a CPU)"
+    gpu = "use the GPU (default: one thread of a CPU)"
     made = stage("prepare", run_prepare, "texts, pieces, data folders, priors")
     made.add_argument("--data", type=Path, nargs="+", required=True, help="folders of train.tok.en.gz and its sisters")
     made.add_argument("--target", choices=PAIRS, default="fr", help="target language (default: fr)")
@@ -170,11 +170,11 @@ def parsers() -> argparse.ArgumentParser:
     made = stage("translate", run_translate, "with beam 5, or n-best lists; OPTIONS after -- are fairseq-generate's")
     made.add_argument("names", nargs="+", metavar="NAME")
     made.add_argument("--set", nargs="+", choices=TEXTS, default=["valid", "test"], help="(default: valid test)")
-    made.add_argument("--nbest", type=int, metavar="N", help="lists of the N best in place of translations")
-    made.add_argument("--recipe", choices=RECIPES, help="whose data and prior the model has (default: its name says)")
+    made.add_argument("--nbest", type=int, metavar="N", help="lists of the N best instead of translations")
+    made.add_argument("--recipe", choices=RECIPES, help="recipe with the model's data and prior (default: by its name)")
     made.add_argument("--gpu", action="store_true", help=gpu)
     made.add_argument(
-        "--checkpoint", metavar="FILE", help="in place of the mean of the last five epochs; A:B for an ensemble"
+        "--checkpoint", metavar="FILE", help="instead of the mean of the last five epochs; A:B for an ensemble"
     )
     stage("copy", run_copy, "a test of numbers and names that training lacks")
     for name, run, what, form in (

@@ -1,4 +1,4 @@
-"""The pairs of languages of Multi30k: English, a target language, and what is known of the target's words."""
+"""The language pairs of Multi30k: English, a target language, and the lexical resources of the target's words."""
 
 import json
 import shlex
@@ -11,7 +11,7 @@ from fairseq_llrnn.files.atomic_write import whole_file
 
 @dataclass(frozen=True)
 class Pair:
-    """English and a target language, and what is known of the target's words."""
+    """English and a target language, with the lexical resources of the target's words."""
 
     target: str
     lexicons: tuple[str, ...]  # names of files: treebanks (.conllu.gz), else form, lemma, UPOS, FEATS with tabs
@@ -23,7 +23,7 @@ class Pair:
 
     @property
     def knowledge(self) -> str:
-        """What `llrnn prior` is told of the target's words."""
+        """Options of `llrnn prior` for the target's words."""
         treebanks = [name for name in self.lexicons if name.endswith((".conllu", ".conllu.gz"))]
         lexicons = [name for name in self.lexicons if name not in treebanks]
         options = ["--conllu", *treebanks] if treebanks else []
@@ -33,17 +33,17 @@ class Pair:
 
     @property
     def all_sources(self) -> str:
-        """What `llrnn prior` and `llrnn dictionary` are told where packages are asked in any case."""
+        """Options of `llrnn prior` and `llrnn dictionary` that always use packages."""
         return replace(self, packages=True).knowledge
 
     @property
     def lexicon(self) -> str | None:
-        """The file that `llrnn report` measures agreement by."""
+        """The file with which `llrnn report` measures agreement."""
         return next((name for name in self.lexicons if ".tsv" in name), None)
 
     @classmethod
     def of(cls, out: Path) -> "Pair":
-        """The pair that a folder was prepared for; French where it does not say."""
+        """Return the pair that a folder was prepared for (default: French)."""
         path = out / "pair.json"
         if not path.exists():
             return PAIRS["fr"].copied()
@@ -54,7 +54,7 @@ class Pair:
             raise DataError(f"{path}: expected target, lexicons and packages; `prepare` into another folder") from None
 
     def copied(self) -> "Pair":
-        """With its files in OUT."""
+        """Return the pair with its files in OUT."""
         return replace(self, lexicons=tuple(Path(name).name for name in self.lexicons))
 
     def write(self, out: Path) -> None:

@@ -1,11 +1,11 @@
-"""What is trained on Multi30k: texts, priors and models as tables, and the command lines that they stand for.
+"""The experiments on Multi30k: texts, priors and models as tables, and their command lines.
 
 Every path is relative to the folder OUT, in which multi30k.py runs all commands:
 
-    pair.json                            the target language, and the files with features of its words, beside it
-    text/{train,val,test2016}.{en,fr}    tokens, lower-cased; raw/ has them as people write (fr, or another target)
+    pair.json                            the target language, with the files of its words' features next to it
+    text/{train,val,test2016}.{en,fr}    tokens, lower-cased; raw/ has the original text (fr, or another target)
     bpe.model, piecetext/                joint BPE (sentencepiece)
-    dictionary.fr.txt                    words of the text, and forms of them that it lacks
+    dictionary.fr.txt                    words of the text, and further forms of them
     copy/                                of scripts/make_copy_test.py
     word/, word-unk/, word-forms/, piece/  of fairseq-preprocess, with the priors in them
     models/NAME/                         checkpoints (or a link to a folder with them)
@@ -106,7 +106,7 @@ class Recipe:
         return DATA[self.data][0] == "piecetext"
 
     def task(self) -> list[str]:
-        """What training and search are told."""
+        """Options of training and search."""
         if self.prior is None:
             return ["--task", "translation"]
         return ["--user-dir", USER_DIR, "--task", "llrnn_translation", "--prior", self.prior]
@@ -160,7 +160,7 @@ RECIPES = {
 
 
 def find(name: str) -> Recipe:
-    """The recipe of a model, whose name may end in -seedN."""
+    """Return the recipe of a model, whose name may end in -seedN."""
     recipe = RECIPES.get(re.sub(r"-seed\d+$", "", name))
     if recipe is None:
         raise OptionError(
@@ -177,7 +177,7 @@ def preprocess(pair: Pair, data: str, destination: str) -> list[str]:
 
 
 def binarise(pair: Pair, data: str, text: str, destination: str) -> list[str]:
-    """A text of its own as the test of a data folder with the same dictionaries."""
+    """Return the command that makes a text the test of a data folder with the same dictionaries."""
     dictionaries = f"--srcdict {data}/dict.en.txt --tgtdict {data}/dict.{pair.target}.txt"
     return shlex.split(
         f"fairseq-preprocess -s en -t {pair.target} --testpref {text} {dictionaries} --destdir {destination}"
@@ -209,7 +209,7 @@ def train(pair: Pair, recipe: Recipe, name: str, seed: int, gpu: bool = False) -
 
 
 def search(pair: Pair, recipe: Recipe, path: str) -> list[str]:
-    """What fairseq-generate and -interactive are told."""
+    """Return the options of fairseq-generate and -interactive."""
     own = shlex.split(
         f"--source-lang en --target-lang {pair.target} --beam 5 --max-len-a 2 --max-len-b 20 --max-tokens 4000 "
         "--required-batch-size-multiple 1 --num-workers 0 --cpu"
@@ -218,7 +218,7 @@ def search(pair: Pair, recipe: Recipe, path: str) -> list[str]:
 
 
 def generate(pair: Pair, recipe: Recipe, path: str, which: str, data: str | None = None) -> list[str]:
-    """`which`: valid or test; `data`: another folder than the recipe's."""
+    """Return the fairseq-generate command. `which`: valid or test; `data`: another folder than the recipe's."""
     own = ["--gen-subset", which]
     own += ["--post-process", "sentencepiece"] if recipe.pieces else []
     own += ["--print-alignment", "soft"] if recipe.replaces_unknown else []
@@ -226,20 +226,24 @@ def generate(pair: Pair, recipe: Recipe, path: str, which: str, data: str | None
 
 
 def generate_nbest(pair: Pair, recipe: Recipe, path: str, which: str, count: int) -> list[str]:
-    """Without attention; what is <unk> stays it."""
+    """Return the command without attention, which leaves <unk> unchanged."""
     own = ["--beam", str(count), "--nbest", str(count), "--max-tokens", "600"]
     return [*generate(pair, replace(recipe, replaces_unknown=False), path, which), *own]
 
 
 def interactive(pair: Pair, recipe: Recipe, path: str, text: str) -> list[str]:
-    """A text as it is: in a data folder, words that the dictionary lacks are <unk>, and nothing can be copied."""
+    """Return the command for the text itself. In a data folder, words outside the dictionary are <unk> and cannot be
+    copied.
+    """
     own = ["--input", text, "--buffer-size", "100000"]
     own += ["--bpe", "sentencepiece", "--sentencepiece-model", "bpe.model"] if recipe.pieces else []
     return ["fairseq-interactive", recipe.data, *search(pair, recipe, path), *own]
 
 
 def rescore(pair: Pair, model: str, system: str, which: str, out: str) -> list[str]:
-    """`system`'s list of `which` set, by the model of that name; on the test with weights tuned on the valid one."""
+    """Return the command that rescores `system`'s list of a set by a model, on the test with weights tuned on the valid
+    one.
+    """
     command = ["llrnn", "rescore", "--path", f"results/{model}/average.pt", "--metric", "bleu", "--tokenize", "none"]
     command += ["--source", f"{TEXTS[which]}.en", "--nbest", f"results/{system}/{which}.nbest"]
     command += ["--reference", f"{TEXTS[which]}.{pair.target}", "--out", f"{out}/{which}.{pair.target}"]

@@ -1,13 +1,12 @@
-"""BLEU of translations, in the two ways in which it is reported.
+"""BLEU of translations, in the two usual variants.
 
-* *tokenised*: of the lower-cased tokens as they stand, against the tokenised references: multi-bleu's figure, the
-  protocol of the literature on Multi30k (sacreBLEU's `tok:none`).
-* *detokenised*: of running text against the raw references, 13a and case-insensitive (`case:lc`), because the systems
-  write lower case.
+* *tokenised*: the lower-cased tokens against the tokenised references: multi-bleu's figure, the protocol of the
+literature on Multi30k (sacreBLEU's `tok:none`).
+* *detokenised*: running text against the raw references, 13a and case-insensitive (`case:lc`), because the systems
+write lower case.
 
-The detokeniser is a rule of a few lines, the same for everybody, whatever is installed. It turns 99.1 % of test2016's
-tokenised French references into the raw ones, letter by letter but for case; what it may cost is in the table, as the
-score of the tokenised reference itself.
+The detokeniser is a rule of a few lines, independent of installed packages. It restores 99.1 % of test2016's tokenised
+French references exactly, except for case. The score of the tokenised reference in the table shows the loss.
 """
 
 import re
@@ -31,7 +30,7 @@ REFERENCE = "the reference itself"
 
 
 def detokenise(line: str, language: str = "fr") -> str:
-    """Running text from tokens with Moses' escapes."""
+    """Return running text from tokens with Moses' escapes."""
     text = plain(line)
     for blank, without in JOINED:
         text = blank.sub(without, text)
@@ -41,7 +40,7 @@ def detokenise(line: str, language: str = "fr") -> str:
 def table(
     systems: Mapping[str, Sequence[str]], reference: Sequence[str], raw: Sequence[str], language: str = "fr"
 ) -> str:
-    """Scores of the systems' tokens, a line each, and of the tokenised reference where it is less than perfect."""
+    """Return scores of the systems' tokens, one line each, and of the tokenised reference if it is not perfect."""
     tokenised = BLEU(tokenize="none", force=True)
     running = BLEU(lowercase=True, force=True), CHRF(lowercase=True)
     rows = [f"{'system':<32} {'tokenised BLEU':>14} {'detokenised BLEU':>16} {'chrF':>7}"]
@@ -57,10 +56,11 @@ def table(
 def unseen_table(
     systems: Mapping[str, Sequence[str]], reference: Sequence[str], shown: Collection[str], listed: Collection[str]
 ) -> str:
-    """How many of the reference's words that training lacks each system says, wherever in the sentence.
+    """Count the reference's words outside the training text that each system uses anywhere in the sentence.
 
     Args:
-        shown: the words of the training text. listed: those of a dictionary with more forms.
+        shown: the words of the training text.
+        listed: those of a dictionary with more forms.
     """
     rows = [f"{'system':<32} {'unseen':>14} {'in dictionary':>16} {'not in it':>14}"]
     for name, lines in systems.items():

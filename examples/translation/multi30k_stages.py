@@ -1,6 +1,7 @@
-"""The stages of the experiment on Multi30k: each does what multi30k_recipes.py says, skips what is done, and logs it.
+"""The stages of the experiment on Multi30k. Each runs commands of multi30k_recipes.py, skips finished ones, and logs
+them.
 
-All commands run in OUT, so that checkpoints name data and priors by paths relative to it.
+All commands run in OUT, so that checkpoints have data and priors by paths relative to it.
 """
 
 import fcntl
@@ -41,9 +42,9 @@ COPYING = {"+copy": [], "+copy-unknown": ["--unknown-to", "{data}/dict.en.txt"]}
 
 
 def execute(out: Path, command: Sequence[str], log: str, result: str | None = None) -> None:
-    """Run a command in OUT. It and all it says are appended to `log`, but what it prints makes the file `result`.
+    """Run a command in OUT. Append it and its messages to `log`, and write its output to the file `result`, if given.
 
-    Raises DataError where it fails; then there is no result.
+    Raises DataError if it fails; then there is no result.
     """
     said = out / log
     said.parent.mkdir(parents=True, exist_ok=True)
@@ -66,18 +67,18 @@ def execute(out: Path, command: Sequence[str], log: str, result: str | None = No
 
 @contextmanager
 def alone(lock: Path) -> Iterator[None]:
-    """Hold a lock, which is free again when the process ends, however it ends. Raises OptionError."""
+    """Hold a lock inside the block. The system frees it when the process ends. Raises OptionError."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise OptionError(f"{lock.with_suffix('')}: another process is at it") from None
+            raise OptionError(f"{lock.with_suffix('')}: another process is working on it") from None
         yield
 
 
 def is_made(result: Path, sources: Iterable[Path]) -> bool:
-    """Whether there is a result, no older than what it is made from."""
+    """Return whether there is a result that is not older than its sources."""
     if not result.exists():
         return False
     return all(source.stat().st_mtime <= result.stat().st_mtime for source in sources if source.exists())
@@ -88,7 +89,7 @@ def lines_of(path: Path) -> list[str]:
 
 
 def prepare(out: Path, folders: Sequence[Path], pair: Pair, lexicons: Sequence[Path]) -> None:
-    """Texts, pieces, data folders and priors."""
+    """Write texts, pieces, data folders and priors."""
     if (out / "text").exists() and (begun := Pair.of(out).target) != pair.target:
         raise OptionError(f"{out}: expected texts of {pair.target}, found those of {begun}; give another --out")
     pair.write(out)
@@ -163,14 +164,14 @@ def _cut_into_pieces(out: Path, pair: Pair) -> None:
 
 
 def _make_folder(out: Path, folder: str, command: Sequence[str]) -> None:
-    """Run a command that writes into FOLDER.tmp, which then takes its name."""
+    """Run a command that writes into FOLDER.tmp, and rename that folder."""
     shutil.rmtree(out / f"{folder}.tmp", ignore_errors=True)
     execute(out, command, "prepare.log")
     os.replace(out / f"{folder}.tmp", out / folder)
 
 
 def train(out: Path, name: str, seed: int, extra: Sequence[str], gpu: bool) -> None:
-    """Train a model, or go on with its training."""
+    """Train a model, or resume its training."""
     command = [*recipes.train(Pair.of(out), recipes.find(name), name, seed, gpu), *extra]
     folder = out / "models" / name
     with alone(folder.with_suffix(".lock")):
@@ -192,7 +193,7 @@ def train(out: Path, name: str, seed: int, extra: Sequence[str], gpu: bool) -> N
 
 
 def average(out: Path, name: str) -> str:
-    """The path of the mean of a model's last five epochs, which is made where it is not there, or older than they."""
+    """Return the path of the mean of a model's last five epochs, which is computed if it is missing or outdated."""
     path = f"results/{name}/average.pt"
     folder = out / "models" / name
     if not is_made(out / path, folder.glob("checkpoint*.pt")):
@@ -208,7 +209,7 @@ def average(out: Path, name: str) -> str:
 def translate(
     out: Path, name: str, which: str, recipe: Recipe, path: str, extra: Sequence[str], gpu: bool = False
 ) -> None:
-    """The 1-best of a set: results/NAME/SET.out, as fairseq prints it, and SET.fr (or .cs …), a sentence a line."""
+    """Write the 1-best of a set: results/NAME/SET.out, fairseq's output, and SET.fr (or .cs …), its sentences."""
     place, target, told = f"results/{name}/{which}", Pair.of(out).target, f"{name}: translating {which}"
     source = out / f"{TEXTS[which]}.en"
     if not source.exists():
@@ -225,7 +226,7 @@ def translate(
 
 
 def _search(out: Path, which: str, recipe: Recipe, path: str) -> list[str]:
-    """The command that translates a set: for our models from the text, in which unknown words are what they are."""
+    """Return the command that translates a set; our models read the text, which has the strings of unknown words."""
     pair = Pair.of(out)
     if recipe.prior is not None or (which == "copy" and not recipe.replaces_unknown):
         return recipes.interactive(pair, recipe, path, f"{TEXTS[which]}.en")
@@ -254,16 +255,16 @@ def _write_translations(out: Path, place: str, target: str, count: int) -> None:
 def list_best(
     out: Path, name: str, which: str, recipe: Recipe, path: str, count: int, extra: Sequence[str], gpu: bool = False
 ) -> None:
-    """The n-best list of a set: results/NAME/SET.nbest."""
+    """Write the n-best list of a set: results/NAME/SET.nbest."""
     place = f"results/{name}/{which}.nbest"
     command = recipes.generate_nbest(Pair.of(out), recipe, path, which, count)
     _write_search(out, place, [*command, *extra], path, f"{name}: {count}-best list of {which}", gpu)
 
 
 def _write_search(out: Path, place: str, command: list[str], path: str, told: str, gpu: bool) -> None:
-    """What a search prints, in PLACE, with the command in PLACE.command; skipped where that is done.
+    """Write a search's output to PLACE, and its command to PLACE.command. Skipped if it is finished.
 
-    Raises DataError where it was done by another command.
+    Raises DataError if it was made by another command.
     """
     said = out / f"{place}.command"
     settings = shlex.join(word for word in command if word not in (recipes.USER_DIR, "--cpu"))
@@ -281,7 +282,7 @@ def _write_search(out: Path, place: str, command: list[str], path: str, told: st
 
 
 def keep(out: Path, name: str, docs: Path) -> None:
-    """What a reader needs to check the figures: DOCS/NAME/ gets the logs' key lines, translations and reports."""
+    """Write what is needed to check the figures to DOCS/NAME/: the logs' key lines, translations and reports."""
     logs = (("train.log", out / "models" / name / "train.log"), ("commands", out / "results" / name / "log"))
     endings = Pair.of(out).target, "txt"
     results = [path for ending in endings for path in sorted((out / "results" / name).glob(f"*.{ending}"))]

@@ -1,4 +1,4 @@
-"""How well terms are said: required lemmas that inflect against forced lemmas, on a test set whose terms are made here.
+"""Measure term translation: required lemmas that inflect, against forced lemmas, on a generated test set.
 
     terms.py make OUT --prior DIR --source test.en --reference test.cs --forms cs.tsv [--words 2]
     terms.py measure OUT --prior DIR --forms cs.tsv --reference test.cs [--treebank FILE …] NAME=HYPOTHESES …
@@ -6,14 +6,14 @@
 
 `make` writes OUT/terms.json, and lines for fairseq-interactive: OUT/terms.in (`source<TAB>phrase => lemma`, for ours),
 OUT/constraints.in (`source<TAB>lemma`, for fairseq's --constraints) and OUT/plain.in. A term of the test is a content
-word of the source whose best translation t(x | s) in the reference is a form of a lemma of which at least three forms
-are known; both stand once in their sentences. At most two terms a sentence are taken, those with the largest t.
-With `--words 2` a term is two neighbours of the source that are translated by an adjective and a noun behind it, as the
-prior knows them; its target is cited with the noun's lemma, and what counts are phrases of neighbours.
-`measure` reads what fairseq-interactive printed. A term counts as said if any of its forms is there, as right if the
-reference's form is, and as right alone if no other of its forms is there beside that.
-`evidence` counts how often the numbers, names and unknown words of the source are missing in what was printed, and how
-often they are there beyond that.
+word of the source whose best translation t(x | s) in the reference is a form of a lemma with at least three known
+forms. Both occur once in their sentences. At most two terms per sentence are taken, those with the largest t. With
+`--words 2` a term is two adjacent words of the source whose translation in the prior is an adjective and a noun after
+it. Its target is cited with the noun's lemma, and phrases of adjacent words are counted.
+`measure` reads the output of fairseq-interactive. A term is said if any of its forms occurs, right if the reference's
+form occurs, and right alone if none of its other forms occurs as well.
+`evidence` counts the numbers, names and unknown words of the source that are missing in the output, and those that
+occur too often.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Term = dict[str, str]  # phrase, lemma, form (of the reference)
 
 
 def two_words(line: str) -> list[str]:
-    """All neighbours of a text."""
+    """Return all pairs of adjacent words of a text."""
     return [" ".join(pair) for pair in pairwise(line.split())]
 
 
@@ -57,7 +57,7 @@ class TermFinder:
     def __init__(self, prior: Prior, forms: WordForms) -> None:
         part = prior.find(LexicalPart)
         if part is None:
-            raise OptionError("--prior: expected one with lexical translations, found none; give another")
+            raise OptionError("--prior: expected one with lexical translations, found none; use another")
         self.table, self.forms, self.symbols = part.unit_table, forms, prior.symbols
         self.source = {word: i for i, word in enumerate(prior.source_symbols)}
         self.weight_of = dict(zip(prior.symbols, np.exp(prior.log_weights).tolist(), strict=True))
@@ -67,7 +67,7 @@ class TermFinder:
         self.phrases = phrase_forms(prior, forms)
 
     def find(self, source: Sequence[str], reference: Sequence[str]) -> list[Term]:
-        """The terms of a pair, in the order of the source."""
+        """Return the terms of a pair, in the order of the source."""
         found = []
         for place, word in enumerate(source):
             term = self._term(word, reference) if source.count(word) == 1 and word.isalpha() else None
@@ -76,7 +76,7 @@ class TermFinder:
         return self._best(found)
 
     def find_two_words(self, source: Sequence[str], reference: Sequence[str]) -> list[Term]:
-        """The terms of two words of a pair, in the order of the source; they share none."""
+        """Return the terms of two words of a pair, in the order of the source, without overlaps."""
         found = []
         for place, words in enumerate(pairwise(source)):
             if two_words(" ".join(source)).count(" ".join(words)) != 1 or not all(map(str.isalpha, words)):
@@ -99,13 +99,13 @@ class TermFinder:
         return [term for _, _, term in sorted(kept, key=lambda one: one[1])]
 
     def _probability(self, source: str, target: str) -> float:
-        """t(target | source), of their lemmas where the table has these."""
+        """Return t(target | source), of their lemmas if the table has these."""
         if source not in self.source or target not in self.target:
             return 0.0
         return dict(self.table.row(self.source[source])).get(int(self.unit_of[self.target[target]]), 0.0)
 
     def _citation(self, adjective: str, noun: str) -> str | None:
-        """An adjective and a noun as dictionaries cite them; None for other words, and where forms are too few."""
+        """Return the dictionary form of an adjective and a noun, or None for other words, or too few forms."""
         features, lemma = self.phrases.analyses.features, self.lemma_of.get(noun)
         if {"POS:CCONJ", "POS:ADP"} & features.get(noun, {}).keys():
             return None
@@ -116,7 +116,7 @@ class TermFinder:
         return cited if cited is not None and len(self.phrases.of(cited.split())) >= LEAST_FORMS else None
 
     def _term(self, word: str, reference: Sequence[str]) -> tuple[float, Term] | None:
-        """t(form | word) of the best translation in the reference, and the term; None where there is none."""
+        """Return t(form | word) of the best translation in the reference, and the term, or None if there is none."""
         if word not in self.source:
             return None
         for target, probability in self.table.row(self.source[word]):  # the most probable first
@@ -161,14 +161,14 @@ def make(args: argparse.Namespace) -> None:
 
 
 def read_hypotheses(path: str) -> list[list[str]]:
-    """The best of each sentence, from what fairseq-interactive (or fairseq-generate) printed."""
+    """Return the best hypothesis of each sentence, from the output of fairseq-interactive (or fairseq-generate)."""
     lines = re.findall(r"^H-(\d+)\t\S+\t(.*)$", Path(path).read_text(encoding="utf-8"), re.MULTILINE)
     best = {int(number): text.split() for number, text in reversed(lines)}
     return [best.get(i, []) for i in range(max(best) + 1)]
 
 
 def roles_of(treebanks: Sequence[str], lexicon: Path) -> dict[str, Roles]:
-    """What agrees with what, by a lexicon of the treebanks' words."""
+    """Return the agreement rules of a lexicon of the treebanks' words."""
     rows: Counter[str] = Counter()
     for path in treebanks:
         for sentence in iter_conllu_words(path, True):
@@ -182,7 +182,7 @@ def roles_of(treebanks: Sequence[str], lexicon: Path) -> dict[str, Roles]:
 def counted(
     hypotheses: Sequence[Sequence[str]], terms: Sequence[Sequence[Term]], forms: WordForms, phrases: PhraseForms
 ) -> list[float]:
-    """The shares of terms that are said, right, and right alone."""
+    """Return the fractions of terms that are said, right, and right alone."""
     said = right = alone = 0
     for words, own in zip(hypotheses, terms, strict=True):
         for term in own:
@@ -215,10 +215,10 @@ def measure(args: argparse.Namespace) -> None:
 def evidence_counts(
     prior: Prior, sources: Sequence[Sequence[str]], hypotheses: Sequence[Sequence[str]]
 ) -> tuple[int, int, int]:
-    """How many strings the sources offer as they are; how many are missing, and how many there are too many."""
+    """Count the strings to copy from the sources, those that are missing, and those that occur too often."""
     part = prior.find(EvidencePart)
     if part is None:
-        raise OptionError("--prior: expected one with evidence, found none; give another")
+        raise OptionError("--prior: expected one with evidence, found none; use another")
     known, copied = set(prior.source_symbols), {word for one in sources for word in one}
     found = {word: part.find(word, known) for word in copied}
     offered = {word for word, one in found.items() if one is not None and one.words == (word,)}
@@ -244,7 +244,7 @@ def evidence(args: argparse.Namespace) -> None:
 
 
 def bleu_of(hypotheses: Sequence[Sequence[str]], reference: str) -> float:
-    """Of words, beside the reference in a file."""
+    """Return BLEU of words, against the reference in a file."""
     references = Path(reference).read_text(encoding="utf-8").splitlines()
     return float(sacrebleu.corpus_bleu([" ".join(h) for h in hypotheses], [references], tokenize="none").score)
 

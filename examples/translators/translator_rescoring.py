@@ -1,4 +1,4 @@
-"""Rescoring of a row's 5-best lists: by another row, by a phrase table, by phrase scores of an encoder-decoder."""
+"""Rescore a row's 5-best lists: with another row, a phrase table, or phrase scores of an encoder-decoder."""
 
 import os
 import re
@@ -22,7 +22,7 @@ Phrase = tuple[str, ...]
 
 
 def rescore(name: str, of: str, tune: bool) -> Iterator[str]:
-    """`llrnn rescore` of a row's 5-best lists: weights 1 and 1, or tuned on valid. Yields its table of BLEU."""
+    """Run `llrnn rescore` on a row's 5-best lists, with weights 1 and 1, or tuned on valid. Yield its table of BLEU."""
     checkpoint = f"rows/{name}/{rows.BEST}"
     out = Path("rows", name, f"{'tuned' if tune else 'rescored'}-{of}.fr")
     rows.find(name)
@@ -31,10 +31,11 @@ def rescore(name: str, of: str, tune: bool) -> Iterator[str]:
 
 
 def rescore_with_phrases(of: str, updates: int | None) -> Iterator[str]:
-    """A row's lists with its own model, tuned on valid; with a phrase table; and with the scores of Cho et al. 2014.
+    """Rescore a row's lists with its own model, tuned on valid; with a phrase table; and with the scores of Cho et al.
+    2014.
 
-    The phrase pairs of the training text, each once, are what the encoder-decoders are trained on (§3.1). Only pairs
-    that the lists can use are scored. Yields a table of BLEU of each.
+    The encoder-decoders are trained on the different phrase pairs of the training text (§3.1). Only pairs that the
+    lists can use are scored. Yields a table of BLEU of each.
     """
     checkpoint = f"rows/{of}/{rows.BEST}"
     _needed(of, checkpoint)
@@ -59,7 +60,7 @@ def _needed(of: str, checkpoint: str) -> None:
 
 
 def _lists(of: str, subset: str) -> Path:
-    """A row's 5-best lists of valid or test."""
+    """Return a row's 5-best lists of valid or test."""
     place = Path("rows", of)
     found, part = place / f"{subset}.out", place / f"{subset}.part"
     if not found.exists():
@@ -84,7 +85,7 @@ def _rescored(out: Path, of: str, checkpoint: str, tune: bool, more: Sequence[st
 
 
 def _extract() -> None:
-    """The phrase table, and the data that is made of it."""
+    """Make the phrase table, and its data."""
     log, table, pairs, data = (PLACE / name for name in ("log", "table.gz", "pairs", "data"))
     if not table.exists():
         texts = ["--bitext", "text/train.en", "text/train.fr", "--max-length", str(rows.LONGEST)]
@@ -112,7 +113,7 @@ def _train_on_phrases(name: str, updates: int) -> None:
 
 
 def _scored(name: str, of: str, wanted: Mapping[Phrase, set[Phrase]]) -> Path:
-    """The pairs that a row's lists can use, with one score more."""
+    """Return the pairs that a row's lists can use, with one further score."""
     place, used = PLACE / f"scored-{of}-{name}.gz", PLACE / f"used-{of}.gz"
     if not place.exists():
         many = write_phrase_table(
@@ -125,7 +126,7 @@ def _scored(name: str, of: str, wanted: Mapping[Phrase, set[Phrase]]) -> Path:
 
 
 def _usable(of: str) -> Mapping[Phrase, set[Phrase]]:
-    """Each phrase of a source, and the phrases of its hypotheses."""
+    """Return each phrase of a source, and the phrases of its hypotheses."""
     found: dict[Phrase, set[Phrase]] = defaultdict(set)
     for subset in ("valid", "test"):
         said: dict[int, set[Phrase]] = defaultdict(set)

@@ -1,4 +1,4 @@
-"""The table's rows: five networks, each with two outputs, and what commands are told of them.
+"""The table's rows: five networks, each with two outputs, and their command-line options.
 
 Every path is relative to the folder OUT:
 
@@ -80,7 +80,7 @@ ROWS = [f"{network}-{output}" for network in NETWORKS for output in PRIORS]
 
 
 def find(name: str) -> tuple[Network, str]:
-    """A row's network, and its output. Raises OptionError."""
+    """Return a row's network, and its output. Raises OptionError."""
     network, _, output = name.rpartition("-")
     if network not in NETWORKS or output not in PRIORS:
         raise OptionError(f"{name}: expected a row, {', '.join(ROWS)}; found another name")
@@ -88,19 +88,19 @@ def find(name: str) -> tuple[Network, str]:
 
 
 def task(output: str, data: str = "data") -> list[str]:
-    """What every command of fairseq is told."""
+    """Return options of every command of fairseq."""
     return [data, "--user-dir", USER_DIR, "--task", "llrnn_translation", "--prior", f"data/{output}"]
 
 
 def train(name: str, folder: str, updates: int, lr: float) -> Sequence[str]:
-    """What fairseq-train is told of a row."""
+    """Return the fairseq-train options of a row."""
     step = str(max(1, updates // CHECKS))
     checks = ["--validate-interval-updates", step, "--save-interval-updates", step, "--keep-interval-updates", "1"]
     return [*_training(name, folder, updates, "data", lr), *checks]
 
 
 def train_on_phrases(name: str, folder: str, updates: int, data: str) -> Sequence[str]:
-    """What fairseq-train is told of a row's network that learns phrase pairs: it has no validation set."""
+    """Return the fairseq-train options of a row's network that learns phrase pairs, without a validation set."""
     return [*_training(name, folder, updates, data, find(name)[0].lr), "--disable-validation"]
 
 
@@ -111,6 +111,6 @@ def _training(name: str, folder: str, updates: int, data: str, lr: float) -> lis
 
 
 def searching(name: str, folder: str) -> Sequence[str]:
-    """What fairseq-validate and fairseq-generate are told."""
+    """Return options of fairseq-validate and fairseq-generate."""
     common = [*task(find(name)[1]), "--path", f"{folder}/{BEST}", "--max-tokens", "4000", "--cpu"]
     return [*common, "--required-batch-size-multiple", "1", "--num-workers", "0"]

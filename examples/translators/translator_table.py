@@ -21,12 +21,12 @@ def lines_of(path: Path) -> list[str]:
 
 
 def bleu(lines: Sequence[str], reference: Sequence[str]) -> float:
-    """Of tokens as they stand."""
+    """Return BLEU of the tokens."""
     return float(BLEU(tokenize="none", force=True).corpus_score(list(lines), [list(reference)]).score)
 
 
 def table(rows: Path, text: Path) -> Iterator[str]:
-    """Both tables, in Markdown; a row that is not there is left out."""
+    """Return both tables, in Markdown. Unfinished rows are left out."""
     source, reference = lines_of(text / "test.en"), lines_of(text / "test.fr")
     counts = Counter(word for line in lines_of(text / "train.fr") for word in line.split())
     found = {

@@ -5,10 +5,10 @@
     translators.py row rctm-softmax --out OUT                        train, perplexity, translate: six or seven minutes
     translators.py rescore rctm-ours --of rnnsearch-softmax --out OUT    its 5-best lists; --tune: tuned on valid
     translators.py phrases --of rnnsearch-ours --out OUT                 … with a phrase table, and scores of Cho et al.
-    translators.py table --out OUT                                   of all rows that are there
+    translators.py table --out OUT                                   of all finished rows
 
-What is done is skipped; a training that was stopped begins again. Rows are in translator_rows.py; docs/results has what
-came out.
+Finished steps are skipped. An interrupted training starts again. Rows are in translator_rows.py, results in
+docs/results.
 """
 
 import argparse
@@ -37,7 +37,7 @@ HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 
 
 def prepare(out: Path, data: Path, lexicon: Path) -> None:
-    """Texts, data and priors."""
+    """Write texts, data and priors."""
     (out / "text").mkdir(parents=True, exist_ok=True)
     for split, name in rows.SPLITS.items():
         for language in ("en", "fr"):
@@ -66,7 +66,7 @@ def prepare(out: Path, data: Path, lexicon: Path) -> None:
 
 
 def make_row(name: str, updates: int | None, lr: float | None) -> None:
-    """Train, measure perplexity, translate; with another learning rate, in a folder of its own."""
+    """Train, measure perplexity, translate. With another learning rate, the row has its own folder."""
     network, output = rows.find(name)
     place = Path("rows", name if lr is None else f"{name}-lr{lr:g}")
     with alone(place):

@@ -1,11 +1,11 @@
-"""Recurrent cells on characters, by their operations: bits per character of English novels; run by run.sh.
+"""Recurrent cells on characters, by their operations: bits per character of English novels (run.sh).
 
     variable_computation.py prepare --novels FOLDER --out OUT [--every 60]   texts in characters, data-bin, prior
-    variable_computation.py train --out OUT [SYSTEM …] [--seeds 1 2 3]       trains; what is done is skipped
-    variable_computation.py table --out OUT                                  the table of all that is trained
+    variable_computation.py train --out OUT [SYSTEM …] [--seeds 1 2 3]       trains; finished runs are skipped
+    variable_computation.py table --out OUT                                  the table of all finished runs
 
-FOLDER has train.txt.gz, valid.txt.gz and test.txt.gz: tokens, a sentence a line. A text in characters has them
-separated by spaces, and ▁ for a space. Each run is OUT/models/SYSTEM-SEED: train.log and checkpoints.
+FOLDER has train.txt.gz, valid.txt.gz and test.txt.gz, tokenised, one sentence per line. A text in characters has them
+separated by spaces, with ▁ for a space. Each run is OUT/models/SYSTEM-SEED: train.log and checkpoints.
 """
 
 import argparse
@@ -76,7 +76,7 @@ SYSTEMS = (
 
 
 def sentences(path: Path, every: int) -> list[str]:
-    """Every `every`-th sentence that is neither very short nor very long."""
+    """Yield every `every`-th sentence that is neither very short nor very long."""
     with gzip.open(path, "rt", encoding="utf-8") as stream:
         found = [line.strip() for line in stream if SHORTEST <= len(line.strip()) <= LONGEST]
     return found[every - 1 :: every]
@@ -105,7 +105,7 @@ def prepare(novels: Path, out: Path, every: int) -> None:
 
 
 def execute(command: Sequence[str], log: Path) -> None:
-    """Raises DataError where the command fails; all that it said is in the log."""
+    """Run a command, with its messages in the log. Raises DataError if it fails."""
     with open(log, "w", encoding="utf-8") as stream:
         done = subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT, check=False)
     if done.returncode:
@@ -132,7 +132,7 @@ def train(system: System, seed: int, out: Path, epochs: int) -> None:
 
 
 def updates_per_epoch(out: Path) -> int:
-    """About: batches hold sentences of one length, 2,000 characters in all."""
+    """Estimate the updates of an epoch: batches have sentences of one length, 2,000 characters in total."""
     text = (out / "text" / "train.txt").read_text(encoding="utf-8")
     return math.ceil((text.count(" ") + 2 * text.count("\n")) / 1900)
 
@@ -141,7 +141,7 @@ def updates_per_epoch(out: Path) -> int:
 
 
 def measured(log: Path, epochs: int) -> dict[str, float]:
-    """What the last epoch measured; nothing where it has not ended."""
+    """Return the results of the last epoch, or nothing if it has not ended."""
     if not log.exists():
         return {}
     found: dict[str, float] = {}

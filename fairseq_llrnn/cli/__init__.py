@@ -1,6 +1,6 @@
-"""The command `llrnn`: main.py finds the sub-command, one file per sub-command does it.
+"""The command `llrnn`: main.py finds the sub-command, and each sub-command has its own file.
 
 A sub-command is a module with `NAME`, `HELP`, `add_arguments(parser)` and `run(args) -> int`, and a line in
-`main.COMMANDS`; one of a system lies in its folder `commands`, and needs no line. What takes long to import (torch,
-fairseq) it imports inside `run`: help stays instant.
+`main.COMMANDS`. A system's sub-command is in its folder `commands` and needs no line. Import slow modules (torch,
+fairseq) inside `run`, so that help stays fast.
 """

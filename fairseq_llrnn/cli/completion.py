@@ -1,4 +1,4 @@
-"""`llrnn completion`: a script by which a shell completes sub-commands, options and file names."""
+"""`llrnn completion`: print a script with which a shell completes sub-commands, options and file names."""
 
 import argparse
 
@@ -17,8 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     result = parser.add_argument_group("the script")
     result.add_argument(
         "shell", choices=SHELLS,
-        help='who reads it: bash (in ~/.bashrc: eval "$(llrnn completion bash)"), zsh (in a file _llrnn in a folder of '
-        "$fpath), fish (in ~/.config/fish/completions/llrnn.fish)",
+        help='bash (in ~/.bashrc: eval "$(llrnn completion bash)"), zsh (in a file _llrnn in a folder of $fpath), or '
+        "fish (in ~/.config/fish/completions/llrnn.fish)",
     )  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def script(shell: str) -> str:
-    """What the shell has to read. Raises OptionError where the library that writes it is not installed."""
+    """Return the completion script of a shell. Raises OptionError if shtab is not installed."""
     need_library("llrnn completion", "shtab", "completion")
     import shtab
 
@@ -36,7 +36,7 @@ def script(shell: str) -> str:
 
 
 def _whole_parser(file: object, folder: object) -> argparse.ArgumentParser:
-    """All sub-commands in one parser, whose arguments say which of them are files and folders."""
+    """Return one parser for all sub-commands. Arguments that are files or folders are marked for completion."""
     from fairseq_llrnn.cli.main import all_commands, load  # which loads this module
 
     whole = argparse.ArgumentParser(prog="llrnn")
@@ -44,10 +44,10 @@ def _whole_parser(file: object, folder: object) -> argparse.ArgumentParser:
     commands = {"": whole.add_subparsers()}
     for name in all_commands():
         command = load(name)
-        group, _, last_word = name.rpartition(" ")  # `train` of `mrf train` is completed behind `mrf`
+        group, _, last_word = name.rpartition(" ")  # `train` of `mrf train` is completed after `mrf`
         if group not in commands:
-            of_group = commands[""].add_parser(group, help=f"sub-commands of {group}")  # without help shtab hides it
-            commands[group] = of_group.add_subparsers()
+            group_parser = commands[""].add_parser(group, help=f"sub-commands of {group}")  # shtab needs the help
+            commands[group] = group_parser.add_subparsers()
         parser = commands[group].add_parser(last_word, help=command.HELP, description=command.HELP)
         command.add_arguments(parser)
         for action in parser._actions:

@@ -1,6 +1,6 @@
-"""`llrnn dictionary`: the words of a text, and forms of them that it lacks, as a dictionary for fairseq-preprocess.
+"""`llrnn dictionary`: write the words of a text, and further forms of them, as a dictionary for fairseq-preprocess.
 
-From a text alone it is, byte for byte, what `fairseq-preprocess --dict-only` writes.
+From a text alone, the file is byte-identical to that of `fairseq-preprocess --dict-only`.
 """
 
 import argparse
@@ -26,15 +26,15 @@ from fairseq_llrnn.lexicon.table import Row
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
 NAME = "dictionary"
-HELP = "make a dictionary of a text's words, and of forms of them that the text lacks"
+HELP = "write the dictionary of a text, with further forms of its words from a lexicon"
 EXAMPLES = (
     "llrnn dictionary --text train.txt --out dict.txt",
     "llrnn dictionary --text train.fr --lexicon lexicon.tsv --out dict.fr.txt",
     "llrnn dictionary --text train.fr --lexicon lexicon.tsv --most 50000 --out dict.fr.txt",
 )
 
-PADDED = 8  # fairseq's dictionaries have so many entries, or a multiple, with the special ones
-# of LexiconOptions, where forms come from that the text lacks, and how the text spells them
+PADDED = 8  # the size of fairseq's dictionaries, with the special symbols, is a multiple of this
+# keys of LexiconOptions: sources of further forms, and the spelling of the text
 FILES = ("conllu", "lexicon", "unimorph", "hunspell")
 SOURCES = (*FILES, "language", "keep_case", "lower", "normalize")
 
@@ -43,10 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = parser.add_argument_group("the text")
     text.add_argument(
         "--text", nargs="+", required=True, metavar="FILE",
-        help="tokenised texts, those of the training, and of others whose words are to be known (`-`: stdin)",
+        help="tokenised texts: the training text, and other texts whose words the dictionary needs (`-`: stdin)",
     )  # fmt: skip
     text.add_argument(
-        "--min-count", type=int, metavar="N", help="leave out words that the text shows less often (default: 1)"
+        "--min-count", type=int, metavar="N", help="leave out words with fewer than N occurrences (default: 1)"
     )
     text.add_argument(
         "--num-words", type=int, metavar="N", help="keep the N most frequent words of the text (default: all)"
@@ -55,13 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     result = parser.add_argument_group("the dictionary")
     result.add_argument(
         "--most", type=int, metavar="N",
-        help="forms that the text lacks: the N most frequent ones (where no frequencies are known, the first ones of "
-        "the alphabet; default: all). Where a package of --language lists frequencies (wordfreq), forms that it lacks "
-        "are left out, and words of the package without a listed lemma get one by their ending",
+        help="add at most N forms that the text lacks, the most frequent ones first, or in alphabetical order if there "
+        "are no frequencies (default: all). If a package of --language has frequencies (wordfreq), only its words are "
+        "added; a word without a listed lemma gets one by its ending",
     )  # fmt: skip
     result.add_argument(
         "--out", required=True, metavar="FILE",
-        help="where it goes (`-`: stdout); fairseq-preprocess reads it as --srcdict or --tgtdict",
+        help="file to write (`-`: stdout); pass it to fairseq-preprocess as --srcdict or --tgtdict",
     )  # fmt: skip
 
 
@@ -71,24 +71,24 @@ def run(args: argparse.Namespace) -> int:
     check_least("--min-count", args.min_count, 1, "times")
     check_least("--num-words", args.num_words, 1, "words")
     check_least("--most", args.most, 0, "forms")
-    options = replace(settings_of(args, LexiconOptions), guess="off", language=None)  # of packages, only their lists
+    options = replace(settings_of(args, LexiconOptions), guess="off", language=None)  # packages: only their lists
     files = [place for kind in FILES for place in places(options, kind)]
     check_text_place(args.out, [*args.text, *files])
     code = None if args.language is None else language_code(args.language)
     spelling = options.spelling
     shown = counted(args.text)
     ranked = sorted(shown, key=lambda word: (-shown[word], word))[: args.num_words]
-    kept = [word for word in ranked if shown[word] >= (args.min_count or 1)]
-    if not kept:
+    frequent = [word for word in ranked if shown[word] >= (args.min_count or 1)]
+    if not frequent:
         raise OptionError(
-            f"--min-count {args.min_count}: expected words that the text shows so often, found {ranked[0]!r} "
-            f"{shown[ranked[0]]:,} times at most; lower it"
+            f"--min-count {args.min_count}: no word occurs so often; the most frequent one, {ranked[0]!r}, occurs "
+            f"{shown[ranked[0]]:,} times; lower --min-count"
         )
     counts = {"words of the text": len(shown)}
-    if len(kept) < len(shown):
-        tokens = sum(shown[word] for word in kept) / shown.total()
-        counts[f"… kept: {tokens:.1%} of its tokens"] = len(kept)
-    added, missing = list(_padding(kept)), MoreForms((), ())
+    if len(frequent) < len(shown):
+        tokens = sum(shown[word] for word in frequent) / shown.total()
+        counts[f"… kept: {tokens:.1%} of its tokens"] = len(frequent)
+    added, missing = list(_padding(frequent)), MoreForms((), ())
     if files or code is not None:
         table = gather(options, TextWords(shown))
         for source in [] if code is None else sources_of(code):
@@ -97,10 +97,10 @@ def run(args: argparse.Namespace) -> int:
         lemmas = Lemmas.of_table(table).check("llrnn dictionary", files)
         say_notes(table.notes)
         frequencies = None if code is None else _frequencies(code, spelling, lemmas.listed)
-        if otherwise := in_other_form(shown, lemmas.listed):
-            word = min(otherwise)
+        if differing := in_other_form(shown, lemmas.listed):
+            word = min(differing)
             note(
-                f"{len(otherwise):,} words of the text that the sources have in another Unicode form only, such as "
+                f"{len(differing):,} words of the text are in the sources in another Unicode form only, such as "
                 f"{word!r}: {advice_on_form(word, options.normalize, '--normalize ')}"
             )
         missing = more_forms(shown, lemmas, frequencies)
@@ -110,31 +110,33 @@ def run(args: argparse.Namespace) -> int:
         counts["… listed with their lemmas"] = listed
         counts["… with a lemma by their ending"] = len(added) - listed
     with text_output(args.out) as file:
-        file.writelines(f"{word} {shown[word]}\n" for word in kept)
+        file.writelines(f"{word} {shown[word]}\n" for word in frequent)
         file.writelines(f"{word} 0\n" for word in added)
     for name, count in counts.items():
         print(f"{name:<30}  {count:>10,}", file=beside(args.out))
     if args.out != STDOUT:
         print(f"dictionary written to {args.out}")
     if missing.unheard:
-        note(f"{missing.unheard:,} listed forms are left out: no list of frequencies has them")
+        note(f"{missing.unheard:,} listed forms are left out: the list of frequencies lacks them")
     if missing.signs:
-        note(f"{len(missing.signs):,} listed forms are left out: they are no words of letters ({missing.signs[0]!r})")
+        note(f"{len(missing.signs):,} listed forms are left out: they have no letters ({missing.signs[0]!r})")
     return 0
 
 
 def _padding(words: Sequence[str]) -> Iterator[str]:
-    """Entries that fill a dictionary up to a multiple of PADDED, as fairseq does; no word of a text is meant."""
+    """Yield the entries that fill a dictionary up to a multiple of PADDED, as fairseq does. No word of the text is
+    used.
+    """
     names = (name for i in itertools.count() if (name := f"madeupword{i:04d}") not in words)
     return itertools.islice(names, -(len(SPECIALS) + len(words)) % PADDED)
 
 
 def _frequencies(code: str, spelling: Spelling, forms: Collection[str]) -> Mapping[str, float] | None:
-    """Frequencies of words in other texts; None where no installed package has any.
+    """Return the frequencies of words in other texts, or None if no installed package has any.
 
     Args:
-        forms: those with listed lemmas. One that the package spells in another way, in lower case mostly, stands in the
-            place of that spelling.
+        forms: forms with listed lemmas. If the package has only another spelling of a form (mostly lower case), the
+            form replaces that spelling.
     """
     for source in sources_of(code):
         if isinstance(source, FrequencySource) and not source.missing(code):
@@ -142,8 +144,8 @@ def _frequencies(code: str, spelling: Spelling, forms: Collection[str]) -> Mappi
             for word, frequency in source.all_frequencies(code).items():
                 form = spelling.of_text(word)
                 spelled[form] = max(frequency, spelled.get(form, 0.0))
-            theirs = {form: spelling.of_text(source.spelled(form, code)) for form in forms if form not in spelled}
-            ours = {form: spelled[word] for form, word in theirs.items() if word in spelled}
-            replaced = {theirs[form] for form in ours}.difference(forms)
-            return {word: frequency for word, frequency in spelled.items() if word not in replaced} | ours
+            spellings = {form: spelling.of_text(source.spelled(form, code)) for form in forms if form not in spelled}
+            frequent_forms = {form: spelled[word] for form, word in spellings.items() if word in spelled}
+            replaced = {spellings[form] for form in frequent_forms}.difference(forms)
+            return {word: frequency for word, frequency in spelled.items() if word not in replaced} | frequent_forms
     return None

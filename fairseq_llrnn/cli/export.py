@@ -1,4 +1,4 @@
-"""`llrnn export`: a trained model as one folder."""
+"""`llrnn export`: write a trained model as one folder."""
 
 import argparse
 from pathlib import Path
@@ -6,17 +6,17 @@ from pathlib import Path
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 
 NAME = "export"
-HELP = "a trained model as one folder: weights, prior and dictionary"
+HELP = "write a trained model as one folder: weights, prior and dictionary"
 EXAMPLES = ("llrnn export checkpoints/checkpoint_best.pt french-model",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
-        f"{HELP}; the folder holds no optimizer state and may be moved; --path of every command and "
-        "fairseq_llrnn.load accept it"
+        f"{HELP}. The folder has no optimizer state, and can be moved. Pass it as --path to any command, or to "
+        "fairseq_llrnn.load"
     )
     parser.add_argument("model", metavar="MODEL", help="checkpoint of a model")
-    parser.add_argument("folder", metavar="DIR", help="folder to make; an exported folder of that name is replaced")
+    parser.add_argument("folder", metavar="DIR", help="folder to write; replaces an exported folder of this name")
     add_places(parser.add_argument_group("the model"))
 
 

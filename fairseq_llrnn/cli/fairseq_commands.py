@@ -1,7 +1,7 @@
-"""`llrnn train`, `validate`, `eval-lm`, `generate`, `interactive`: fairseq's commands with what our models need.
+"""`llrnn train`, `validate`, `eval-lm`, `generate`, `interactive`: fairseq's commands with defaults for our models.
 
-One table. plugin/commands.py says what is added to the arguments; fairseq reads all of them, so that every option of
-its own works here. Those listed here are for help and completion.
+plugin/commands.py adds the defaults to the arguments, and fairseq parses all of them. So every option of fairseq works
+here. The options listed here are only for help and completion.
 """
 
 import argparse
@@ -13,29 +13,29 @@ from fairseq_llrnn.cli.model_options import need_fairseq
 
 # metavar, what it does
 OPTIONS = {
-    "--path": ("FILE", "the checkpoint; it says the task, how text is read, and the prior; several with colons"),
-    "--prior": ("PRIOR", "folder that `llrnn prior` wrote (default: that of the checkpoint; in training DATA/prior)"),
-    "--preset": ("NAME", "options by the size of the text: small, a language model of fewer than 100,000 words"),
-    "--arch": ("NAME", "the network (default: by the task, as llrnn_lm and llrnn_lstm)"),
-    "--save-dir": ("DIR", "where checkpoints go; training goes on from those in it (default: checkpoints)"),
-    "--max-epoch": ("N", "passes over the text; with no limit of this kind: 30, or 3 without progress (--patience)"),
+    "--path": ("FILE", "checkpoint; it also sets the task, the prior and the form of the text; separate several by :"),
+    "--prior": ("PRIOR", "folder of `llrnn prior` (default: that of the checkpoint; in training DATA/prior)"),
+    "--preset": ("NAME", "options for a size of text: small, for a language model of fewer than 100,000 words"),
+    "--arch": ("NAME", "network (default: by the task, such as llrnn_lm or llrnn_lstm)"),
+    "--save-dir": ("DIR", "folder of the checkpoints; training resumes from its last one (default: checkpoints)"),
+    "--max-epoch": ("N", "number of epochs (default, if no limit is set: 30, or 3 without progress, see --patience)"),
     "--max-tokens": ("N", "tokens in a batch (default: 2048 in training and validation)"),
     "--optimizer": ("NAME", "default: adam, with --lr 0.002 --clip-norm 1.0"),
     "--lr": ("X", "learning rate"),
-    "--dropout": ("P", "share of the values of a layer that training leaves out"),
-    "--valid-subset": ("NAME", "which text (default: valid)"),
-    "--gen-subset": ("NAME", "which text (default: test)"),
-    "--beam": ("N", "hypotheses that a search keeps (default: 5)"),
-    "--nbest": ("N", "hypotheses that it prints (default: 1)"),
-    "--max-len-b": ("N", "words of a hypothesis at most (default: 200)"),
-    "--prefix-size": ("N", "words of the text that each hypothesis begins with (0: a language model draws sentences)"),
-    "--input": ("FILE", "what is read (default: stdin)"),
+    "--dropout": ("P", "dropout probability"),
+    "--valid-subset": ("NAME", "text to score (default: valid)"),
+    "--gen-subset": ("NAME", "text to read (default: test)"),
+    "--beam": ("N", "beam size (default: 5)"),
+    "--nbest": ("N", "hypotheses to print (default: 1)"),
+    "--max-len-b": ("N", "maximum length of a hypothesis in words (default: 200)"),
+    "--prefix-size": ("N", "words of each line that begin its hypothesis (0: a language model samples sentences)"),
+    "--input": ("FILE", "file to read (default: stdin)"),
 }
 
 
 @dataclass(frozen=True)
 class FairseqCommand:
-    """One of fairseq's commands as a sub-command of ours."""
+    """A command of fairseq as a sub-command of `llrnn`."""
 
     NAME: str
     HELP: str
@@ -44,13 +44,13 @@ class FairseqCommand:
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         data = parser.add_argument_group("data and model")
-        data.add_argument("data", metavar="DATA", help="folder that fairseq-preprocess made")
+        data.add_argument("data", metavar="DATA", help="folder of fairseq-preprocess")
         for name in self.options:
             metavar, text = OPTIONS[name]
             data.add_argument(name, metavar=metavar, help=text)
         data.add_argument("--cpu", action="store_true", help="use no GPU")
-        output = parser.add_argument_group("everything else that fairseq has is passed on to it")
-        output.add_argument("-v", action="store_true", help="print all that fairseq prints")
+        output = parser.add_argument_group("all other options of fairseq work, too")
+        output.add_argument("-v", action="store_true", help="print all messages of fairseq")
         output.add_argument("--help-all", action="store_true", help="show all of fairseq's options")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -64,31 +64,31 @@ _TRAINED = "--path checkpoints/checkpoint_best.pt"
 _SEARCH = ("--path", "--prior", "--beam", "--nbest", "--max-len-b")
 TRAIN = FairseqCommand(
     "train",
-    "train a model: a language model, a translator, or a classifier, as the data is",
+    "train a language model, a translation model or a classifier, depending on the data",
     ("llrnn train data-bin --prior data-bin/prior --max-epoch 30 --save-dir another",),
     ("--prior", "--preset", "--arch", "--save-dir", "--max-epoch", "--max-tokens", "--optimizer", "--lr", "--dropout"),
 )
 VALIDATE = FairseqCommand(
     "validate",
-    "measure a model on a text as training does: loss, perplexity, and the loss by kind of word",
+    "compute the validation loss of a model on a text: loss, perplexity, and the loss by kind of word",
     (f"llrnn validate data-bin {_TRAINED} --valid-subset test",),
     ("--path", "--prior", "--valid-subset", "--max-tokens"),
 )
 EVAL_LM = FairseqCommand(
     "eval-lm",
-    "measure the perplexity of a language model",
+    "compute the perplexity of a language model",
     (f"llrnn eval-lm data-bin {_TRAINED} --gen-subset test",),
     ("--path", "--prior", "--gen-subset", "--max-tokens"),
 )
 GENERATE = FairseqCommand(
     "generate",
-    "translate a text of the data folder; with a language model, draw sentences or continue those of the text",
+    "translate a text of the data folder; with a language model, sample sentences or continue those of the text",
     (f"llrnn generate data-bin {_TRAINED} --gen-subset test --prefix-size 2 --max-len-b 20",),
     (*_SEARCH, "--gen-subset", "--prefix-size"),
 )
 INTERACTIVE = FairseqCommand(
     "interactive",
-    "translate what is typed, or go on from it",
+    "translate lines from stdin, or continue them with a language model",
     (f'echo "le" | llrnn interactive data-bin {_TRAINED} --beam 5 --max-len-b 20',),
     (*_SEARCH, "--input"),
 )

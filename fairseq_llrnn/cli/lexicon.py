@@ -1,4 +1,4 @@
-"""`llrnn lexicon`: words of files and packages with their analyses, as one table to read, edit and diff."""
+"""`llrnn lexicon`: write the words of files and packages with their analyses as one table."""
 
 import argparse
 from collections import Counter
@@ -19,7 +19,7 @@ from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 from fairseq_llrnn.settings import keys
 
 NAME = "lexicon"
-HELP = "write what files and packages know of words as one table, to be read, edited and given to --lexicon"
+HELP = "merge the analyses of words from files and packages into one table, to edit and pass to --lexicon"
 EXAMPLES = (
     "llrnn lexicon --conllu train.conllu --language cs --out words.tsv",
     "llrnn lexicon --lexicon words.tsv lexicon.tsv --dict data-bin/dict.txt --count-text train.txt --out both.tsv",
@@ -28,18 +28,18 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, LexiconOptions, [key.name for key in keys(LexiconOptions)])
-    text = parser.add_argument_group("whose words (default: all that are listed; packages are asked for these)")
+    text = parser.add_argument_group("words to write (default: all words of the files; packages add their analyses)")
     text.add_argument(
         "--dict", metavar="FILE",
-        help="only the words of this dict.txt of fairseq-preprocess and of the texts, and forms of their lemmas; "
-        "features of words that no source has are guessed (--guess), and rows have the counts of the words",
+        help="write only the words of this dict.txt of fairseq-preprocess and of --count-text, and forms of their "
+        "lemmas. Features of words that no source has are guessed (--guess). Rows have the words' counts",
     )  # fmt: skip
     text.add_argument(
         "--count-text", nargs="+", default=[], metavar="FILE",
-        help="tokenised texts that say how often words occur (`-`: stdin); without --dict, only their words",
+        help="tokenised texts in which words are counted (`-`: stdin); without --dict, write only their words",
     )  # fmt: skip
     result = parser.add_argument_group("result")
-    result.add_argument("--out", metavar="FILE", help="where the table goes, a TSV (`-`: stdout)")
+    result.add_argument("--out", metavar="FILE", help="table to write, a TSV file (`-`: stdout)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,17 +47,17 @@ def run(args: argparse.Namespace) -> int:
         return 0
     options = settings_of(args, LexiconOptions)
     if args.out is None:
-        raise OptionError("--out: expected where the table goes, found nothing; add --out FILE")
+        raise OptionError("--out is missing: add --out FILE, the table to write")
     files = [place for name in READERS for place in places(options, name)]
     check_text_place(args.out, [*files, *args.count_text, args.dict, args.morphemes])
     if not files and options.language is None and options.morphemes is None:
         raise OptionError(
-            "llrnn lexicon: expected a source of words, found none; give "
+            "llrnn lexicon: expected a source of words, found none; add "
             f"{', '.join(f'--{name}' for name in READERS)}, --morphemes or --language"
         )
     text, counts = _text(args)
     if text is None and args.guess is not None:
-        raise OptionError(f"--guess {args.guess}: it needs --dict or --count-text; add one, or leave it out")
+        raise OptionError(f"--guess {args.guess} needs --dict or --count-text; add one of them, or remove --guess")
     table = gather(options, text, all_lemmas=True)
     if text is not None:
         table.keep_words(counts)
@@ -65,15 +65,15 @@ def run(args: argparse.Namespace) -> int:
         table.write(file)
     say_notes(table.notes)
     if odd := sum(row.form != in_form(row.form, "nfc") for row in table.rows):
-        note(f"{odd:,} rows have forms that are not in NFC; --normalize nfc brings them into it")
+        note(f"{odd:,} rows have forms that are not in NFC; --normalize nfc converts them")
     forms = {row.form for row in table.rows}
     figures = {
         "rows": len(table), "forms": len(forms), "… with features": len({r.form for r in table.rows if r.features}),
         "… with a lemma": len({row.form for row in table.rows if row.lemma}),
-        "… whose features or lemma are guessed": len({row.form for row in table.rows if row.guessed}),
+        "… with guessed features or lemma": len({row.form for row in table.rows if row.guessed}),
     }  # fmt: skip
     if text is not None:
-        figures["words of the text that no row has"] = sum(word not in forms for word in counts)
+        figures["words of the text without a row"] = sum(word not in forms for word in counts)
     for name, count in figures.items():
         print(f"{name:<38}  {count:>10,}", file=beside(args.out))
     if args.out != STDOUT:
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def counted(paths: Sequence[str]) -> Counter[str]:
-    """How often texts show each word; `-` is stdin. Raises DataError where they show none."""
+    """Count the words of texts. `-` is stdin. Raises DataError if they have no words."""
     counts, _ = count_words([path for path in paths if path != STDIN])
     if STDIN in paths:
         counts.update(word for line in stdin_lines() for word in line.split())
@@ -94,7 +94,7 @@ def counted(paths: Sequence[str]) -> Counter[str]:
 
 
 def _text(args: argparse.Namespace) -> tuple[TextWords | None, Mapping[str, int]]:
-    """The words of dictionary and texts, None where there are neither; and the counts of all of them."""
+    """Return the words of the dictionary and the texts (None without either), and their counts."""
     counts = counted(args.count_text) if args.count_text else Counter[str]()
     if args.dict is None:
         return TextWords(counts) if args.count_text else None, counts

@@ -1,8 +1,8 @@
-"""`llrnn`: find the sub-command, import only that one, run it, and turn a user's errors into one line.
+"""`llrnn`: find the sub-command, import only its module, run it, and print errors in one line.
 
-Exit status: 0 done; 1 the output, or another file, cannot be written or read; 2 an error that the user can fix (both
-are said on stderr); 130 interrupted; 129 and 143 stopped by SIGHUP and SIGTERM, which end like an interruption; 141 the
-reader of our output went away.
+Exit status: 0 done; 1 an output or another file cannot be written or read; 2 an error that the user can fix; 130
+interrupted; 129 and 143 stopped by SIGHUP and SIGTERM; 141 the reader of stdout is closed. Errors are printed to
+stderr.
 """
 
 import argparse
@@ -31,11 +31,11 @@ from fairseq_llrnn.version import __version__
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite
 
-# The module of each is its name with "_" for "-", or `command` in a folder of that name; those of fairseq's share one.
-# Others are found by registry.py.
+# The module of a sub-command is its name with "_" for "-", or `command` in a folder of that name. fairseq's commands
+# share one module. registry.py finds those of systems.
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
 FOLDERS = ("prior", "show", "explain")
-FOLDERS_OF_FAIRSEQ = ("--save-dir", "--results-path", "--tensorboard-logdir")  # options of folders that it makes
+FOLDERS_OF_FAIRSEQ = ("--save-dir", "--results-path", "--tensorboard-logdir")  # folders that fairseq creates
 AGAIN_AFTER = 0.1  # seconds after which a postponed interruption is raised again
 MOST_DELAY = 1.0  # seconds that an interruption waits for an import
 COMMANDS = (
@@ -45,7 +45,7 @@ COMMANDS = (
 
 
 class Command(Protocol):
-    """What a module of fairseq_llrnn.cli offers."""
+    """The interface of a sub-command's module."""
 
     NAME: str
     HELP: str
@@ -57,7 +57,7 @@ class Command(Protocol):
 
 
 def all_commands() -> dict[str, str]:
-    """Every sub-command, ours and then those of systems and other packages: name -> module."""
+    """Return all sub-commands, ours first, then those of systems and other packages: name -> module."""
     built_in = {name: f"fairseq_llrnn.cli.{name.replace('-', '_')}" for name in COMMANDS}
     built_in |= {name: f"{built_in[name]}.command" for name in FOLDERS}
     of_fairseq = {name: f"fairseq_llrnn.cli.fairseq_commands:{name.upper().replace('-', '_')}" for name in FAIRSEQ}
@@ -65,24 +65,24 @@ def all_commands() -> dict[str, str]:
 
 
 def load(name: str) -> Command:
-    """The sub-command's module. Raises OptionError, with the nearest name, if there is none."""
+    """Import a sub-command's module. Raises OptionError, with the nearest name, if there is none."""
     modules = all_commands()
     if name not in modules:
         if reason := registry.lost(name.partition(" ")[0]):
-            raise OptionError(f"there is no sub-command '{name}'; {reason}")
+            raise OptionError(f"no sub-command '{name}'; {reason}")
         near = difflib.get_close_matches(name, modules, n=1)
-        advice = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(modules)}"
-        raise OptionError(f"there is no sub-command '{name}'; {advice} ('llrnn --help' shows them all)")
+        advice = f"did you mean '{near[0]}'?" if near else f"choose from: {', '.join(modules)}"
+        raise OptionError(f"no sub-command '{name}'; {advice} ('llrnn --help' lists all)")
     return cast(Command, registry.load(modules[name]))
 
 
 def overview(group: str = "") -> str:
-    """The help of `llrnn` itself: every sub-command with one example, in lines of their own, to be pasted.
+    """Return the help of `llrnn` itself: each sub-command with one example, on a line of its own for pasting.
 
     Args:
-        group: the first word of those that are meant (`mrf` of `mrf train`); empty: all are.
+        group: first word of the sub-commands to list (`mrf` of `mrf train`). Empty: all.
     """
-    lines = ["usage: llrnn SUB-COMMAND …", "", "Log-linear RNNs: make priors, look into priors and models.", ""]
+    lines = ["usage: llrnn SUB-COMMAND …", "", "Log-linear RNNs: build priors, train models, explain both.", ""]
     if group:
         lines = [f"usage: llrnn {group} SUB-COMMAND …", ""]
     names = [name for name in all_commands() if group in ("", name.partition(" ")[0])]
@@ -90,12 +90,12 @@ def overview(group: str = "") -> str:
     for name in names:
         command = load(name)
         lines += [f"  {name:<{width}} {command.HELP}", f"    {command.EXAMPLES[0]}", ""]
-    lines += ["'llrnn SUB-COMMAND --help' shows its arguments; 'llrnn --version' the version."]
+    lines += ["'llrnn SUB-COMMAND --help' lists its arguments, 'llrnn --version' prints the version."]
     return "\n".join(lines)
 
 
 def dispatch(argv: Sequence[str]) -> int:
-    """Run the sub-command of the arguments; the errors of a user propagate."""
+    """Run the sub-command of the arguments. Errors that the user can fix are raised."""
     argv = expanded(argv)
     if not argv or argv[0] in ("-h", "--help"):
         print(overview())
@@ -119,7 +119,7 @@ def dispatch(argv: Sequence[str]) -> int:
 
 
 class _Store(argparse.Action):
-    """Keeps all values of an option that takes several; argparse would keep the last ones in silence."""
+    """Keep all values of a repeated option that takes several. argparse would keep only the last ones."""
 
     before: object = None
 
@@ -129,66 +129,66 @@ class _Store(argparse.Action):
         if option is not None and self.before not in (None, values):
             if self.nargs in ("+", "*"):
                 values = [*cast(list[Any], self.before), *values]
-            else:  # scripts rely on this, to change an option that they gave before
-                note(f"{option}: given as {self.before} and as {values}; the last one counts")
+            else:  # scripts append an option to change an earlier one
+                note(f"{option}: found {self.before} and {values}; the last value is used")
         self.before = values
         setattr(namespace, self.dest, values)
 
 
 class Parser(argparse.ArgumentParser):
-    """That of a sub-command: it says in one line what is wrong with the arguments, and the nearest option.
+    """The parser of a sub-command. Its errors are one line, with the nearest option.
 
     Args:
-        arguments: as they were typed.
+        arguments: the typed arguments.
     """
 
     def __init__(self, command: Command, arguments: Sequence[str] = ()) -> None:
         super().__init__(prog=f"llrnn {command.NAME}", description=command.HELP)
         self.command, self.arguments = command, arguments
-        self.passes_on = command.NAME in FAIRSEQ  # which reads them
+        self.is_of_fairseq = command.NAME in FAIRSEQ  # fairseq parses the arguments
         self.register("action", None, _Store)
         self.register("action", "store", _Store)
         command.add_arguments(self)
 
     def format_help(self) -> str:
-        """As usual; the examples at its end stand as they can be pasted, each in one line, with nothing before it."""
+        """Return the usual help, and the examples below it, each on one line for pasting."""
         examples = [f"  {example}" for example in self.command.EXAMPLES]
         return "\n".join([super().format_help(), "examples:", *examples, ""])
 
     def read(self) -> argparse.Namespace:
-        """The values of the arguments. Words and sentences may follow options."""
-        if self.passes_on and ("-v" in self.arguments or not {"-h", "--help"} & set(self.arguments)):
+        """Parse the arguments. Words and sentences may follow options."""
+        if self.is_of_fairseq and ("-v" in self.arguments or not {"-h", "--help"} & set(self.arguments)):
             for option, value in itertools.pairwise((*self.arguments, "")):
                 option, equals, inside = option.partition("=")
                 if option in FOLDERS_OF_FAIRSEQ:
                     check_folder(option, inside if equals else value)
             return argparse.Namespace(arguments=self.arguments)
-        args = self.parse_intermixed_args(["--help"] if self.passes_on else self.arguments)
+        args = self.parse_intermixed_args(["--help"] if self.is_of_fairseq else self.arguments)
         for action in self._actions:
             if action.metavar == "DIR":
                 check_folder("".join(action.option_strings[-1:]), getattr(args, action.dest, None))
         return args
 
     def named(self, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
-        """Each option with each of its values; arguments without an option have an empty one."""
+        """Yield each option with each of its values. Positional arguments have an empty option."""
         for action in self._actions:
             value = getattr(args, action.dest, None)
-            for one in value if isinstance(value, list) else [] if value is None else [value]:
-                yield "".join(action.option_strings[-1:]), str(one)
+            for item in value if isinstance(value, list) else [] if value is None else [value]:
+                yield "".join(action.option_strings[-1:]), str(item)
 
     def print_help(self, file: "SupportsWrite[str] | None" = None) -> None:
-        """As usual; where it cannot be written, that is an error."""
+        """Print the help. Unlike argparse, it raises an error if the help cannot be written."""
         (sys.stdout if file is None else file).write(self.format_help())
 
     def error(self, message: str) -> NoReturn:
         unknown = re.search(r"unrecognized arguments: --([\w-]+)", message)
         if unknown and hasattr(self.command, "key_of") and (key := self.command.key_of(unknown[1])) is not None:
-            message += f"; as a key of the recipe it is --set {key}=VALUE"
+            message += f"; use --set {key}=VALUE"
         exit_with_argument_error(self, self.arguments, message)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of the console script; returns the exit status."""
+    """Run the console script and return the exit status."""
     open_streams()
     try:
         return _run(sys.argv[1:] if argv is None else argv)
@@ -196,10 +196,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         drop_output()
         return 141
     except OSError as error:
-        if error.filename is not None:  # else it is of stdout
+        if error.filename is not None:  # otherwise an error of stdout
             print(as_one_line(f"llrnn: error: {error.filename}: {error.strerror or error}"), file=sys.stderr)
         else:
-            reason, fix = error.strerror or str(error), "make room, or give another"
+            reason, fix = error.strerror or str(error), "free some space, or write it elsewhere"
             if error.errno == errno.EBADF:
                 reason, fix = "stdout is closed", "redirect it to a file, a pipe or /dev/null"
             print(f"llrnn: error: the output cannot be written: {reason}; {fix}", file=sys.stderr)
@@ -223,7 +223,7 @@ def _run(argv: Sequence[str]) -> int:
         if stop.code in (0, None):
             sys.stdout.flush()
         raise
-    sys.stdout.flush()  # so that an error shows here and not while Python exits
+    sys.stdout.flush()  # raises an error here, not while Python exits
     return status
 
 
@@ -231,16 +231,17 @@ def _run(argv: Sequence[str]) -> int:
 def _stopped_as_if_interrupted() -> Iterator[None]:
     """Let SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that temporary files are removed.
 
-    An ignored signal (nohup) stays ignored. The exception would be lost in two places, and is raised a little later:
+    An ignored signal (nohup) stays ignored. In two places the exception would be lost, and is raised a little later:
 
-    - during an import: modules catch what is raised there, and numpy's C code drops it. After MOST_DELAY seconds the
-      process ends where it is;
-    - in a destructor: Python prints it and goes on. That of a data loader waits there for its processes to end.
+    - during an import: modules catch it there, and numpy's C code drops it. After MOST_DELAY seconds the process ends
+      at once;
+    - in a destructor: Python prints the exception and continues. The destructor of a data loader waits for its
+      processes.
     """
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
         return
-    postponed, since, is_raised = 0, 0.0, False  # the last signal, when the first came, whether it was raised
+    postponed, since, is_raised = 0, 0.0, False  # last signal, time of the first one, whether it was raised
 
     def stop(number: int, frame: FrameType | None) -> None:
         nonlocal postponed, since, is_raised
@@ -278,7 +279,7 @@ def _stopped_as_if_interrupted() -> Iterator[None]:
 
 
 def _is_importing(frame: FrameType | None) -> bool:
-    """Return whether a module is being imported where the program is."""
+    """Return whether the frame is inside an import."""
     while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
         frame = frame.f_back
     return frame is not None

@@ -1,8 +1,6 @@
-"""The places that a command reads from and writes to.
+"""Check, read and write the files of a command.
 
-Text from stdin or from a file is read alike: as UTF-8, whatever the terminal's own encoding is.
-
-Places that results cannot be written to are refused before anything is computed.
+Text from stdin and from files is read as UTF-8, in any locale. Output places are checked before anything is computed.
 """
 
 import os
@@ -21,7 +19,7 @@ STDIN = "-"
 
 
 def text_lines(path: str) -> Iterator[str]:
-    """The lines of a file, or of stdin where it is called `-`, each with a newline. Raises DataError."""
+    """Yield the lines of a file, or of stdin if it is `-`, each with a newline. Raises DataError."""
     lines = _of_stdin() if path == STDIN else iter_lines(path)
     return (f"{line}\n" for _, line in lines)
 
@@ -33,17 +31,19 @@ def _of_stdin() -> Iterator[tuple[int, str]]:
 
 
 def _check_stdin() -> None:
-    if sys.stdin is None:  # closed, as by `<&-`
-        raise DataError("stdin: expected a text, found it closed; give a file, or a text by `|` or `<`")
+    if sys.stdin is None:  # closed by `<&-`
+        raise DataError("stdin is closed: pass a file, or a text by `|` or `<`")
 
 
 def stdin_lines() -> Iterator[str]:
-    """The lines of stdin."""
+    """Yield the lines of stdin."""
     return text_lines(STDIN)
 
 
 def check_text(path: str) -> None:
-    """Raise DataError where a text cannot be read: now, and not when a model was loaded. A pipe begins but once."""
+    """Raise DataError if a text cannot be read, before a model is loaded. A pipe is not opened: it can be read only
+    once.
+    """
     if path == STDIN:
         _check_stdin()
         return
@@ -58,7 +58,7 @@ STDOUT = "-"
 
 
 def expanded(words: Sequence[str]) -> list[str]:
-    """Expand `~` where the value of an option begins with it: shells do so in `--out ~/x`, but not in `--out=~/x`."""
+    """Expand `~` at the beginning of an option's value. Shells do so in `--out ~/x`, but not in `--out=~/x`."""
     arguments: list[str] = []
     for word in words:
         option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
@@ -70,22 +70,22 @@ def expanded(words: Sequence[str]) -> list[str]:
 
 
 def check_folder(option: str, value: object) -> None:
-    """Raise OptionError where an option that names a folder is `-`, which would make one of this name."""
+    """Raise OptionError if the folder of an option is `-`, the sign for stdout."""
     if value == STDOUT:
-        name = f"{option} -".lstrip()  # an argument has no option
-        raise OptionError(f"{name}: expected a folder, found the sign for stdout; give the name of a folder")
+        name = f"{option} -".lstrip()  # a positional argument has no option
+        raise OptionError(f"{name}: expected a folder, found the sign for stdout; name a folder")
 
 
 def check_place(path: str, name: str, read: Iterable[str | None] = ()) -> None:
-    """Raise OptionError, or DataError for a name, unless `path` can be a new file, or one to replace.
+    """Raise OptionError, or DataError for an invalid name, unless `path` can be written or replaced.
 
     Args:
-        name: of the path in the message, as the user gave it.
-        read: the files that are read, which it would replace; `-` among these is stdin, perhaps a file.
+        name: the path in the message, with its option.
+        read: the input files, which must not be replaced. `-` is stdin, which may be a file.
     """
     if path == STDOUT:
         raise OptionError(
-            f"{name}: expected a file to write or replace, found stdout, which cannot take it; give a file"
+            f"{name}: expected a file to write or replace, found stdout, which cannot take it; name a file"
         )
     check_name(name)
     if not path:
@@ -97,31 +97,31 @@ def check_place(path: str, name: str, read: Iterable[str | None] = ()) -> None:
     try:
         check_room(Path(path))
     except OSError as error:
-        raise OptionError(f"{name}: cannot be written: {error.strerror}; give another place") from None
+        raise OptionError(f"{name}: cannot be written: {error.strerror}; name another place") from None
     for other in read:
         try:
             is_same = other is not None and os.path.samestat(os.stat(0 if other == STDIN else other), os.stat(path))
-        except (OSError, ValueError):  # what is missing or closed, or no name, is the reader's to refuse
+        except (OSError, ValueError):  # missing, closed or no valid name: the reader raises its own error
             continue
         if is_same:
-            what = "the one on stdin" if other == STDIN else "one that is read"
-            raise OptionError(f"{name}: expected another file, found {what}, which would be lost")
+            file = "the one on stdin" if other == STDIN else "one that is read"
+            raise OptionError(f"{name}: expected another file, found {file}, which would be lost")
 
 
 def check_text_place(path: str | None, read: Iterable[str | None], option: str = "--out") -> None:
-    """`check_place` of what text goes to: None and `-` are stdout."""
+    """Run `check_place` for a text output. None and `-` are stdout."""
     if path is not None and path != STDOUT:
         check_place(path, f"{option} {path}", read)
 
 
 def beside(path: str | None) -> TextIO:
-    """Where lines beside a text are printed: on stderr where the text goes to stdout."""
+    """Return the stream for messages about a text output: stderr if the text is printed to stdout."""
     return sys.stderr if path in (None, STDOUT) else sys.stdout
 
 
 @contextmanager
 def text_output(path: str | None) -> Iterator[TextIO]:
-    """A text file that takes its name when it is whole, with errors as above; None and `-`: stdout."""
+    """Open a text file that gets its name when it is complete. None and `-` are stdout."""
     if path is None or path == STDOUT:
         yield sys.stdout
         return

@@ -1,4 +1,4 @@
-"""`llrnn score`: how well a language model predicts a text: bits per word and per character, surprisals of words."""
+"""`llrnn score`: score a text with a language model: bits per word and per character, surprisals of words."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.plugin.scoring.text import TextScorer
 
 NAME = "score"
-HELP = "bits per word and per character of a text under a language model"
+HELP = "score a text with a language model: bits per word and per character"
 EXAMPLES = (
     "llrnn score --path checkpoints/checkpoint_best.pt test.txt",
     "llrnn score --path open/checkpoint_best.pt --open --json < test.txt",
@@ -37,40 +37,40 @@ SEEN, UNSEEN, NOT_CHECKED = "seen", "unseen", "_"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.description = f"{HELP}; the text has a sentence a line, and words between blanks"
-    parser.add_argument("text", nargs="?", default=STDIN, metavar="TEXT", help="a file; - or nothing: stdin")
+    parser.description = f"{HELP}. The text is tokenised, with one sentence per line."
+    parser.add_argument("text", nargs="?", default=STDIN, metavar="TEXT", help="file to score (default, or -: stdin)")
     model = parser.add_argument_group("the model")
     model.add_argument(
         "--path", required=True, metavar="FILE",
-        help="checkpoint of a language model, or a folder of `llrnn export` or of transformers' save_pretrained",
+        help="checkpoint of a language model, folder of `llrnn export`, or folder of transformers' save_pretrained",
     )  # fmt: skip
     add_places(model, translates=False)
     model.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
     results = parser.add_argument_group("results")
     results.add_argument(
         "--open", action="store_true",
-        help="spell unknown words: the exact probability of every string (with a prior of --open-vocabulary); without "
-        "this, every unknown word is scored as <unk>",
+        help="score the spelling of unknown words: the exact probability of every string. The prior needs "
+        "--open-vocabulary (default: score unknown words as <unk>)",
     )  # fmt: skip
     results.add_argument(
         "--per-sentence", action="store_true",
-        help="a table with tabs, a row a line: its number, log p in nats, bits, tokens with the end, unknown words, "
-        "the word that has no probability (log p is then -inf), and its words; the sums come last, on stderr",
+        help="print a table (TSV) with a row per line: line number, log p in nats, bits, tokens with the end, unknown "
+        "words, the word of probability 0 if there is one (log p is then -inf), and the words. Sums go to stderr",
     )  # fmt: skip
     results.add_argument(
         "--per-word", action="store_true",
-        help="a table with tabs, a row for each word and each end of a sentence: number of the sentence, position, "
-        "word, surprisal (-log p), and whether the training text has the word (seen, unseen; _ if that is not known); "
-        "subword pieces are summed to words; the sums come last, on stderr",
+        help="print a table (TSV) with a row per word and per sentence end: number of the sentence, position, word, "
+        "surprisal (-log p), and whether the training text has the word (seen, unseen, _ without a training text). "
+        "Subword pieces are summed to words. Sums go to stderr",
     )  # fmt: skip
-    results.add_argument("--unit", choices=tuple(NATS), help="of the surprisals of --per-word (default: bits)")
+    results.add_argument("--unit", choices=tuple(NATS), help="unit of the surprisals of --per-word (default: bits)")
     results.add_argument(
         "--train-text", metavar="FILE",
-        help="training text for --per-word (default: train.bin in the model's data folder, if it is there)",
+        help="training text for --per-word (default: train.bin in the model's data folder, if it exists)",
     )  # fmt: skip
     results.add_argument(
         "--pieces", choices=tuple(CONVENTIONS),
-        help="how the text of --per-word marks subword pieces (default: as the model's prior has it)",
+        help="marks of subword pieces in the text of --per-word (default: those of the model's prior)",
     )  # fmt: skip
     results.add_argument("--json", action="store_true", help="print the sums as JSON")
 
@@ -84,8 +84,8 @@ def run(args: argparse.Namespace) -> int:
     scorer = _load(args)
     if args.open and not scorer.opened:
         raise OptionError(
-            f"--open: expected a model with an open vocabulary, found none in {args.path}; build its prior with `llrnn "
-            "prior --open-vocabulary characters` and train it again, or leave --open out"
+            f"--open needs a model with an open vocabulary, {args.path} has none; build its prior with `llrnn "
+            "prior --open-vocabulary characters` and train it again, or remove --open"
         )
     scorer.opened = args.open
     check = TextCheck(scorer.vocabulary or ())
@@ -102,18 +102,18 @@ def run(args: argparse.Namespace) -> int:
     total, unscored = (sum_of(lines), 0) if print_line is None else _print_table(lines, print_line)
     _print_notes(args, total, unscored, check)
     facts = {**total.facts(), **({} if print_line is None else {"unscored_lines": unscored}), "open": args.open}
-    named = [] if scorer.prior is None else [f"prior  {scorer.prior}"]
+    prior_line = [] if scorer.prior is None else [f"prior  {scorer.prior}"]
     print(
         json.dumps({**facts, "prior": scorer.prior}, ensure_ascii=False)
         if args.json
-        else "\n".join([as_table(total, args.open), *named]),
+        else "\n".join([as_table(total, args.open), *prior_line]),
         file=sys.stdout if print_line is None else sys.stderr,
     )
     return 0
 
 
 def _load(args: argparse.Namespace) -> "TextScorer | CausalScorer":
-    """The model of --path, of fairseq or of transformers."""
+    """Load the model of --path, of fairseq or of transformers."""
     if not is_of_transformers(args.path):
         need_fairseq()
         from fairseq_llrnn.plugin.scoring.text import load_text_scorer
@@ -121,7 +121,7 @@ def _load(args: argparse.Namespace) -> "TextScorer | CausalScorer":
         return load_text_scorer(args.path, args.max_tokens, places_in(args))
     check_unused_options(
         {part: value_of(args, "", part) for part in PARTS},
-        f"expected a model of fairseq, found {args.path}, one of transformers; leave the option out",
+        f"it needs a model of fairseq, but {args.path} is one of transformers; remove this option",
     )
     need_library(args.path, "transformers", "hf")
     from fairseq_llrnn.huggingface.loading import load_scorer
@@ -129,14 +129,14 @@ def _load(args: argparse.Namespace) -> "TextScorer | CausalScorer":
     scorer = load_scorer(args.path, args.max_tokens)
     if scorer.translates:
         raise OptionError(
-            f"{args.path}: expected a language model, found one that translates; score translations in Python: "
+            f"{args.path}: expected a language model, found a translation model; score translations in Python: "
             "fairseq_llrnn.load(folder).score(lines, source=sources)"
         )
     return cast("CausalScorer", scorer)
 
 
 def _checked(lines: Iterable[LineScore], check: TextCheck) -> Iterator[LineScore]:
-    """The lines as they are; `check` takes in their words."""
+    """Yield the lines unchanged, and add their words to `check`."""
     for line in lines:
         check.add((word, 1) for word in line.words)
         yield line
@@ -144,19 +144,19 @@ def _checked(lines: Iterable[LineScore], check: TextCheck) -> Iterator[LineScore
 
 def _check_tables(args: argparse.Namespace) -> None:
     if args.per_word and args.per_sentence:
-        raise OptionError("--per-word and --per-sentence print different tables; choose one of them")
+        raise OptionError("--per-word and --per-sentence exclude each other; remove one of them")
     for option in ("unit", "train_text", "pieces"):
         if getattr(args, option) is not None and not args.per_word:
-            raise OptionError(f"--{option.replace('_', '-')} belongs to --per-word; add --per-word, or leave it out")
+            raise OptionError(f"--{option.replace('_', '-')} needs --per-word; add --per-word, or remove the option")
 
 
 def _word_table(
     args: argparse.Namespace, dictionaries: Sequence[Path], convention: Convention | None
 ) -> Callable[[LineScore, str], None]:
-    """Print the header of the table of words; return the function that prints the rows of a line.
+    """Print the header of the table of words, and return the function that prints the rows of a line.
 
     Args:
-        dictionaries: the model's, in its data folder, if it has some.
+        dictionaries: dictionaries in the model's data folder, perhaps none.
     """
     training = None
     if args.train_text is not None:
@@ -164,7 +164,7 @@ def _word_table(
     elif dictionaries:
         training = training_words(dictionaries[0], convention)
     if training is None:
-        note("whether words were seen in training is not known: give the training text with --train-text FILE")
+        note("no training text found, so that in_training is _; pass the text with --train-text FILE")
     unit = args.unit or "bits"
     print("sentence", "position", "word", unit, "in_training", sep="\t")
 
@@ -174,7 +174,7 @@ def _word_table(
         return SEEN if word in training or word == EOS else UNSEEN
 
     def print_words(line: LineScore, problem: str) -> None:
-        if line.too_long_for is not None:  # no word of it has a score
+        if line.too_long_for is not None:  # no word of the line has a score
             return
         for position, (word, log_prob, *_) in enumerate(line.per_word(convention), start=1):
             print(line.number, position, word, f"{-log_prob / NATS[unit]:.6f}", in_training(word), sep="\t")
@@ -189,24 +189,24 @@ def _print_sentence(line: LineScore, problem: str) -> None:
 
 
 def _print_notes(args: argparse.Namespace, total: TextScore, unscored: int, check: TextCheck) -> None:
-    """Print what a reader of the sums has to know. Raises OptionError: no lines."""
+    """Print notes on unknown words and on lines without a score. Raises OptionError if the text has no lines."""
     name, file = ("stdin", None) if args.text == STDIN else (args.text, args.text)
     if not total.sentences + unscored:
         raise OptionError(
-            f"expected a text, found none{' on' if file is None else ' in'} {name}; give one sentence a line"
+            f"expected a text, found none{' on' if file is None else ' in'} {name}; write one sentence per line"
         )
     advice = check.advice(name, file)
     if advice is not None:
         warn(advice)
     say_notes(unknown_remark(name, check.unknown, check.words, args.open, check.explains_most()))
     if total.empty_lines:
-        note(f"{plural(total.empty_lines, 'line')} without words; the end of each is scored")
+        note(f"{plural(total.empty_lines, 'line')} without words; only the sentence end of each is scored")
     if unscored:
-        note(f"{plural(unscored, 'line')} without a score, which the sums leave out")
+        note(f"{plural(unscored, 'line')} without a score are not in the sums")
 
 
 def _print_table(lines: Iterable[LineScore], print_line: Callable[[LineScore, str], None]) -> tuple[TextScore, int]:
-    """Print the rows of each line; return the sums, and the number of lines without a score."""
+    """Print the rows of each line. Return the sums, and the number of lines without a score."""
     total, unscored = TextScore(), 0
     for line in lines:
         problem = ""
@@ -223,7 +223,7 @@ def _print_table(lines: Iterable[LineScore], print_line: Callable[[LineScore, st
 
 
 def as_table(total: TextScore, is_open: bool) -> str:
-    """The sums and what they are per word and per character."""
+    """Return the sums, and the bits per word and per character, as a table."""
     facts = total.facts()
     rows = [
         ("sentences", f"{total.sentences:,}"),
@@ -232,8 +232,8 @@ def as_table(total: TextScore, is_open: bool) -> str:
         ("characters, with blanks and line ends", f"{total.characters:,}"),
         ("bits", f"{total.bits:,.1f}"),
         ("  words of the dictionary", f"{total.known_bits:,.1f}"),
-        ("  that an unknown word comes", f"{total.unknown_bits:,.1f}"),
-        *([("  which one it is", f"{total.spelling_bits:,.1f}")] if is_open else []),
+        ("  unknown words, as <unk>", f"{total.unknown_bits:,.1f}"),
+        *([("  their spelling", f"{total.spelling_bits:,.1f}")] if is_open else []),
         ("  line ends", f"{total.end_bits:,.1f}"),
     ]
     per_unit = {unit: facts[f"bits_per_{unit}"] for unit in ("word", "character")}

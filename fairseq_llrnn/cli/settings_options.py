@@ -1,4 +1,4 @@
-"""Options of a command from dataclasses of settings (fairseq_llrnn/settings.py), for keys that declare an option."""
+"""Command-line options from dataclasses of settings (fairseq_llrnn/settings.py), for keys that declare an option."""
 
 import argparse
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,29 +22,29 @@ from fairseq_llrnn.settings import (
 
 
 def add_options(parser: argparse.ArgumentParser, kind: type[Settings], named: Collection[str] | None = None) -> None:
-    """An option for each key that has one, in its group; without a default: None is an option that is absent.
+    """Add an option for each key that declares one, in its group. The default None means that the option is absent.
 
     Args:
-        named: the keys that get options, in the place of those that declare one.
+        named: keys that get options, instead of those that declare one.
     """
     groups: dict[str, argparse._ArgumentGroup] = {}
     for key in keys(kind):
         if (option := option_of(key, named)) is not None:
             if option.group not in groups:
                 groups[option.group] = parser.add_argument_group(option.group)
-            groups[option.group].add_argument(option.name, dest=key.name, default=None, **_how(key, option))
+            groups[option.group].add_argument(option.name, dest=key.name, default=None, **_argument(key, option))
 
 
 def option_of(key: Key, named: Collection[str] | None) -> Option | None:
-    """The option of a key; where it is `named` and declares none, one with the key's name."""
+    """Return the option of a key. A key in `named` without an option gets one with its own name."""
     if named is None or key.name not in named or key.option is not None:
         return key.option if named is None or key.name in named else None
     metavar = "FILE" if key.is_path else "N" if int in parts_of(key.type) else "VALUE"
-    return Option(f"--{key.name.replace('_', '-')}", "how they are read", metavar)
+    return Option(f"--{key.name.replace('_', '-')}", "how the sources are read", metavar)
 
 
 def settings_of(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsType:
-    """The settings of options of `add_options`, those that the command has. Raises OptionError for a wrong value."""
+    """Return the settings of the options that `add_options` added. Raises OptionError for a wrong value."""
     names = {key.name: option.name for key in keys(kind) if (option := option_of(key, vars(args))) is not None}
     values = {name: value for name in names if (value := getattr(args, name)) not in (None, False)}
 
@@ -57,7 +57,7 @@ def settings_of(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsT
     return settings
 
 
-def _how(key: Key, option: Option) -> dict[str, Any]:
+def _argument(key: Key, option: Option) -> dict[str, Any]:
     parts = parts_of(key.type)
     keywords: dict[str, Any] = {"help": (key.doc if key.asked_for else key.help).replace("%", "%%")}
     if bool in parts:
@@ -84,24 +84,24 @@ def _names(text: str) -> list[str]:
 
 
 def add_set(group: argparse._ArgumentGroup) -> None:
-    """An option that sets any key."""
+    """Add the option --set, which sets any key."""
     group.add_argument(
         "--set", nargs="+", default=[], metavar="KEY=VALUE",
-        help="any other key of the recipe (docs/options has all), e.g. words.keep_case=true evidence.weight=0.5",
+        help="set other keys of the recipe (see docs/options), e.g. words.keep_case=true evidence.weight=0.5",
     )  # fmt: skip
 
 
 def overridden(
     values: Mapping[str, Any], args: argparse.Namespace, kind: type[Settings]
 ) -> tuple[dict[str, Any], Callable[[str], str | None]]:
-    """Values of settings, overridden by options, and a function from a key to the option that set it.
+    """Override values of settings by options. Return them, and a function from a key to the option that set it.
 
     Args:
-        values: by key, sections within.
-        args: of `add_options` and `add_set`.
+        values: values by key, with nested sections.
+        args: parsed options of `add_options` and `add_set`.
 
     Raises:
-        OptionError: --set with a name that is no key, or without a value.
+        OptionError: --set with an unknown key, or without a value.
     """
     merged, origins = deepcopy(dict(values)), dict[str, str]()
     for key in keys(kind):
@@ -111,7 +111,7 @@ def overridden(
     for text in args.set:
         name, equals, value = text.partition("=")
         if not equals:
-            raise OptionError(f"--set {text}: expected KEY=VALUE, found no =; say e.g. --set words.keep_case=true")
+            raise OptionError(f"--set {text}: expected KEY=VALUE, found no =; e.g. --set words.keep_case=true")
         matches = [key for key in keys(kind) if name == key.name or name.startswith(f"{key.name}.")]
         if not matches:
             raise OptionError(f"--set {text}: there is no key {name}; {nearest_key(kind, name)}")
@@ -123,7 +123,7 @@ def overridden(
 
 
 def _value(text: str) -> Any:
-    """As TOML has it; text needs no quotes."""
+    """Parse a TOML value. Text needs no quotes."""
     try:
         return parsed_toml(f"value = {text}")["value"]
     except ValueError:

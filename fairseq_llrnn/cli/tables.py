@@ -1,11 +1,10 @@
-"""How commands print: tables and numbers for a terminal, notes on stderr, and stdout that may fail.
+"""Print tables, numbers and notes of commands, and handle errors of stdout.
 
-Tables are plain UTF-8 that stays readable on a terminal of 100 columns. Words come from other people's texts. What a
-terminal would not show, or would obey (escape sequences), is printed as an escape; wide and combining characters are
-counted as the columns they take.
+Tables are plain UTF-8 for a terminal of 100 columns. Words come from texts of other people: characters that a terminal
+does not show, or obeys (escape sequences), are printed as escapes. Wide and combining characters are counted by their
+columns.
 
-stdout is in UTF-8, too. It may not take what is written: the disk is full, or a reader went away. The notes of
-readers of files go to stderr.
+stdout is in UTF-8, too. Writing to it can fail: the disk is full, or the reader is closed. Notes on files go to stderr.
 """
 
 import io
@@ -25,12 +24,12 @@ WIDTH = 100
 
 
 def printable(word: str) -> str:
-    """The word with its control characters, odd spaces and broken bytes escaped."""
+    """Escape control characters, unusual spaces and broken bytes of a word."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in word)
 
 
 def columns(text: str) -> int:
-    """How many terminal columns the text takes."""
+    """Count the terminal columns of a text."""
     return sum(
         0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text
@@ -38,7 +37,7 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """The text in at most `width` columns, with `…` where something is missing."""
+    """Cut a text to at most `width` columns. `…` marks a cut."""
     if columns(text) <= width:
         return text
     kept = ""
@@ -50,13 +49,13 @@ def cut(text: str, width: int) -> str:
 
 
 def fit_left(text: str, width: int) -> str:
-    """Cut or padded to exactly `width` columns, flush left."""
+    """Cut or pad a text to exactly `width` columns, aligned left."""
     text = cut(text, width)
     return text + " " * (width - columns(text))
 
 
 def labelled(label: str, items: Iterable[str], indent: int = 2, label_width: int = 13, gap: str = "   ") -> str:
-    """`label  item   item …`, broken between items where the terminal ends."""
+    """Return `label  item   item …`, with line breaks between items at the width of the terminal."""
     start = " " * indent + fit_left(label, label_width) + " "
     lines, room = [start], WIDTH - columns(start)
     fresh = True
@@ -71,63 +70,65 @@ def labelled(label: str, items: Iterable[str], indent: int = 2, label_width: int
 
 
 def probability(p: float) -> str:
-    """Three digits that count, in at most eight columns."""
+    """Format a probability with three significant digits, in at most eight columns."""
     if p == 0.0:
         return "0"
     return f"{p:.3f}" if p >= 0.1 else f"{p:.4f}" if p >= 0.01 else f"{p:.5f}" if p >= 0.001 else f"{p:.2e}"
 
 
-def percent(share: float) -> str:
-    """A share in percent: two digits that count, never `0%` or `100%` for what is neither."""
-    if share in (0.0, 1.0):
-        return f"{share:.0%}"
-    hundred = 100 * share
-    if hundred >= 99.5:
+def percent(ratio: float) -> str:
+    """Format a ratio in percent with two significant digits. `0%` and `100%` are exact."""
+    if ratio in (0.0, 1.0):
+        return f"{ratio:.0%}"
+    value = 100 * ratio
+    if value >= 99.5:
         return ">99%"
-    if hundred < 0.01:
+    if value < 0.01:
         return "<0.01%"
-    return f"{hundred:.{max(0, 1 - math.floor(math.log10(hundred)))}f}%"
+    return f"{value:.{max(0, 1 - math.floor(math.log10(value)))}f}%"
 
 
-def plural(number: int, one: str, several: str | None = None) -> str:
-    """`1 word`, `2,500 words`."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
+def plural(number: int, singular: str, several: str | None = None) -> str:
+    """Return `1 word`, `2,500 words`."""
+    return f"{number:,} {singular if number == 1 else several or singular + 's'}"
 
 
 def feature_items(row: Sequence[tuple[str, float]]) -> list[str]:
-    """Feature names, with their values where these are not 1."""
+    """Return feature names, with each value other than 1."""
     return [printable(name) if value == 1.0 else f"{printable(name)}={value:.4g}" for name, value in row]
 
 
 def say_notes(notes: Mapping[str, int]) -> None:
-    """Remarks of how many things each is true; first those which say that all may be wrong, of which 0 is the worst."""
+    """Print remarks and their counts, warnings first. A count of 0 is printed only for a warning, where it is the worst
+    case.
+    """
     for remark, count in sorted(notes.items(), key=lambda entry: (not is_warning(entry[0]), entry[0])):
         if count or is_warning(remark):
             print(f"{'warning' if is_warning(remark) else 'note'}: {count:,} {as_one_line(remark)}", file=sys.stderr)
 
 
 def note(text: str) -> None:
-    """A remark beside the result: on stderr, so that a pipe gets results only."""
+    """Print a remark to stderr, so that a pipe gets results only."""
     print(f"note: {as_one_line(text)}", file=sys.stderr)
 
 
 def warn(text: str) -> None:
-    """A remark that the result may be wrong."""
+    """Print a warning to stderr: the result may be wrong."""
     print(f"warning: {as_one_line(text)}", file=sys.stderr)
 
 
 def open_streams() -> None:
-    """Make stdout take UTF-8, whatever the terminal's own encoding is, and give closed streams (`>&-`) a file.
+    """Let stdout take UTF-8 in any locale, and give closed streams (`>&-`) a file.
 
-    Otherwise a file that is opened later takes the place of the closed stream, and messages are written into it.
-    Results for a closed stdout are an error when they are written; messages for a closed stderr are dropped. Names of
-    files that are not UTF-8 keep their bytes.
+    Otherwise the next file that is opened would get the closed stream's number, and messages would be written into it.
+    Results for a closed stdout raise an error when they are written. Messages for a closed stderr are dropped. File
+    names that are not UTF-8 keep their bytes.
     """
     for number, flags in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
         except OSError:
-            os.set_inheritable(os.open(os.devnull, flags), True)  # open takes the lowest free number, which is this one
+            os.set_inheritable(os.open(os.devnull, flags), True)  # open returns the lowest free number: this one
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape")
     elif sys.stdout is None:
@@ -137,7 +138,7 @@ def open_streams() -> None:
 
 
 def output_error() -> OSError | None:
-    """Return the error with which stdout rejects its buffer, or None."""
+    """Return the error of writing stdout's buffer, or None."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -146,12 +147,12 @@ def output_error() -> OSError | None:
 
 
 def drop_output() -> None:
-    """Drop the buffer of stdout, so that Python does not try to write it again as it ends."""
+    """Drop the buffer of stdout, so that Python does not write it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Warnings(logging.Handler):
-    """As fairseq's commands print them (plugin/command_lines.py)."""
+    """Print warnings in the form of fairseq's commands (plugin/command_lines.py)."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -166,7 +167,7 @@ class _Warnings(logging.Handler):
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Print what is logged as a warning in one line without the module's name, unless somebody else prints it."""
+    """Print logged warnings in one line without the module's name, unless another handler prints them."""
     handler = _Warnings()
     if not logging.root.handlers:
         logging.root.addHandler(handler)
@@ -178,7 +179,7 @@ def plain_warnings() -> Iterator[None]:
 
 @contextmanager
 def notes_of_readers() -> Iterator[None]:
-    """Say at the end on stderr what was read and left out (files/text_lines.py); where something fails, only that."""
+    """Print to stderr, at the end, what files/text_lines.py read and left out. After an error, print only the error."""
     logger, handler = logging.getLogger("fairseq_llrnn.files"), BufferingHandler(sys.maxsize)
     before = logger.level, logger.propagate
     logger.setLevel(logging.INFO)

@@ -1,4 +1,4 @@
-"""`llrnn text`: a treebank's sentences as the text that a model is trained on."""
+"""`llrnn text`: write the sentences of treebanks as text."""
 
 import argparse
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS, in_one_word, iter
 
 NAME = "text"
 PARTS = "written together with others"
-HELP = "write the words of treebanks as text, a sentence a line"
+HELP = "write the words of treebanks as text, one sentence per line"
 EXAMPLES = (
     "llrnn text --conllu train.conllu --lower > treebank.txt",
     "llrnn text --conllu train.conllu --words surface --lower tr --out surface.txt",
@@ -23,21 +23,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sentences.add_argument("--conllu", nargs="+", required=True, metavar="FILE", help="treebanks (CoNLL-U, .gz too)")
     sentences.add_argument(
         "--words", choices=("syntactic", "surface"), default="syntactic",
-        help="syntactic: the words that treebanks annotate, and that `llrnn prior --conllu` gives features to (French "
-        "`à le`); surface: as they are written (`au`). Blanks within a word become `_` (default: syntactic)",
+        help="syntactic: the annotated words, as in `llrnn prior --conllu` (French `à le`). surface: the written words "
+        "(`au`). Blanks within a word become `_` (default: syntactic)",
     )  # fmt: skip
     result = parser.add_argument_group("the text")
     result.add_argument(
         "--lower", nargs="?", const="", metavar="LANG",
-        help="lower-case the words, by the rules of a language: tr or az (İ becomes i, I becomes ı), lt; all others "
-        "need no LANG (default: the words keep their case, for `llrnn prior --set words.keep_case=true`)",
+        help="lower-case the words. LANG is needed only for the rules of tr or az (İ becomes i, I becomes ı) and lt "
+        "(default: keep the case, for `llrnn prior --set words.keep_case=true`)",
     )  # fmt: skip
     result.add_argument(
         "--normalize", choices=FORMS,
-        help="write the words in this Unicode form: nfc (é is one character) or nfd (e with a mark behind it), which "
-        "look alike (default: as they are)",
+        help="convert the words to a Unicode form: nfc (é is one character) or nfd (e and a combining mark), which "
+        "look the same (default: unchanged)",
     )  # fmt: skip
-    result.add_argument("--out", metavar="FILE", help="where the text goes (default, or `-`: stdout)")
+    result.add_argument("--out", metavar="FILE", help="file to write (default, or `-`: stdout)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lines(paths: list[str], kind: str, casing: str | None, form: str | None) -> Iterator[list[str]]:
-    """The words of each sentence. `casing`: None, or a code of a language, or "" for none in particular."""
+    """Yield the words of each sentence. `casing`: None, a language code, or "" for lower case without a language."""
     for path in paths:
         count = ReadCount(path, "rows", form)
         for sentence in iter_conllu_sentences(count, casing is not None, language_of(casing)):

@@ -1,4 +1,4 @@
-"""`llrnn user-dir`: the folder that fairseq's `--user-dir` takes, wherever the package is installed."""
+"""`llrnn user-dir`: print the folder for fairseq's `--user-dir`."""
 
 import argparse
 import os
@@ -6,7 +6,7 @@ import os
 import fairseq_llrnn
 
 NAME = "user-dir"
-HELP = "print the folder to give to fairseq's --user-dir"
+HELP = "print the folder for fairseq's --user-dir"
 EXAMPLES = (
     'fairseq-train data-bin --user-dir "$(llrnn user-dir)" --task llrnn_language_modeling --prior data-bin/prior '
     "--arch llrnn_lm --criterion log_linear --sample-break-mode eos --tokens-per-sample 512 --max-tokens 2048 "
@@ -15,10 +15,10 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """No arguments."""
+    """Add no arguments."""
 
 
 def run(args: argparse.Namespace) -> int:
-    # As the import system spells it: fairseq compares the two when the package is imported already.
+    # the spelling of the import system: fairseq compares the two if the package is imported already
     print(os.path.abspath(fairseq_llrnn.__path__[0]))
     return 0

@@ -1,19 +1,19 @@
-"""The integration layer: the only place that imports fairseq. `register` lets fairseq know the names of its options.
+"""The fairseq plugin: the only package that imports fairseq. `register` registers its tasks, models and options.
 
-    compat/    fairseq made safe and suitable: checkpoints, options, dictionaries, loading
-    data/      data sets that the tasks give to training
-    models/    llrnn_lm, llrnn_lbl, llrnn_transformer_lm, llrnn_lstm, llrnn_transformer; decoders that they share
-    search/    searches over candidates and slots, within a limit of length
+    compat/    changes to fairseq: checkpoints, options, dictionaries, loading
+    data/      data sets of the tasks
+    models/    llrnn_lm, llrnn_lbl, llrnn_transformer_lm, llrnn_lstm, llrnn_transformer, and their decoders
+    search/    beam search over candidates and slots, with a length limit
     tasks/     llrnn_language_modeling, llrnn_translation
     criterion.py  log_linear: −log p(target | K)
-    scoring/   log-probabilities of sentences and texts, why each word has its own
-    commands.py  fairseq's commands as `llrnn train` and its sisters run them (command_lines.py: what they print)
-    kinds.py      what they do for each task
+    scoring/   log-probabilities and explanations of sentences and texts
+    commands.py  fairseq's commands, as `llrnn train` and others run them (command_lines.py: their output)
+    kinds.py      default options of each task
     names.py      names of tasks and models, in fairseq's registries and in checkpoints
 
-It changes nothing for other tasks but where the norm of gradients is computed (compat/counted_gpus.py): compat/ says
-what is done for ours alone. Users call `fairseq_llrnn.register()`; the package does so itself where fairseq
-imports it as its --user-dir. What systems and other packages bring for fairseq is found by `fairseq_llrnn.registry`.
+Other tasks are unchanged, except for the norm of gradients (compat/counted_gpus.py). Users call
+`fairseq_llrnn.register()`. The package calls it itself if fairseq imports it as its --user-dir.
+`fairseq_llrnn.registry` finds the plugins of systems and other packages.
 """
 
 import importlib
@@ -36,11 +36,11 @@ utils.clip_grad_norm_ = clip_where_gradients_are(utils.clip_grad_norm_)
 
 
 def register() -> None:
-    """Import what registers names with fairseq; in its commands, our errors are one line from here on."""
+    """Import the modules that register names with fairseq. In fairseq's commands, print our errors in one line."""
     for module in (*(f"{__name__}.{module}" for module in OURS), *MODULES):
         importlib.import_module(module)
     if runs_fairseq():
         say_errors_plainly()
 
 
-register()  # a system whose plugin was imported before this package adds its modules later, for another call
+register()  # a system's plugin that was imported earlier adds its modules later, for another call

@@ -1,8 +1,8 @@
-"""Shortens what fairseq's commands print: a line an epoch, results, warnings.
+"""Shorten the output of fairseq's commands: one line per epoch, results, warnings.
 
-fairseq says everything through Python's logging, numbers included (`epoch 001 | valid on 'valid' subset | loss 5.11 |
-ppl 34.53 | …`). A handler in the place of its own chooses and shortens. A progress bar on a terminal stays, with fewer
-numbers; what --log-format json asks for stays as it is. fairseq's hypotheses are printed, not logged.
+fairseq logs everything with Python's logging, numbers included (`epoch 001 | valid on 'valid' subset | loss 5.11 | ppl
+34.53 | …`). A handler that replaces its own selects and shortens the records. A progress bar on a terminal stays, with
+fewer numbers. The output of --log-format json is unchanged. fairseq prints hypotheses without logging.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 
 FORMAT = logging.Formatter("%(asctime)s | %(levelname)s | %(name)s | %(message)s", "%Y-%m-%d %H:%M:%S")  # fairseq's
 ON_BAR = ("loss", "ppl", "wps")
-# What else is shown of a command, by its beginning.
+# beginnings of further log messages to print, by command
 SHOWN = {
     "train": "early stop|[Ss]topping training",
-    "eval-lm": r"Evaluated |Loss |skipping |\d+ .*\[|[^\t]+\t",  # the last two: of words, if they are asked for
+    "eval-lm": r"Evaluated |Loss |skipping |\d+ .*\[|[^\t]+\t",  # the last two: of --output-word-probs and -stats
     "interactive": "Type " if sys.stdin is not None and sys.stdin.isatty() else "(?!)",
 }
 INNER = re.compile(r"epoch 0*(\d+): +(\d+) / (\d+) (.*)")
@@ -43,22 +43,23 @@ SAVED = re.compile(r"Saved checkpoint .* \(epoch (\d+) @ (\d+) updates")
 
 @dataclass
 class Report:
-    """The lines that are printed of a training.
+    """Turn the log of a training into a few lines.
 
     Attributes:
-        metric: by which the best checkpoint is chosen.
-        opening: the line to print when the arguments are read.
-        next: the command to type when it is done; empty: none.
-        last: epoch and update of the newest checkpoint; None: there is none yet.
-        went_on: whether it began from a checkpoint of its own, and nothing was saved since.
-        subset: the text of which the validation chooses.
-        valid: the text about its last validation in this epoch.
-        better: epoch of a validation that was the best so far, and its numbers, which are finite.
-        is_better: whether it is the last one, and no checkpoint was saved since.
-        diverged: the text about the last validation, or the last epoch without one, if no validation of this run was
+        metric: metric that chooses the best checkpoint.
+        opening: line to print once the arguments are parsed.
+        next: command to type after the training (empty: none).
+        last: epoch and update of the newest checkpoint (None: there is none yet).
+        is_resumed: whether the training resumed from its own checkpoint and has saved none since.
+        subset: name of the text whose validation chooses the best checkpoint.
+        valid: text about the last validation of this epoch.
+        better: epoch and numbers of the best validation so far, all finite.
+        is_better: whether the last validation is the best, and no checkpoint was saved since.
+        diverged: text about the last validation, or the last epoch without one, if no validation of this run was
             finite.
         is_finite: whether a validation of this run was finite.
-        saved: of the newest checkpoint_best.pt of this run. Validations after which nothing is saved choose none.
+        saved: epoch and numbers of this run's newest checkpoint_best.pt. A validation without a checkpoint chooses
+            none.
     """
 
     save_dir: Path
@@ -66,7 +67,7 @@ class Report:
     opening: str
     next: str
     last: str | None = None
-    went_on: bool = False
+    is_resumed: bool = False
     epoch: int = 0
     subset: str = ""
     began: float = field(default_factory=time.monotonic)
@@ -80,30 +81,30 @@ class Report:
 
     @property
     def best(self) -> tuple[int, dict[str, str]] | None:
-        """Of this run: that of its checkpoint_best.pt, if it saves any."""
+        """Return the best validation of this run, or that of its checkpoint_best.pt if it saves checkpoints."""
         return self.saved if self.saves else self.better
 
     def line(self, record: logging.LogRecord, message: str) -> str | None:
-        """What to print for what fairseq logs; None: nothing."""
-        if self.opening and record.name == "fairseq_cli.train":  # whose first words are all of the options
+        """Return the line to print for a log record, or None for nothing."""
+        if self.opening and record.name == "fairseq_cli.train":  # fairseq first logs all options
             opening, self.opening = self.opening, ""
             return opening
         if loaded := LOADED.fullmatch(message):
             path, updates = loaded.groups()
             if Path(path).parent != self.save_dir:
-                return f"begins with the weights of {path}"
-            self.last, self.went_on = f"update {updates}", True
-            return f"goes on from {path}, after update {updates}; another --save-dir begins anew"
+                return f"initial weights: {path}"
+            self.last, self.is_resumed = f"update {updates}", True
+            return f"resumes from {path}, update {updates}; to start from scratch, use another --save-dir"
         if saved := SAVED.match(message):
-            self.last, self.went_on, self.saves = f"epoch {saved[1]}, update {saved[2]}", False, True
+            self.last, self.is_resumed, self.saves = f"epoch {saved[1]}, update {saved[2]}", False, True
             self.saved, self.is_better = self.better if self.is_better else self.saved, False
         if record.filename != "progress_bar.py":
             return None
         if inner := INNER.fullmatch(message):
-            of = dict(part.split("=", 1) for part in inner[4].split(", "))
-            return f"epoch {inner[1]}: batch {inner[2]} of {inner[3]}, {_of_text(of)}"
+            stats = dict(part.split("=", 1) for part in inner[4].split(", "))
+            return f"epoch {inner[1]}: batch {inner[2]} of {inner[3]}, {_of_text(stats)}"
         stats = numbers(message)
-        if record.name == "train" and " | valid on " not in message:  # not of --valid-subset valid,train
+        if record.name == "train" and " | valid on " not in message:  # no validation on train (--valid-subset)
             return self._epoch(stats)
         self.subset = self.subset or record.name
         if record.name != self.subset:
@@ -119,45 +120,45 @@ class Report:
         return f"epoch {self.epoch}: train loss {stats['loss']}{valid}, {self.began - began:.0f} s"
 
     def _valid(self, stats: dict[str, str]) -> str:
-        value = stats.get(self.metric, "none")  # which fairseq says, too
-        of_best = stats.get(f"best_{self.metric}", value)
-        numbers_of_it = [float(stats[name]) for name in {"loss", "ppl", self.metric} & stats.keys()]
-        is_finite = all(map(math.isfinite, numbers_of_it))
-        self.is_better = is_finite and value == of_best
+        value = stats.get(self.metric, "none")  # fairseq raises the error
+        best_value = stats.get(f"best_{self.metric}", value)
+        values = [float(stats[name]) for name in {"loss", "ppl", self.metric} & stats.keys()]
+        is_finite = all(map(math.isfinite, values))
+        self.is_better = is_finite and value == best_value
         if not is_finite:
             best = "not finite"
         elif self.is_better:
             is_tie = self.better is not None and self.better[1].get(self.metric) == value
-            best = f"no better than in epoch {self.better[0]}" if self.better and is_tie else "the best so far"
+            best = f"same as in epoch {self.better[0]}" if self.better and is_tie else "best so far"
             self.better = int(stats["epoch"]), stats
         else:
-            best = f"best so far {of_best}" + (f" in epoch {self.best[0]}" if self.best is not None else "")
+            best = f"best {best_value}" + (f" in epoch {self.best[0]}" if self.best is not None else "")
         self.is_finite |= is_finite
         self.diverged = "" if self.is_finite else f"{self.subset} {_of_text(stats)}"
-        of_metric = "" if self.metric == "loss" else f", {self.metric} {value}"
-        return f"{self.subset} {_of_text(stats)}{of_metric} ({best})"
+        metric_text = "" if self.metric == "loss" else f", {self.metric} {value}"
+        return f"{self.subset} {_of_text(stats)}{metric_text} ({best})"
 
     def stopped(self) -> str:
-        """The line to print where the user, or the machine, stops it."""
+        """Return the line to print if the user, or the machine, stops the training."""
         path = self.save_dir / LAST
         if not os.path.isfile(path):
-            more = "--save-interval-updates N saves more often"
-            return f"stopped; nothing was saved yet, the same command begins anew ({more})"
-        return f"stopped; the same command goes on from {path}" + (f" ({self.last})" if self.last else "")
+            advice = "--save-interval-updates N saves more often"
+            return f"stopped before the first checkpoint; the same command starts from scratch ({advice})"
+        return f"stopped; the same command resumes from {path}" + (f" ({self.last})" if self.last else "")
 
     def end(self, verbose: bool = False) -> int:
-        """Print the results and the command to type next, unless `verbose`, when fairseq prints its own.
+        """Print the results and the next command, unless `verbose`, in which case fairseq prints its own.
 
         Of several processes, only the first one has results.
 
         Returns:
-            The exit status: 1 if the training was validated and no validation was finite.
+            The exit status: 1 if there were validations and none was finite.
         """
         if self.diverged:
             print(
                 f"llrnn train: error: no {'validation ' if self.subset else ''}loss is finite ({self.diverged}): the "
                 "training diverges; use a smaller --lr (default: 0.002) and another --save-dir, because the same one "
-                "goes on from these weights",
+                "resumes from these weights",
                 file=sys.stderr,
             )
             return 1
@@ -172,9 +173,9 @@ class Report:
                 (self.subset, f"{_of_text(stats)} (a loss is in bits)"),
             ]
         elif self.epoch:
-            rows.append(("best epoch", "one before this run, or there was no validation"))
-        elif self.went_on:
-            rows.append(("done", "nothing was left to do; give a larger --max-epoch or --patience"))
+            rows.append(("best epoch", "in an earlier run, or there was no validation"))
+        elif self.is_resumed:
+            rows.append(("done", "the training had already ended; to continue, use a larger --max-epoch or --patience"))
         if self.last is not None and os.path.isfile(path):
             rows += [("checkpoint", str(path)), ("next", self.next)]
         for title, text in rows:
@@ -189,13 +190,13 @@ def _of_text(stats: dict[str, str]) -> str:
 
 
 def numbers(message: str) -> dict[str, str]:
-    """`epoch 001 | valid on 'valid' subset | loss 5.11 | ppl 34.53` -> its names and their values."""
+    """Parse `epoch 001 | valid on 'valid' subset | loss 5.11 | ppl 34.53` into names and values."""
     pairs = (part.strip().rpartition(" ") for part in message.split("|"))
     return {name: value for name, _, value in pairs if re.fullmatch(r"[-+.\de]+|nan|-?inf", value)}
 
 
 class Lines(logging.Handler):
-    """Prints what a user needs of a command's log: results and progress on stdout, unless hypotheses go there.
+    """Print results and progress from a command's log on stdout, or on stderr if stdout has hypotheses.
 
     If `silent`, it only fills the report.
     """
@@ -214,11 +215,11 @@ class Lines(logging.Handler):
             (sys.stderr if on_stderr else sys.stdout).flush()
 
     def line(self, record: logging.LogRecord) -> str | None:
-        """What to print for a record; None: nothing."""
+        """Return the line to print for a record, or None for nothing."""
         message = record.getMessage()
         if record.levelno > logging.INFO:
             return f"{record.levelname.lower()}: {' '.join(message.split())}"
-        if record.filename == "progress_bar.py" and message.startswith("{"):  # asked for with --log-format json
+        if record.filename == "progress_bar.py" and message.startswith("{"):  # --log-format json
             return FORMAT.format(record)
         if record.name.startswith("fairseq_llrnn"):
             return message
@@ -233,7 +234,7 @@ class Lines(logging.Handler):
 
 @contextmanager
 def output_of(command: str, verbose: bool, report: Report | None) -> Iterator[None]:
-    """While this lasts, a command of fairseq prints what a user needs; if `verbose`, all that it has to say."""
+    """Shorten the output of a command of fairseq inside the block. If `verbose`, print all of it."""
     handlers, level = logging.root.handlers[:], logging.root.level
     try:
         if verbose:
@@ -247,7 +248,7 @@ def output_of(command: str, verbose: bool, report: Report | None) -> Iterator[No
             changed.enter_context(warnings.catch_warnings())
             warnings.showwarning = _show_warning  # type: ignore[assignment]
             changed.enter_context(replaced(progress_bar.TqdmProgressBar, "log", _with_few_numbers))
-            if command == "validate":  # which sets up its log again
+            if command == "validate":  # it sets up its log again
                 module = importlib.import_module("fairseq_cli.validate")
                 changed.enter_context(replaced(module, "reset_logging", lambda usual: lambda: None))
             yield
@@ -257,7 +258,7 @@ def output_of(command: str, verbose: bool, report: Report | None) -> Iterator[No
 
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, *_: Any) -> None:
-    """In the place of Python's: what torch, hydra and omegaconf say of old names is for programmers."""
+    """Show warnings of fairseq only. Those of torch, hydra and omegaconf about old names are for programmers."""
     if category is UserWarning and "fairseq" in Path(filename).parts:
         logging.getLogger(filename).warning(str(message))
 

@@ -1,10 +1,10 @@
-"""Runs fairseq's commands with the options that our models need, and shortens what they print.
+"""Run fairseq's commands with default options for our models, and shorten their output.
 
-Options that a user left out are put before those that were typed, of which the last one counts: --user-dir; the task
-and how it reads text, by the checkpoint, or in training by the data folder; and options that every training needs.
+Default options are inserted before the typed options, of which the last one is used. They are --user-dir, the task and
+its text options, from the checkpoint or, in training, from the data folder, and options of every training.
 
-A checkpoint is untrusted: it is read safely, and its options become `--option=value` in one word, so that no value can
-be another option.
+A checkpoint is untrusted. It is read safely, and its options become single words `--option=value`, so that no value can
+act as another option.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from fairseq_llrnn.plugin.scoring.eval_lm_words import words_of_eval_lm
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE, read_description
 
-GRACE = 2  # seconds that an interrupted process of another GPU has to end
-ANY_SIZE = "--required-batch-size-multiple=1"  # fairseq would leave out a last batch that is no multiple of 8
+GRACE = 2  # seconds until an interrupted process of another GPU is killed
+ANY_SIZE = "--required-batch-size-multiple=1"  # by default fairseq drops a last batch that is no multiple of 8
 BATCHES = ("--max-tokens 2048", "--batch-size", "--max-sentences")
 
 
@@ -61,12 +61,12 @@ TRAINING = (
 
 
 def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
-    """Run fairseq's command `name` with these arguments; returns its exit status, 2 for what a user can fix."""
+    """Run fairseq's command `name` and return its exit status, 2 for an error that the user can fix."""
     words = _with_files(name, [word for word in arguments if word != "-v"])
     preset, words = _without_preset(words) if name == "train" else (None, words)
     verbose, shows_help = "-v" in arguments, bool({"-h", "--help", "--help-all"} & set(words))
     command = importlib.import_module(f"fairseq_cli.{name.replace('-', '_')}")
-    for logger in ("fairseq", "fairseq_cli", "fairseq_llrnn.plugin"):  # need_fairseq had them silent
+    for logger in ("fairseq", "fairseq_cli", "fairseq_llrnn.plugin"):  # silenced by need_fairseq
         logging.getLogger(logger).setLevel(logging.NOTSET)
     before, report = sys.argv, None
     sys.argv = [f"llrnn {name}", *words]
@@ -75,15 +75,15 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
         sys.argv[1:1] = more
         if name == "train":
             save_dir = Path(_value_of(words, "--save-dir") or "checkpoints")
-            opening = f"fairseq-train gets, before your options: {' '.join(more)}{preset_remarks(preset, more, words)}"
+            opening = f"options added before yours: {' '.join(more)}{preset_remarks(preset, more, words)}"
             metric = _value_of(words, "--best-checkpoint-metric") or "loss"
             report = Report(save_dir, metric, opening, _next([*more, *words], save_dir / "checkpoint_best.pt"))
 
-        def refuse(parser: argparse.ArgumentParser, message: str) -> NoReturn:
+        def exit_in_one_line(parser: argparse.ArgumentParser, message: str) -> NoReturn:
             exit_with_argument_error(parser, words, message)
 
         with (
-            replaced(argparse.ArgumentParser, "error", lambda usual: refuse),
+            replaced(argparse.ArgumentParser, "error", lambda usual: exit_in_one_line),
             output_of(name, verbose, report),
             words_of_eval_lm(_data(words)) if name == "eval-lm" else nullcontext(),
         ):
@@ -94,7 +94,7 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
         others = [process for process in multiprocessing.active_children() if not process.daemon]  # of other GPUs
         for process in others:
             process.terminate()
-        for process in others:  # Python would wait for the end of each; a signal during its start is lost
+        for process in others:  # Python would wait for each; a signal during a process's start is lost
             process.join(GRACE)
             process.kill()
         status = 128 + (stop.args[0] if stop.args else signal.SIGINT)
@@ -114,23 +114,23 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
 
 
 def _said_by_fairseq(error: Exception) -> str | None:
-    """Return the message for an exception of fairseq, or of a library that it calls; None for one of this package."""
+    """Return the message for an exception of fairseq or of a library that it calls, or None for one of this package."""
     frames = traceback.walk_tb(error.__traceback__)
     calls = [(frame.f_globals["__name__"].partition(".")[0], frame.f_code.co_filename, line) for frame, line in frames]
     package, file, line = [call for call in calls if call[0].startswith("fairseq")][-1]
-    if package == "fairseq_llrnn" or isinstance(error, OSError):  # which may be of stdout
+    if package == "fairseq_llrnn" or isinstance(error, OSError):  # an OSError may be of stdout
         return None
     place = f"{os.path.basename(file)}, line {line}"
-    return f"fairseq stopped in {place}, with {in_one_line(error)}; check the options (-v shows the trace)"
+    return f"fairseq failed in {place}, with {in_one_line(error)}; check the options (-v prints the trace)"
 
 
 def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None = None) -> list[str]:
-    """The options that are put before the arguments of a command.
+    """Return the options to insert before the arguments of a command.
 
     Raises:
-        OptionError: neither data nor --task tell the task; a command for other models; several where one is measured;
-            a preset that models of the task do not have.
-        DataError: the checkpoint is none of ours, or as `read_checkpoint`.
+        OptionError: neither data nor --task determine the task, the model does not support the command, --path has
+            several checkpoints where one is measured, or the preset is unknown.
+        DataError: the checkpoint is not of one of our tasks, or as `read_checkpoint`.
     """
     prepended = [f"--user-dir={user_dir}"]
     task, path, data = _value_of(arguments, "--task"), _value_of(arguments, "--path"), _data(arguments)
@@ -139,7 +139,7 @@ def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None
         return prepended
     prepended.append(ANY_SIZE)
     if name in ("eval-lm", "validate") and len(utils.split_paths(path or "")) > 1:
-        raise OptionError(f"--path {path}: expected one checkpoint, found several; measure each by itself")
+        raise OptionError(f"--path {path}: expected one checkpoint, found several; run the command for each of them")
     if name != "train" and path:
         prepended += _of_checkpoint(name, utils.split_paths(path)[0], arguments, data)
     else:
@@ -155,7 +155,7 @@ def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None
 
 
 def _without_preset(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The value of --preset, if it is given, and the other arguments."""
+    """Return the value of --preset, or None, and the other arguments."""
     words = list(arguments)
     preset = _value_of(words, "--preset")
     for place in reversed(range(len(words))):
@@ -165,53 +165,53 @@ def _without_preset(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 
 
 def _of_preset(preset: str | None, task: str) -> tuple[tuple[str, ...], ...]:
-    """The options of a preset. Raises OptionError for one that models of the task do not have."""
+    """Return the options of a preset. Raises OptionError if models of the task do not have it."""
     presets = KINDS[task].presets if task in KINDS else {}
     if preset is None or preset in presets:
         return presets[preset] if preset else ()
     if not presets:
         kinds = " or ".join(kind for kind in KINDS if KINDS[kind].presets)
-        raise OptionError(f"--preset {preset}: expected a model of {kinds}, found one of {task}; leave it out")
+        raise OptionError(f"--preset {preset}: it is for models of {kinds}, found one of {task}; remove it")
     near = difflib.get_close_matches(preset, presets, n=1)
-    advice = f"did you mean {near[0]}?" if near else "correct it, or leave it out"
+    advice = f"did you mean {near[0]}?" if near else "correct it, or remove it"
     raise OptionError(f"--preset: expected {' or '.join(presets)}, found {preset!r}; {advice}")
 
 
 def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[str]) -> str:
-    """Lines on --preset: its network, or whether the training text is as small as it is for."""
+    """Return lines on --preset: the options of its network, and whether it suits the size of the training text."""
     lines = []
     network = argparse.Namespace()
     ARCH_CONFIG_REGISTRY["llrnn_lm_small"](network)
     options = {f"--{name.replace('_', '-')}": value for name, value in vars(network).items()}
     if "llrnn_lm_small" in more:
         shown = " ".join(name if value is True else f"{name} {value}" for name, value in options.items())
-        lines.append(f"--arch llrnn_lm_small stands for, if you do not set them: --arch llrnn_lm {shown}")
+        lines.append(f"--arch llrnn_lm_small means: --arch llrnn_lm {shown} (your options override these)")
     is_chosen = any(_value_of(arguments, option) is not None for option in ("--arch", "-a", *options))
     data, offers = _data(arguments), preset is None and "--task=llrnn_language_modeling" in more and not is_chosen
     count = _count_words(data) if data is not None and (preset is not None or offers) else 0
     if preset is not None and count > SMALL_TEXT:
         lines.append(
-            f"note: --preset {preset} is for fewer than {SMALL_TEXT:,} words of training text, and this one has "
-            f"{count:,}; docs/guides/training-and-evaluation.md has start values for larger texts"
+            f"note: --preset {preset} is for fewer than {SMALL_TEXT:,} words of training text, but this text has "
+            f"{count:,}; see the start values for larger texts in docs/guides/training-and-evaluation.md"
         )
     if offers and 0 < count < SMALL_TEXT:
         lines.append(
-            f"note: the training text has {count:,} words; --preset small has a network and a training for fewer than "
-            f"{SMALL_TEXT:,} (with another --save-dir)"
+            f"note: the training text has {count:,} words; for fewer than {SMALL_TEXT:,}, --preset small sets a "
+            "smaller network and its training (use another --save-dir)"
         )
     return "".join(f"\n{line}" for line in lines)
 
 
 def _count_words(data: str) -> int:
-    """The words of the training text of a data folder, without sentence ends; 0 if there is no such file."""
+    """Count the words of the training text of a data folder, without sentence ends, or 0 if there is no such file."""
     text = data_utils.load_indexed_dataset(os.path.join(utils.split_paths(data)[0], "train"))
     return 0 if text is None else int(np.sum(text.sizes)) - len(text)
 
 
 def _with_files(name: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments with the checkpoint of each exported folder of --path instead of the folder.
+    """Replace each exported folder in --path by its checkpoint.
 
-    `llrnn interactive` reads the dictionaries of an exported folder if no data folder is given.
+    `llrnn interactive` reads the dictionaries of an exported folder if there is no data folder.
     """
     words, folders = list(arguments), list[str]()
     for place, word in enumerate(words):
@@ -225,12 +225,12 @@ def _with_files(name: str, arguments: Sequence[str]) -> list[str]:
 
 
 def _value_of(arguments: Sequence[str], *names: str) -> str | None:
-    """The value of an option, the last one; None where it is absent."""
+    """Return the last value of an option, or None if it is absent."""
     return next((value for _, value in reversed([*values_of(arguments, names)])), None)
 
 
 def _defaults(arguments: Sequence[str], options: Sequence[tuple[str, ...]]) -> list[str]:
-    """Those of the options that are absent from the arguments, with all others that would replace them."""
+    """Return the options that are absent from the arguments. Each has a list of further options that replace it."""
     defaults: list[str] = []
     for words, *others in options:
         if _value_of(arguments, words.split()[0], *others) is None:
@@ -239,7 +239,9 @@ def _defaults(arguments: Sequence[str], options: Sequence[tuple[str, ...]]) -> l
 
 
 def _data(arguments: Sequence[str]) -> str | None:
-    """The data folder, or several: the first word that is a folder with dictionaries, which a prior's folder lacks."""
+    """Return the data folders: the first argument that is a folder with dictionaries, which the folder of a prior
+    lacks.
+    """
     for word in arguments:
         folder = utils.split_paths(word)[0] if word else ""
         if os.path.isdir(folder) and any(name.startswith("dict.") for name in os.listdir(folder)):
@@ -249,39 +251,44 @@ def _data(arguments: Sequence[str]) -> str | None:
 
 def _is_ours(task: str) -> bool:
     kind = find_task(task)
-    return kind is None or issubclass(kind, PluginTask)  # fairseq says that there is none
+    return kind is None or issubclass(kind, PluginTask)  # for None, fairseq raises the error
 
 
 def _check_no_data(arguments: Sequence[str]) -> NoReturn:
-    """Raise OptionError: no argument is a data folder; the first one was perhaps meant to be."""
+    """Raise OptionError: no argument is a data folder. The message is about the first argument."""
     expected = "expected DATA, a folder of fairseq-preprocess (with dict.txt, or two of dict.LANGUAGE.txt), found"
     first = next(iter(arguments), "-")
     if first.startswith("-"):
-        raise OptionError(f"{expected} none among the arguments; give it")
-    what = "a folder without" if os.path.isdir(utils.split_paths(first)[0]) else "no such folder"
-    raise OptionError(f"{first}: {expected} {what}; check the path, or preprocess the text first")
+        raise OptionError(f"{expected} none among the arguments; add it")
+    place = utils.split_paths(first)[0]
+    if os.path.isfile(place):
+        raise OptionError(
+            f"{first}: {expected} a file; convert the text with fairseq-preprocess, and pass its --destdir"
+        )
+    found = "a folder without dictionaries" if os.path.isdir(place) else "no such folder"
+    raise OptionError(f"{first}: {expected} {found}; check the path, or run fairseq-preprocess first")
 
 
 def _task_of(data: str, prior: str | None) -> str:
-    """The task of a data folder and its prior. Raises PriorError: a damaged prior."""
+    """Return the task for a data folder and its prior. Raises PriorError if the prior is damaged."""
     folder = Path(prior_folder(prior, data))
     settings = read_description(folder).get("settings") if os.path.isfile(folder / JSON_FILE) else None
     if isinstance(settings, dict):
         for task, kind in KINDS.items():
             if kind.of_setting is not None and settings.get(kind.of_setting):
                 return task
-    one = os.path.isfile(Path(utils.split_paths(data)[0]) / "dict.txt")
-    return "llrnn_language_modeling" if one else "llrnn_translation"
+    has_one_dictionary = os.path.isfile(Path(utils.split_paths(data)[0]) / "dict.txt")
+    return "llrnn_language_modeling" if has_one_dictionary else "llrnn_translation"
 
 
 def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | None) -> list[str]:
-    """The task of a checkpoint, how it reads text, and the prior. Raises as `added`."""
+    """Return options from a checkpoint: its task, its text options and its prior. Raises as `added`."""
     state = read_checkpoint(path)
     task = name_of(state["cfg"], "task")
     if find_task(task) is None or not _is_ours(task):
         raise DataError(
-            f"{path}: expected a model of {', '.join(KINDS)}, found one of {task[:80]!r}; use fairseq-{name}, or say "
-            "which --task it is for",
+            f"{path}: expected a model of {', '.join(KINDS)}, found one of {task[:80]!r}; use fairseq-{name}, or add "
+            "--task",
             path,
         )
     kind = KINDS.get(task)
@@ -302,12 +309,12 @@ def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | N
         if hasattr(options, "prior") and _value_of(arguments, "--prior") is None:
             prepended.append(f"--prior={prior_of_state(path, state, data or '')}")
     except OmegaConfBaseException as error:
-        raise DataError(f"{path}: expected options with values, found others ({error}); use a whole one") from None
+        raise DataError(f"{path}: its options are damaged ({error}); use another checkpoint") from None
     return prepended
 
 
 def _next(arguments: Sequence[str], checkpoint: Path) -> str:
-    """What to type after a training with these arguments; empty where its task is none of ours, or none is known."""
+    """Return the command to type after a training, or empty if the task is not ours or has none."""
     data, kind = _data(arguments), KINDS.get(_value_of(arguments, "--task") or "")
     if data is None or kind is None:
         return ""

@@ -1,11 +1,11 @@
 """The criterion `log_linear`: −log p(target | K), exactly, at the cost of S signatures instead of V words.
 
-`word_kinds` is the partition of the vocabulary by which the validation loss is split: which kind a word is of. A type
-whose analyses agree in the group counts under that value (`NOUN`); one whose analyses differ counts under `mixed`,
-one without the group under `other`. The end of a sentence is the kind `end`, `<unk>` (and what it stands for)
-`unknown`. The kinds are disjoint, so their losses add up to the whole.
+`word_kinds` splits the vocabulary, and with it the validation loss, by a feature group. A word form whose analyses
+agree in the group has that value as its kind (`NOUN`). If they differ, the kind is `mixed`. Without the group, it is
+`other`. The end of a sentence is the kind `end`. `<unk>` and its strings are the kind `unknown`. The kinds are
+disjoint, so their losses add up to the total.
 
-Training computes nats and, as fairseq does, logs base 2. Its gradient in the adaptor is E_p[φ] − φ(target).
+Training computes nats and, like fairseq, logs base 2. The gradient in the adaptor is E_p[φ] − φ(target).
 """
 
 import difflib
@@ -44,11 +44,11 @@ MIXED, OTHER, END, UNKNOWN = "mixed", "other", "end", "unknown"
 
 
 def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
-    """Names of the kinds, and the kind of every word (V,) int64.
+    """Return the names of the kinds, and the kind of every word (V,) int64.
 
-    A prior without the default group POS, or `group` = "none", has the one kind `other` beside `end` and `unknown`. A
-    value that is called like one of these kinds is told from it by its group: `Number:other`; so is one that is called
-    like a part: the strings that a part brings are a kind of their own, which logs and explanations call by its name.
+    If the prior lacks the default group POS, or `group` is "none", the only kind besides `end` and `unknown` is
+    `other`. A value with the name of one of these kinds, or of a part of the prior, keeps its group in the name:
+    `Number:other`. The strings of a part are a kind of their own, with the part's name in logs and explanations.
 
     Raises:
         OptionError: the prior has no feature of that group.
@@ -78,9 +78,9 @@ def word_kinds(prior: Prior, group: str) -> tuple[list[str], np.ndarray]:
     return kinds, kind_of
 
 
-MEAN, ROOT = "mean_of_", "root_of_"  # how the log shows a sum over the positions
+MEAN, ROOT = "mean_of_", "root_of_"  # prefixes of sums over positions: the log has their mean, or its square root
 
-LARGEST_NORM = 10.0  # beyond it but for inf, powers leave single precision
+LARGEST_NORM = 10.0  # larger powers overflow single precision
 
 
 @dataclass
@@ -89,30 +89,30 @@ class LogLinearCriterionConfig(FairseqDataclass):
 
     adaptor_penalty: float = field(
         default=0.0,
-        metadata={"help": "weight of the adaptor's norm, which pulls p towards the background (paper, section 2.2)"},
+        metadata={"help": "weight of a penalty on the adaptor's norm, which pulls p towards the background"},
     )
     adaptor_norm: float = field(
-        default=USUAL_NORM, metadata={"help": "which norm the penalty takes: p of the p-norm, from 1 to 10, or inf"}
+        default=USUAL_NORM, metadata={"help": "p of the p-norm in --adaptor-penalty, from 1 to 10, or inf"}
     )
     label_smoothing: float = field(
         default=0.0,
         metadata={
-            "help": "share ε of every target that is spread over all words that may come next, alike; a signature "
-            "counts with all of its words, where a background allows one of them"
+            "help": "label smoothing ε: part of every target that is spread evenly over all possible next words; if "
+            "the background allows one word of a signature, all words of the signature count as possible"
         },
     )
     sampled_classes: int = field(
         default=0,
         metadata={
-            "help": "train with about so many signatures, drawn from the background, instead of all of them (0); the "
-            "loss of training is then an estimate, that of validation is exact"
+            "help": "train with about N signatures, sampled from the background, instead of all (0); the training loss "
+            "is then an estimate, the validation loss is exact"
         },
     )
     report_group: str = field(
         default="POS",
         metadata={
-            "help": "feature group by which the validation loss is split, e.g. POS or Number; `none` for none "
-            "(the end of a sentence, unknown words and evidence are apart in any case)"
+            "help": "feature group that splits the validation loss, e.g. POS or Number, or `none` (the end of a "
+            "sentence, unknown words and evidence are always separate)"
         },
     )
     sentence_avg: bool = II("optimization.sentence_avg")
@@ -120,11 +120,11 @@ class LogLinearCriterionConfig(FairseqDataclass):
 
 @register_criterion("log_linear", dataclass=LogLinearCriterionConfig)
 class LogLinearCriterion(FairseqCriterion):
-    """Exact negative log-likelihood of a log-linear model; optionally smoothed targets and a penalty on ‖a(K)‖."""
+    """Exact negative log-likelihood of a log-linear model, with optional label smoothing and a penalty on ‖a(K)‖."""
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """The criterion's options. fairseq asks for them when a command line names the criterion."""
+        """Add the criterion's options. fairseq calls it if a command line names the criterion."""
         super().add_args(parser)
         enter_command()
 
@@ -158,15 +158,15 @@ class LogLinearCriterion(FairseqCriterion):
         self.adaptor_penalty = adaptor_penalty
         self.adaptor_norm = adaptor_norm
         self.sentence_avg = sentence_avg
-        # sentences to which the background gives probability zero count nothing
+        # sentences of background probability zero are not counted
         self.leaves_out = any(part.leaves_out for part in prior.parts)
         kinds, kind_of = word_kinds(prior, report_group)
         self.kinds = kinds
-        # no buffer: of several GPUs, fairseq moves a criterion to its own only where it has parameters
+        # no buffer: with several GPUs, fairseq moves only criteria that have parameters
         self.kind_of = torch.from_numpy(kind_of)
 
     def set_normaliser(self, head: LogLinearHead) -> None:
-        """Let a head sum over sampled classes in training, if --sampled-classes is given; before a training step."""
+        """Let a head sum over sampled classes in training, with --sampled-classes. Call it before a training step."""
         if self.sampled_classes:
             from fairseq_llrnn.output.sampled import Sampled, SampledSum
 
@@ -176,7 +176,7 @@ class LogLinearCriterion(FairseqCriterion):
     def forward(
         self, model: BaseFairseqModel, sample: dict[str, Any], reduce: bool = True
     ) -> tuple[Tensor, int, dict[str, Any]]:
-        """The loss in nats (summed, or per position where not `reduce`), the sample size, and what to log."""
+        """Return the loss in nats (a sum, or per position if not `reduce`), the sample size, and the values to log."""
         decoder = model.decoder
         if not isinstance(decoder, LogLinearDecoder):
             raise OptionError("--criterion log_linear: expected a log-linear model: --arch llrnn_…")
@@ -197,12 +197,12 @@ class LogLinearCriterion(FairseqCriterion):
         if self.label_smoothing or self.adaptor_penalty:
             options = self.label_smoothing, self.adaptor_penalty, self.adaptor_norm
             loss = head.regularised(nll, batch, target, *options).masked_fill(~mask, 0.0)
-        of_network = dict[str, Tensor]()
+        network_terms = dict[str, Tensor]()
         for term in extra.get("terms", ()):
             values = term.values.masked_fill(~mask, 0)
             if term.in_loss:
                 loss = loss + values
-            of_network[f"{ROOT if term.squares else MEAN}{term.name}"] = values.detach().sum()
+            network_terms[f"{ROOT if term.squares else MEAN}{term.name}"] = values.detach().sum()
         sentences = int(mask.any(1).sum()) if self.leaves_out else target.size(0)
         sample_size = sentences if self.sentence_avg else tokens
         logging_output: dict[str, Any] = {
@@ -211,7 +211,7 @@ class LogLinearCriterion(FairseqCriterion):
             "ntokens": tokens,
             "nsentences": sentences,
             "sample_size": sample_size,
-            **of_network,
+            **network_terms,
         }
         if not model.training:
             with torch.no_grad():
@@ -221,7 +221,7 @@ class LogLinearCriterion(FairseqCriterion):
     def _details(
         self, decoder: LogLinearDecoder, batch: Batch, nll: Tensor, target: Tensor, mask: Tensor
     ) -> dict[str, Tensor]:
-        """Sums for the validation log: ‖a‖₂, and the loss by kind of word, strings of a source apart."""
+        """Return sums for the validation log: ‖a‖₂, and the loss by kind of word, with strings of a source apart."""
         details, sources = dict[str, Tensor](), decoder.head.sources_of(batch, target)
         part_of = dict(zip((part.class_name for part in self.prior.parts), self.prior.names, strict=True))
         kinds = [*self.kinds, *(part_of.get(source.name, source.name) for source in decoder.head.sources)]
@@ -239,11 +239,11 @@ class LogLinearCriterion(FairseqCriterion):
 
     @staticmethod
     def reduce_metrics(logging_outputs: list[dict[str, Any]]) -> None:
-        """Sum over workers and log: loss and nll_loss in base 2 (as fairseq does), nats, perplexity, ‖a‖, kinds."""
+        """Sum over workers and log: loss and nll_loss in base 2 (like fairseq), nats, perplexity, ‖a‖, kinds."""
         total: Counter[str] = Counter()
         for log in logging_outputs:
             total.update(log)
-        # where all sentences of a batch were left out, its averages have no weight
+        # if all sentences of a batch were left out, its averages have no weight
         mean_loss = total["loss"] / (total["sample_size"] or 1)
         metrics.log_scalar("loss", mean_loss / math.log(2), total["sample_size"], round=3)
         nats = total["nll_loss"] / (total["ntokens"] or 1)
@@ -256,10 +256,10 @@ class LogLinearCriterion(FairseqCriterion):
         for key in [k for k in total if k.startswith(MEAN)]:
             metrics.log_scalar(key.removeprefix(MEAN), total[key] / (total["ntokens"] or 1), total["ntokens"], round=4)
         for key in [k for k in total if k.startswith(ROOT)]:
-            # the mean over batches is one of squares; a name with _ is not shown
+            # the meter averages squares over batches; fairseq does not print a name with _
             metrics.log_scalar(f"_{key}", total[key] / (total["ntokens"] or 1), total["ntokens"])
             name = key.removeprefix(ROOT)
-            metrics.log_derived(name, lambda meters, of=f"_{key}": round(math.sqrt(meters[of].avg), 1))
+            metrics.log_derived(name, lambda meters, meter=f"_{key}": round(math.sqrt(meters[meter].avg), 1))
         for key in [k for k in total if k.startswith("count_") and total[k] > 0]:
             name = key.removeprefix("count_")
             metrics.log_scalar(f"nats_{name}", total[f"nll_of_{name}"] / total[key], total[key], priority=20, round=3)

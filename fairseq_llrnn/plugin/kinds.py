@@ -1,4 +1,4 @@
-"""What goes for the models of each task of ours, in `llrnn train` and its sisters (commands.py); systems add theirs."""
+"""Defaults of the `llrnn` commands for each task (commands.py). Systems add their tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Kind:
-    """What goes for the models of a task.
+    """Defaults for the models of a task.
 
     Attributes:
-        arch: of a training that names none.
-        training: what is added to the options of a training, then the options that keep it out, beside its own first.
-        recorded: options of the task that every command needs as training had them.
-        refused: commands that cannot take such a model, and what can.
-        next: what to type after training.
-        of_setting: a setting that priors for this task alone have.
-        search: what is added to `llrnn generate`, in the form of `training`.
-        presets: options that `llrnn train --preset NAME` adds, by name, in the form of `training`.
+        arch: default --arch.
+        training: default options of a training, each with the options that replace it.
+        recorded: task options that every command takes from the checkpoint.
+        refused: commands that do not support the model, and their replacements.
+        next: command to type after training.
+        of_setting: setting that only priors for this task have.
+        search: default options of `llrnn generate`, in the form of `training`.
+        presets: options of `llrnn train --preset NAME` by name, in the form of `training`.
     """
 
     arch: str
@@ -29,9 +29,9 @@ class Kind:
     presets: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
 
-OF_BEAMS = ("--constraints", "--diverse-beam-groups", "--diversity-rate", "--match-source-len")  # no sampling with them
+OF_BEAMS = ("--constraints", "--diverse-beam-groups", "--diversity-rate", "--match-source-len")  # exclude sampling
 
-# For fewer words of training text than SMALL_TEXT (docs/results/small-texts.md). The network is an architecture.
+# for fewer than SMALL_TEXT words of training text (docs/results/small-texts.md)
 SMALL = (
     ("--arch llrnn_lm_small", "-a"),
     ("--max-tokens 1024", "--batch-size", "--max-sentences"),

@@ -1,9 +1,10 @@
-"""Names of tasks, models and architectures: those in fairseq's registries, and those in the options of a checkpoint.
+"""Names of tasks, models and architectures, in fairseq's registries and in the options of a checkpoint.
 
-    announce("their.package.task")          in a light plugin/__init__.py of a system
+    announce("their.package.task")          in the plugin/__init__.py of a system, which imports little
 
-The modules of MODULES register tasks, models, criteria and optimizers by fairseq's decorators. `fairseq_llrnn.register`
-imports them when all plugins are imported: then all options of extensions are known (plugin/models/extensions.py).
+The modules in MODULES register tasks, models, criteria and optimizers with fairseq's decorators.
+`fairseq_llrnn.register` imports them after all plugins, when all options of extensions are known
+(plugin/models/extensions.py).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ def announce(*modules: str) -> None:
 
 
 def name_of(cfg: Any, part: str) -> str:
-    """The name of the "model" or the "task" in a checkpoint's options; `None` where they lack one."""
+    """Return the name of the "model" or the "task" in a checkpoint's options, or "None" if they lack one."""
     return name_in(cfg.get(part) if hasattr(cfg, "get") else None)
 
 
 def name_in(options: Any) -> str:
-    """Of the model or the task that has these options; `None` for what holds none by name."""
+    """Return the name of the model or the task with these options, or "None" if they have no name."""
     if OmegaConf.is_list(options) or isinstance(options, list):
         return str(None)
     get = getattr(options, "get", lambda name: getattr(options, name, None))
@@ -36,15 +37,15 @@ def name_in(options: Any) -> str:
 
 
 def find_task(name: str) -> type | None:
-    """The class of a task; None: there is none of that name."""
+    """Return the class of a task, or None if there is none of that name."""
     return TASK_REGISTRY.get(name)
 
 
 def name_of_task(task: object) -> str:
-    """What --task calls it; the name of its class where it is not registered."""
+    """Return the value of --task for a task, or the name of its class if it is not registered."""
     return next((name for name, kind in TASK_REGISTRY.items() if kind is type(task)), type(task).__name__)
 
 
 def find_model(name: str) -> type | None:
-    """Likewise of a model, or of an architecture."""
+    """Return the class of a model or an architecture, or None if there is none of that name."""
     return MODEL_REGISTRY.get(name) or ARCH_MODEL_REGISTRY.get(name)

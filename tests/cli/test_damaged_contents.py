@@ -67,5 +67,5 @@ def test_it_is_one_line_and_nothing_is_lost(
     lines = capsys.readouterr().err.splitlines()
     (line,) = (line for line in lines if not line.startswith("warning: "))
     assert re.match(f"llrnn: error: damaged{said}", line), line
-    assert line.endswith("; nothing was written: prior is as it was") == (seconds == 0.0)
+    assert line.endswith("; nothing was written: prior is unchanged") == (seconds == 0.0)
     assert contents(tmp_path) == before

@@ -103,7 +103,7 @@ def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypa
     done = llrnn(*given, "--language", "fr")
     assert list(words(tmp_path))[4:] == ["chats", "tables"]
     assert done.err.splitlines() == [
-        "note: 3 listed forms are left out: no list of frequencies has them", read(tmp_path),
+        "note: 3 listed forms are left out: the list of frequencies lacks them", read(tmp_path),
     ]  # fmt: skip
     assert llrnn(*given, "--language", "French", "--keep-case").code == 0
     assert list(words(tmp_path))[4:] == ["tables"]
@@ -138,7 +138,7 @@ def test_frequencies_in_lower_case(
     (tmp_path / "lexicon.tsv").write_text("".join(lines), encoding="utf-8")
     done = llrnn(*given, "--language", code, *options)
     assert done.code == 0 and list(words(tmp_path))[1:] == expected
-    assert ("1 listed forms are left out: no list of frequencies" in done.err) == ("Hauses" in rows)
+    assert ("1 listed forms are left out: the list of frequencies" in done.err) == ("Hauses" in rows)
 
 
 def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> N
     for option, what in (("--min-count", "times"), ("--num-words", "words")):
         assert llrnn(*given, option, 0).error == f"{option} 0: expected a number of {what} of at least 1"
     assert llrnn(*given, "--min-count", 4).error == (
-        "--min-count 4: expected words that the text shows so often, found 'le' 3 times at most; lower it"
+        "--min-count 4: no word occurs so often; the most frequent one, 'le', occurs 3 times; lower --min-count"
     )
     for place in ("text", "lexicon"):
         path = given[given.index(f"--{place}") + 1]

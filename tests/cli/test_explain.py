@@ -123,12 +123,12 @@ def test_unknown_words_are_scored_as_unk_and_said(explain: Explain) -> None:
 
 def test_what_is_no_sentence_is_said(explain: Explain, tmp_path: Path) -> None:
     (path := tmp_path / "my text").write_text("le chat\n", encoding="utf-8")
-    file = f"note: {str(path)!r} is explained as a sentence; for the lines of that file give - < {str(path)!r}"
+    file = f"note: {str(path)!r} is explained as a sentence; to explain the lines of this file, write - < {str(path)!r}"
     assert explain(path).err.splitlines()[0] == file
-    folder = "a sentence, though it is a folder; --data and --prior name folders"
+    folder = "a sentence, but it is also a folder; folders belong to --data and --prior"
     assert explain(tmp_path, "le chat").err.splitlines()[0] == f"note: {str(tmp_path)!r} is explained as {folder}"
     assert "folder" not in explain(".").err
-    words = "note: 2 sentences of one word each; put quotes around the words of a sentence\n"
+    words = "note: 2 sentences of one word each; put quotes around each sentence\n"
     assert explain("le", "chat").err == words
     assert explain("le").err == explain("le chat", "la").err == ""
 
@@ -175,12 +175,12 @@ def test_an_empty_line_is_a_sentence_without_words(explain: Explain) -> None:
     [
         (["--top", 0, "le"], "--top 0: expected a number of at least 1"),
         (["--top", -2, "le"], "--top -2: expected a number of at least 1"),
-        (["le chat", ""], "expected a sentence, found an empty one; give words separated by spaces"),
-        (["le chat", "  \t"], "expected a sentence, found an empty one; give words separated by spaces"),
-        ([], "expected a sentence, found none; give its words, or `-` for sentences on stdin"),
-        (["-"], "expected a sentence, found none on stdin; give one sentence a line"),
+        (["le chat", ""], "expected a sentence, found an empty one; write words separated by spaces"),
+        (["le chat", "  \t"], "expected a sentence, found an empty one; write words separated by spaces"),
+        ([], "expected a sentence, found none; write it in quotes, or `-` for sentences on stdin"),
+        (["-"], "expected a sentence, found none on stdin; write one sentence per line"),
         (["--source", "el tahc", "le chat"],
-         "--source: expected a translation model, found a language model in {path}; leave --source out"),
+         "--source needs a translation model, but {path} is a language model; remove --source"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense(explain: Explain, checkpoint: Path, arguments: list[object], says: str) -> None:

@@ -19,8 +19,8 @@ def test_data_that_went_elsewhere(explain: Explain, world: World, changed: Chang
 
     path = changed(move)
     assert explain("le", path=path).error == (
-        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder, seen from here or "
-        "from the checkpoint; give the folder with --data DATA-BIN"
+        f"{path} was trained with the data folder 'gone/data-bin', but there is no such folder, relative to the "
+        "working directory or the checkpoint; name the folder with --data DATA-BIN"
     )
     assert explain("--data", "gone", "le", path=path).error == (
         "--data gone: expected the folder of fairseq-preprocess, found no such folder; give another one"
@@ -37,11 +37,11 @@ def test_a_prior_that_went_elsewhere(explain: Explain, world: World, changed: Ch
     path = changed(lambda state: state["cfg"]["task"].update(prior="gone/prior"))
     found = explain("le chat", path=path)
     assert found.out == explain("le chat").out, "the one with its fingerprint, in the data folder"
-    assert f"its training had the prior in 'gone/prior'; '{world.prior('prior')}' is used" in found.err
+    assert f"trained with the prior in 'gone/prior'; '{world.prior('prior')}' is used instead" in found.err
     path = changed(lambda state: state["cfg"]["task"].update(data=str(bare), prior="gone/prior"))
     assert explain("le", path=path).error == (
-        f"{path}: expected the prior of its training, found none, or another one, in 'gone/prior', seen from here or "
-        "from the checkpoint; give its folder with --prior DIR"
+        f"{path}: expected the prior of its training, found none, or another one, in 'gone/prior', relative to the "
+        "working directory or the checkpoint; name its folder with --prior DIR"
     )
     copy = path.parent / "copy"
     shutil.copytree(world.prior("prior"), copy)
@@ -52,7 +52,7 @@ def test_a_prior_for_another_dictionary(explain: Explain, world: World, tmp_path
     (tmp_path / "dict.txt").write_text("le 1\n", encoding="utf-8")
     error = explain("--data", tmp_path, "le").error
     assert "the prior was made for another dictionary than" in error
-    assert error.endswith("give the data folder and the prior that it was trained with")
+    assert error.endswith("use the data folder and the prior that it was trained with")
 
 
 # ---- checkpoints that cannot be used --------------------------------------------------------------------------------

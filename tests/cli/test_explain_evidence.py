@@ -153,9 +153,9 @@ def test_which_words_are_unknown(explain: Explain) -> None:
         "note: '4711' is not in the source dictionary and is read as <unk>; the prior's evidence uses it",
         "note: 'Zoé' is not in the source dictionary and is read as <unk>; the prior's evidence uses it",
         "note: '&apos;' is not in the source dictionary and is read as <unk>",
-        "note: '88' is not in the dictionary, nor offered by the source, and is scored as <unk>",
-        "note: 'chats' is not in the dictionary, nor offered by the source, and is scored as <unk>; did you mean "
+        "note: '88' is not in the dictionary or a string of the source, and is scored as <unk>",
+        "note: 'chats' is not in the dictionary or a string of the source, and is scored as <unk>; did you mean "
         "'chat'?",
-        "note: '</s>' is not in the dictionary, nor offered by the source, and is scored as <unk>",
+        "note: '</s>' is not in the dictionary or a string of the source, and is scored as <unk>",
     ]
     assert "\n88 (<unk>) " in done.out and "\n4711 " in done.out

@@ -243,18 +243,18 @@ def test_words_outside_either_dictionary(explain: Explain) -> None:
 def test_a_translation_model_without_a_source(explain: Explain, translators: dict[str, Path]) -> None:
     for arguments in ((), (TARGET,)):
         assert explain(*arguments).error == (
-            f"{translators['lexical']} is a translation model: expected --source SENTENCE, found none; give what it "
-            "translates"
+            f"{translators['lexical']} is a translation model and needs --source SENTENCE; add the sentence to "
+            "translate"
         )
 
 
 @pytest.mark.parametrize("source", ["", " \t"])
 def test_an_empty_source(explain: Explain, source: str) -> None:
     assert explain("--source", source, TARGET).error == (
-        "--source: expected a sentence, found an empty one; give the words to translate"
+        "--source: expected a sentence, found an empty one; write the words to translate"
     )
     assert explain("--source", "-", TARGET).error == (
-        "--source -: expected a sentence, found the sign for stdin; give the sentence in quotes"
+        "--source -: expected a sentence, found the sign for stdin; write the sentence in quotes"
     )
 
 
@@ -262,23 +262,21 @@ def test_an_empty_source(explain: Explain, source: str) -> None:
 def test_more_words_than_the_model_takes(explain: Explain, model: str) -> None:
     for arguments in (("el " * 1024,), ("el " * 1024, TARGET)):
         assert explain("--source", *arguments, model=model).error == (
-            "--source 'el el el el' …: expected at most 1,023 words, which is what the model was made for, found "
-            "1,024; give a shorter one"
+            "--source 'el el el el' …: expected at most 1,023 words (limit of the model), found 1,024; shorten it"
         )
     assert explain("--source", SOURCE, "le chat " * 600, model=model).error == (
-        "translation 'le chat le chat' …: expected at most 1,023 words, which is what the model was made for, found "
-        "1,200; give a shorter one"
+        "translation 'le chat le chat' …: expected at most 1,023 words (limit of the model), found 1,200; shorten it"
     )
 
 
-NOT_EXPLAINED = "those of other tasks, such as classifiers, are not explained"
+NOT_EXPLAINED = "models of other tasks, such as classifiers, cannot be explained"
 
 
 def test_a_file_or_folder_as_source_is_said(explain: Explain, tmp_path: Path) -> None:
     (path := tmp_path / "text").write_text("el\n", encoding="utf-8")
-    said = "the words to translate, though it is a file; give its lines one by one, in quotes"
+    said = "the source sentence, but it is also a file; pass its lines one by one, in quotes"
     assert explain("--source", path).err.splitlines()[0] == f"note: {str(path)!r} is explained as {said}"
-    said = "a sentence, though it is a folder; --data and --prior name folders"
+    said = "a sentence, but it is also a folder; folders belong to --data and --prior"
     assert explain("--source", tmp_path).err.splitlines()[0] == f"note: {str(tmp_path)!r} is explained as {said}"
 
 

@@ -13,7 +13,7 @@ from translation_world import TranslationWorld
 
 SOURCE, TARGET = "el tahc tiov", "le chat voit"
 NBEST = f"0 ||| {TARGET} ||| ||| -1\n0 ||| le chat ||| ||| -2\n"
-LANGUAGES = "file whose name says the languages, as train.de-en.de.idx does (the training was not told them), in it"
+LANGUAGES = "file with the languages in its name, such as train.de-en.de.idx, in it"
 
 Commands = Callable[..., list[tuple[object, ...]]]
 
@@ -71,9 +71,9 @@ def test_data_that_went_elsewhere(
         assert (found.code, found.out) == (0, llrnn(*here).out), found.err
     for command in commands(path):
         said = llrnn(*command).error
-        missing = "but there is no such folder, seen from here or from the checkpoint"
+        missing = "but there is no such folder, relative to the working directory or the checkpoint"
         assert said.startswith(f"{path} was trained with the data folder 'gone/data-bin', {missing}")
-        assert said.endswith("; give the folder with --data DATA-BIN")
+        assert said.endswith("; name the folder with --data DATA-BIN")
     for command in commands(path, "--data", bare):
         assert llrnn(*command).error == (
             f"--data {bare}: expected the folder of fairseq-preprocess, found no {LANGUAGES}; give another one"

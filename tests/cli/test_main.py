@@ -84,7 +84,7 @@ def test_version(capsys: Streams) -> None:
 def test_a_folder_is_not_called_as_stdout_is(argv: list[str], capsys: Streams) -> None:
     assert llrnn.main(argv) == 2
     option = next(word for word in argv if word.startswith(("--out", "--save", "--res"))).removesuffix("=-")
-    said = f"llrnn: error: {option} -: expected a folder, found the sign for stdout; give the name of a folder\n"
+    said = f"llrnn: error: {option} -: expected a folder, found the sign for stdout; name a folder\n"
     assert capsys.readouterr().err == said
 
 
@@ -100,7 +100,7 @@ def test_home_is_expanded_where_shells_do_not(monkeypatch: pytest.MonkeyPatch) -
 def test_unknown_sub_command_suggests_the_nearest(capsys: Streams) -> None:
     assert llrnn.main(["piror"]) == 2
     assert capsys.readouterr().err.startswith(
-        "llrnn: error: there is no sub-command 'piror'; did you mean 'prior'? ('llrnn --help'"
+        "llrnn: error: no sub-command 'piror'; did you mean 'prior'? ('llrnn --help'"
     )
 
 
@@ -137,7 +137,7 @@ def test_a_warning_that_is_logged_is_one_line(
         (["score", "--zzz", "text"], "required: --path; there is no --zzz; llrnn score --help shows what"),
         (["score", "--max-tokens", "-3"], "required: --path"),
         (["prior", "--dict", "d", "--oout", "p"], "unrecognized arguments: --oout p; did you mean --out?"),
-        (["prior", "--keep-case"], "--keep-case; as a key of the recipe it is --set words.keep_case=VALUE; llrnn"),
+        (["prior", "--keep-case"], "--keep-case; use --set words.keep_case=VALUE; llrnn"),
         (["prior", "--dict", "d", "--background", "ngram:3", "plus", "cache:5", "--out", "p"],
          "unrecognized arguments: plus cache:5; a value with blanks needs quotes around it; llrnn prior --help shows"),
     ],
@@ -170,9 +170,9 @@ def test_values_of_an_option_that_is_said_again_are_joined() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--one", "a", "--one", "b"], "note: --one: given as a and as b; the last one counts\n"),
-        (["--number", "3", "--number", "4"], "note: --number: given as 3 and as 4; the last one counts\n"),
-        (["--two", "a", "b", "--two", "a", "c"], "note: --two: given as ['a', 'b'] and as ['a', 'c']; the last one"),
+        (["--one", "a", "--one", "b"], "note: --one: found a and b; the last value is used\n"),
+        (["--number", "3", "--number", "4"], "note: --number: found 3 and 4; the last value is used\n"),
+        (["--two", "a", "b", "--two", "a", "c"], "note: --two: found ['a', 'b'] and ['a', 'c']; the last value"),
     ],
 )
 def test_of_an_option_of_one_value_the_last_counts_and_is_said(given: list[str], said: str, capsys: Streams) -> None:
@@ -336,7 +336,7 @@ def test_user_dir_is_the_package_and_comes_without_torch(root: Path) -> None:
 
 # ---- output that cannot be written -----------------------------------------------------------------------------------
 
-FULL = "llrnn: error: the output cannot be written: No space left on device; make room, or give another\n"
+FULL = "llrnn: error: the output cannot be written: No space left on device; free some space, or write it elsewhere\n"
 
 
 @pytest.fixture(params=["buffered", "unbuffered"])
@@ -425,4 +425,4 @@ def test_output_that_a_closed_stdin_cannot_take(root: Path, tmp_path: Path) -> N
         f"'{sys.executable}' -m fairseq_llrnn.cli.main dictionary --text - --out - <&-", shell=True, cwd=root,
         capture_output=True, text=True,
     )  # fmt: skip
-    assert (done.returncode, done.stdout) == (2, "") and "found it closed" in done.stderr
+    assert (done.returncode, done.stdout) == (2, "") and "stdin is closed" in done.stderr

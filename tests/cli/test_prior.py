@@ -33,7 +33,7 @@ def test_it_says_what_was_made(build: Build, corpus: Corpus) -> None:
     assert figures["forbidden words"] == "3"
     assert done.out.splitlines()[-2] == f"prior written to {corpus.out}"
     assert done.err.startswith("note: 1 dictionary words that the lexicon lacks\nwarning: the lexicon has ")
-    advice = "guessed: nothing of the words that it lacks; --set words.guess=on guesses their features"
+    advice = "guessed: nothing; --set words.guess=on guesses features of words outside the lexicon"
     assert advice in done.out.splitlines()
     assert advice not in build("--set", "words.guess=on").out
 
@@ -45,7 +45,7 @@ def test_it_says_what_was_made(build: Build, corpus: Corpus) -> None:
         (["train.idx"], "dict.txt", [], "{folder} --prior {out}"),
         (["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.fr.txt", [], "{folder} --prior {out}"),
         (["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.en.txt", [], "{folder} --prior PRIOR --source-prior {out} "
-         "  (PRIOR: that of the target)"),
+         "  (PRIOR: the target's prior)"),
         (["train.en-fr.en.idx", "train.en-fr.fr.idx"], "dict.en.txt", ["--evidence", "numbers"],
          "{folder} --source-lang fr --target-lang en --prior {out}"),
         (["train.text-labels.labels.idx"], "dict.labels.txt", ["--labels"], "{folder} --prior {out}"),
@@ -103,7 +103,7 @@ def test_same_input_same_bytes(of_two_seeds: list[Path], name: str) -> None:
 
 
 def test_a_second_run_replaces_the_first(build: Build, corpus: Corpus) -> None:
-    said = f"note: {corpus.out} held another prior; models that were trained with that one need it, "
+    said = f"note: replaced another prior in {corpus.out}; models trained with that prior cannot use this one"
     assert said not in build().err
     first = files(corpus.out)
     assert said not in build().err

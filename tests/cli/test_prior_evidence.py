@@ -108,8 +108,7 @@ def test_words_that_need_evidence(prior: Run, built: Built, data: Path) -> None:
     assert prior(*options).err == (
         "note: 2 target words are names, impossible without evidence\n"
         "note: 4 target words are numbers, weighed 0.1 times as much without evidence\n"
-        f"note: {data / 'prior'} held another prior; models that were trained with that one need it, and cannot use "
-        "this one\n"
+        f"note: replaced another prior in {data / 'prior'}; models trained with that prior cannot use this one\n"
     )
     less = built(*options)
     at = {word: i for i, word in enumerate(less.symbols)}
@@ -131,7 +130,7 @@ ALL = "terms, mapped, patterns, numbers, dates, codes, urls, names, copies or tr
 def test_text_without_capitals(prior: Run, data: Path) -> None:
     (data / "dict.en.txt").write_text("the 3\nbob 1\n", encoding="utf-8")
     assert prior("--evidence", "names").err == (
-        "note: no word of the source dictionary is a name: names need a text with capitals\n"
+        "note: the source dictionary has no names; recognising names needs a text with capitals\n"
     )
 
 

@@ -104,16 +104,31 @@ def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
     ("option", "values"),
     [
         ("--conllu", ["train.conllu"]), ("--lexicon", ["l.tsv"]), ("--features", ["POS"]), ("--shapes", []),
-        ("--suffixes", ["5"]), ("--top-words", ["5"]), ("--background", ["unigram"]), ("--count-text", ["train.txt"]),
-        ("--open-vocabulary", ["neural"]), ("--recipe", ["prior.toml"]), ("--set", ["words.keep_case=true"]),
+        ("--suffixes", ["5"]), ("--top-words", ["5"]), ("--background", ["unigram"]), ("--recipe", ["prior.toml"]),
+        ("--open-vocabulary", ["neural"]), ("--set", ["words.keep_case=true"]),
         ("--pieces", ["bpe"]), ("--lexical-translation", ["data"]), ("--evidence", ["1"]), ("--set", ["1"]),
         ("--set", ["words.guess=on"]),
     ],
 )  # fmt: skip
-def test_softmax_beside_features(corpus: Corpus, llrnn: Llrnn, option: str, values: list[str]) -> None:
+def test_softmax_with_features(corpus: Corpus, llrnn: Llrnn, option: str, values: list[str]) -> None:
     done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out, option, *values)
-    assert done.error == f"--softmax: a softmax takes no other option, found {option} beside it; leave one of them out"
+    assert done.error == (
+        f"{option}: --softmax has no other features and a uniform background; remove {option}, or --softmax"
+    )
     assert not corpus.out.exists()
+
+
+@pytest.mark.parametrize("files", [("train.txt",), ("train.txt", "missing.txt"), ("-",)])
+def test_softmax_ignores_counts(corpus: Corpus, llrnn: Llrnn, files: tuple[str, ...]) -> None:
+    corpus.write("train.txt", "le chat\n")
+    options = "--dict", corpus.dictionary, "--softmax", "--out"
+    assert llrnn("prior", *options, corpus.place / "plain").code == 0
+    texts = [name if name == "-" else corpus.place / name for name in files]
+    done = llrnn("prior", *options, corpus.out, "--count-text", *texts)
+    assert done.code == 0
+    assert done.err == "note: --count-text is ignored: a prior of --softmax needs no word counts\n"
+    for file in corpus.out.iterdir():
+        assert file.read_bytes() == (corpus.place / "plain" / file.name).read_bytes()
 
 
 def test_real_values_and_where_all_came_from(built: Built, corpus: Corpus, llrnn: Llrnn) -> None:

@@ -30,9 +30,11 @@ def test_it_says_what_was_guessed_and_how_well(build: Build, corpus: Corpus) -> 
     assert (done.code, done.err) == (0, f"note: {corpus.treebank}: 11 of 11 rows read\n")
     coverage, others, guesses, crossed, accuracy = done.out.splitlines()[-7:-2]
     assert coverage == "lexicon: has 11 of 11 dictionary words in the counted text (100.0%)"
-    assert others == "lexicon: has 0 of 1 dictionary words that are not in the counted text (0.0%)"
+    assert others == "lexicon: has 0 of 1 dictionary words outside the counted text (0.0%)"
     assert guesses == "guessed: features of 4 words; the lexicon lacks 1 of them"
-    assert crossed == "guessed: the other 3 occur once in the text; so training sees as many guesses as a new text has"
+    assert crossed == (
+        "guessed: the other 3 occur once in the text, so that training sees as many guesses as a new text has"
+    )
     assert accuracy.startswith("test of the guesses on rare words of the lexicon: all features right ")
     assert "%; POS " in accuracy
     part = Prior.load(corpus.out).find(GuessesPart)
@@ -44,8 +46,7 @@ def test_off_warns_where_the_lexicon_covers_the_text_better(build: Build, corpus
     assert done.code == 0 and Prior.load(corpus.out).find(GuessesPart) is None
     assert done.err.splitlines()[-2] == (
         "warning: the lexicon has 100% of the dictionary words in the counted text and 0% of the others; a model "
-        "learns that words without features never come. Leave out words.guess=off, or give a lexicon that has the "
-        "others, too"
+        "learns that words without features never occur. Remove words.guess=off, or add a lexicon with the other words"
     )
     lexicon = corpus.write("lexicon.tsv", "zut\tzut\tINTJ\t_\n")
     done = build("--set", "words.guess=off", "--lexicon", lexicon)
@@ -70,9 +71,9 @@ def test_show_marks_guesses(build: Build, corpus: Corpus, llrnn: Llrnn) -> None:
 @pytest.mark.parametrize(
     ("became", "without", "said"),
     [
-        (KINDS, 0.49, "analyses of --language tell what the lexicon's words and others have in common, by which these "
-         "are guessed: right 76%, without them 49%"),
-        (LEFT_OUT, 0.7, "analyses of --language are left out: guesses would be right 70%, without them 76%"),
+        (KINDS, 0.49, "analyses of --language help to guess the features of words outside the lexicon: right 76%, "
+         "without them 49%"),
+        (LEFT_OUT, 0.7, "analyses of --language are left out: guesses are right 70% with them, 76% without"),
         (LEFT_OUT, None, "analyses of --language are left out: the lexicon has the words"),
     ],
 )  # fmt: skip
@@ -84,6 +85,6 @@ def test_what_it_says_of_a_package_beside_a_treebank(became: str, without: float
     assert said in guess_lines(completed)
     assert guess_lines(completed, doubtful=True) == [
         "lexicon: has 1 of 1 dictionary words in the counted text (100.0%)",
-        "lexicon: has 0 of 1 dictionary words that are not in the counted text (0.0%)",
+        "lexicon: has 0 of 1 dictionary words outside the counted text (0.0%)",
         "guesses: not tested, because a source may be of another language (see the warning)",
     ]

@@ -45,8 +45,7 @@ def test_it_says_what_was_found_and_what_is_missing(build: Build, corpus: Corpus
     assert said[3].endswith("words have a lemma that 2 words or more share; other lemmas are left out")
     assert (
         said[4]
-        == "  no package has analyses of this language; --conllu, and `llrnn lexicon` with --unimorph or --apertium, "
-        "read them from elsewhere"
+        == "  no package has analyses of this language; use --conllu, or `llrnn lexicon` with --unimorph or --apertium"
     )
     prior = Prior.load(corpus.out)
     features = prior.output.features.row(int(prior.output.class_of[prior.symbols.index("tables")]))

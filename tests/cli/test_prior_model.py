@@ -58,7 +58,7 @@ def test_the_prior_is_whole_without_the_places_of_the_training(
     shell: Shell, world: World, built: tuple[Path, str], tmp_path: Path
 ) -> None:
     out, said = built
-    assert "note: 2 words that the background's model lacks: they share what it says of <unk>" in said
+    assert "note: 2 words that the background's model lacks: they share the probability of its <unk>" in said
     assert "note: 1 words of the background's model that --dict lacks: they are dropped" in said
     moved = tmp_path / "elsewhere"
     shutil.copytree(out, moved)
@@ -143,7 +143,7 @@ def test_a_model_of_other_words_is_warned_of(shell: Shell, general: Path, tmp_pa
     (tmp_path / "dict.txt").write_text("".join(f"{word} 9\n" for word in words), encoding="utf-8")
     given = ["--dict", tmp_path / "dict.txt", "--top-words", 5, "--background", f"model:{general}"]
     said = shell.run("llrnn", "prior", *given, "--out", tmp_path / "prior").err
-    assert re.search(r"warning: the background's model knows 2 of the 12 words of --dict, and \d+ others", said)
+    assert re.search(r"warning: the background's model has 2 of the 12 words of --dict, and \d+ other", said)
 
 
 def test_a_copy_that_is_no_model(shell: Shell, world: World, built: tuple[Path, str], tmp_path: Path) -> None:

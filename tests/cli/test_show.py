@@ -86,7 +86,7 @@ def test_input_features_of_their_own(corpus: Corpus, llrnn: Llrnn) -> None:
         "POS", "NOTTOP", "SPECIAL", "TOPFORM"
     }  # fmt: skip
     word = llrnn("show", corpus.out, "petite").out
-    assert "  it is read by NOTTOP   POS:ADJ\n" in word
+    assert "  as input      NOTTOP   POS:ADJ\n" in word
     (known,) = json.loads(llrnn("show", corpus.out, "petite", "--json").out)["words"]
     assert known["input_features"] == {"NOTTOP": 1.0, "POS:ADJ": 1.0}
     assert known["input_signature_size"] == 2
@@ -109,7 +109,7 @@ def test_a_word(prior: Path, llrnn: Llrnn) -> None:
     assert lines[3].endswith(f"   chatte {100 * share:.0f}%")
     assert lines[4].startswith(f"  root b₀       {b['chatte']:.4f}, which is {100 * share:.0f}% of its signature's ")
     alone = llrnn("show", prior, "le").out
-    assert ", its own alone\n" in alone and "its words" not in alone
+    assert ", of this word only\n" in alone and "its words" not in alone
     assert ", which is 100% of its signature's " in alone
     assert "Shape:SmallNumber=0.88" in llrnn("show", prior, "12").out
 
@@ -176,7 +176,7 @@ def test_a_piece_and_a_source_word_are_found_so_too() -> None:
     assert find("CAF\u00c9", symbols, "x", CONVENTIONS["sentencepiece"].mark) == 1
     assert find("IŞIK", symbols, "x", CONVENTIONS["sentencepiece"].mark) == 2
     assert find("The", symbols, "x") == 4
-    with pytest.raises(OptionError, match="^x, found 'CAFÉ'; nothing in it is spelt nearly so$"):
+    with pytest.raises(OptionError, match="^x, found 'CAFÉ'; no entry has a similar spelling$"):
         find("CAFÉ", symbols[2:], "x")
 
 
@@ -184,8 +184,8 @@ def test_a_piece_and_a_source_word_are_found_so_too() -> None:
     ("words", "found"),
     [
         (["chatt"], "found 'chatt'; did you mean 'chatte' or 'chat'?"),
-        (["xylophone"], "found 'xylophone'; nothing in it is spelt nearly so"),
-        (["le", "xylophone"], "found 'xylophone'; nothing in it is spelt nearly so"),
+        (["xylophone"], "found 'xylophone'; no entry has a similar spelling"),
+        (["le", "xylophone"], "found 'xylophone'; no entry has a similar spelling"),
     ],
 )
 def test_an_unknown_word(prior: Path, llrnn: Llrnn, words: list[str], found: str) -> None:

@@ -59,5 +59,5 @@ def test_a_stdin_that_is_closed_or_cannot_be_read(tmp_path: Path, monkeypatch: p
             next(text_lines(STDIN))
     monkeypatch.setattr("sys.stdin", None)
     for read in (check_text, lambda path: next(text_lines(path))):
-        with pytest.raises(DataError, match="stdin: expected a text, found it closed; give a file"):
+        with pytest.raises(DataError, match="stdin is closed: pass a file"):
             read(STDIN)

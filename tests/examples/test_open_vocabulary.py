@@ -45,7 +45,7 @@ def test_all_systems_are_measured_in_bits_per_character(shell: Shell, world: Wor
     assert "num_updates 10" in (tmp_path / "pieces" / "train.log").read_text(encoding="utf-8")
     again = example.compare(["open"], text, tmp_path, lexicon, sizes, lambda command, stdin: pytest.fail("run again"))
     assert again == shown
-    missing = r"open/data-bin/prior: expected the prior that spells <unk>, found none; make `open` first"
+    missing = r"open/data-bin/prior: expected the prior that spells <unk>, found none; train `open` first"
     with pytest.raises(DataError, match=missing):
         example.compare(["unk"], text, tmp_path / "none", lexicon, sizes, execute)
     # the spelling of <unk>, by hand

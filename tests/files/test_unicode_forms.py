@@ -132,7 +132,7 @@ def test_a_dictionary_says_so_and_normalises(name: str, tmp_path: Path, capsys: 
     text, path = written(tmp_path, "text", "été forêts\n", "nfc"), written(tmp_path, name, FILES[name], "nfd")
     made = ["dictionary", "--text", str(text), f"--{name}", str(path), "--out", "-"]
     assert main(made) == 0
-    assert "words of the text that the sources have in another Unicode form only" in capsys.readouterr().err
+    assert "words of the text are in the sources in another Unicode form only" in capsys.readouterr().err
     assert main([*made, "--normalize", "nfc"]) == 0
     assert "Unicode form" not in capsys.readouterr().err
 
@@ -144,7 +144,7 @@ def test_a_table_is_normalised_and_says_what_is_not(
     made = ["lexicon", f"--{name}", str(written(tmp_path, name, FILES[name], "nfd")), "--out", "-"]
     assert main(made) == 0
     out, err = capsys.readouterr()
-    assert in_form("forêts", "nfd") in out and "rows have forms that are not in NFC; --normalize nfc brings" in err
+    assert in_form("forêts", "nfd") in out and "rows have forms that are not in NFC; --normalize nfc converts" in err
     assert main([*made, "--normalize", "nfc"]) == 0
     out, err = capsys.readouterr()
     assert "forêts" in out and "NFC" not in err

@@ -203,9 +203,9 @@ def test_damaged_folders(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--data", "x"], "--data x: expected a model of fairseq, found"),
-        (["--prior", "x"], "one of transformers; leave the option out"),
-        (["--open"], "--open: expected a model with an open vocabulary, found none in"),
+        (["--data", "x"], "--data x: it needs a model of fairseq, but"),
+        (["--prior", "x"], "is one of transformers; remove this option"),
+        (["--open"], "--open needs a model with an open vocabulary, "),
     ],
 )
 def test_options_of_other_models(

@@ -70,7 +70,7 @@ def test_a_language_model_from_its_prior_to_its_explanation(
     assert all(math.isfinite(word["nats"]) for word in words)
     if kind == "grammar":
         cut = shell.run("llrnn", "explain", *checkpoint, f"{line.split()[0]} {line}")
-        assert re.search(r"^note: word [12], '\w+', is forbidden where it stands, and nothing can", cut.err, re.M)
+        assert re.search(r"^note: word [12], '\w+', is forbidden at this position and no word can", cut.err, re.M)
     bits = json.loads(shell.run("llrnn", "score", *checkpoint, "--json", stdin=line + "\n").out)
     assert bits["sentences"] == 1
     if kind == "grammar":
@@ -83,7 +83,7 @@ def test_a_language_model_from_its_prior_to_its_explanation(
         place = next(i for i, word in enumerate(explained_words(shell, checkpoint, bad), 1) if word["p"] == 0)
         assert rows[1][1:3] == ["-inf", "inf"] and rows[1][5] == f"word {place}: {bad[place - 1]}"
         assert rows[2][1:3] == ["-inf", "inf"] and rows[2][5] == "word 1: </s>"
-        assert "note: 2 lines without a score, which the sums leave out\n" in table.err
+        assert "note: 2 lines without a score are not in the sums\n" in table.err
         assert re.search(r"^sentences +2$", table.err, re.M)
         stopped = shell.run("llrnn", "score", *checkpoint, stdin=text, code=2).err
         assert "line 2: expected words that the model allows, found" in stopped and "--per-sentence" in stopped

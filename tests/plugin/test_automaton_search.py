@@ -123,8 +123,8 @@ def test_a_forced_beginning_that_the_grammar_forbids(grammatical: Setting) -> No
         with pytest.raises(DataError) as error:
             task.inference_step(generator, [model], sample, prefix_tokens=prefix)
         assert str(error.value) == (
-            f"the background gives word 'chat' no mass, but the beginning that {sentence} must have has it at position "
-            "2, in 'la chat'; begin with other words, or fix the grammar"
+            f"the background gives word 'chat' probability zero, but the prefix of {sentence} has it at position 2, in "
+            "'la chat'; use another prefix, or fix the grammar"
         )
 
 

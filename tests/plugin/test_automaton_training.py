@@ -118,7 +118,7 @@ def test_positions_without_their_place_are_refused(world: World) -> None:
     setting.model.eval()
     with torch.no_grad():
         hidden, extra = setting.model(**batch(setting.task.dictionary, LINES[::2])["net_input"])
-        with pytest.raises(OptionError, match="^--softmax-batch: not supported; leave it out: a batch is scored in pa"):
+        with pytest.raises(OptionError, match="^--softmax-batch: not supported; remove it: a batch is always scored i"):
             setting.model.get_normalized_probs((hidden.flatten(0, 1)[None, :3], extra), log_probs=True)
 
 
@@ -127,7 +127,7 @@ def test_blocks_that_cut_sentences(world: World) -> None:
     for mode in (None, "none"):
         with pytest.raises(OptionError, match="--sample-break-mode none: it cuts sentences, but .* is a grammar; say"):
             check_whole_sentences(with_grammar(prior), mode)
-        with pytest.raises(OptionError, match="is cross-fitted n-grams, which know a training sentence by its words"):
+        with pytest.raises(OptionError, match="is cross-fitted n-grams, which look up whole training sentences"):
             check_whole_sentences(cross_fitted(world), mode)
         check_whole_sentences(prior, mode)
         check_whole_sentences(with_bigrams(prior, {"le": {"chat": 0.5}}), mode)

@@ -55,7 +55,7 @@ def test_a_criterion_of_another_kind_of_model_is_refused_before_the_first_batch(
         if fits:
             assert isinstance(ours.task.build_criterion(cfg), CrossEntropyCriterion)
         else:
-            with pytest.raises(OptionError, match="--criterion adaptive_loss: made for other models than log-linear"):
+            with pytest.raises(OptionError, match="--criterion adaptive_loss: not for log-linear models"):
                 ours.task.build_criterion(cfg)
 
 
@@ -232,5 +232,5 @@ def test_a_target_without_mass_in_evaluation(shell: Shell, world: World, without
         assert_says(result, "'lac'", "no mass", "position 5 of sample 6, in 'un roi voit le lac froid' (1 such targets")
     typed = shell.run("fairseq-interactive", *common[:-4], "--max-len-b", 5, stdin="le chat\nle lac froid\n", code=None)
     assert re.search(r"^H-0\t\S+\tle chat ", typed.out, re.MULTILINE)
-    says = "but the beginning that a sentence must have has it at position 2, in 'le lac froid'; begin with other words"
+    says = "but the prefix of a sentence has it at position 2, in 'le lac froid'; use another prefix"
     assert_says(typed, "gives word 'lac' no mass, " + says, ", or build the prior with a background that covers it")

@@ -96,7 +96,7 @@ def compressed(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["wants to run code", "compressed", "a device", "another kind of file"])
+@pytest.mark.parametrize("kind", ["would run code", "compressed", "a device", "another kind of file"])
 def test_our_own_commands_refuse_every_kind(kind: str, shell: Shell, world: World, tmp_path: Path) -> None:
     path = tmp_path / "hostile.pt"
     if kind == "compressed":
@@ -283,11 +283,11 @@ def test_other_errors_keep_their_trace(capsys: pytest.CaptureFixture[str], monke
     ("found", "fix"),
     [
         ("Cannot load model parameters from checkpoint a.pt; please ensure that the architectures match.",
-         "Give --arch and the sizes with which the checkpoint was trained, or another --save-dir"),
+         "Use --arch and the sizes with which the checkpoint was trained, or another --save-dir"),
         ("Optimizer does not match; please reset the optimizer (--reset-optimizer). A vs B",
-         "Or give the optimizer of the checkpoint"),
+         "Or use the optimizer of the checkpoint"),
         ("Criterion does not match; please reset the optimizer (--reset-optimizer). A vs B",
-         "Or give the criterion of the checkpoint"),
+         "Or use the criterion of the checkpoint"),
     ],
 )  # fmt: skip
 def test_messages_of_fairseq_about_a_resumed_training_are_one_line(found: str, fix: str) -> None:
@@ -305,6 +305,32 @@ def test_a_training_does_not_go_on_with_another_optimizer(world: World, shell: S
     ):
         refused = shell.run(*begin, "--max-update", 2, *words, code=2)
         assert said in refused.err and "Traceback" not in refused.err
+
+
+@pytest.mark.parametrize("command", ["llrnn", "fairseq"])
+def test_a_resumed_training_with_another_schedule(world: World, shell: Shell, tmp_path: Path, command: str) -> None:
+    begin = ["llrnn", "train", world.data, "--cpu", "--num-workers", 0, "--save-dir", tmp_path]
+    begin += ["--decoder-embed-dim", 8, "--decoder-hidden-size", 8]
+    if command == "fairseq":
+        begin = ["fairseq-train", *world.train_args(save_dir=tmp_path)]
+    shell.run(*begin, "--lr-scheduler", "fixed", "--max-update", 1)
+    last = tmp_path / "checkpoint_last.pt"
+    before = last.read_bytes()
+    schedules = {
+        "reduce_lr_on_plateau": [], "inverse_sqrt": ["--warmup-updates", 10], "cosine": [],
+        "polynomial_decay": ["--total-num-update", 9],
+    }  # fmt: skip
+    for name, options in schedules.items():
+        words = ["--lr-scheduler", name, *options, "--max-update", 2]
+        refused = shell.run(*begin, *words, code=2 if command == "llrnn" else 1)
+        assert refused.err.splitlines()[-1].endswith(
+            f"error: --lr-scheduler {name}: {last} was trained with --lr-scheduler fixed, whose state does not fit; "
+            "add --reset-lr-scheduler, or use --lr-scheduler fixed"
+        )
+        assert "Traceback" not in refused.err and last.read_bytes() == before
+    shell.run(*begin, *words, "--reset-lr-scheduler")
+    shell.run(*begin, "--lr-scheduler", "fixed", "--max-update", 3)  # a state of this kind fits
+    assert last.read_bytes() != before
 
 
 def test_fine_tuning(world: World, trained: Path, shell: Shell, tmp_path: Path) -> None:

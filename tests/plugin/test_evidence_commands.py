@@ -124,8 +124,8 @@ def test_what_a_search_refuses(
     other = tmp_path / "checkpoint_last.pt"
     cases: list[tuple[object, list[object], str]] = [
         (f"{ours}:{other}", [], f"the checkpoint was trained with another prior than {evidence.data / 'static'} "),
-        (stock, [], "--path: expected a model that was trained with the prior, found none that knows its strings of"),
-        (stock, ["--score-reference"], "found none that knows its strings of the source"),
+        (stock, [], "--path: expected a model that was trained with the prior, found none with its strings of"),
+        (stock, ["--score-reference"], "found none with its strings of the source"),
     ]
     for path, options, message in cases:
         result = evidence.generate(shell, path, *options, code=None)

@@ -55,11 +55,11 @@ def test_an_exported_folder_is_replaced_and_no_other(shell: Shell, trained: Path
     shell.run("llrnn", "export", checkpoint, tmp_path / "model")
     (tmp_path / "model" / "notes.txt").write_text("mine")
     done = shell.run("llrnn", "export", checkpoint, tmp_path / "model", code=2)
-    assert "expected only files of `llrnn export` there, found others; give a new name" in done.err
+    assert "expected only files of `llrnn export`, found others; use a new name" in done.err
     done = shell.run("llrnn", "export", checkpoint, trained, code=2)
-    assert "expected a new folder, or one of `llrnn export`, found another; give a new name" in done.err
+    assert "expected a new folder, or one of `llrnn export`, found another; use a new name" in done.err
     done = shell.run("llrnn", "export", checkpoint, "-", code=2)
-    assert done.err.startswith("llrnn: error: -: expected a folder, found the sign for stdout; give the name")
+    assert done.err.startswith("llrnn: error: -: expected a folder, found the sign for stdout; name a folder")
     scores = [
         json.loads(shell.run("llrnn", "score", "--json", "--path", tmp_path / name, stdin="le\n").out)["bits"]
         for name in ("model", "again")

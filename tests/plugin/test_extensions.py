@@ -49,7 +49,7 @@ def test_classes_of_all_come_together_and_all_else_is_of_one(two: list[Extension
     assert found["classes"] == [1, 2] and isinstance(found["class_weights"], nn.Identity)
     assert options.source_embedding(Namespace(), None, 4) is found["class_weights"]
     two.append(Makes(class_weights=nn.Identity()))
-    with pytest.raises(OptionError, match="one makes the class_weights of a model, found several that do; leave one"):
+    with pytest.raises(OptionError, match="several options set the class_weights of the model; remove all but one"):
         all_head_arguments(Namespace(), None)
     with pytest.raises(OptionError, match="expected one option for the embedding of the encoder"):
         options.source_embedding(Namespace(), None, 4)

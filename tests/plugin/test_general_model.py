@@ -134,9 +134,9 @@ def test_a_model_that_is_no_language_model(general: dict[str, Path], tmp_path: P
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("add_bos_token", True, "found one trained with --add-bos-token"),
-        ("self_target", True, "found one trained with --self-target"),
-        ("output_dictionary_size", 20, "found one trained with --output-dictionary-size"),
+        ("add_bos_token", True, "trained with --add-bos-token cannot"),
+        ("self_target", True, "trained with --self-target cannot"),
+        ("output_dictionary_size", 20, "trained with --output-dictionary-size cannot"),
     ],
 )
 def test_a_model_that_predicts_something_else(

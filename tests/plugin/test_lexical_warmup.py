@@ -108,7 +108,7 @@ def test_its_absence_is_said_over_pieces(shell: Shell, translation: TranslationW
             "llrnn", "prior", "--dict", data / "dict.tgt.txt", *options, "--lexical-translation", data, "--set",
             "translations.aligner=ibm1", "--top-words", 20, "--out", data / name,
         )  # fmt: skip
-    message = "--lexical-warmup-updates: not given, with a prior of pieces"
+    message = "--lexical-warmup-updates is missing: with a prior of pieces"
     _, *arguments = translation.train_args("llrnn_transformer")
     stock = ("--arch", "transformer", "--criterion", "cross_entropy")  # which knows nothing of any background
     for name, options, said in (

@@ -140,13 +140,13 @@ def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, wor
     done = shell.run("llrnn", "train", world.data, *SMALL, "--max-epoch", 2, "--save-dir", place)
     opening, *epochs, best, valid, checkpoint, after = told(done)
     assert opening == (
-        f"fairseq-train gets, before your options: --user-dir={USER_DIR} --required-batch-size-multiple=1 "
+        f"options added before yours: --user-dir={USER_DIR} --required-batch-size-multiple=1 "
         "--task=llrnn_language_modeling --arch llrnn_lm --sample-break-mode eos --tokens-per-sample 512 --criterion "
         "log_linear --optimizer adam --lr 0.002 --clip-norm 1.0 --max-tokens 2048 --no-epoch-checkpoints"
     )
     for number, line in enumerate(epochs, start=1):
         assert re.fullmatch(
-            rf"epoch {number}: train loss [\d.]+, valid loss [\d.]+, perplexity [\d.]+ \(the best so far\), \d+ s", line
+            rf"epoch {number}: train loss [\d.]+, valid loss [\d.]+, perplexity [\d.]+ \(best so far\), \d+ s", line
         )
     assert len(epochs) == 2
     assert best == "best epoch  2 of 2"
@@ -157,12 +157,13 @@ def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, wor
     assert done.err == ""
 
     again = told(shell.run("llrnn", "train", world.data, *SMALL, "--max-epoch", 2, "--save-dir", place))
-    assert again[1] == f"goes on from {place}/checkpoint_last.pt, after update 2; another --save-dir begins anew"
-    assert again[2].startswith("done        nothing was left to do")
+    restart = "to start from scratch, use another --save-dir"
+    assert again[1] == f"resumes from {place}/checkpoint_last.pt, update 2; {restart}"
+    assert again[2].startswith("done        the training had already ended")
 
     worse = [*SMALL, "--max-epoch", 4, "--save-dir", place, "--lr", 0.3, "--reset-optimizer", "--reset-lr-scheduler"]
     worse = told(shell.run("llrnn", "train", world.data, *worse))
-    assert re.search(r"perplexity \S+ \((the )?best so far", worse[2])
+    assert re.search(r"perplexity \S+ \(best ", worse[2])
 
 
 def test_several_validations_an_epoch_and_several_texts(shell: Shell, world: World) -> None:
@@ -173,7 +174,7 @@ def test_several_validations_an_epoch_and_several_texts(shell: Shell, world: Wor
     _, batch, other, again, valid, another, whole, best, numbers = told(done)
     assert re.fullmatch(r"epoch 1: batch 2 of 4, loss \S+, perplexity \S+", batch) and "batch 4 of 4" in again
     assert other.startswith("epoch 1: test loss ") and another.startswith("epoch 1: test loss ")
-    assert re.fullmatch(r"epoch 1: valid loss \S+, perplexity \S+ \(the best so far\)", valid)
+    assert re.fullmatch(r"epoch 1: valid loss \S+, perplexity \S+ \(best so far\)", valid)
     assert re.match(r"epoch 1: train loss \S+, valid loss \S+, perplexity ", whole)
     assert best == "best epoch  1 of 1" and numbers.startswith("valid       loss ")
 
@@ -208,10 +209,10 @@ def test_the_best_epoch_is_that_of_checkpoint_best(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("losses", "says", "best"),
     [
-        (["6.5", "6.1"], ["the best so far", "the best so far"], 2),
-        (["6.5", "6.5", "6.9"], ["the best so far", "no better than in epoch 1", "best so far 6.5 in epoch 2"], 2),
-        (["nan", "6.5"], ["not finite", "the best so far"], 2),
-        (["6.5", "inf"], ["the best so far", "not finite"], 1),
+        (["6.5", "6.1"], ["best so far", "best so far"], 2),
+        (["6.5", "6.5", "6.9"], ["best so far", "same as in epoch 1", "best 6.5 in epoch 2"], 2),
+        (["nan", "6.5"], ["not finite", "best so far"], 2),
+        (["6.5", "inf"], ["best so far", "not finite"], 1),
         (["inf", "nan"], ["not finite", "not finite"], None),
         (["120720"], ["not finite"], None),  # whose perplexity is infinite
     ],
@@ -243,7 +244,7 @@ def test_the_best_validation_is_finite_and_better(
         text = f"valid loss {losses[-1]}, perplexity {'inf' if losses[-1] == '120720' else losses[-1]}"
         assert err == (
             f"llrnn train: error: no validation loss is finite ({text}): the training diverges; use a smaller --lr "
-            "(default: 0.002) and another --save-dir, because the same one goes on from these weights\n"
+            "(default: 0.002) and another --save-dir, because the same one resumes from these weights\n"
         )
     else:
         assert (status, err) == (0, "") and out.startswith(f"best epoch  {best} of {len(losses)}\n")
@@ -312,13 +313,13 @@ def test_a_stop_is_a_line_and_the_same_command_goes_on(shell: Shell, world: Worl
     arguments = [world.data, *SMALL, "--save-dir", tmp_path]
     said = shell.run("python", "-c", STOPPED, "train", *arguments, "--max-epoch", 100000, code=143).err
     found = re.fullmatch(
-        rf"llrnn train: stopped; the same command goes on from {tmp_path}/checkpoint_last.pt \(epoch (\d+), update "
+        rf"llrnn train: stopped; the same command resumes from {tmp_path}/checkpoint_last.pt \(epoch (\d+), update "
         r"(\d+)\)\n", said
     )  # fmt: skip
     assert found is not None, said
     epoch, update = map(int, found.groups())
     _, begins, first, *_ = told(shell.run("llrnn", "train", *arguments, "--max-epoch", epoch + 1))
-    assert f"after update {update};" in begins and first.startswith(f"epoch {epoch + 1}: ")
+    assert f", update {update};" in begins and first.startswith(f"epoch {epoch + 1}: ")
 
 
 OTHERS = """
@@ -370,7 +371,8 @@ def test_a_stop_before_anything_is_saved(tmp_path: Path) -> None:
     from fairseq_llrnn.plugin.command_lines import Report
 
     assert Report(tmp_path, "loss", "", "").stopped() == (
-        "stopped; nothing was saved yet, the same command begins anew (--save-interval-updates N saves more often)"
+        "stopped before the first checkpoint; the same command starts from scratch (--save-interval-updates N saves "
+        "more often)"
     )
 
 
@@ -408,10 +410,10 @@ def test_a_misspelt_option(command: str, joined: bool, bare: bool, shell: Shell,
          "argument --max-epoch: invalid int value: 'three'; llrnn train --help shows"),
         (["stray"], "unrecognized arguments: stray"),
         (["--best-checkpoint-metric", "blue", *SMALL, "--no-save", "--max-update", "1"],
-         "with KeyError: 'blue'; check the options (-v shows the trace)"),
-        (["--max-update", "0"], "--max-update: expected a limit, found that 0 is none, as for --max-epoch; give one"),
-        (["--max-epoch", "0"], "--max-update: expected a limit, found that 0 is none"),
-        (["--patience", "-3"], "--max-update: expected a limit, found that 0 is none"),
+         "with KeyError: 'blue'; check the options (-v prints the trace)"),
+        (["--max-update", "0"], "--max-update 0 and --max-epoch 0 mean no limit; set one"),
+        (["--max-epoch", "0"], "--max-update 0 and --max-epoch 0 mean no limit"),
+        (["--patience", "-3"], "--max-update 0 and --max-epoch 0 mean no limit"),
     ],
 )  # fmt: skip
 def test_other_mistakes_are_a_line(words: list[str], said: str, shell: Shell, world: World) -> None:
@@ -452,7 +454,7 @@ sys.exit(main())
 
 def test_what_fairseq_itself_raises_is_a_line(shell: Shell, world: World) -> None:
     done = shell.run("python", "-c", STOPS, "train", world.data, code=2)
-    fails(done, "llrnn train: error: fairseq stopped in fairseq_task.py, line ", "KeyError: ", "(-v shows the trace)")
+    fails(done, "llrnn train: error: fairseq failed in fairseq_task.py, line ", "KeyError: ", "(-v prints the trace)")
     assert "Traceback" in shell.run("python", "-c", STOPS, "train", world.data, "-v", code=1).err
 
 
@@ -460,15 +462,15 @@ def test_what_fairseq_itself_raises_is_a_line(shell: Shell, world: World) -> Non
 def test_several_models_for_a_command_of_one(command: str, shell: Shell, world: World, model: Path) -> None:
     both = f"{model}:{model}"
     done = shell.run("llrnn", command, world.data, "--path", both, code=2)
-    said = f"--path {both}: expected one checkpoint, found several; measure each by itself"
+    said = f"--path {both}: expected one checkpoint, found several; run the command for each of them"
     fails(done, f"llrnn {command}: error: {said}")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--max-len-b", "0"], "--min-len 1: expected at most the greatest length of a hypothesis, which is "),
-        (["--min-len", "9"], "plus --max-len-b 8, found less; raise --max-len-b, or lower --min-len"),
+        (["--max-len-b", "0"], "--min-len 1 exceeds the greatest length of a hypothesis, which is "),
+        (["--min-len", "9"], "plus --max-len-b 8; raise --max-len-b, or lower --min-len"),
         (["--max-len-a", "0.1", "--max-len-b", "0"], "which is --max-len-a 0.1 times the length of the source plus"),
     ],
 )
@@ -490,7 +492,7 @@ def test_constraints_that_no_search_has(
     with_them = ["--constraints", *SEARCH]
     for command in ("generate", "interactive"):
         done = shell.run("llrnn", command, world.data, "--path", model, *with_them, stdin="le\tchat\n", code=2)
-        assert done.err.splitlines()[-1].endswith("found a language model; leave it out, or use a grammar")
+        assert done.err.splitlines()[-1].endswith("found a language model; use a grammar instead")
     done = shell.run("llrnn", "generate", translation.data, "--path", translator, *with_them, code=2)
     said = "--constraints: expected constraints with each sentence, found none in the data; use llrnn interactive"
     assert said in done.err.splitlines()[-1]
@@ -523,7 +525,7 @@ def test_a_language_model_draws_or_continues_sentences(
     assert again.best() != drawn.best()
     same = shell.run("llrnn", "generate", *common, "--prefix-size", 0, "--beam", 3)
     assert len(set(same.best().values())) == 1 and len(same.best()) == len(text)
-    warned = "warning: without --prefix-size, every sentence begins alike and has the same hypotheses; give"
+    warned = "warning: without --prefix-size, all sentences have the same hypotheses; use"
     assert warned in same.err and warned not in drawn.err
     continued = shell.run("llrnn", "generate", *common, "--prefix-size", 2, "--beam", 3)
     assert warned not in continued.err
@@ -549,14 +551,19 @@ def test_a_translator_and_data_of_one_language(shell: Shell, world: World, trans
 
 
 def test_data_that_is_none(shell: Shell, tmp_path: Path) -> None:
+    text = tmp_path / "train.txt"
+    text.write_text("le chat\n", encoding="utf-8")
     expected = "expected DATA, a folder of fairseq-preprocess (with dict.txt, or two of dict.LANGUAGE.txt), found "
     for words, found in (
-        ([], "none among the arguments; give it"),
-        (["--prior", tmp_path], "none among the arguments; give it"),
-        ([tmp_path], "a folder without; check the path"),
-        ([tmp_path / "nowhere"], "no such folder; check the path, or preprocess the text first"),
+        ([], "none among the arguments; add it"),
+        (["--prior", tmp_path], "none among the arguments; add it"),
+        ([tmp_path], "a folder without dictionaries; check the path"),
+        ([tmp_path / "nowhere"], "no such folder; check the path, or run fairseq-preprocess first"),
         (["data", "--prior", tmp_path], "no such folder"),
         (["x" * 5000], "no such folder"),  # in a message that is cut
+        ([text], "a file; convert the text with fairseq-preprocess, and pass its --destdir"),
+        (["--prior", tmp_path, text], "none among the arguments; add it"),
+        ([text, "--prior", tmp_path], "a file; convert the text"),
     ):
         done = shell.run("llrnn", "train", *words, code=2)
         fails(done, f"{expected}{found}")

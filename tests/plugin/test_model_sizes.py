@@ -15,7 +15,7 @@ from torch import nn
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.compat import user_errors
-from fairseq_llrnn.plugin.compat.checkpoint_sizes import BESIDE_AT_ONCE, BESIDE_TENSORS, no_larger_than
+from fairseq_llrnn.plugin.compat.checkpoint_sizes import EXTRA_AT_ONCE, EXTRA_TENSORS, no_larger_than
 from fairseq_llrnn.plugin.compat.loading import Places
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
@@ -51,8 +51,8 @@ def test_what_is_not_goes_on() -> None:
     with no_larger_than(LINEAR):
         layer = nn.Linear(2, 3)
         layer.register_parameter("none", None)
-        many(lambda: nn.Linear(2, 3, bias=False), BESIDE_TENSORS)
-        torch.zeros(BESIDE_AT_ONCE)
+        many(lambda: nn.Linear(2, 3, bias=False), EXTRA_TENSORS)
+        torch.zeros(EXTRA_AT_ONCE)
         with no_larger_than({"a": torch.zeros(1).expand(10**4, 3 * 10**4)}):  # of the model of a background
             nn.Linear(10**4, 10**4)
         with pytest.raises(ValueError, match="checkpoint holds 9 numbers"):
@@ -112,5 +112,5 @@ def test_options_of_a_checkpoint(
 def test_overrides_that_ask_for_more(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(user_errors.COMMAND, str(os.getpid()))
     path = str(trained / "checkpoint_best.pt")
-    with pytest.raises(OptionError, match="--model-overrides .*: expected options with which .* can be built, found"):
+    with pytest.raises(OptionError, match="--model-overrides .*: the model of .* cannot be built with these options"):
         checkpoint_utils.load_model_ensemble_and_task([path], {"decoder_layers": 10**8})

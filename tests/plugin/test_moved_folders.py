@@ -77,10 +77,10 @@ def test_the_whole_folder_moved(project: Path, take: Take, tmp_path: Path, caplo
         str(moved / "data-bin"), str(moved / "data-bin" / "prior")
     )  # fmt: skip
     assert [record.message for record in caplog.records] == [
-        f"{moved}/checkpoints/best.pt: its training had the data folder in 'data-bin'; "
-        "'elsewhere/renamed/data-bin' is used",
-        f"{moved}/checkpoints/best.pt: its training had the prior in 'data-bin/prior'; "
-        "'elsewhere/renamed/data-bin/prior' is used",
+        f"{moved}/checkpoints/best.pt: trained with the data folder in 'data-bin'; "
+        "'elsewhere/renamed/data-bin' is used instead",
+        f"{moved}/checkpoints/best.pt: trained with the prior in 'data-bin/prior'; "
+        "'elsewhere/renamed/data-bin/prior' is used instead",
     ]
 
 
@@ -99,7 +99,7 @@ def test_another_project_at_the_same_names_is_not_mistaken(
 @pytest.mark.parametrize("words", [b"autre 1\nmot 1\n", b"\xff 1\n"])
 def test_a_dictionary_of_other_words_is_not_taken(words: bytes, project: Path, take: Take, tmp_path: Path) -> None:
     (project / "data-bin" / "dict.txt").write_bytes(words)
-    with pytest.raises(OptionError, match="there is no such folder, seen from here or from the checkpoint; give"):
+    with pytest.raises(OptionError, match="there is no such folder, relative to the working directory or the c"):
         take(tmp_path, project / "checkpoints" / "best.pt")
 
 
@@ -115,8 +115,8 @@ def test_another_prior_is_not_taken(change: str, project: Path, take: Take, tmp_
     with pytest.raises(OptionError) as error:
         take(tmp_path, path)
     assert str(error.value) == (
-        f"{path}: expected the prior of its training, found none, or another one, in 'data-bin/prior', seen from here "
-        "or from the checkpoint; give its folder with --prior DIR"
+        f"{path}: expected the prior of its training, found none, or another one, in 'data-bin/prior', relative to the "
+        "working directory or the checkpoint; name its folder with --prior DIR"
     )
 
 
@@ -132,7 +132,7 @@ def test_a_command_without_a_prior_says_where_it_looked_for_that_of_the_model(
         prior_of_state(str(path), state, str(data))
     said = str(error.value)
     assert said.startswith(f"--prior: expected the prior that {path} was trained with, found none, or")
-    assert said.endswith("; give its folder")
+    assert said.endswith("; name its folder")
 
 
 def test_commands_find_them(shell: Shell, project: Path, world: World, tmp_path: Path) -> None:

@@ -189,7 +189,7 @@ def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
     glued = shell.run("llrnn", "score", "--path", model, stdin="le chat. le chat, voit\n").err
     assert "warning: stdin: punctuation is glued to 2 of 5 words, such as 'chat.': tokenise it (sacremoses" in glued
     table = shell.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
-    assert "which one it is" in table and table.splitlines()[-2].startswith("bits per character")
+    assert "their spelling" in table and table.splitlines()[-2].startswith("bits per character")
     assert table.splitlines()[-1] == f"prior  {scored['prior']}"
 
 
@@ -204,7 +204,7 @@ def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:
         ["2", "1", "0", "", ""],
         ["3", "3", "0", "", "la mer"],
     ]
-    assert "note: 1 line without words; the end of each is scored\n" in table.err
+    assert "note: 1 line without words; only the sentence end of each is scored\n" in table.err
     scored = json.loads(shell.run("llrnn", "score", "--path", model, "--open", "--json", stdin=strange).out)
     assert json.loads(table.err.splitlines()[-1]) == scored | {"unscored_lines": 0}
     assert sum(float(row[2]) for row in rows) == pytest.approx(scored["bits"], abs=1e-4)
@@ -245,7 +245,7 @@ def test_what_score_refuses(shell: Shell, world: World, model: Path, trained: Pa
         return shell.run("llrnn", "score", *args, stdin=stdin, code=2).err
 
     closed = said("--path", trained / "checkpoint_last.pt", "--open")
-    assert "--open: expected a model with an open vocabulary" in closed and "--open-vocabulary characters" in closed
+    assert "--open needs a model with an open vocabulary" in closed and "--open-vocabulary characters" in closed
     assert "expected a text, found none on stdin" in said("--path", model, stdin="")
     assert "--max-tokens 0: expected a number of at least 1" in said("--path", model, "--max-tokens", 0)
 

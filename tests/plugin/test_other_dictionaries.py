@@ -95,10 +95,10 @@ def test_other_words_are_refused(
     found, expected = words(folders / side / name), words(translation.data / name)
     assert sorted(found) == sorted(expected)
     said = (
-        f"{models[side]}: expected a model over the words of the data at hand, found one that was trained with another "
-        f"dictionary: {folders / side / name}, line 1 has {found[0]!r}, the data {expected[0]!r}; give models that "
-        "were trained with the dictionaries of the data folder, or, if the model's own are no longer where its "
-        "training found them, the folder that has them with --model-overrides \"{'data': 'DATA-BIN'}\""
+        f"{models[side]}: expected a model over the words of this data, found one that was trained with another "
+        f"dictionary: {folders / side / name}, line 1 has {found[0]!r}, the data {expected[0]!r}; use models that "
+        "were trained with the dictionaries of the data folder; if the model's dictionaries have moved, name their "
+        "folder with --model-overrides \"{'data': 'DATA-BIN'}\""
     )
     for paths in ((models["ours"], models[side]), (models["stock"], models[side], models["ours"]), (models[side],)):
         assert_says(generate(*paths, code=None), said)

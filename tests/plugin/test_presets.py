@@ -29,11 +29,11 @@ def test_a_preset_trains_as_its_options_by_hand_and_goes_on(shell: Shell, world:
     opening, network, *_ = done.out.splitlines()
     assert f"{NETWORK} --max-tokens 1024 {FALLING} --patience 5 " in opening
     assert network == (
-        "--arch llrnn_lm_small stands for, if you do not set them: --arch llrnn_lm --decoder-hidden-size 256 "
-        "--decoder-embed-dim 256 --decoder-layers 2 --dropout 0.4 --variational-dropout --weight-drop 0.5 "
-        "--activation-penalty 2.0 --change-penalty 1.0 --tie-features"
+        "--arch llrnn_lm_small means: --arch llrnn_lm --decoder-hidden-size 256 --decoder-embed-dim 256 "
+        "--decoder-layers 2 --dropout 0.4 --variational-dropout --weight-drop 0.5 --activation-penalty 2.0 "
+        "--change-penalty 1.0 --tie-features (your options override these)"
     )
-    assert "goes on from" in shell.run("llrnn", "train", *short, "--max-epoch", 3).out
+    assert "resumes from" in shell.run("llrnn", "train", *short, "--max-epoch", 3).out
     shell.run("llrnn", "train", world.data, *BY_HAND, *RUN, "--save-dir", tmp_path / "b")
     ours, theirs = (read_checkpoint(tmp_path / name / "checkpoint_last.pt") for name in "ab")
     assert ours["model"].keys() == theirs["model"].keys()
@@ -97,9 +97,9 @@ def test_options_of_beams_keep_generate_from_sampling(option: str, world: World,
     ("name", "said"),
     [
         ("smal", "--preset: expected small, found 'smal'; did you mean small?"),
-        ("large", "--preset: expected small, found 'large'; correct it, or leave it out"),
-        ("", "--preset: expected small, found ''; correct it, or leave it out"),
-        ("--cpu", "--preset: expected small, found '--cpu'; correct it, or leave it out"),
+        ("large", "--preset: expected small, found 'large'; correct it, or remove it"),
+        ("", "--preset: expected small, found ''; correct it, or remove it"),
+        ("--cpu", "--preset: expected small, found '--cpu'; correct it, or remove it"),
     ],
 )
 def test_a_preset_that_is_none(name: str, said: str, joined: bool, shell: Shell, world: World) -> None:
@@ -109,7 +109,7 @@ def test_a_preset_that_is_none(name: str, said: str, joined: bool, shell: Shell,
 
 @pytest.mark.parametrize("task", ["llrnn_translation", "language_modeling", "translation"])
 def test_models_without_presets(task: str, translation: TranslationWorld) -> None:
-    said = f"--preset small: expected a model of llrnn_language_modeling, found one of {task}; leave it out"
+    said = f"--preset small: it is for models of llrnn_language_modeling, found one of {task}; remove it"
     with pytest.raises(OptionError, match=said):
         added("train", [str(translation.data), "--task", task], str(USER_DIR), "small")
 
@@ -117,8 +117,8 @@ def test_models_without_presets(task: str, translation: TranslationWorld) -> Non
 @pytest.mark.parametrize(
     ("preset", "words", "limit", "said"),
     [
-        (None, [], 10**5, r"note: the training text has [\d,]+ words; --preset small has .* fewer than 100,000 "),
-        (None, ["--max-epoch", "5"], 10**5, r"note: the training text has [\d,]+ words; --preset small "),
+        (None, [], 10**5, r"note: the training text has [\d,]+ words; for fewer than 100,000, --preset small "),
+        (None, ["--max-epoch", "5"], 10**5, r"note: the training text has [\d,]+ words; for fewer than "),
         (None, MODEL[2:], 10**5, ""),
         (None, ["--arch=llrnn_lbl"], 10**5, ""),
         (None, ["--dropout", "0.1"], 10**5, ""),

@@ -50,10 +50,10 @@ def test_pieces_are_summed_to_words(shell: Shell, score: tuple[str | Path, ...])
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--per-word", "--per-sentence"], "--per-word and --per-sentence print different tables; choose one"),
-        (["--unit", "nats"], "--unit belongs to --per-word; add --per-word, or leave it out"),
-        (["--train-text", "t"], "--train-text belongs to --per-word; add --per-word, or leave it out"),
-        (["--pieces", "bpe", "--per-sentence"], "--pieces belongs to --per-word; add --per-word, or leave it out"),
+        (["--per-word", "--per-sentence"], "--per-word and --per-sentence exclude each other; remove one"),
+        (["--unit", "nats"], "--unit needs --per-word; add --per-word, or remove the option"),
+        (["--train-text", "t"], "--train-text needs --per-word; add --per-word, or remove the option"),
+        (["--pieces", "bpe", "--per-sentence"], "--pieces needs --per-word; add --per-word, or remove the option"),
         (["--per-word", "--train-text", "no.txt"], "no.txt"),
     ],
 )
@@ -70,6 +70,4 @@ def test_without_the_training_text_nothing_is_claimed(
         (tmp_path / name).write_bytes((world.data / name).read_bytes())
     done = shell.run(*score, "--per-word", "--data", tmp_path, "--prior", world.data / "prior", stdin="a\n")
     assert {row[4] for row in table(done.out)[1:]} == {"_"}
-    assert (
-        "note: whether words were seen in training is not known: give the training text with --train-text" in done.err
-    )
+    assert "note: no training text found, so that in_training is _; pass the text with --train-text FILE" in done.err

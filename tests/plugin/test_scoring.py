@@ -244,6 +244,6 @@ def test_a_prior_for_a_model_that_takes_none(checkpoints: dict[str, Path], trans
     path = checkpoints["transformer"]
     error = failure(path, Places(prior="somewhere"))
     assert isinstance(error, OptionError) and str(error) == (
-        f"--prior somewhere: expected a model that was trained with a prior, found {path}, which was not; leave "
-        "--prior out"
+        f"--prior somewhere: expected a model that was trained with a prior, found {path}, which was not; remove "
+        "--prior"
     )

@@ -122,7 +122,7 @@ def test_a_moved_source_prior_is_found_again(
     places, task.source_prior = Places(data=str(translation.data)), "of-the-source"
     take_places(path, task, places, state)
     assert task.source_prior == "project/of-the-source"
-    found = "its training had the source prior in 'of-the-source'; 'project/of-the-source' is used"
+    found = "trained with the source prior in 'of-the-source'; 'project/of-the-source' is used instead"
     assert found in caplog.text
     shutil.rmtree(tmp_path / "project" / "of-the-source")
     shutil.copytree(translation.data / "prior", tmp_path / "project" / "of-the-source")
@@ -131,7 +131,7 @@ def test_a_moved_source_prior_is_found_again(
         take_places(path, task, places, state)
     said = str(caught.value)
     assert said.startswith(f"{path}: expected the source prior of its training, found none, or another one, in")
-    assert "'of-the-source'" in said and said.endswith("; give its folder with --source-prior DIR")
+    assert "'of-the-source'" in said and said.endswith("; name its folder with --source-prior DIR")
 
 
 def test_weights_know_their_source_prior(
@@ -158,9 +158,9 @@ def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: S
         ("llrnn_lstm", ["--source-prior", translation.data / "prior"], "build it again with `llrnn prior` --dict "),
         ("llrnn_lstm", ["--source-prior", translation.place / "nowhere"], "nowhere"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--encoder-embed-path", "vectors"],
-         "leave out one of --encoder-embed-path and of what the encoder reads in its place, as --source-prior"),
+         "remove --encoder-embed-path, or the option that replaces the table, such as --source-prior"),
         ("llrnn_lstm", ["--arch", "lstm", "--decoder-layers", 1, "--source-prior", source_prior],
-         "--source-prior: expected a model of ours, found LSTMModel, whose encoder would not read it"),
+         "--source-prior: the encoder of LSTMModel cannot read it"),
         ("llrnn_transformer", ["--source-prior", source_prior, "--share-all-embeddings"],
          "--share-all-embeddings: not supported by llrnn_transformer"),
     ):  # fmt: skip

@@ -199,7 +199,7 @@ def test_patience_with_other_options_after_its_end(shell: Shell, world: World, t
     assert after("--patience", 2, "--reset-dataloader")[:2] == [1, 2]
     sizes = [*MODEL[2:], "--cpu", "--num-workers", 0, "--lr", 0.01, "--max-tokens", 128, "--tokens-per-sample", 64]
     again = shell.run("llrnn", "train", world.data, *sizes, *WAITING, "--patience", 2, "--save-dir", tmp_path)
-    assert "done        nothing was left to do; give a larger --max-epoch or --patience\n" in again.out
+    assert "done        the training had already ended; to continue, use a larger --max-epoch or" in again.out
     state = read_checkpoint(checkpoint)
     del state["extra_state"]["LLRNNLanguageModelingTask"]
     torch.save(state, checkpoint)

@@ -63,11 +63,11 @@ def test_data_that_are_too_long_altogether(shell: Shell, evidence: EvidenceWorld
     lines = len(evidence.text("train", "src"))
     assert_says(result, "the train data: expected at most 2 tokens of source", f"none of {lines} sentences", "raise")
     result = shell.run("fairseq-train", *evidence.train_args(), "--max-tokens", 3, code=None)
-    assert_says(result, "the train data: expected at most 3 tokens of source", "as the model and --max-tokens allow")
+    assert_says(result, "the train data: expected at most 3 tokens of source", "(limit of the model and --max-tokens)")
     result = generate(shell, evidence, short, SKIP, "--max-source-positions", 2)
     assert_says(result, "the test data: expected at most 2 tokens of source", "none of 19 sentences")
     result = generate(shell, evidence, short, SKIP, "--max-tokens", 3)
-    assert_says(result, "--max-tokens: expected room for the longest sentence", "max_tokens=3", "raise it")
+    assert_says(result, "--max-tokens is smaller than the longest sentence", "max_tokens=3", "raise it")
 
 
 def test_nothing_is_forced_where_the_target_is_empty(
@@ -87,7 +87,7 @@ def test_nothing_is_forced_where_the_target_is_empty(
             4000, "--max-len-b", 8, "--beam", 2, "--prefix-size", 2, "--num-workers", 0, *EVERY_SENTENCE, *options,
         )  # fmt: skip
         assert result.out.count("WARNING") == 1
-        assert "--prefix-size: 2 targets of a batch are empty; their hypotheses have no forced" in result.out
+        assert "--prefix-size: 2 targets of a batch are empty; their hypotheses have no prefix" in result.out
         words = result.best()
         assert len(words) == 19 and all(words.values())
         for number, line in enumerate(evidence.text("test", "tgt")):

@@ -97,7 +97,7 @@ def test_an_empty_source_has_an_empty_translation(
         stdin="\n".join(mixed) + "\n",
     )  # fmt: skip
     alone = shell.run("fairseq-interactive", *translation.task_args(), *searching, stdin="\n".join(lines) + "\n")
-    warned = "what is behind a tab is read as words of the sentence, since the prior knows no terms"
+    warned = "the prior has no terms, so that the text after a tab is read as words of the sentence"
     assert warned not in alone.out  # where fairseq-interactive logs
     tab = shell.run("fairseq-interactive", *translation.task_args(), *searching, stdin=f"{lines[0]}\tle => la\n")
     assert warned in tab.out and list(tab.hypotheses()) == [0]

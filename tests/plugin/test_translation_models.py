@@ -76,13 +76,13 @@ def test_fairseqs_transformer_is_the_special_case(translation: TranslationWorld)
 REFUSED: dict[str, tuple[list[str], str]] = {
     "embedding as output": (["llrnn_transformer", "--share-decoder-input-output-embed"], "--tie-features with"),
     "one table": (["llrnn_transformer", "--share-all-embeddings"], "--share-all-embeddings: not supported"),
-    "adaptive softmax": (["llrnn_transformer", "--adaptive-softmax-cutoff", "5,10"], "takes the place of the softmax"),
+    "adaptive softmax": (["llrnn_transformer", "--adaptive-softmax-cutoff", "5,10"], "replaces the softmax"),
     "tying what is not read": (["llrnn_transformer", "--tie-features"], "expected --feature-input"),
     "tying other widths": (
         ["llrnn_transformer", "--tie-features", "--feature-input", "--decoder-output-dim", "12"], "found 16 and 12",
     ),
     "a table and features": (
-        ["llrnn_transformer", "--feature-input", "--decoder-embed-path", "x"], "leave out one of --decoder-embed-path",
+        ["llrnn_transformer", "--feature-input", "--decoder-embed-path", "x"], "remove --decoder-embed-path or",
     ),
     "dot of other widths": (["llrnn_lstm", "--attention", "dot"], "expected --decoder-hidden-size 8"),
     "heads": (["llrnn_transformer", "--decoder-embed-dim", "15"], "multiple of --decoder-attention-heads 2"),

@@ -69,7 +69,7 @@ def test_a_full_disk_is_one_message_and_leaves_the_checkpoint_before(tmp_path: P
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
     try:
         with whole_saving():
-            with pytest.raises(DataError, match="cannot be written.*File too large.*those written before are whole"):
+            with pytest.raises(DataError, match="cannot be written.*File too large.*earlier checkpoints are whole"):
                 checkpoint_utils.torch_persistent_save({"x": torch.zeros(100_000)}, str(path))
             big = tmp_path / "checkpoint1.pt"
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -203,11 +203,11 @@ def test_training_goes_on_from_the_newest_whole_one(tmp_path: Path, capsys: pyte
     write(tmp_path / "checkpoint_average.pt", 90)  # a user's own
     assert restored(tmp_path) == (str(update), None)
     said = capsys.readouterr().err
-    assert f"{last}: expected a whole checkpoint to go on from, but it is cut short" in said
-    assert "training goes on from checkpoint_3_20.pt, the newest whole one" in said
+    assert f"{last}: expected a whole checkpoint, but it is cut short" in said
+    assert "training resumes from checkpoint_3_20.pt, the newest whole one" in said
     last.unlink()
     assert restored(tmp_path, finetune_from_model="general.pt") == (str(update), None)
-    assert "but there is none; training goes on from checkpoint_3_20.pt" in capsys.readouterr().err
+    assert "but there is none; training resumes from checkpoint_3_20.pt" in capsys.readouterr().err
     assert restored(tmp_path, rank=1) == (str(update), None)
     assert not capsys.readouterr().err
     assert restored(tmp_path, restore_file="general.pt") == ("general.pt", None)
@@ -232,7 +232,7 @@ def test_a_restart_with_a_damaged_last_checkpoint(shell: Shell, world: World, tr
     last = cut(tmp_path / "checkpoint_last.pt")
     done = shell.run("fairseq-train", *world.train_args(save_dir=tmp_path), "--max-epoch", 4)
     assert f"fairseq_llrnn: warning: {last}: expected a whole checkpoint" in done.err
-    assert "goes on from checkpoint_best.pt" in done.err
+    assert "resumes from checkpoint_best.pt" in done.err
     steps = [read_checkpoint(folder / "checkpoint_last.pt")["optimizer_history"][-1]["num_updates"]
              for folder in (trained, tmp_path)]  # fmt: skip
     assert steps[1] > steps[0]
@@ -247,5 +247,5 @@ def test_wrong_overrides_are_not_the_checkpoints_fault(
 ) -> None:
     path = trained / "checkpoint_last.pt"
     done = shell.run("fairseq-eval-lm", *world.task_args(), "--path", path, "--model-overrides", overrides, code=1)
-    assert_says(done, "--model-overrides", overrides, "expected")
+    assert_says(done, "--model-overrides", overrides, "cannot be built with these options")
     assert "damaged" not in done.err

@@ -150,7 +150,7 @@ def test_mistakes(place: Path, capsys: pytest.CaptureFixture[str], text: str, sa
     ("given", "said"),
     [
         (["--recipe", "nowhere.toml"], "--recipe nowhere.toml: cannot be read: No such file or directory"),
-        (["--set", "suffixes"], "--set suffixes: expected KEY=VALUE, found no =; say e.g. --set words.keep_case=true"),
+        (["--set", "suffixes"], "--set suffixes: expected KEY=VALUE, found no =; e.g. --set words.keep_case=true"),
         (["--set", "sufixes=2"], "--set sufixes=2: there is no key sufixes; did you mean suffixes?"),
         (["--set", "suffixes=0"], "--set suffixes: expected a number of at least 1, found 0; correct it"),
         ([], "--dict: expected the dict.txt of fairseq-preprocess, found nothing; add --dict FILE"),
@@ -227,7 +227,7 @@ def test_a_number_that_is_true(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_place_for_the_prior(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["prior", "--dict", "d"]) == 2
-    assert "--out: expected where the prior goes, found nothing; add --out DIR" in capsys.readouterr().err
+    assert "--out is missing: add --out DIR, the folder to write" in capsys.readouterr().err
 
 
 # ---- nothing is left out --------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def test_what_does_not_belong_together(
 
     assert said(tmp_path) == (
         f"{tmp_path}: expected the checkpoints of 5 epochs (checkpoint1.pt, …), found none; train with "
-        "--keep-last-epochs 5 and without --no-epoch-checkpoints, or say --last with a smaller number"
+        "--keep-last-epochs 5 and without --no-epoch-checkpoints, or use a smaller --lastnumber"
     )
     save(tmp_path / "checkpoint3.pt", 1.0)
     assert "found checkpoint3.pt; train with" in said(tmp_path)
@@ -126,7 +126,7 @@ def test_a_checkpoint_with_code_is_refused(
 
     torch.save({"model": {}, "cfg": Hostile()}, tmp_path / "hostile.pt")
     assert run(script, monkeypatch, tmp_path / "hostile.pt", "--out", tmp_path / "average.pt") == 2
-    assert "found a pickle that wants to run other code" in capsys.readouterr().err
+    assert "found a pickle that would run other code" in capsys.readouterr().err
     assert not (tmp_path / "touched").exists()
 
 

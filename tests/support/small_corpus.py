@@ -29,7 +29,7 @@ class Done:
         Not counted: that the test says an option once more than those before it.
         """
         assert (self.code, self.out) == (2, "")
-        (line,) = (line for line in self.err.splitlines() if not line.endswith("; the last one counts"))
+        (line,) = (line for line in self.err.splitlines() if not line.endswith("; the last value is used"))
         assert line.startswith("llrnn: error: ")
         return line.removeprefix("llrnn: error: ")
 

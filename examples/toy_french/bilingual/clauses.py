@@ -1,4 +1,4 @@
-"""Constructions that only the bilingual corpus has, around numbers and codes, and its mixture of all constructions."""
+"""Constructions of the bilingual corpus only, with numbers and codes, and its mixture of all constructions."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The bilingual corpus as a whole: three sets of pairs, the French lexicon, and how much of the tests is unseen."""
+"""The whole bilingual corpus: three sets of pairs, the French lexicon, and the unseen part of the tests."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ class Bitext:
     english_counts: Counter[str]  # of the English one
 
     def mapping(self) -> list[tuple[str, str]]:
-        """English and French form of every copied word in which they differ, sorted."""
+        """English and French form of every copied word that differs between them, sorted."""
         facts = (fact for pairs in self.splits.values() for pair in pairs for fact in pair.copies)
         return sorted({(fact.english, fact.french) for fact in facts if fact.english != fact.french})
 
@@ -50,7 +50,7 @@ class _Draft:
 
 
 def make_bitext(pairs: int = DEFAULT_PAIRS, seed: int = 1) -> Bitext:
-    """`pairs` counts the training pairs; no sentence of either language occurs twice in the corpus."""
+    """Generate a bitext with so many training pairs. No sentence of either language occurs twice in the corpus."""
     if pairs < MINIMUM_PAIRS:
         raise OptionError(
             f"--sentences {pairs}: too few; the bilingual corpus needs at least {MINIMUM_PAIRS} "
@@ -101,13 +101,13 @@ def _pair(draft: _Draft, english_counts: Counter[str], counts: Counter[str]) -> 
 
 
 def _lexicon(stock: BilingualStock, train: list[_Draft]) -> list[Word]:
-    """The stock's words with the numbers, codes and names of the training text in place of its own."""
+    """Return the stock's words, with the numbers, codes and names of the training text instead of its own."""
     words = {word for word in stock.french.words if word.upos != "PROPN" and "NumForm=Digit" not in word.feats}
     return sorted(words | {*MONTH_WORDS} | {token.word for draft in train for token in draft.french})
 
 
 def summary(bitext: Bitext) -> str:
-    """A table of counts: sizes, the words to copy, and the shares of them that training never shows."""
+    """Return a table of counts: sizes, the words to copy, and the percentages of them outside the training text."""
     return "\n".join(_summary_lines(bitext))
 
 

@@ -1,8 +1,8 @@
-"""English words and how they inflect: as much of the morphology as the rendering needs.
+"""English words and their inflection, as far as the rendering needs it.
 
 Cells: ``("Sing",)`` and ``("Plur",)`` for a noun, ``()`` for an adjective, and for a verb ``("Inf",)``, ``("Pres",)``
-(third person singular), ``("Past",)`` and ``("Part",)`` (past participle). A form may have several tokens, with spaces
-between: "lady neighbour", "comes home".
+(third person singular), ``("Past",)`` and ``("Part",)`` (past participle). A form may have several tokens, separated by
+spaces: "lady neighbour", "comes home".
 """
 
 from toy_french.words import Lexeme, Word
@@ -36,7 +36,7 @@ def adjective(form: str) -> Lexeme:
 
 
 def verb(base: str, past: str = "", participle: str = "") -> Lexeme:
-    """A verb, perhaps with a particle ("come home"); regular where no other forms are given."""
+    """Return a verb, perhaps with a particle ("come home"); regular unless other forms are given."""
     first, *particle = base.split(" ")
     past = past or _with_ed(first)
     third = first + "es" if first == "go" else _with_s(first)

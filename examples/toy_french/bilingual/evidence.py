@@ -33,12 +33,12 @@ _CODE_LETTERS = "ABCDEFGHJKLMNPQRSTVWXZ"
 
 
 def is_evidence(token: str) -> bool:
-    """The rule of the module's docstring; true of a French token too, months excepted."""
+    """Apply the rule of the module's docstring; also true of a French token, except for months."""
     return token[:1].isupper() or any(character.isdigit() for character in token)
 
 
 def english_evidence(word: Word) -> str:
-    """The English form of a French number, code, name or month."""
+    """Return the English form of a French number, code, name or month."""
     if word.upos == "NUM":
         return word.form.replace("h", ":").translate(_CHANGE_PLACES)
     return MONTHS.get(word.form) or EXONYMS.get(word.form, word.form)
@@ -49,7 +49,7 @@ def _kept_from_training(form: str) -> bool:
 
 
 def drawn(rng: Random, make: Maker, unseen: bool) -> str:
-    """A form of one kind, kept from training or not."""
+    """Return a form of one kind, withheld from training or not."""
     while _kept_from_training(form := make(rng)) != unseen:
         pass
     return form

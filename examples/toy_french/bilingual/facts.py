@@ -1,4 +1,4 @@
-"""Gold facts of a pair: which words must be copied or mapped, and which French words agree with which.
+"""Gold facts of a pair: words to copy or map, and French words that agree.
 
 Positions count tokens from 0.
 """
@@ -51,7 +51,7 @@ def copies(
 
 
 def agreements(root: Node, seen: Container[str]) -> Iterator[Agreement]:
-    """Those in which the word's form shows gender or number."""
+    """Return the agreements in which the word's form shows gender or number."""
     place = {node: index for index, node in enumerate(in_order(root))}
     for node, controller in _agreeing(root):
         word = node.word

@@ -1,4 +1,4 @@
-"""Writing the bilingual corpus into a folder; every file under a temporary name first, then renamed."""
+"""Write the bilingual corpus into a folder, every file under a temporary name first."""
 
 import json
 from dataclasses import asdict
@@ -11,7 +11,7 @@ MEASURED = ("valid", "test")  # the splits whose facts are written
 
 
 def write_bitext(bitext: Bitext, folder: Path) -> None:
-    """{train,valid,test}.{en,fr}, {valid,test}.facts.jsonl, mapping.tsv, lexicon.tsv and vocabulary.fr.txt."""
+    """Write {train,valid,test}.{en,fr}, {valid,test}.facts.jsonl, mapping.tsv, lexicon.tsv and vocabulary.fr.txt."""
     with writing_into(folder):
         for split, pairs in bitext.splits.items():
             write_lines(folder / f"{split}.en", (" ".join(pair.english) for pair in pairs))

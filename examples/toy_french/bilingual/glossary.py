@@ -1,8 +1,8 @@
-"""What the ordinary words mean: one English word for each French one, and no English word for two of a kind.
+"""Meanings of the ordinary words: one English word for each French one, and no English word for two of a kind.
 
-Written `french=english`, an underscore for a space; verbs as base/past/participle where they are irregular. Where
-English has one word for both genders (voisin, voisine), the feminine gets a word of its own, so that the gender of
-the French noun follows from the English text.
+The format is `french=english`, with an underscore for a space, and verbs as base/past/participle if they are irregular.
+If English has one word for both genders (voisin, voisine), the feminine gets a word of its own, so that the English
+text determines the gender of the French noun.
 """
 
 from collections.abc import Mapping
@@ -93,7 +93,7 @@ CLOSED = dict(
 
 
 def _entries(text: str) -> dict[str, list[str]]:
-    """French lemma -> English forms."""
+    """Parse French lemma -> English forms."""
     pairs = (entry.split("=") for entry in listed(text))
     return {french: meaning.replace("_", " ").split("/") for french, meaning in pairs}
 

@@ -1,16 +1,16 @@
 """The English sentence of a French tree.
 
-One structure, two languages: the French sentence is the tree read from left to right (`trees.tokens`), the English
-one is rendered here, clause by clause and phrase by phrase. They differ in more than words:
+The French sentence is the tree read from left to right (`trees.tokens`). The English one is rendered here, clause by
+clause and phrase by phrase. They differ in more than words:
 
-* adjectives stand before the noun, names too: l' église verte de Grenoble = the green Grenoble church;
-* adverbs stand before the main verb: elle ferme souvent = she often closes;
+* adjectives are before the noun, names too: l' église verte de Grenoble = the green Grenoble church;
+* adverbs are before the main verb: elle ferme souvent = she often closes;
 * ne … pas = does not …; will and did are words, not endings; être and avoir both make the perfect with *have*;
 * elle a 37 ans = she is 37 years old; le prix est de 37 euros = the price is 37 euros;
 * le 14 juillet 1789 = on July 14 , 1789.
 
-Imparfait is rendered as simple past, passé composé as perfect. Gender shows in *he* and *she* alone, number nowhere in
-adjectives, participles and articles.
+Imparfait is rendered as simple past, passé composé as perfect. Only *he* and *she* show gender. Adjectives,
+participles and articles show no number.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ class Renderer:
         self._glosses = glosses
 
     def sentence(self, root: Node) -> list[Piece]:
-        """One piece per token."""
+        """Return one piece per token."""
         pieces = [(token, node) for text, node in self._clause(root) for token in text.split(" ")]
         following = [token for token, _ in pieces[1:]] + [""]
         return [
@@ -50,7 +50,7 @@ class Renderer:
     # -- words --------------------------------------------------------------------------------------
 
     def _word(self, word: Word) -> str:
-        """The English of a French word; of a verb form, its participle or infinitive."""
+        """Return the English of a French word; of a verb form, its participle or infinitive."""
         if word.upos in ("PROPN", "X"):
             return english_evidence(word)
         if word.upos == "NUM":
@@ -140,7 +140,9 @@ class Renderer:
     def _verbs(
         self, node: Node, auxiliary: Node | None, is_be: bool, negated: bool, adverbs: Sequence[Node]
     ) -> Iterator[Piece]:
-        """The finite verb with not and adverbs, up to the participle or predicate: does not often close; has often."""
+        """Return the finite verb with not and adverbs, up to the participle or predicate: does not often close; has
+        often.
+        """
         finite = (auxiliary or node).word
         tense, person, number = (finite.feature(name) for name in ("Tense", "Person", "Number"))
         third = (person, number) == ("3", "Sing")
@@ -173,10 +175,10 @@ class Renderer:
 
 
 def _is_name_of(child: Node) -> bool:
-    """The name in: la gare de Grenoble."""
+    """Return whether it is the name in: la gare de Grenoble."""
     return child.deprel == "nmod" and child.word.upos == "PROPN" and [case.word for case in child.left] == [OF]
 
 
 def _years_of_age(node: Node) -> Node | None:
-    """The object in: elle a 37 ans."""
+    """Return the object in: elle a 37 ans."""
     return next((child for child in node.right if child.word.lemma == ordinary.YEARS_OF_AGE), None)

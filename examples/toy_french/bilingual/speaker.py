@@ -1,5 +1,7 @@
-"""A Speaker of sentences that both languages can say: numbers without end, capitalised names, and pronouns whose
-translation follows from the text (not *tu*, which is *you* like *vous*; not *elles*, which is *they* like *ils*).
+"""A Speaker of sentences for both languages.
+
+It has unlimited numbers, capitalised names, and only pronouns whose translation follows from the text (not *tu*, which
+is *you* like *vous*; not *elles*, which is *they* like *ils*).
 """
 
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ IN_WORDS = 0.15  # share of the small numbers that are written in letters
 
 
 class BilingualSpeaker(Speaker):
-    """`unseen` is how often it says a withheld form, `unseen_evidence` a number, code or name kept from training."""
+    """`unseen` is the probability of a withheld form, `unseen_evidence` that of a withheld number, code or name."""
 
     def __init__(self, stock: BilingualStock, rng: Random, unseen: float, unseen_evidence: float) -> None:
         super().__init__(stock.french, rng, unseen)
@@ -54,7 +56,7 @@ class BilingualSpeaker(Speaker):
         return self.figure(evidence.whole)
 
     def figure(self, make: evidence.Maker) -> Word:
-        """A number or time of that kind."""
+        """Return a number or time of that kind."""
         form = evidence.drawn(self.rng, make, self.chance(self.unseen_evidence))
         return Word(form, form, "NUM", feats("NumForm=Digit", "NumType=Card"))
 

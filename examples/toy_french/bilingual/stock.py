@@ -1,6 +1,6 @@
 """The words of both languages: the French stock with English meanings, and names divided into known and unseen ones.
 
-The stock is smaller than that of the monolingual corpus, so that 6,000 pairs teach what nearly every word means.
+The stock is smaller than that of the monolingual corpus, so that 6,000 pairs teach the meaning of nearly every word.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ class Names:
 
     @classmethod
     def divided(cls, words: Iterable[Word]) -> "Names":
-        """Every other name is kept from training."""
+        """Withhold every other name from training."""
         words = list(words)
         return cls(french.Zipf(words[::2]), words[1::2])
 
@@ -61,7 +61,7 @@ def make_bilingual_stock(rng: Random) -> BilingualStock:
 
 
 def _known_otherwise(unseen: Mapping[Cell, list[Lexeme]]) -> dict[Cell, list[Lexeme]]:
-    """Without the lexemes that withhold all forms: training could not show what their English words mean."""
+    """Return the lexemes without those that withhold all forms, whose English words training could not explain."""
     return {
         cell: [lexeme for lexeme in lexemes if any(lexeme not in unseen[other] for other in AGREEMENT_CELLS)]
         for cell, lexemes in unseen.items()
@@ -73,7 +73,7 @@ def _capitalised(words: Iterable[Word]) -> list[Word]:
 
 
 def _glosses(stock: french.Stock, rng: Random) -> Mapping[Key, Lexeme]:
-    """The ordinary meanings, and an invented English word for each invented French one."""
+    """Return the ordinary meanings, and an invented English word for each invented French one."""
     glosses = dict(ordinary_glosses())
     used = {*CLOSED.values(), *(word.form for entry in glosses.values() for word in entry.forms.values())}
     former = Former(rng, used)

@@ -1,1 +1,1 @@
-"""`llrnn explain`: why a trained model gave each word of a sentence, or of a translation, its probability."""
+"""`llrnn explain`: explain the probability of each word of a sentence or a translation."""

@@ -1,12 +1,12 @@
-"""`llrnn explain`: why a trained model gave each word of a sentence, or of a translation, its probability.
+"""`llrnn explain`: explain the probability of each word of a sentence or a translation.
 
-A view is a module that a system, or another package, has for this command (registry.py):
+A view is a module of a system, or of another package, that adds to the output (registry.py):
 
-    def add_arguments(parser): …           options, and how to read what is added to the table
-    def begin(args) -> view | None         None: it has nothing to do; OptionError, before the model is loaded
+    def add_arguments(parser): …           add its options, and help on its part of the table
+    def begin(args) -> view | None         None: nothing to do. Called before the model is loaded. May raise OptionError
 
-What it begins is given the model, `view.opened(loaded)`, then each sentence with its explanations, `view.add(words,
-explained)`, and `view.end()` is last.
+The view gets the model, `view.opened(loaded)`, then each sentence with its explanations, `view.add(words, explained)`,
+and at the end `view.end()`.
 """
 
 import argparse
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.plugin.scoring.explainer import Explainer
 
 NAME = "explain"
-HELP = "score sentences or translations with a model: what it predicted at every word, and by which features"
+HELP = "explain a model's probability of each word of a sentence: predictions, features and background"
 EXAMPLES = (
     'llrnn explain --path checkpoints/checkpoint_best.pt "le petit chat voit la table"',
     "llrnn explain --path checkpoints/checkpoint_best.pt --top 3 --json - < test.txt",
@@ -43,37 +43,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     model = parser.add_argument_group("the model")
     model.add_argument("--path", required=True, metavar="FILE", help="checkpoint, e.g. checkpoint_best.pt")
     add_places(model)
-    asked = parser.add_argument_group("what is explained")
-    asked.add_argument(
+    sentences = parser.add_argument_group("sentences")
+    sentences.add_argument(
         "sentences", nargs="*", metavar="SENTENCE",
-        help="tokenised as the training text, words separated by spaces; `-` reads sentences from stdin, one a line, "
-        "also empty ones",
+        help="sentence in quotes, tokenised as the training text; `-` reads sentences from stdin, one per line, empty "
+        "ones included",
     )  # fmt: skip
-    asked.add_argument(
+    sentences.add_argument(
         "--source", metavar="SENTENCE",
-        help="what a translation model translates; each SENTENCE is explained as a translation of it (default: the "
-        "model's own best one)",
+        help="source sentence of a translation model; each SENTENCE is explained as its translation (default: the "
+        "model's own best translation)",
     )  # fmt: skip
     results = parser.add_argument_group("results")
     results.add_argument("--top", type=int, default=5, metavar="N", help="predictions and features shown (default: 5)")
-    results.add_argument("--json", action="store_true", help="print one JSON object a line, one line a sentence")
+    results.add_argument("--json", action="store_true", help="print one JSON object per sentence, each on one line")
     parser.add_argument_group(
         "how to read the table",
-        "log p/b is what the network adds to the background b: the weights of the word's features (`its features`) and "
-        "-log Z (`normaliser`, the same for every word) sum to it. `expected`: how likely the next word has a feature, "
-        "by the background → by the model, where they differ most. `strongest`: the largest weights of all features. "
-        "Background:Power, among `its features`, is what a learned temperature adds.",
+        "log p/b is the network's contribution to log p, next to the background b. It is the sum of the weights of the "
+        "word's features (`its features`) and of -log Z (`normaliser`, the same for every word). `expected`: "
+        "probability that the next word has a feature, background → model, for the largest differences. `strongest`: "
+        "the largest weights of all features. Background:Power, in `its features`: contribution of a learned "
+        "temperature.",
     )
     parser.add_argument_group(
         "how to read it for translations",
-        "`attends to`: the source words that the model looked at before it chose, and their weights (a Transformer's "
-        "last layer, its heads averaged). `evidence`: the source words s that have this word x among their "
-        "translations, with t(x | s), and what the word's background is without the source → with it. `slots`: the "
-        "strings that a source with evidence offers, in the dictionary or not: the place and the kind of each, and its "
-        "probability by the background → by the model (of translations, the --top most probable); `slot`: the one that "
-        "the word is. The state of the encoder at a "
-        "slot's place counts among its features, as Evidence:Place. `le #4` is the fourth source word, where `le` "
-        "comes more than once; `xyz (<unk>)` one that the dictionary lacks.",
+        "`attends to`: source words and their attention weights (last layer of a Transformer, mean of its heads). "
+        "`evidence`: source words s with this word x among their translations, t(x | s), and the word's background "
+        "without the source → with it. `slots`: strings that can be copied from the source or are its terms or "
+        "translations, in the dictionary or not: place, kind, and probability, background → model (of translations, "
+        "the --top most probable). `slot`: the slot of this word. Evidence:Place, a feature of a slot: the encoder's "
+        "state at its place. `le #4`: the fourth source word, if `le` occurs more than once. `xyz (<unk>)`: a word "
+        "outside the dictionary.",
     )
     for view in registry.load_all("explain"):
         view.add_arguments(parser)
@@ -83,11 +83,11 @@ def run(args: argparse.Namespace) -> int:
     check_least("--top", args.top, 1)
     views = [view for module in registry.load_all("explain") if (view := module.begin(args)) is not None]
     if args.source == "-":
-        raise OptionError("--source -: expected a sentence, found the sign for stdin; give the sentence in quotes")
+        raise OptionError("--source -: expected a sentence, found the sign for stdin; write the sentence in quotes")
     if args.source is not None:
-        _check_sentence(args.source, "--source: expected a sentence, found an empty one; give the words to translate")
+        _check_sentence(args.source, "--source: expected a sentence, found an empty one; write the words to translate")
     for sentence in args.sentences:
-        _check_sentence(sentence, "expected a sentence, found an empty one; give words separated by spaces")
+        _check_sentence(sentence, "expected a sentence, found an empty one; write words separated by spaces")
     _note_no_sentences(args.sentences, args.source)
     need_fairseq()
     from fairseq_llrnn.plugin.scoring.explainer import load_explainer
@@ -96,19 +96,19 @@ def run(args: argparse.Namespace) -> int:
     for view in views:
         view.opened(loaded)
     source = _source(args, loaded)
-    offered = "" if source is None or not loaded.task.prior.has_source_strings else ", nor offered by the source,"
+    offered = "" if source is None or not loaded.task.prior.has_source_strings else " or a string of the source,"
     number, tokens, total = 0, 0, 0.0
     for words, header in _targets(args, loaded, source):
-        read_from = source.words if source else None
-        words = loaded.retokenize(words, read_from)
-        explained = loaded.explain(words, args.top, read_from)
+        source_words = source.words if source else None
+        words = loaded.retokenize(words, source_words)
+        explained = loaded.explain(words, args.top, source_words)
         for view in views:
             view.add(words, explained)
         symbols = loaded.task.target_dictionary.symbols
         _note_unknown(words, [e.token for e in explained], symbols, f"dictionary{offered} and is scored as")
         if len(explained) <= len(words):
             note(
-                f"word {len(explained)}, {explained[-1].token!r}, is forbidden where it stands, and nothing can follow "
+                f"word {len(explained)}, {explained[-1].token!r}, is forbidden at this position and no word can follow "
                 "it; the explanation ends there"
             )
         if args.json:
@@ -123,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         tokens += len(explained)
         total -= math.fsum(e.log_prob for e in explained)
     if not number:
-        raise OptionError("expected a sentence, found none on stdin; give one sentence a line")
+        raise OptionError("expected a sentence, found none on stdin; write one sentence per line")
     if number > 1 and not args.json:
         print(f"\nall {number:,} sentences: {totals(tokens, total, number)}")
     if not args.json:
@@ -134,20 +134,22 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
-    """What --source says; None for a language model. Raises OptionError where the model wants it the other way."""
+    """Return the sentence of --source, or None for a language model. Raises OptionError if the model and --source do
+    not fit.
+    """
     from fairseq_llrnn.plugin.scoring.explainer import TranslationExplainer
 
     if not isinstance(loaded, TranslationExplainer):
         if args.source is not None:
             raise OptionError(
-                f"--source: expected a translation model, found a language model in {args.path}; leave --source out"
+                f"--source needs a translation model, but {args.path} is a language model; remove --source"
             )
         if not args.sentences:
-            raise OptionError("expected a sentence, found none; give its words, or `-` for sentences on stdin")
+            raise OptionError("expected a sentence, found none; write it in quotes, or `-` for sentences on stdin")
         return None
     if args.source is None:
         raise OptionError(
-            f"{args.path} is a translation model: expected --source SENTENCE, found none; give what it translates"
+            f"{args.path} is a translation model and needs --source SENTENCE; add the sentence to translate"
         )
     text, *cells = args.source.split("\t")
     loaded.require(cells)
@@ -161,7 +163,7 @@ def _source(args: argparse.Namespace, loaded: "Explainer") -> Source | None:
 def _targets(
     args: argparse.Namespace, loaded: "Explainer", source: Source | None
 ) -> Iterator[tuple[list[str], str | None]]:
-    """The words of every sentence; and a header where the model chose them itself."""
+    """Yield the words of each sentence, and a header if the model chose them."""
     from fairseq_llrnn.plugin.scoring.explainer import BEAM, TranslationExplainer
 
     if source is None or args.sentences or not isinstance(loaded, TranslationExplainer):
@@ -176,40 +178,42 @@ def _targets(
 def _check_sentence(text: str, if_empty: str) -> None:
     if not text.strip():
         raise OptionError(if_empty)
-    if any("\ud800" <= c <= "\udfff" for c in text):  # how Python hands on bytes that are not UTF-8
+    if any("\ud800" <= c <= "\udfff" for c in text):  # Python's escapes of bytes that are not UTF-8
         raise OptionError(f"sentence {text!r}: expected UTF-8, found other bytes; convert it to UTF-8")
 
 
 def _note_no_sentences(arguments: Sequence[str], source: str | None) -> None:
-    """Say what was likely meant by names of files and folders, and by words without quotes around them."""
+    """Print a note on likely mistakes: names of files and folders, and words without quotes."""
     for argument in (*arguments, source or ""):
         if argument in ("-", ".", "..") or not os.path.exists(argument):  # a full stop is a word
             continue
         if os.path.isdir(argument):
-            what = "a sentence, though it is a folder; --data and --prior name folders"
+            reading = "a sentence, but it is also a folder; folders belong to --data and --prior"
         elif argument == source:
-            what = "the words to translate, though it is a file; give its lines one by one, in quotes"
+            reading = "the source sentence, but it is also a file; pass its lines one by one, in quotes"
         else:
-            what = f"a sentence; for the lines of that file give - < {shlex.quote(argument)}"
-        note(f"{argument!r} is explained as {what}")
+            reading = f"a sentence; to explain the lines of this file, write - < {shlex.quote(argument)}"
+        note(f"{argument!r} is explained as {reading}")
         return
     if len(arguments) > 1 and not any(map(str.isspace, "".join(arguments))):
-        note(f"{len(arguments):,} sentences of one word each; put quotes around the words of a sentence")
+        note(f"{len(arguments):,} sentences of one word each; put quotes around each sentence")
 
 
 def _note_unknown(
-    words: Sequence[str], tokens: Sequence[str], symbols: Sequence[str], how: str,
+    words: Sequence[str], tokens: Sequence[str], symbols: Sequence[str], reading: str,
     strings: Mapping[str, str] | None = None,
 ) -> None:  # fmt: skip
-    """Say which words the dictionary lacks, once each, and what may have been meant, or which part knows it."""
+    """Print a note for each word that the dictionary lacks, with a similar word, or with the part of the prior that
+    uses it.
+    """
     unknown = [w for w, token in zip(words, tokens, strict=False) if token == UNKNOWN and w != UNKNOWN]
     vocabulary: set[str] = set(symbols) if unknown else set()
     for word in dict.fromkeys(unknown):
         part = (strings or {}).get(word)
         hint = _suggestion(word, symbols, vocabulary) if part is None else f"; the prior's {part} uses it"
-        note(f"{word!r} is not in the {how} {UNKNOWN}{hint}")
+        note(f"{word!r} is not in the {reading} {UNKNOWN}{hint}")
 
 
 def _suggestion(word: str, symbols: Sequence[str], vocabulary: Collection[str]) -> str:
     near = [word.lower()] if word.lower() in vocabulary else difflib.get_close_matches(word.lower(), symbols, n=1)
-    return f"; did you mean {near[0]!r}?" if near and near[0] != word else ""  # a symbol such as </s> is in it
+    return f"; did you mean {near[0]!r}?" if near and near[0] != word else ""  # equal for a symbol such as </s>

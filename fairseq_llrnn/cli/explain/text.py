@@ -1,4 +1,4 @@
-"""How `llrnn explain` shows a sentence: as a table for people, or as one JSON object."""
+"""Format an explained sentence as a table, or as one JSON object."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.cli.tables import cut, fit_left, labelled, plural, printable, probability
 
-if TYPE_CHECKING:  # they import torch, which takes a while
+if TYPE_CHECKING:  # these import torch, which is slow
     from fairseq_llrnn.explain.explanation import Explanation
     from fairseq_llrnn.explain.source import OfferedSlot, Places
     from fairseq_llrnn.output.normalisers import Detail
@@ -17,16 +17,16 @@ WORD_WIDTH = 34
 HEADER = f"{'word':<{WORD_WIDTH}} {'p':>9} {'nats':>7} {'rank':>8} {'background':>12} {'log p/b':>9}"
 
 LEGEND = """p: probability of the word. nats: -log p. rank: 1 for the most probable word.
-background: the word's weight b before the network. log p/b: what the network adds.
+background: the word's weight b before the network. log p/b: contribution of the network.
 More: llrnn explain --help"""
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a translation translates. Its places count from 0; the last one is the end of the sentence."""
+    """The sentence to translate. Its places count from 0. The last place is the end of the sentence."""
 
     words: Sequence[str]
-    tokens: Sequence[str]  # what stands for each word in the dictionary
+    tokens: Sequence[str]  # dictionary entry of each word
 
     def word(self, place: int) -> str:
         return self.words[place] if place < len(self.words) else END
@@ -35,14 +35,14 @@ class Source:
         return self.tokens[place] if place < len(self.tokens) else END
 
     def shown(self, place: int) -> str:
-        """The word, with its number if it comes twice, and with `<unk>` if that is what the model read."""
+        """Return the word, with its number if it is repeated, and with `<unk>` if the model read that."""
         word, token = self.word(place), self.token(place)
         number = f" #{place + 1}" if list(self.words).count(word) > 1 else ""
         return cut(printable(word), WORD_WIDTH) + number + ("" if word == token else f" ({token})")
 
 
 def _shown(word: str | None, token: str) -> str:
-    """The word in its column; `<unk>` for a word that was scored as that always stays in sight."""
+    """Return the word in its column. `<unk>` is never cut off."""
     if word is None or word == token:
         return fit_left(printable(token), WORD_WIDTH)
     mark = f" ({token})"
@@ -50,11 +50,11 @@ def _shown(word: str | None, token: str) -> str:
 
 
 def totals(tokens: int, nats: float, sentences: int) -> str:
-    """What some sentences cost; `tokens` and `nats` count their ends."""
+    """Return the sums of some sentences. `tokens` and `nats` include the sentence ends."""
     words = tokens - sentences
-    each = nats / tokens
+    per_word = nats / tokens
     end = "the end of sentence" if sentences == 1 else f"{sentences:,} ends of sentence"
-    return f"{plural(words, 'word')} and {end}: {each:.4f} nats per word, perplexity {_exp(each)}"
+    return f"{plural(words, 'word')} and {end}: {per_word:.4f} nats per word, perplexity {_exp(per_word)}"
 
 
 def _exp(nats: float) -> str:
@@ -62,14 +62,14 @@ def _exp(nats: float) -> str:
 
 
 def as_table(words: Sequence[str], explained: Sequence["Explanation"], top: int, source: Source | None = None) -> str:
-    """A sentence, explained word by word."""
+    """Return the explanation of a sentence, word by word."""
     lines = [HEADER]
     for word, e in zip([*words, None], explained, strict=False):
         p, b = math.exp(e.log_prob), math.exp(e.log_background)
-        gain = "forbidden" if b == 0.0 else f"{e.log_prob - e.log_background:+.2f}"
+        log_ratio = "forbidden" if b == 0.0 else f"{e.log_prob - e.log_background:+.2f}"
         lines.append(
             f"{_shown(word, e.token)} {probability(p):>9} {-e.log_prob:>7.3f} {e.rank:>8,} "
-            f"{probability(b):>12} {gain:>9}"
+            f"{probability(b):>12} {log_ratio:>9}"
         )
         lines += [*_source_lines(e, source), *_slot_lines(e, source), *map(_detail_line, e.details)]
         features = [f"{value:+.2f} {printable(name)}" for name, value in e.own_features[:top]]
@@ -88,9 +88,9 @@ def as_table(words: Sequence[str], explained: Sequence["Explanation"], top: int,
 
 
 def as_json(words: Sequence[str], explained: Sequence["Explanation"], source: Source | None = None) -> dict[str, Any]:
-    """One sentence; what is infinite (a forbidden word) is null, which JSON can say."""
+    """Return the explanation of a sentence as JSON values. Infinite numbers (of a forbidden word) are null."""
     total = -math.fsum(e.log_prob for e in explained)
-    each = total / len(explained)
+    per_word = total / len(explained)
     return {
         **({} if source is None else {"source": " ".join(source.words)}),
         "sentence": " ".join(words),
@@ -115,13 +115,13 @@ def as_json(words: Sequence[str], explained: Sequence["Explanation"], source: So
             for word, e in zip([*words, None], explained, strict=False)
         ],
         "tokens": len(explained),
-        "nats_per_word": _finite(each),
-        "perplexity": math.exp(each) if each < 700 else None,
+        "nats_per_word": _finite(per_word),
+        "perplexity": math.exp(per_word) if per_word < 700 else None,
     }
 
 
 def _source_lines(e: "Explanation", source: Source | None) -> list[str]:
-    """Attention weights, and translations of source words, where there are any."""
+    """Return the lines of attention weights and of translations of source words, if there are any."""
     if e.source is None or source is None:
         return []
     lines = []
@@ -136,12 +136,12 @@ def _source_lines(e: "Explanation", source: Source | None) -> list[str]:
 
 
 def _detail_line(detail: "Detail") -> str:
-    shown = ((printable(part) if isinstance(part, str) else probability(part) for part in one) for one in detail.items)
+    shown = ((printable(x) if isinstance(x, str) else probability(x) for x in item) for item in detail.items)
     return labelled(detail.label, map("".join, shown))
 
 
 def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
-    """As `_source_lines`; null for what the model or its prior does not have."""
+    """Return the JSON values of `_source_lines`, or null if the model or its prior lacks them."""
     if e.source is None or source is None:
         return {}
 
@@ -161,7 +161,7 @@ def _source_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
 
 
 def _slot_lines(e: "Explanation", source: Source | None) -> list[str]:
-    """The slot that the word is, and all that the source offers, if it offers any."""
+    """Return the lines of the word's slot and of all slots of the source, if it has any."""
     if not e.slots or source is None:
         return []
     lines = []
@@ -177,7 +177,7 @@ def _slot_lines(e: "Explanation", source: Source | None) -> list[str]:
 
 
 def _slot_facts(e: "Explanation", source: Source | None) -> dict[str, Any]:
-    """As `_slot_lines`; null where the prior has no evidence, and where the word is no slot."""
+    """Return the JSON values of `_slot_lines`, or null if the prior has no evidence, or the word is no slot."""
     if source is None:
         return {}
 

@@ -1,1 +1,1 @@
-"""`llrnn prior`: treebanks, lexicons and counts -> the prior directory that training needs."""
+"""`llrnn prior`: build the prior, a folder that training needs, from treebanks, lexicons and counts."""

@@ -1,4 +1,4 @@
-"""`llrnn prior`: treebanks, lexicons and counts -> the prior directory that training needs."""
+"""`llrnn prior`: build the prior, a folder that training needs, from treebanks, lexicons and counts."""
 
 import argparse
 import sys
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fairseq_llrnn.cli.settings_options import add_options, add_set, overridden
+from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.recipe_file import read_recipe
@@ -22,28 +23,28 @@ EXAMPLES = (
     "--out data-bin/open",
 )
 LONG = 10.0  # seconds
-OF_A_SOFTMAX = ("softmax", "dictionary", "out", "labels")  # options that it takes
+WITH_SOFTMAX = ("softmax", "dictionary", "out", "labels")  # options that --softmax allows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("recipe and result")
     group.add_argument(
         "--recipe", metavar="FILE",
-        help="TOML file that says what follows, by the keys of docs/options; options override it",
+        help="TOML file with the keys of docs/options; options override it",
     )  # fmt: skip
     add_set(group)
-    group.add_argument("--out", metavar="DIR", help="where the prior goes, e.g. data-bin/prior")
+    group.add_argument("--out", metavar="DIR", help="folder to write, e.g. data-bin/prior")
     group.add_argument(
         "--softmax", action="store_true",
-        help="the special case: every word its own and only feature, uniform background (a plain softmax, to compare)",
+        help="build a plain softmax for comparison: each word is its own and only feature, the background is uniform",
     )  # fmt: skip
     add_options(parser, Recipe)
 
 
 def key_of(option: str) -> str | None:
-    """The key of the recipe with the name of an option that the command does not have; None: there is none."""
-    wanted = option.replace("-", "_")
-    return next((key.name for key in keys(Recipe) if key.name.rpartition(".")[2] == wanted), None)
+    """Return the key of the recipe that has the name of an unknown option, or None if there is none."""
+    name = option.replace("-", "_")
+    return next((key.name for key in keys(Recipe) if key.name.rpartition(".")[2] == name), None)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.prior import language
     from fairseq_llrnn.cli.prior.fairseq_data import open_model, read_bitext
     from fairseq_llrnn.cli.prior.table import print_table, warning
-    from fairseq_llrnn.cli.tables import note, say_notes
+    from fairseq_llrnn.cli.tables import say_notes
     from fairseq_llrnn.prior.background_terms import named_in, read_background
     from fairseq_llrnn.prior.building import build
     from fairseq_llrnn.prior.directory import check_place, saved_fingerprint
@@ -67,19 +68,19 @@ def run(args: argparse.Namespace) -> int:
     try:
         built = build(dictionary, recipe, open_model, read_bitext, option_name)
     except LLRNNError as error:
-        if time.perf_counter() - started >= LONG:  # who waited so long wants to know
-            error.args = (f"{error}; nothing was written: {args.out} is as it was",)
+        if time.perf_counter() - started >= LONG:
+            error.args = (f"{error}; nothing was written: {args.out} is unchanged",)
         raise
-    # before anything is written: a pattern can take too long
+    # before anything is written: matching a pattern can take too long
     symbols = built.prior.source_symbols
     counted = {kind: count for part in built.prior.parts for kind, count in part.source_words(symbols).items()}
     earlier = saved_fingerprint(Path(args.out))
     built.prior.save(args.out)
     say_notes(built.notes)
     if earlier not in (None, built.prior.fingerprint):
-        note(f"{args.out} held another prior; models that were trained with that one need it, and cannot use this one")
+        note(f"replaced another prior in {args.out}; models trained with that prior cannot use this one")
     if counted.get("names") == 0:
-        print("note: no word of the source dictionary is a name: names need a text with capitals", file=sys.stderr)
+        note("the source dictionary has no names; recognising names needs a text with capitals")
     if built.table.completed is not None and (doubt := warning(built.table.completed)) is not None:
         print(doubt, file=sys.stderr)
     print_table(built, counted, dictionary, args.out, time.perf_counter() - started)
@@ -87,32 +88,36 @@ def run(args: argparse.Namespace) -> int:
 
 
 def recipe_of(args: argparse.Namespace) -> tuple[Recipe, Callable[[str], str]]:
-    """What the command line and its recipe say, and where each key stands: an option, or the file.
+    """Return the recipe of the command line, and a function from a key to its option, or to its place in the file.
 
     Raises:
-        OptionError, DataError: there is no such key or value, or no recipe.
+        OptionError, DataError: an unknown key, a wrong value, or an unreadable recipe.
     """
     if args.out is None:
-        raise OptionError("--out: expected where the prior goes, found nothing; add --out DIR")
+        raise OptionError("--out is missing: add --out DIR, the folder to write")
     begin = {}
     if args.softmax:
-        _check_beside_softmax(args)
+        _check_with_softmax(args)
         begin = plain_values(Recipe.softmax())[0]
     elif args.recipe is not None:
         begin = plain_values(read_recipe(args.recipe))[0]
     values, option = overridden(begin, args, Recipe)
-    where = f"--recipe {args.recipe}: " if args.recipe is not None else ""
-    recipe = checked(Recipe, values, option_name := lambda name: option(name) or f"{where}{name}")
+    place = f"--recipe {args.recipe}: " if args.recipe is not None else ""
+    recipe = checked(Recipe, values, option_name := lambda name: option(name) or f"{place}{name}")
     if recipe.dictionary is None:
         raise OptionError("--dict: expected the dict.txt of fairseq-preprocess, found nothing; add --dict FILE")
     return recipe, option_name
 
 
-def _check_beside_softmax(args: argparse.Namespace) -> None:
+def _check_with_softmax(args: argparse.Namespace) -> None:
+    """Drop --count-text with a note. Raises OptionError for an option that would add features or a background."""
+    if args.text:
+        note("--count-text is ignored: a prior of --softmax needs no word counts")
+        args.text = None
     options = {key.name: key.option.name for key in keys(Recipe) if key.option is not None}
     for name, value in vars(args).items():
-        if name not in OF_A_SOFTMAX and value not in (None, False, []):
+        if name not in WITH_SOFTMAX and value not in (None, False, []):
+            option = options.get(name, f"--{name}")
             raise OptionError(
-                f"--softmax: a softmax takes no other option, found {options.get(name, f'--{name}')} beside it; leave "
-                "one of them out"
+                f"{option}: --softmax has no other features and a uniform background; remove {option}, or --softmax"
             )

@@ -1,4 +1,4 @@
-"""What `llrnn prior` has fairseq read: other trained models, and binary data with a bitext."""
+"""Inputs of `llrnn prior` that fairseq reads: trained models, and binary bitexts."""
 
 import sys
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.part import PriorView
     from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
 
-FEW = 0.5  # of the words known to the model: below, it is probably one of another kind of text
+FEW = 0.5  # if the model has a smaller ratio of the words, it is probably for another kind of text
 
 
 def open_model(checkpoint: str, prior: "PriorView", options: "ModelOptions") -> "tuple[ModelPart, Mapping[str, int]]":
-    """The part for a checkpoint, and what a user should know about it. fairseq is there."""
+    """Return the part of a prior for a checkpoint, and notes for the user. Call `need_fairseq` first."""
     from fairseq_llrnn.plugin.compat.loading import Places
     from fairseq_llrnn.plugin.models.frozen_lm import build_general_model, find_model_files
     from fairseq_llrnn.prior.parts.model import ModelPart
@@ -31,7 +31,7 @@ def open_model(checkpoint: str, prior: "PriorView", options: "ModelOptions") -> 
 
 
 def read_bitext(folder: str, dictionary: str, words: "WordList") -> "ParallelText":
-    """The training data of a folder of fairseq-preprocess."""
+    """Return the training data of a folder of fairseq-preprocess."""
     need_fairseq()
     from fairseq_llrnn.plugin.data import binarized_bitext
 
@@ -39,16 +39,16 @@ def read_bitext(folder: str, dictionary: str, words: "WordList") -> "ParallelTex
 
 
 def _notes(shared: "SharedWords") -> dict[str, int]:
-    """What a user should know about the words of a model; a warning on stderr."""
+    """Return notes on the words of a model, and warn on stderr if it shares few of them."""
     ordinary = shared.in_both + shared.lacking
     if shared.in_both < FEW * ordinary:
         print(
-            f"warning: the background's model knows {shared.in_both:,} of the {ordinary:,} words of --dict, and "
-            f"{shared.dropped:,} others: is it one of the same language and tokenisation?",
+            f"warning: the background's model has {shared.in_both:,} of the {ordinary:,} words of --dict, and "
+            f"{shared.dropped:,} other words; check that its language and tokenisation are the same",
             file=sys.stderr,
         )
     counts = {
-        "words that the background's model lacks: they share what it says of <unk>": shared.lacking,
+        "words that the background's model lacks: they share the probability of its <unk>": shared.lacking,
         "words of the background's model that --dict lacks: they are dropped": shared.dropped,
     }
     return {note: count for note, count in counts.items() if count}

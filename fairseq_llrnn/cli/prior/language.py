@@ -1,4 +1,4 @@
-"""What `llrnn prior` prints of the packages of a language (lexicon/languages)."""
+"""Print the packages of a language (lexicon/languages) for `llrnn prior`."""
 
 from fairseq_llrnn.lexicon.languages.base import Gathered, pip_line, sources_of
 from fairseq_llrnn.lexicon.languages.names import NAMES as LANGUAGES
@@ -6,12 +6,12 @@ from fairseq_llrnn.lexicon.languages.names import NAMES as LANGUAGES
 OTHER_WAYS = {
     "frequencies": "--background unigram counts your text",
     "lemmas": "words.morphemes and --suffixes need no lemmas",
-    "analyses": "--conllu, and `llrnn lexicon` with --unimorph or --apertium, read them from elsewhere",
+    "analyses": "use --conllu, or `llrnn lexicon` with --unimorph or --apertium",
 }
 
 
 def is_list(code: str | None) -> bool:
-    """Print every language and its packages, for `--language list`. Returns whether that was asked for."""
+    """Print every language and its packages if the code is `list`. Return whether it is."""
     if code != "list":
         return False
     for code, name in LANGUAGES.items():
@@ -21,7 +21,7 @@ def is_list(code: str | None) -> bool:
 
 
 def lines(gathered: Gathered | None) -> list[str]:
-    """Which words the packages have, and which packages are missing; no lines without --language."""
+    """Return the lines on the words of each package, and on missing packages, or none without --language."""
     if gathered is None:
         return []
     result = [f"language: {LANGUAGES[gathered.language]} ({gathered.language})"]

@@ -1,4 +1,4 @@
-"""Prints the summary of a new prior: `llrnn prior`."""
+"""Print the summary of a new prior, for `llrnn prior`."""
 
 import shlex
 from pathlib import Path
@@ -14,13 +14,13 @@ from fairseq_llrnn.prior.parts.evidence import kinds_text
 from fairseq_llrnn.prior.prior import Prior
 
 GROUPS_SHOWN = 8
-HINT_FROM = 10_000  # words: with fewer, the output layer takes little of a training
+HINT_FROM = 10_000  # words: with fewer, the output layer takes little of the training time
 NOTES = {  # explanations of the lines of the table
     "output features": "properties of words, such as noun or plural",
     "output signatures": "sets of features; the output layer has a row for each",
     "input signatures": "sets of features of the words that the network reads",
     "forbidden words": "never predicted, such as <s> and <pad>",
-    "guessed words": "their features are guessed from their endings",
+    "guessed words": "words with features guessed from their endings",
     "words that share a signature": "only the background distinguishes them",
 }
 
@@ -40,7 +40,7 @@ def print_table(built: BuildResult, evidence: dict[str, int], dictionary: str, o
         print(f"hint: {signatures:,} signatures are more than half of the {words:,} words; training is faster with a "
               "smaller --top-words")  # fmt: skip
     completed = built.table.completed
-    assert completed is not None  # since it is of a text
+    assert completed is not None  # the table is made from a text
     doubtful = any(map(is_warning, built.table.notes))
     for line in (*language.lines(built.table.packages), *guess_lines(completed, doubtful)):
         print(line)
@@ -51,7 +51,7 @@ def print_table(built: BuildResult, evidence: dict[str, int], dictionary: str, o
 
 
 def next_line(prior: Prior, dictionary: str, out: str) -> str:
-    """What trains with the prior: `llrnn train`, which knows task, network and criterion by data and prior."""
+    """Return the `llrnn train` command for the prior."""
     folder, language = Path(dictionary).parent, Path(dictionary).name.removeprefix("dict.").removesuffix(".txt")
     pairs = [path.name.split(".")[1].split("-") for path in sorted(folder.glob(f"train.*-*.{language}.idx"))]
     if not pairs and not (folder / "train.idx").is_file():
@@ -59,49 +59,49 @@ def next_line(prior: Prior, dictionary: str, out: str) -> str:
     words = ["llrnn", "train", str(folder)]
     if pairs and pairs[0][0] == language and not prior.has_labels:
         if not prior.source_symbols:
-            return shlex.join([*words, "--prior", "PRIOR", "--source-prior", out]) + "   (PRIOR: that of the target)"
+            return shlex.join([*words, "--prior", "PRIOR", "--source-prior", out]) + "   (PRIOR: the target's prior)"
         words += ["--source-lang", pairs[0][1], "--target-lang", language]
     return shlex.join([*words, "--prior", out])
 
 
 def guess_lines(completed: Completed, doubtful: bool = False) -> list[str]:
-    """What the lexicon covers, what was guessed, and how often that is right; nothing where there is no lexicon.
+    """Return lines on the coverage of the lexicon, and on guesses and their accuracy, or none without a lexicon.
 
     Args:
-        doubtful: whether a source may be of another language, whose words say nothing of the text's.
+        doubtful: whether a source may be of another language. Then guesses are not tested.
     """
     coverage = completed.coverage
     if not (completed.entries or completed.added):
         return []
     lines = [
-        f"lexicon: has {part:,} of {every:,} dictionary words {what} the counted text ({part / every:.1%})"
-        for (part, every), what in ((coverage.text, "in"), (coverage.others, "that are not in"))
-        if every
+        f"lexicon: has {covered:,} of {words:,} dictionary words {place} the counted text ({covered / words:.1%})"
+        for (covered, words), place in ((coverage.text, "in"), (coverage.others, "outside"))
+        if words
     ]
     if doubtful:
         return [*lines, "guesses: not tested, because a source may be of another language (see the warning)"]
     if completed.package == KINDS:
         lines.append(
-            "analyses of --language tell what the lexicon's words and others have in common, by which these are "
-            f"guessed: right {completed.accuracy[WHOLE]:.0%}, without them {completed.without:.0%}"
+            "analyses of --language help to guess the features of words outside the lexicon: right "
+            f"{completed.accuracy[WHOLE]:.0%}, without them {completed.without:.0%}"
         )
     elif completed.package == LEFT_OUT:
-        why = "the lexicon has the words"
+        reason = "the lexicon has the words"
         if completed.without is not None:
-            why = f"guesses would be right {completed.without:.0%}, without them {completed.accuracy[WHOLE]:.0%}"
-        lines.append(f"analyses of --language are left out: {why}")
+            reason = f"guesses are right {completed.without:.0%} with them, {completed.accuracy[WHOLE]:.0%} without"
+        lines.append(f"analyses of --language are left out: {reason}")
     if not completed.guessed:
-        lacks = any(part < every for part, every in (coverage.text, coverage.others))
+        lacks = any(covered < words for covered, words in (coverage.text, coverage.others))
         if completed.added:
             lines.append(f"guessed: the features of {completed.added:,} words")
         elif lacks:
-            lines.append("guessed: nothing of the words that it lacks; --set words.guess=on guesses their features")
+            lines.append("guessed: nothing; --set words.guess=on guesses features of words outside the lexicon")
         return lines
-    many = len(completed.guessed)
-    lines.append(f"guessed: features of {many:,} words; the lexicon lacks {many - completed.crossed:,} of them")
+    guessed = len(completed.guessed)
+    lines.append(f"guessed: features of {guessed:,} words; the lexicon lacks {guessed - completed.crossed:,} of them")
     if completed.crossed:
         lines.append(
-            f"guessed: the other {completed.crossed:,} occur once in the text; so training sees as many guesses "
+            f"guessed: the other {completed.crossed:,} occur once in the text, so that training sees as many guesses "
             "as a new text has"
         )
     if completed.accuracy:
@@ -120,12 +120,12 @@ def _lowest(entry: tuple[str, float]) -> tuple[bool, float, str]:
 
 
 def warning(completed: Completed) -> str | None:
-    """Where the lexicon covers unseen words worse, and nothing is guessed."""
+    """Return a warning if the lexicon covers unseen words worse and nothing is guessed, or None otherwise."""
     if completed.guessed or not completed.coverage.differs:
         return None
     (has, words), (others_has, others) = completed.coverage.text, completed.coverage.others
     return (
         f"warning: the lexicon has {has / words:.0%} of the dictionary words in the counted text and "
-        f"{others_has / others:.0%} of the others; a model learns that words without features never come. Leave out "
-        "words.guess=off, or give a lexicon that has the others, too"
+        f"{others_has / others:.0%} of the others; a model learns that words without features never occur. Remove "
+        "words.guess=off, or add a lexicon with the other words"
     )

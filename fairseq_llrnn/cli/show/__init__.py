@@ -1,1 +1,1 @@
-"""`llrnn show`: what a prior knows, as a whole or about single words. Needs neither model nor fairseq."""
+"""`llrnn show`: show a prior as a whole, or single words of it. Needs neither a model nor fairseq."""

@@ -1,14 +1,14 @@
-"""`llrnn show`: a prior as a whole, or single words of it, and views that show more.
+"""`llrnn show`: show a prior as a whole, or single words of it, and further views.
 
-A view is a module that a system, or another package, has for this command (registry.py):
+A view is a module of a system, or of another package, for this command (registry.py):
 
-    ASKED = "--tree FILE"                  the option that asks for it
-    BESIDE = ("picture",)                  options that do nothing without it
+    OPTION = "--tree FILE"                 the option that selects it
+    FURTHER = ("picture",)                 options that need it
     EXAMPLES = ("llrnn show --tree …",)
-    def add_arguments(parser): …           that option, and what it needs
-    def run(args) -> int: …                where the option is given
+    def add_arguments(parser): …           add that option and the further ones
+    def run(args) -> int: …                called if the option is given
 
-`PriorView` is what the command says of a prior and of its words.
+`PriorView` computes the facts about a prior and its words.
 
 Sizes: V words, S signatures.
 """
@@ -31,7 +31,7 @@ from fairseq_llrnn.prior.part import Facts
 from fairseq_llrnn.prior.prior import Prior
 
 NAME = "show"
-HELP = "look into a prior: its features, signatures and background, or those of a word"
+HELP = "show a prior, or words of it: features, signatures and background"
 VIEWS = registry.load_all("show")
 EXAMPLES = (
     "llrnn show data-bin/prior",
@@ -41,13 +41,13 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    asked = parser.add_argument_group("what is shown")
-    asked.add_argument("folder", nargs="?", metavar="PRIOR", help="directory that `llrnn prior` wrote")
-    asked.add_argument("words", nargs="*", metavar="WORD", help="words to look up (default: a summary of the prior)")
-    asked.add_argument(
+    selection = parser.add_argument_group("prior and words")
+    selection.add_argument("folder", nargs="?", metavar="PRIOR", help="folder of `llrnn prior`")
+    selection.add_argument("words", nargs="*", metavar="WORD", help="words to show (default: a summary of the prior)")
+    selection.add_argument(
         "--source", action="append", default=[], metavar="WORD",
-        help="a word of the source language: its translations, best first (the prior needs --lexical-translation), and "
-        "what it is evidence of (--evidence)",
+        help="word of the source language: show its translations, best first (in a prior of --lexical-translation), "
+        "and what is copied for it (--evidence)",
     )  # fmt: skip
     for view in VIEWS:
         view.add_arguments(parser)
@@ -56,30 +56,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    views = {view.ASKED.split()[0]: view for view in VIEWS}
-    asked = [option for option in views if getattr(args, option[2:].replace("-", "_")) not in (None, [])]
-    if len(asked) > 1:
-        raise OptionError(f"{asked[0]}: it says nothing of {asked[1]}; ask one after the other")
-    if asked:
-        status: int = views[asked[0]].run(args)
+    views = {view.OPTION.split()[0]: view for view in VIEWS}
+    chosen = [option for option in views if getattr(args, option[2:].replace("-", "_")) not in (None, [])]
+    if len(chosen) > 1:
+        raise OptionError(f"{chosen[0]} and {chosen[1]} exclude each other; use one at a time")
+    if chosen:
+        status: int = views[chosen[0]].run(args)
         return status
     for view in VIEWS:
-        beside = {option: getattr(args, option) for option in view.BESIDE}
-        check_unused_options(beside, f"it needs {view.ASKED}, found none; give both")
+        further = {option: getattr(args, option) for option in view.FURTHER}
+        check_unused_options(further, f"it needs {view.OPTION}; add that, or remove this option")
     if args.folder is None:
-        others = "".join(f", or {view.ASKED}" for view in VIEWS)
+        others = "".join(f", or {view.OPTION}" for view in VIEWS)
         raise OptionError(f"expected PRIOR, the folder of a prior{others}, found none")
-    of_prior = PriorView(Prior.load(args.folder))
+    view_of_prior = PriorView(Prior.load(args.folder))
     if args.words or args.source:
-        # all of them before the first is printed: an error must not come after half an answer
-        shown = [of_prior.word(find_word(of_prior.prior, word, args.folder)) for word in args.words]
-        translated = [of_prior.source_word(word, args.folder) for word in args.source]
+        # look up all words before the first is printed, so that an error follows no half output
+        shown = [view_of_prior.word(find_word(view_of_prior.prior, word, args.folder)) for word in args.words]
+        translated = [view_of_prior.source_word(word, args.folder) for word in args.source]
         result: dict[str, Any] = {"prior": args.folder, "words": shown}
         if translated:
             result["translations"] = translated
         text = "\n\n".join([*(word_text(word) for word in shown), *(source_word_text(word) for word in translated)])
     else:
-        result = {"prior": args.folder, **of_prior.summary()}
+        result = {"prior": args.folder, **view_of_prior.summary()}
         text = summary_text(result)
     print(json.dumps(result, ensure_ascii=False) if args.json else text)
     return 0
@@ -88,11 +88,11 @@ def run(args: argparse.Namespace) -> int:
 LARGEST_SHOWN = 8
 MEMBERS_SHOWN = 8
 FIRST_SHOWN = 8
-SOME_WORDS, LONGEST_EXAMPLE = 4, 12  # words of the example, where it can be so
+SOME_WORDS, LONGEST_EXAMPLE = 4, 12  # fewest and most words of the example, if the background allows it
 
 
 class PriorView:
-    """A prior and what is computed once for all questions. V words, S signatures."""
+    """A prior and what is computed once for all words. Sizes: V words, S signatures."""
 
     def __init__(self, prior: Prior) -> None:
         self.prior = prior
@@ -100,25 +100,27 @@ class PriorView:
         self.weights = weights / weights.sum()  # (V,) b(x)
         self.class_mass = np.bincount(prior.output.class_of, self.weights, prior.output.num_classes)  # (S,) B(σ)
 
-    def source_word(self, word: str, where: str) -> dict[str, Any]:
-        """What is known of a source word; where evidence counts, a word as it is written, known or not.
+    def source_word(self, word: str, folder: str) -> dict[str, Any]:
+        """Return the facts about a source word. If the prior has evidence, the word may be outside the dictionary.
 
-        Raises OptionError where the prior knows nothing of the source, or lacks the word and has no evidence.
+        Raises OptionError if the prior has no source, or lacks the word and has no evidence.
         """
         prior = self.prior
         if not any(part.needs_source for part in prior.parts):
             raise OptionError(
-                f"--source {word}: expected a prior with translations or evidence, found none in {where}; build it "
-                "with --lexical-translation or --evidence"
+                f"--source {word} needs a prior with translations or copying, {folder} has neither; build it with "
+                "--lexical-translation or --evidence"
             )
         index = None
         if word in prior.source_symbols or not prior.has_source_strings:
-            index = find(word, prior.source_symbols, f"{where}: expected a word of its source dictionary")
+            index = find(word, prior.source_symbols, f"{folder}: expected a word of its source dictionary")
             word = prior.source_symbols[index]
         return {"source": word, "parts": _facts(part.source_word(prior, word, index) for part in prior.parts)}
 
     def members(self, signature: int) -> list[dict[str, Any]]:
-        """The most probable words of an output signature, with their shares of it (None where it has no mass)."""
+        """Return the most probable words of an output signature, and their probabilities within it (None if it has mass
+        0).
+        """
         members = self.prior.output.members(signature)
         best = members[np.argsort(-self.weights[members], kind="stable")][:MEMBERS_SHOWN]
         return [{"word": self.prior.symbols[i], "share": self._share(int(i))} for i in best]
@@ -128,7 +130,7 @@ class PriorView:
         return float(self.weights[word] / mass) if mass > 0 else None
 
     def word(self, i: int) -> dict[str, Any]:
-        """What the prior has of word `i`."""
+        """Return the facts about word `i`."""
         prior = self.prior
         signature = int(prior.output.class_of[i])
         features = prior.output.features.row(signature)
@@ -153,7 +155,7 @@ class PriorView:
         return facts
 
     def summary(self) -> dict[str, Any]:
-        """The prior as a whole."""
+        """Return the facts about the whole prior."""
         prior = self.prior
         sizes = np.bincount(prior.output.class_of, minlength=prior.output.num_classes)
         largest = [s for s in np.argsort(-sizes, kind="stable")[:LARGEST_SHOWN] if sizes[s] > 1]
@@ -193,7 +195,7 @@ class PriorView:
 
 
 def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, int]]:
-    """By feature group: how many features it has and how many words have one of them; the widest reach first."""
+    """Count features and words of each feature group. The group of most words is first."""
     table = signatures.features
     groups = sorted({feature_group(name) for name in table.names})
     number = {group: i for i, group in enumerate(groups)}
@@ -207,7 +209,7 @@ def _groups(signatures: Signatures, sizes: np.ndarray) -> dict[str, dict[str, in
 
 
 def _beginnings(prior: Prior) -> dict[str, Any]:
-    """How sentences of the background begin, where it knows the words before; {} where it does not, or fairseq must."""
+    """Return how sentences of the background begin, or {} if it has no context, or needs fairseq."""
     if not any(part.is_base for part in prior.parts) or any(part.needs_fairseq for part in prior.parts):
         return {}
     import torch
@@ -227,7 +229,7 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
             probable = limited.log_weights(state) + torch.where(limited.log_shares(state).isneginf(), -torch.inf, 0.0)
             goes_on = bool((probable[0] > -torch.inf).sum() > 1)
             if left > 1 and (not example or (goes_on and len(example) < SOME_WORDS)):
-                probable[0, end] = -torch.inf  # a sentence of some length shows more
+                probable[0, end] = -torch.inf  # a longer sentence shows more
             token = probable.argmax(1)
             if int(token) == end or bool(probable.max() == -torch.inf):
                 break
@@ -240,10 +242,10 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
         }
 
 
-def _facts(of_parts: Iterable[Facts]) -> dict[str, list[Any]]:
-    """What parts know of a word, as JSON has it."""
+def _facts(facts_of_parts: Iterable[Facts]) -> dict[str, list[Any]]:
+    """Return the facts of all parts about a word as JSON values."""
     by_heading: dict[str, list[Any]] = {}
-    for facts in of_parts:
+    for facts in facts_of_parts:
         for heading, items in facts.items():
             shown = [x if isinstance(x, str) else {"word": x[0], "probability": x[1]} for x in items]
             by_heading.setdefault(heading, []).extend(shown)

@@ -1,4 +1,4 @@
-"""What `llrnn show` prints of a prior and of its words, and where it finds the words that a user names."""
+"""Format priors and words for `llrnn show`, and look up the words that a user names."""
 
 import difflib
 import math
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def summary_text(summary: dict[str, Any]) -> str:
-    """Of a prior as a whole."""
+    """Format a prior as a whole."""
     background = summary["background"]
     entropy = background["entropy"]
     words = summary["counts"]["words"]
@@ -50,7 +50,7 @@ def summary_text(summary: dict[str, Any]) -> str:
                 f"  {printable(group):<18} {size['features']:>10,} {size['words']:>10,}"
                 for group, size in summary[key].items()
             ]
-    background_line = f"background  {printable(background['kind'])}"  # never cut, as the recipe: it can be given again
+    background_line = f"background  {printable(background['kind'])}"  # never cut, like the recipe, for copying
     lines += [
         "",
         background_line,
@@ -60,7 +60,7 @@ def summary_text(summary: dict[str, Any]) -> str:
         *_parts_lines(summary["parts"]),
         "",
         f"signatures  {summary['counts']['output signatures']:,} for {plural(words, 'word')}; "
-        f"{plural(alone, 'word is', 'words are')} alone in theirs" + (". The largest:" if largest else ""),
+        f"{plural(alone, 'signature has', 'signatures have')} one word" + (". The largest:" if largest else ""),
     ]
     if largest:
         lines.append(f"  {'words':>10} {'root b₀':>11} {'number':>7}  features, and the most probable words")
@@ -76,7 +76,7 @@ def summary_text(summary: dict[str, Any]) -> str:
 
 
 def _parts_lines(parts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The parts in their order, what each says of itself beside its name."""
+    """Format the parts in their order, each with its description."""
     lines = [""] if parts else []
     for i, part in enumerate(parts):
         label = f"{'' if i else 'parts':<11} {part['part']}"
@@ -85,7 +85,9 @@ def _parts_lines(parts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _in_use(name: str, settings: dict[str, Any]) -> bool:
-    """Whether a setting had a say: only a unigram is smoothed, only additive smoothing adds."""
+    """Return whether a setting has an effect: only a unigram is smoothed, and only additive smoothing has a
+    pseudo-count.
+    """
     if name == "smoothing":
         return str(settings.get("background")).startswith("unigram")
     if name == "pieces":
@@ -106,14 +108,14 @@ def _setting(name: str, value: Any) -> str:
 
 
 def word_text(word: dict[str, Any]) -> str:
-    """Of a word of its dictionary."""
+    """Format a word of the dictionary."""
     features, guessed = word["features"].items(), frozenset(word["guessed"])
     analysed = feature_items([entry for entry in features if entry[0] not in guessed])
     lines = [printable(word["word"]), labelled("features", analysed or ["none"])]
     if guessed:
         lines.append(labelled("guessed", feature_items([entry for entry in features if entry[0] in guessed])))
     if "input_features" in word:
-        lines.append(labelled("it is read by", feature_items(list(word["input_features"].items())) or ["none"]))
+        lines.append(labelled("as input", feature_items(list(word["input_features"].items())) or ["none"]))
         lines.append(labelled("input σ", [_sharing(word["input_signature"], word["input_signature_size"])]))
     lines.append(labelled("signature", [_sharing(word["signature"], word["signature_size"])]))
     if word["signature_size"] > 1:
@@ -140,11 +142,11 @@ def _share_text(share: float | None) -> str:
 
 
 def _sharing(signature: int, size: int) -> str:
-    return f"{signature}, its own alone" if size == 1 else f"{signature}, shared by {size:,} words"
+    return f"{signature}, of this word only" if size == 1 else f"{signature}, shared by {size:,} words"
 
 
 def _beginning_lines(background: Mapping[str, Any]) -> list[str]:
-    """The same for people, below the background."""
+    """Format the beginnings of sentences of the background."""
     if "start" not in background:
         return []
     shown = [f"{printable(row['word'])} {percent(row['probability'])}" for row in background["start"]]
@@ -157,12 +159,12 @@ def _beginning_lines(background: Mapping[str, Any]) -> list[str]:
 
 
 def source_word_text(word: Mapping[str, Any]) -> str:
-    """The same for people."""
+    """Format a source word."""
     return "\n".join([printable(word["source"]), *_fact_lines(word["parts"])])
 
 
 def _fact_lines(facts: Mapping[str, Sequence[Any]]) -> list[str]:
-    """What parts of a prior know of a word."""
+    """Format the facts of the parts of a prior about a word."""
 
     def shown(item: Any) -> str:
         if isinstance(item, str):
@@ -172,30 +174,30 @@ def _fact_lines(facts: Mapping[str, Sequence[Any]]) -> list[str]:
     return [labelled(heading, list(map(shown, items)) or ["none"]) for heading, items in facts.items()]
 
 
-def find_word(prior: "Prior", word: str, where: str) -> int:
-    """The index of a word, given in any case; where the dictionary holds pieces, the piece's mark may be missing.
+def find_word(prior: "Prior", word: str, folder: str) -> int:
+    """Return the index of a word, in any case. If the dictionary holds subword pieces, the mark of a piece is optional.
 
-    Raises OptionError, with near words, if there is none.
+    Raises OptionError, with similar words, if there is none.
     """
     convention = CONVENTIONS.get(str(prior.settings.get("pieces")))
-    expected = f"{where}: expected a {'word' if convention is None else 'piece'} of its dictionary"
+    expected = f"{folder}: expected a {'word' if convention is None else 'piece'} of its dictionary"
     return find(word, prior.symbols, expected, str if convention is None else convention.mark)
 
 
 def find(word: str, symbols: Sequence[str], expected: str, mark: Callable[[str], str] = str) -> int:
-    """The index of a word, given in any case and without its `mark`; an error begins with what was `expected`."""
+    """Return the index of a word, in any case and without its `mark`. An error begins with `expected`."""
     index = {symbol: i for i, symbol in enumerate(symbols)}
     composed = unicodedata.normalize("NFC", word)
     forms = (word, composed, word.lower(), composed.lower())
-    sought = (*forms, *map(mark, forms))
-    if index.keys().isdisjoint(sought):  # Turkish, NFD
+    candidates = (*forms, *map(mark, forms))
+    if index.keys().isdisjoint(candidates):  # Turkish, NFD
         keys = {case_key(form) for form in (composed, mark(composed))}
-        sought = tuple(symbol for symbol in symbols if case_key(in_form(symbol, "nfc")) in keys)[:1]
-    for form in sought:
+        candidates = tuple(symbol for symbol in symbols if case_key(in_form(symbol, "nfc")) in keys)[:1]
+    for form in candidates:
         if form in index:
             if form != word:
                 note(f"{word!r} is not in the dictionary of this prior; showing {form!r}")
             return index[form]
     near = difflib.get_close_matches(composed.lower(), symbols, n=3)
-    advice = f"did you mean {' or '.join(map(repr, near))}?" if near else "nothing in it is spelt nearly so"
+    advice = f"did you mean {' or '.join(map(repr, near))}?" if near else "no entry has a similar spelling"
     raise OptionError(f"{expected}, found {word!r}; {advice}")

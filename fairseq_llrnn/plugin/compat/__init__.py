@@ -1,15 +1,15 @@
-"""fairseq made safe and suitable.
+"""Make fairseq safe for our tasks, and adapt it to them.
 
-    task_checkpoints.py  all of it, for our tasks alone, and for each model that fairseq's commands load
-    safe_checkpoints.py  checkpoints are read as data (checkpoint_errors.py: what is wrong with one)
-    plain_arrays.py      numpy's arrays and numbers in them
-    checkpoint_sizes.py  a checkpoint's file, what is read of it, what is built from it: each no larger than the last
-    resuming.py          what they lack for a training that goes on
-    option_checks.py     values of fairseq's options that it finds out about too late
-    user_errors.py       a user's error is one line
-    loading.py           models from checkpoints
-    moved_folders.py     … whose priors or data are elsewhere now
-    dictionaries.py      a model over other words is refused; a dictionary with strings outside itself
-    interactive_lines.py the lines of fairseq-interactive and of raw text, terms behind a tab among them
-    counted_gpus.py      what fairseq concludes from the GPUs that it sees
+    task_checkpoints.py  loading and saving of checkpoints, for our tasks and for models of fairseq's commands
+    safe_checkpoints.py  read checkpoints as data (checkpoint_errors.py: messages for damaged ones)
+    plain_arrays.py      numpy's arrays and numbers in checkpoints
+    checkpoint_sizes.py  limits: of a checkpoint's file, of the tensors in it, of the model built from it
+    resuming.py          state that a resumed training needs, and fairseq does not save
+    option_checks.py     check values of fairseq's options early
+    user_errors.py       print a user's error in one line
+    loading.py           load models from checkpoints
+    moved_folders.py     find their priors and data after a move
+    dictionaries.py      reject a model over other words, a dictionary with strings outside itself
+    interactive_lines.py lines of fairseq-interactive and of raw text, with terms after a tab
+    counted_gpus.py      correct what fairseq derives from the number of GPUs
 """

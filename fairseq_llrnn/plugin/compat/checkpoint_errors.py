@@ -1,4 +1,4 @@
-"""What is wrong with a checkpoint, in one line: it wants to run code, is damaged, or does not fit."""
+"""One-line messages for a checkpoint that would run code, is damaged, or does not fit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import GIVE, check_file, check_tensors, damage, is_text
 
 LAST = "checkpoint_last.pt"  # fairseq's default of --restore-file, in --save-dir
-# A checkpoint's weights and options are input like any other: whatever they lack shows up as one of these.
+# errors that damaged weights and options of a checkpoint can raise
 OF_OPTIONS = (
     OmegaConfBaseException, RuntimeError, ValueError, TypeError, AttributeError, LookupError, AssertionError,
     ArithmeticError, MemoryError,
@@ -22,10 +22,10 @@ OF_OPTIONS = (
 
 
 def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function whose first argument is a checkpoint's path: what is wrong with the file becomes DataError.
+    """Wrap a function whose first argument is a checkpoint's path: errors of the file become DataError.
 
-    A damaged file can end in any error: torch tries to read it as a zip archive, a tar archive, and a bare pickle.
-    With options that a second argument puts in the place of its own, that is an OptionError.
+    A damaged file can raise any error: torch tries to read it as a zip archive, a tar archive, and a bare pickle. If
+    the second argument overrides options, the error is an OptionError about these.
     """
 
     @functools.wraps(load)
@@ -48,23 +48,23 @@ def explain_load_errors(load: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _wrong_overrides(shown: str, path: str, why: str) -> OptionError:
+def _wrong_overrides(shown: str, path: str, reason: str) -> OptionError:
     return OptionError(
-        f"--model-overrides {shown}: expected options with which the model of {path} can be built, found others "
-        f"({why}); correct them, or leave them out"
+        f"--model-overrides {shown}: the model of {path} cannot be built with these options ({reason}); correct them, "
+        "or remove --model-overrides"
     )
 
 
 def no_such_model(path: str, error: Exception) -> DataError:
-    """The error for a checkpoint whose model cannot be built from its options."""
+    """Return the error for a checkpoint whose model cannot be built from its options."""
     return DataError(
-        f"{path}: expected weights that fit the model which its options describe, found {in_one_line(error)}; use a "
-        "whole checkpoint, saved by this version"
+        f"{path}: expected weights that fit the model of its options, found {in_one_line(error)}; use a whole "
+        "checkpoint, saved by this version"
     )
 
 
 def _overrides(overrides: Any) -> str:
-    """The value of --model-overrides. fairseq-validate puts all of its options beside it."""
+    """Return the value of --model-overrides. fairseq-validate adds all of its options to it."""
     if isinstance(overrides, dict) and "model_overrides" in overrides:
         text = str(overrides["model_overrides"])
         return "" if text == "{}" else text[:200]
@@ -72,18 +72,18 @@ def _overrides(overrides: Any) -> str:
 
 
 def in_one_line(error: Exception) -> str:
-    """The kind of an error, and its message, shortened."""
+    """Return the kind of an error, and its message, shortened."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text if len(text) < 160 else text[:160] + '…'}" if text else type(error).__name__
 
 
 def _diagnosis(path: str, error: Exception) -> str:
     message = str(error)
-    wants_code = [line.strip() for line in message.splitlines() if "GLOBAL" in line or "reduce" in line]
-    if isinstance(error, pickle.UnpicklingError) and wants_code:
+    code = [line.strip() for line in message.splitlines() if "GLOBAL" in line or "reduce" in line]
+    if isinstance(error, pickle.UnpicklingError) and code:
         return (
-            f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that wants to run "
-            f"other code ({wants_code[0][:160]}); nothing of it was executed. Use one that fairseq saved"
+            f"{path}: refused: expected a checkpoint of tensors and plain values, found a pickle that would run "
+            f"other code ({code[0][:160]}); nothing of it was executed. Use one that fairseq saved"
         )
     if isinstance(error, pickle.UnpicklingError) or "weights_only" in message:
         lines = [line.strip() for line in message.splitlines() if "Unsupported" in line or line.startswith("Cannot")]
@@ -95,32 +95,32 @@ def _diagnosis(path: str, error: Exception) -> str:
     reason = message.splitlines()[0][:120] if message else type(error).__name__
     return (
         f"{path}: expected a whole checkpoint, found one that is cut short or damaged ({reason}); "
-        "copy it again, or go on from an earlier checkpoint with --restore-file"
+        "copy it again, or resume from an earlier checkpoint with --restore-file"
     )
 
 
 @contextmanager
 def explained_misfit(paths: Sequence[str], arg_overrides: Any) -> Iterator[None]:
-    """Around what loads these checkpoints: weights that fit no model built for them become DataError.
+    """Turn errors of loading these checkpoints inside the block, such as weights that do not fit, into DataError.
 
-    Where `arg_overrides` puts other options in the place of the checkpoints' own, the error is about these.
+    If `arg_overrides` overrides options of the checkpoints, the error is an OptionError about these.
     """
     try:
         yield
     except OF_OPTIONS as error:
         misfits = _misfits(error)
-        why = misfits[0] if misfits else in_one_line(error)
+        reason = misfits[0] if misfits else in_one_line(error)
         if overrides := _overrides(arg_overrides):
-            raise _wrong_overrides(overrides, ":".join(paths), why) from None
+            raise _wrong_overrides(overrides, ":".join(paths), reason) from None
         if not misfits:
             raise no_such_model(":".join(paths), error) from None
         raise DataError(
             f"{':'.join(paths)}: expected weights that fit the data's dictionaries and the checkpoint's own "
-            f"options, found {why}; give models that were trained with the dictionaries of the data folder"
+            f"options, found {reason}; use models that were trained with the dictionaries of the data folder"
         ) from None
 
 
 def _misfits(error: BaseException | None) -> list[str]:
-    """What torch says of each of the weights that do not fit a model; none for another error."""
+    """Return torch's descriptions of the weights that do not fit a model, or none for another error."""
     first, *lines = str(error).splitlines() or [""]
     return [line.strip() for line in lines] if first.startswith("Error(s) in loading state_dict") else []

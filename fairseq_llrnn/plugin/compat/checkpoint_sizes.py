@@ -1,19 +1,15 @@
-"""What a checkpoint's file looks like from outside, before torch reads it: whole, and no larger inside than outside.
+"""Limit the memory of a checkpoint: its file, the tensors read from it, and the model built from its options.
 
-torch writes a zip archive of uncompressed records, one per tensor. A compressed record, or several in the same place,
-could ask for memory that the file does not have.
+The file is checked before torch reads it. torch writes a zip archive of uncompressed records, one per tensor. A
+compressed record, or several records in the same place, could need more memory than the file has.
 
-What torch has read of a checkpoint, before anybody works with it: tensors no larger than their bytes in the file.
+The tensors are checked before they are used: none is larger than its bytes in the file. A tensor with strides of 0
+claims many numbers and stores one. A copy of it needs the memory of all. Weights must be finite numbers.
 
-A tensor of steps of 0 has as many numbers as it says, and one number in the file: whoever copies it needs the memory.
-Weights are numbers with which probabilities sum to one.
-
-A model that a checkpoint's options describe is no larger than the checkpoint: that is seen while it is built.
-
-The options are untrusted input. A hidden size of 10⁹ asks for memory, 10⁸ layers for time without end, and which
-options say so, each kind of model knows for itself. But whatever they are, every parameter of a model stands in its
-checkpoint. So while one is built, what it has registered is counted, and what it asks torch to make is looked at
-before it is made.
+The model must not be larger than the checkpoint, and is checked while it is built. The options are untrusted: a hidden
+size of 10⁹ needs too much memory, and 10⁸ layers too much time. Which options do so depends on the model. But every
+parameter of a model is in its checkpoint. So registered parameters are counted, and the size of a tensor is checked
+before torch creates it.
 """
 
 from __future__ import annotations
@@ -40,11 +36,11 @@ GIVE = "give the .pt file that training wrote"
 
 
 def check_file(path: str) -> None:
-    """Refuse what is no file, and an archive that torch has not written so.
+    """Raise an error for a path that is no file, or an archive that torch did not write.
 
     Raises:
-        OSError: none there, or no right to read it.
-        DataError: something else than a file; compressed records; records that are larger than the file.
+        OSError: the file is missing, or may not be read.
+        DataError: not a regular file, or records that are compressed or larger than the file.
         zipfile.BadZipFile: cut short or damaged.
     """
     kind = kind_of(os.stat(path))
@@ -71,9 +67,9 @@ def check_file(path: str) -> None:
 
 
 def damage(path: str) -> str | None:
-    """What is wrong with the file of a checkpoint, by its size and checksums; None where nothing is.
+    """Describe the damage of a checkpoint's file, by its size and checksums, or None if it is sound.
 
-    Of a file that only `check_file` or torch refuses, nothing is said.
+    It does not report what only `check_file` or torch rejects.
     """
     try:
         if not os.path.getsize(path):
@@ -94,7 +90,7 @@ def damage(path: str) -> str | None:
 
 
 def is_text(path: str) -> bool:
-    """Whether a file begins as a text in UTF-8, which no checkpoint does, whole or damaged."""
+    """Return whether a file begins with UTF-8 text, which no checkpoint does, whole or damaged."""
     with open(path, "rb") as file:
         start = file.read(512)
     try:
@@ -109,31 +105,31 @@ def _is_zip(path: str) -> bool:
         return file.read(2) == ZIP_MAGIC
 
 
-COUNTS = ".tree.learner."  # what the training of a tree has counted, which may be large
+COUNTS = ".tree.learner."  # counts of an output tree's training, which may be large
 
 
 def check_tensors(path: str, state: Any) -> None:
-    """Look at all tensors in dictionaries, lists and tuples, and at the names of the weights.
+    """Check all tensors in dictionaries, lists and tuples, and the names of the weights.
 
     Raises:
-        DataError: a tensor that says to be larger than what is stored of it, that is sparse or without numbers; weights
-            whose name is no text, or with which nobody can compute.
+        DataError: a tensor that claims more numbers than it stores, is sparse or has no data, or weights with a name
+            that is no text, or with values that are not finite.
     """
     weights = state.get("model") if isinstance(state, dict) else None
     if isinstance(weights, dict) and not all(isinstance(name, str) for name in weights):
         raise DataError(f"{path}: refused: expected weights with names, found other keys; use one that fairseq saved")
-    rest, seen = [state], set[int]()
-    while rest:
-        value = rest.pop()
+    pending, seen = [state], set[int]()
+    while pending:
+        value = pending.pop()
         if isinstance(value, Tensor):
             if not _is_whole(value):
                 raise DataError(
                     f"{path}: refused: expected tensors with all their numbers, found one of shape "
                     f"{tuple(value.shape)} without them; use one that fairseq saved"
                 )
-        elif isinstance(value, dict | list | tuple) and id(value) not in seen:  # a pickle may go in circles
+        elif isinstance(value, dict | list | tuple) and id(value) not in seen:  # a pickle may have cycles
             seen.add(id(value))
-            rest.extend(value.values() if isinstance(value, dict) else value)
+            pending.extend(value.values() if isinstance(value, dict) else value)
     if isinstance(weights, dict):
         check_numbers({name: weight for name, weight in weights.items() if COUNTS not in name}, path)
 
@@ -144,24 +140,24 @@ def _is_whole(tensor: Tensor) -> bool:
     return tensor.numel() * tensor.element_size() <= tensor.untyped_storage().nbytes()
 
 
-# What takes sizes and makes a tensor of them
+# functions that create a tensor of given sizes
 MAKERS = frozenset((torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn, torch.arange, torch.eye))
-PRODUCTS = frozenset((Tensor.mul, Tensor.__mul__, torch.mul))  # a table of positions is one
-REPEATED = 4  # a tied parameter is made and thrown away; a table may be made in double precision first
-BESIDE_NUMBERS, BESIDE_TENSORS = 1 << 20, 1000  # what a model may register that no checkpoint has
-BESIDE_AT_ONCE = 1 << 26  # numbers of one tensor that is no parameter, as of positions or of the prior: 256 MiB
-_counts: list[_Sizes] = []  # the models that are being built, one for the background of the other: the last one counts
+PRODUCTS = frozenset((Tensor.mul, Tensor.__mul__, torch.mul))  # tables of positions are products
+REPEATED = 4  # tied parameters are created and discarded; a table may first be created in double precision
+EXTRA_NUMBERS, EXTRA_TENSORS = 1 << 20, 1000  # parameters that a model may register outside its checkpoint
+EXTRA_AT_ONCE = 1 << 26  # numbers of one tensor that is no parameter, such as positions or the prior: 256 MiB
+_counts: list[_Sizes] = []  # models under construction, each for the background of the one before; the last is counted
 
 
 @contextmanager
 def no_larger_than(weights: Mapping[str, Any]) -> Iterator[None]:
-    """Around what builds the model of a checkpoint.
+    """Limit the size of the model that is built inside the block.
 
     Args:
-        weights: its tensors by name.
+        weights: the tensors of its checkpoint by name.
 
-    Raises, from what is inside:
-        ValueError: a model that is larger than they are.
+    Raises, from the code inside:
+        ValueError: a model that is larger than the weights.
     """
     sizes = _Sizes([value.numel() for value in weights.values() if isinstance(value, Tensor)])
     hook = register_module_parameter_registration_hook(sizes.count)
@@ -175,12 +171,12 @@ def no_larger_than(weights: Mapping[str, Any]) -> Iterator[None]:
 
 
 class _Sizes(TorchFunctionMode):
-    """Of one model."""
+    """Counts the sizes of one model."""
 
     def __init__(self, stored: Sequence[int]) -> None:
         super().__init__()
         self.stored, self.numbers, self.tensors = stored, 0, 0
-        self.at_once = REPEATED * sum(stored) + BESIDE_AT_ONCE
+        self.at_once = REPEATED * sum(stored) + EXTRA_AT_ONCE
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
@@ -189,8 +185,8 @@ class _Sizes(TorchFunctionMode):
         if _counts[-1] is self:
             if function in MAKERS:
                 self._check(function(*args, **{**named, "device": "meta", "pin_memory": False}).numel())
-            elif function in PRODUCTS and all(isinstance(one, Tensor) for one in args[:2]):
-                self._check(torch.Size(torch.broadcast_shapes(*(one.shape for one in args[:2]))).numel())
+            elif function in PRODUCTS and all(isinstance(factor, Tensor) for factor in args[:2]):
+                self._check(torch.Size(torch.broadcast_shapes(*(factor.shape for factor in args[:2]))).numel())
         return function(*args, **named)
 
     def _check(self, numbers: int) -> None:
@@ -198,15 +194,15 @@ class _Sizes(TorchFunctionMode):
             raise self._error(f"a tensor of {numbers:,} numbers")
 
     def count(self, module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:
-        """The hook for every parameter that a module registers."""
+        """Count a parameter that a module registers. torch calls this hook."""
         if parameter is None or _counts[-1] is not self:
             return
         self.numbers, self.tensors = self.numbers + parameter.numel(), self.tensors + 1
-        if self.numbers > REPEATED * sum(self.stored) + BESIDE_NUMBERS:
+        if self.numbers > REPEATED * sum(self.stored) + EXTRA_NUMBERS:
             raise self._error(f"more than {self.numbers:,} numbers")
-        if self.tensors > REPEATED * len(self.stored) + BESIDE_TENSORS:
+        if self.tensors > REPEATED * len(self.stored) + EXTRA_TENSORS:
             raise self._error(f"more than {self.tensors:,} tensors")
 
     def _error(self, size: str) -> ValueError:
         numbers, tensors = sum(self.stored), len(self.stored)
-        return ValueError(f"a model of {size}, where the checkpoint holds {numbers:,} numbers in {tensors:,} tensors")
+        return ValueError(f"a model of {size}, but the checkpoint holds {numbers:,} numbers in {tensors:,} tensors")

@@ -1,10 +1,10 @@
-"""What fairseq concludes from the number of GPUs that it sees.
+"""Correct what fairseq derives from the number of visible GPUs.
 
-It takes that for the number of processes (--distributed-world-size). Where it is 1 (on CPUs, or with one GPU in each of
-several machines), it does not look at torchrun's variables: every process would train a model of its own and overwrite
-the checkpoints of the others.
+fairseq takes it as the number of processes (--distributed-world-size). If it is 1 (on CPUs, or with one GPU in each of
+several machines), fairseq ignores torchrun's variables: every process would train its own model and overwrite the
+checkpoints of the others.
 
-Where it sees one, it has the norm of all gradients there, also with --cpu: torch then refuses to clip them.
+If one GPU is visible, fairseq puts the norm of all gradients on it, even with --cpu. torch then cannot clip them.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ JOINED = (
 
 
 def check_single_process() -> None:
-    """To be called by a process that trains. Raises OptionError where it is one of several, and not joined to them."""
-    size = os.environ.get("WORLD_SIZE", "")  # set by torchrun, and by what starts processes as it does
+    """Raise OptionError if this training process is one of several, and not connected to them."""
+    size = os.environ.get("WORLD_SIZE", "")  # set by torchrun and similar launchers
     joined = torch.distributed.is_available() and torch.distributed.is_initialized()
     if size.isdecimal() and int(size) > 1 and not joined:
         raise OptionError(
-            f"WORLD_SIZE={size}: expected {size} processes that train one model, found one that was not told of the "
+            f"WORLD_SIZE={size}: expected {size} processes that train one model, found one without a connection to the "
             "others: each would train alone and overwrite the same checkpoints; start them with "
-            f"examples/cluster/worker.sh, or give each process {JOINED} (docs/guides/scaling.md)"
+            f"examples/cluster/worker.sh, or add to each process {JOINED} (docs/guides/scaling.md)"
         )
 
 
 def clip_where_gradients_are(clip: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """Wrap fairseq.utils.clip_grad_norm_: the norm is on the device of the gradients."""
+    """Wrap fairseq.utils.clip_grad_norm_: keep the norm on the device of the gradients."""
 
     @functools.wraps(clip)
     def wrapper(params: Iterable[Tensor] | Tensor, max_norm: float, aggregate_norm_fn: Any = None) -> Tensor:
         params = [params] if isinstance(params, Tensor) else list(params)
 
-        def there(norm: Tensor) -> Tensor:
+        def move(norm: Tensor) -> Tensor:
             gradient = next(p.grad for p in params if p.grad is not None)
             return (norm if aggregate_norm_fn is None else aggregate_norm_fn(norm)).to(gradient.device)
 
-        return clip(params, max_norm, there)
+        return clip(params, max_norm, move)
 
     return wrapper

@@ -1,13 +1,13 @@
-"""A model that was trained over other words than those of the data at hand is refused.
+"""Reject a model that was trained over other words than those of the data.
 
-A checkpoint of fairseq holds no words: where two dictionaries have the same size, its weights fit either, and what
-they say belongs to other words. But it records where its training found the data. Where that folder is still there,
-its dictionaries are compared with those of the command's task; where it is gone, or holds none that can be read,
-nothing is known. Where the sizes differ, the weights do not fit, and loading fails with a message.
+A checkpoint of fairseq holds no words. If two dictionaries have the same size, its weights fit both, but belong to the
+words of one. The checkpoint records the data folder of its training. If that folder still exists, its dictionaries are
+compared with those of the command's task. If it is gone or unreadable, no check is possible. If the sizes differ, the
+weights do not fit, and loading fails with a message.
 
-`OpenDictionary` is a dictionary of fairseq that also knows strings outside itself, where a prior has a use for them.
-Its size, and the ids of its words, are fairseq's. A string outside gets an id beyond the size when it is first looked
-up, and is itself again in what fairseq prints: `fairseq-interactive`, `fairseq-generate` and BLEU see real strings.
+`OpenDictionary` is a dictionary of fairseq that also contains strings outside its words, if a prior uses them. Its size
+and the ids of its words are fairseq's. A string outside gets an id beyond the size at its first lookup. Output has the
+string itself again: in `fairseq-interactive`, in `fairseq-generate` and in BLEU.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from fairseq_llrnn.plugin.compat.moved_folders import TWO_DICTIONARIES, data_fol
 
 
 def check_dictionary_words(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
-    """Raise DataError for a checkpoint of a model over other words than those of `task`.
+    """Raise DataError if a checkpoint's model is over other words than those of `task`.
 
     Args:
-        state: what the checkpoint `path` holds.
+        state: content of the checkpoint `path`.
     """
     dictionaries: list[Dictionary] = []  # in the order of dictionaries_of
     if isinstance(task, LanguageModelingTask):
@@ -42,7 +42,7 @@ def check_dictionary_words(path: str, state: Mapping[str, Any], task: FairseqTas
     elif isinstance(task, TWO_DICTIONARIES):
         dictionaries = [task.source_dictionary, task.target_dictionary]
     files = _files(state.get("cfg"))
-    if len(files) == len(dictionaries):  # else another kind of task: whether its model will do, fairseq says
+    if len(files) == len(dictionaries):  # otherwise another kind of task: fairseq checks its model
         for file, dictionary in zip(files, dictionaries, strict=True):
             _compare(path, file, dictionary.symbols)
     if (take_source_prior := getattr(task, "take_source_prior", None)) is not None:
@@ -50,61 +50,62 @@ def check_dictionary_words(path: str, state: Mapping[str, Any], task: FairseqTas
 
 
 def _files(cfg: Any) -> list[str]:
-    """Where the dictionaries of a checkpoint's training were, by its options, which older ones have by now, too."""
+    """Return the paths of the dictionaries of a checkpoint's training, according to its options."""
     try:
         folder = data_folder(str(cfg.task.data))
         return [os.path.join(folder, name) for name in dictionaries_of(cfg.task, folder)]
-    except (AttributeError, OmegaConfBaseException):  # options that name no data, or refer to what is not there
+    except (AttributeError, OmegaConfBaseException):  # options without data, or with a broken reference
         return []
 
 
 def _compare(path: str, file: str, expected: Sequence[str]) -> None:
-    """Raise DataError where the dictionary `file` has as many symbols as `expected`, but others."""
+    """Raise DataError if the dictionary `file` has as many symbols as `expected`, but different ones."""
     if not os.path.isfile(file):
         return
     try:
         symbols = load_dictionary(file).symbols
-    except DataError:  # it is not what the training read
+    except DataError:  # no longer the file of the training
         return
     if len(symbols) != len(expected):
         return
     for number, (theirs, ours) in enumerate(zip(symbols, expected, strict=True)):
         if theirs != ours:
             raise DataError(
-                f"{path}: expected a model over the words of the data at hand, found one that was trained with another "
+                f"{path}: expected a model over the words of this data, found one that was trained with another "
                 f"dictionary: {place(file, number - len(SPECIALS) + 1)} has {shown(theirs)}, the data {shown(ours)}; "
-                "give models that were trained with the dictionaries of the data folder, or, if the model's own are no "
-                "longer where its training found them, the folder that has them with --model-overrides "
-                "\"{'data': 'DATA-BIN'}\""
+                "use models that were trained with the dictionaries of the data folder; if the model's dictionaries "
+                "have moved, name their folder with --model-overrides \"{'data': 'DATA-BIN'}\""
             )
 
 
 class Marker(Protocol):
-    """Who finds in a line what a system requires of its translation, and marks tokens (evidence/group_slots.py)."""
+    """Finds the strings that a system requires in the translation of a line, and marks tokens
+    (evidence/group_slots.py).
+    """
 
     def read_for(self, lines: Sequence[str]) -> None:
-        """Read files now, where one of these lines needs them, so that what is wrong with them is no fault of it."""
+        """Read the files that these lines need, so that an error in a file is not reported as an error of a line."""
 
     def marked(self, tokens: Sequence[int], cells: Sequence[str] = ()) -> list[int]:
-        """The tokens of a source, with marks. cells: what stands behind it, with tabs."""
+        """Return the tokens of a source, with marks. cells: the texts after it, separated by tabs."""
         raise NotImplementedError
 
 
 class OpenDictionary(Dictionary):
-    """fairseq's dictionary over words that may be more."""
+    """fairseq's dictionary, extended by strings outside its words."""
 
     def __init__(
         self, dictionary: Dictionary, words: OpenWords, index: Callable[[str], int | None] | None = None
     ) -> None:
         """
         Args:
-            words: they begin with those of `dictionary`.
-            index: the id of a word; None for one that stays <unk>. None: every word has one.
+            words: they begin with the symbols of `dictionary`.
+            index: returns the id of a word, or None for one that stays <unk>. Default: every word has an id.
         """
         self.__dict__.update(dictionary.__dict__)
         self._words = words
         self._index = index or words.index
-        self.marker: Marker | None = None  # of the source, where a system requires strings
+        self.marker: Marker | None = None  # only of a source dictionary, if a system requires strings
 
     def __getitem__(self, index: int) -> str:
         index = plain(int(index))
@@ -115,7 +116,7 @@ class OpenDictionary(Dictionary):
         return self.unk() if token is None else token
 
     def encode_line(self, line: str, *args: Any, **options: Any) -> Tensor:
-        """As fairseq's; where there is a marker, with marks. It gets the cells behind tabs of this line."""
+        """Encode a line like fairseq. With a marker, the tokens have marks for the cells after tabs."""
         if self.marker is None:
             return super().encode_line(line, *args, **options)
         text, *cells = line.rstrip("\n").split("\t")
@@ -124,16 +125,16 @@ class OpenDictionary(Dictionary):
         return torch.tensor(marked, dtype=torch.long)
 
     def add_symbol(self, word: str, n: int = 1, overwrite: bool = False) -> int:
-        """The id of a word. The dictionary never grows, as fairseq's does while it prints translations."""
+        """Return the id of a word. Unlike fairseq's, the dictionary does not grow while translations are printed."""
         return self.index(word)
 
 
 def with_unk(tokens: Tensor, dictionary: Dictionary) -> Tensor:
-    """The tokens with <unk> for strings outside the dictionary, without marks: all that a table of rows can read."""
+    """Replace strings outside the dictionary by <unk>, and remove marks: the ids that an embedding table has."""
     tokens = plain(tokens)
     return tokens.masked_fill(tokens >= len(dictionary), dictionary.unk())
 
 
 def reads_strings(embedding: nn.Module) -> bool:
-    """Whether strings outside the dictionary are more than <unk> to it."""
+    """Return whether an embedding represents strings outside the dictionary, other than as <unk>."""
     return any(getattr(part, "reads_strings", False) for part in embedding.modules())

@@ -1,10 +1,9 @@
-"""The lines of text that fairseq itself reads: in fairseq-interactive, and with --dataset-impl raw.
+r"""Read the lines of fairseq-interactive, and of data with --dataset-impl raw, in place of fairseq's readers.
 
-They end as those of `llrnn score` do: fairseq's own readers also begin a line behind a carriage return, and make two
-sentences of one. In fairseq-interactive, a line that will not do costs its own answer, and not the session: what is
-wrong is said with the number of the line, and the session goes on; at its end the error is said again, with how many
-there were, so that the exit status tells it. Terms may stand behind a tab; fairseq strips a line on both sides, so that
-terms behind an empty sentence (`\\tmaison`) would be a sentence.
+Lines end as in `llrnn score`. fairseq's own readers also break lines at a carriage return. In fairseq-interactive, a
+line with an error has no answer, and the session continues. The error is printed with the number of the line. At the
+end, the first error is raised again with the number of errors, so that the exit status shows it. Terms follow a tab.
+fairseq strips a line on both sides, so that terms after an empty sentence (`\\tmaison`) would become a sentence.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ STDIN = "-"
 
 
 def continue_after_input_error() -> None:
-    """From now on the fairseq-interactive that is calling, if one is, does so."""
+    """Replace the readers of the calling fairseq-interactive, if there is one."""
     for names in callers():
         fairseqs = names.get("make_batches")
-        if "buffered_read" in names and isinstance(fairseqs, FunctionType):  # and not the method below
+        if "buffered_read" in names and isinstance(fairseqs, FunctionType):  # not yet replaced
             lines = _Lines(fairseqs)
             names.update(buffered_read=lines.read, make_batches=lines.batches)
 
@@ -47,18 +46,20 @@ def _typed_lines() -> Iterator[tuple[int, str]]:
 
 
 class _Lines:
-    """Of a session."""
+    """The lines of a session."""
 
     def __init__(self, make_batches: Callable[..., Iterator[Any]]) -> None:
-        """make_batches: fairseq's."""
+        """make_batches: fairseq's function."""
         self.make_batches = make_batches
-        self.before = 0  # lines before those at hand
-        self.warned = False  # of tabs
-        self.ids: list[int] = []  # of the sentences of a batch, from 0
+        self.before = 0  # number of lines before the current ones
+        self.warned = False  # whether the warning about tabs was printed
+        self.ids: list[int] = []  # numbers of the sentences of a batch, from 0
         self.refused: list[str] = []
 
     def read(self, input: str, buffer_size: int) -> Iterator[list[str]]:  # named as fairseq calls them
-        """As fairseq's `buffered_read`. Raises DataError: it cannot be read; at the end, where lines were refused."""
+        """Replace fairseq's `buffered_read`. Raises DataError if the input cannot be read, and at the end after bad
+        lines.
+        """
         self.before, self.refused = 0, []
         buffer: list[str] = []
         for _, line in _typed_lines() if input == STDIN else iter_lines(input):
@@ -71,31 +72,31 @@ class _Lines:
             self.before += len(buffer)
         if self.refused:
             raise DataError(
-                f"{len(self.refused):,} of {self.before:,} sentences of the input have no answer; the first of them: "
+                f"{len(self.refused):,} of {self.before:,} sentences of the input have no answer; the first error: "
                 f"{self.refused[0]}"
             )
 
     def batches(
         self, lines: Sequence[str], cfg: Any, task: Any, max_positions: Any, encode_fn: Callable[[str], str]
     ) -> Iterator[Any]:
-        """As fairseq's `make_batches`; what cannot be a sentence is in none of them."""
+        """Replace fairseq's `make_batches`. Lines with an error are in no batch."""
         marker = marker_of(task.source_dictionary)
         if marker is not None:
             marker.read_for(lines)
         elif hasattr(task, "tgt_dict") and not self.warned and any("\t" in line.strip() for line in lines):
             self.warned = True
-            logger.warning("what is behind a tab is read as words of the sentence, since the prior knows no terms")
+            logger.warning("the prior has no terms, so that the text after a tab is read as words of the sentence")
         if "inference_step" not in vars(task):
             task.inference_step = self._surviving(task.inference_step)
 
-        def make(some: Sequence[str]) -> list[Any]:
-            for line in some:
+        def make(group: Sequence[str]) -> list[Any]:
+            for line in group:
                 if marker is not None and line.lstrip(" ").startswith("\t"):
                     raise DataError(
-                        f"expected a sentence before what it requires, found a tab first: {shown(line.strip())}; write "
-                        "the sentence, or leave that out"
+                        f"expected a sentence before its terms, found a tab first: {shown(line.strip())}; add the "
+                        "sentence, or remove the terms"
                     )
-            return list(self.make_batches([line.strip() for line in some], cfg, task, max_positions, encode_fn))
+            return list(self.make_batches([line.strip() for line in group], cfg, task, max_positions, encode_fn))
 
         try:
             batches = make(lines)
@@ -111,25 +112,25 @@ class _Lines:
             yield batch
 
     def _surviving(self, step: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-        """The task's `inference_step`: a sentence that no search can begin has no hypotheses."""
+        """Wrap the task's `inference_step`: a sentence whose search raises an error has no hypotheses."""
 
-        def one(number: int, place: int, generator: Any, models: Any, sample: Any, **options: Any) -> list[Any]:
-            rows = {name: value[place : place + 1] for name, value in sample["net_input"].items()}
-            chosen = {name: None if value is None else value[place : place + 1] for name, value in options.items()}
+        def search_row(number: int, place: int, generator: Any, models: Any, sample: Any, **options: Any) -> list[Any]:
+            row = {name: value[place : place + 1] for name, value in sample["net_input"].items()}
+            of_row = {name: None if value is None else value[place : place + 1] for name, value in options.items()}
             try:
-                return step(generator, models, {**sample, "net_input": rows}, **chosen)
+                return step(generator, models, {**sample, "net_input": row}, **of_row)
             except LLRNNError as error:
                 self._refuse(number, error)
                 return [[]]
 
-        def each(generator: Any, models: Any, sample: Any, **options: Any) -> list[Any]:
+        def search(generator: Any, models: Any, sample: Any, **options: Any) -> list[Any]:
             try:
                 return step(generator, models, sample, **options)
             except LLRNNError:
                 numbered_rows = zip(self.ids, range(len(self.ids)), strict=True)
-                return [one(*row, generator, models, sample, **options)[0] for row in numbered_rows]
+                return [search_row(*row, generator, models, sample, **options)[0] for row in numbered_rows]
 
-        return each
+        return search
 
     def _refuse(self, number: int, error: LLRNNError) -> None:
         message = f"sentence {number + 1} of the input: {str(error).removeprefix('a sentence of the input: ')}"
@@ -138,12 +139,12 @@ class _Lines:
 
 
 def whole_lines_of_data() -> AbstractContextManager[None]:
-    """While a data set is loaded: lines of raw text end as those of `llrnn score`."""
+    """Let data sets of raw text that are loaded inside the block have the lines of `llrnn score`."""
     return replaced(IndexedRawTextDataset, "read_data", lambda before: _read_data)
 
 
 def _read_data(self: Any, path: str, dictionary: Dictionary) -> None:
-    """As fairseq's. Raises DataError, with file and line."""
+    """Replace fairseq's method. Raises DataError, with file and line."""
     for _, line in iter_lines(path):
         self.lines.append(line)
         tokens = dictionary.encode_line(

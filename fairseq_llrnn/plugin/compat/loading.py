@@ -1,14 +1,14 @@
-"""Reads a checkpoint and builds its model: safely, and with errors that tell how to fix them. Encodes what it reads.
+"""Read a checkpoint, build its model and encode its input, safely and with clear errors.
 
-A checkpoint remembers where its training found data and prior. `Places` are others that stand in for them, and name
-code of the user's own, which no checkpoint does: safe_checkpoints.py forgets such options, and each command is told
-them anew. A system, or another package, that runs some has a module in the group `user_code` (registry.py):
+A checkpoint records the places of data and prior in its training. `Places` overrides them, and names the user's own
+code. A checkpoint cannot name code: safe_checkpoints.py removes such options, and each command needs them again. A
+system, or another package, that runs such code has a module in the group `user_code` (registry.py):
 
     OPTION = "theirs"                                  --theirs, of a task and of each command that loads a model
-    METAVAR, HELP = "FILE:Class", "…{of}…"             of these commands; of: which model it is, or nothing
-    def files(value) -> {name: Path}: …                what is read for it, a file for each class; none for None
-    def trained(weights) -> int: …                     with how many a model with these weights was trained
-    def check(option, checkpoint, weights, given): …   OptionError: other ones than so many, by the name of the option
+    METAVAR, HELP = "FILE:Class", "…{of}…"             of these commands; {of} names the model, or is empty
+    def files(value) -> {name: Path}: …                files to read for a value, one per class, or none for None
+    def trained(weights) -> int: …                     number of files in the training of a model with these weights
+    def check(option, checkpoint, weights, given): …   raise OptionError if the number of files differs
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from fairseq_llrnn.registry import load_all
 
 @dataclass(frozen=True)
 class Places:
-    """What stands in for the places that a checkpoint recorded; None: nothing does. And the user's own code."""
+    """Paths that override those of a checkpoint (None: no change), and the user's own code."""
 
     data: str | None = None
     prior: str | None = None
-    options: str = "--{}"  # how the user says them, where {} is data, prior, source-prior or the name of code
+    options: str = "--{}"  # the user's option for {}: data, prior, source-prior or the name of code
     source_prior: str | None = None
     code: Mapping[str, str] = field(default_factory=dict)  # option -> value
 
@@ -69,10 +69,11 @@ EXPORTED = "model.pt"  # the checkpoint in a folder of `llrnn export`
 
 
 def checkpoint_file(path: str) -> str:
-    """Return the checkpoint in an exported folder; any other path as it is.
+    """Return the checkpoint in an exported folder, or any other path unchanged.
 
     Raises:
-        DataError: a folder without it; the message names a checkpoint in the folder, if there is one.
+        DataError: a folder without a checkpoint of `llrnn export`. The message names another checkpoint in it, if there
+            is one.
     """
     if not os.path.isdir(path):
         return path
@@ -88,21 +89,22 @@ def checkpoint_file(path: str) -> str:
 
 
 def prior_folder(prior: str | None, data: str) -> str:
-    """The folder of --prior, a list in a damaged checkpoint, or `prior` in the first of the data folders."""
+    """Return the folder of --prior (a list in a damaged checkpoint), or `prior` in the first data folder."""
     return str(prior) if prior else os.path.join(data_folder(data), "prior")
 
 
 def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
-    """Names of the files of words that a checkpoint needs in its data folder, as fairseq's tasks find them.
+    """Return the names of the dictionary files that a checkpoint needs in its data folder, as fairseq's tasks find
+    them.
 
-    Languages that the training was not told are those in the names of the folder's files.
+    If the training had no language options, the names of the folder's files determine the languages.
 
     Args:
         task: the options of the checkpoint's task.
-        folder: it need not be where the training found its data.
+        folder: the data folder, perhaps another one than in training.
 
-    Returns: that of a language model, or those of source and target; none where the folder does not say the languages,
-    or for other kinds of tasks.
+    Returns: the file of a language model, or those of source and target. Empty if the folder does not determine the
+    languages, and for other kinds of tasks.
     """
     kind = find_task(name_in(task))
     if kind is None:
@@ -122,17 +124,17 @@ def dictionaries_of(task: Any, folder: str) -> tuple[str, ...]:
 
 
 def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any]) -> tuple[Path, ...]:
-    """Put `places` into `task`, the options of a checkpoint's task, and look whether what is needed is there.
+    """Put `places` into `task`, the options of a checkpoint's task, and check that all files exist.
 
-    What no place is given for is looked for where the training had it (moved_folders.py).
+    Without a place, the file is looked for at the place of the training (moved_folders.py).
 
     Args:
-        state: of `read_checkpoint`, whose task it is.
+        state: result of `read_checkpoint`, whose task it is.
 
-    Returns: the files of its dictionaries.
+    Returns: the paths of its dictionaries.
 
     Raises:
-        OptionError: they are not; or a prior or code for a model that takes none.
+        OptionError: a file is missing, or a prior or code is given for a model without one.
     """
     data_option, prior_option = places.options.format("data"), places.options.format("prior")
     takes_prior = hasattr(task, "prior")
@@ -140,8 +142,8 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any]) 
         if place is not None and not takes_prior:
             option = places.options.format(part)
             raise OptionError(
-                f"{option} {place}: expected a model that was trained with a prior, found {path}, which was not; leave "
-                f"{option} out"
+                f"{option} {place}: expected a model that was trained with a prior, found {path}, which was not; "
+                f"remove {option}"
             )
     recorded = str(task.data)
     prior = places.prior
@@ -156,20 +158,19 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any]) 
     names = dictionaries_of(task, folder)
     missing = lacking(folder, names)
     if missing is None and not names:
-        why = "the training was not told them"
-        missing = f"no file whose name says the languages, as train.de-en.de.idx does ({why}), in it"
+        missing = "no file with the languages in its name, such as train.de-en.de.idx, in it"
     if missing:
         raise OptionError(
-            f"{path} was trained with the data folder {folder!r}, but there is {missing}, seen from here or from the "
-            f"checkpoint; give the folder with {data_option} DATA-BIN"
+            f"{path} was trained with the data folder {folder!r}, but there is {missing}, relative to the working "
+            f"directory or the checkpoint; name the folder with {data_option} DATA-BIN"
             if places.data is None
             else f"{data_option} {folder}: expected the folder of fairseq-preprocess, found {missing}; give another one"
         )
     if takes_prior and places.prior is None:
         if not os.path.isfile(os.path.join(str(prior), JSON_FILE)):
             raise OptionError(
-                f"{path}: expected the prior of its training, found none, or another one, in {prior!r}, seen from here "
-                f"or from the checkpoint; give its folder with {prior_option} DIR"
+                f"{path}: expected the prior of its training, found none, or another one, in {prior!r}, relative to "
+                f"the working directory or the checkpoint; name its folder with {prior_option} DIR"
             )
         report_moved(path, "prior", prior_folder(task.prior, recorded), Path(str(prior)))
     take_source_prior(path, task, places.source_prior, places.options.format("source-prior"), state)
@@ -178,19 +179,20 @@ def take_places(path: str, task: Any, places: Places, state: Mapping[str, Any]) 
     if prior is not None and (task.prior is not None or prior != prior_folder(None, str(task.data))):
         task.prior = prior
     for name, value in places.code.items():
-        if hasattr(task, name):  # else the model was not trained with any, which `build_model` says
+        if hasattr(task, name):  # otherwise `build_model` raises the error
             setattr(task, name, value)
     return tuple(Path(folder, name) for name in names)
 
 
 def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
-    """The prior that a checkpoint was trained with, where a command names none.
+    """Return the prior of a checkpoint's training, for a command without --prior.
 
     Args:
-        state: of `read_checkpoint`. data: where its data is now; empty: not known.
+        state: result of `read_checkpoint`.
+        data: the present data folder (empty: unknown).
 
     Raises:
-        OptionError: it is nowhere.
+        OptionError: it is not found.
     """
     task = state["cfg"].get("task")
     named, recorded = getattr(task, "prior", None), str(getattr(task, "data", None) or data)
@@ -198,18 +200,20 @@ def prior_of_state(path: str, state: Mapping[str, Any], data: str = "") -> str:
     found = _find_prior(path, state, named, recorded, data or recorded)
     if found is None:
         raise OptionError(
-            f"--prior: expected the prior that {path} was trained with, found none, or another one, in {was!r}, seen "
-            "from here or from the checkpoint; give its folder"
+            f"--prior: expected the prior that {path} was trained with, found none, or another one, in {was!r}, "
+            "relative to the working directory or the checkpoint; name its folder"
         )
     report_moved(path, "prior", was, found)
     return str(found)
 
 
 def _find_prior(path: str, state: Mapping[str, Any], named: str | None, recorded: str, data: str) -> Path | None:
-    """The prior of a checkpoint: where its options say, in its data folder or seen from here or from the checkpoint.
+    """Find the prior of a checkpoint: at its recorded place, in its data folder, or relative to the checkpoint.
 
     Args:
-        named: --prior of the training. recorded: its data. data: where they are now.
+        named: --prior of the training.
+        recorded: data folder of the training.
+        data: present data folder.
     """
     was = prior_folder(named, recorded)
     in_data = os.path.relpath(was, data_folder(recorded))
@@ -221,7 +225,7 @@ def _find_prior(path: str, state: Mapping[str, Any], named: str | None, recorded
 
 
 def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | None) -> Path | None:
-    """The folder with the dictionaries of a checkpoint: as `_find_prior`."""
+    """Find the folder with the dictionaries of a checkpoint, like `_find_prior`."""
     places = places_of(data_folder(str(task.data)), save_dir_of(state), path)
     return first_that_fits(places, has_dictionaries(lambda folder: dictionaries_of(task, folder), prior))
 
@@ -229,11 +233,12 @@ def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | Non
 def load_model(
     path: str, places: Places, check: Callable[[str, Any], object]
 ) -> tuple[BaseFairseqModel, FairseqTask, tuple[Path, ...]]:
-    """The model of a checkpoint, its task and the files of its dictionaries.
+    """Return the model of a checkpoint, its task and the paths of its dictionaries.
 
     Args:
         places: as for `take_places`.
-        check: raises DataError for a checkpoint of another kind, by its path and its options, before it is built.
+        check: called with the path and the options before the model is built. Raises DataError for a checkpoint of
+            another kind.
 
     Raises:
         DataError, OptionError, PriorError: as `read_checkpoint`, `check`, `take_places` and `build_model`.
@@ -246,20 +251,20 @@ def load_model(
 
 
 def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> tuple[BaseFairseqModel, FairseqTask]:
-    """The model and the task that a checkpoint's options describe, with its weights.
+    """Build the model and the task of a checkpoint's options, and load its weights.
 
     Args:
-        state: of read_checkpoint; the caller has looked at its options and knows that it wants what they name.
+        state: result of read_checkpoint. The caller has checked that it may build what the options name.
         places: as for `take_places`.
 
     Raises:
-        DataError: weights that do not fit. PriorError: the prior does not fit. OptionError: other code of the user's
-        than that of the training.
+        DataError: weights that do not fit. PriorError: the prior does not fit. OptionError: the user's code is not that
+            of the training.
     """
     for code in load_all("user_code"):
         num_files = len(code.files(places.code.get(code.OPTION)))
         code.check(places.options.format(code.OPTION), path, state["model"], num_files)
-    state["args"] = None  # fairseq would prefer it to the configuration, which is what we looked at
+    state["args"] = None  # fairseq would prefer it to the configuration, which was checked
     try:
         with safe_loading(), no_larger_than(state["model"]):
             models, _, task = checkpoint_utils.load_model_ensemble_and_task([path], state=state)
@@ -269,11 +274,11 @@ def build_model(path: str, state: dict[str, Any], places: Places = RECORDED) -> 
 
 
 def read_checkpoint(path: str) -> dict[str, Any]:
-    """What a checkpoint holds. Raises DataError: no such file, damaged, with code in it, or of another kind."""
+    """Read a checkpoint. Raises DataError: no such file, a damaged file, code in it, or another kind of file."""
     if not os.path.exists(path):
         raise DataError(f"{path}: expected a checkpoint, found no such file; {GIVE}", path)
     with reading(path), safe_loading(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about kinds of pickles, just before they are refused
+        warnings.simplefilter("ignore")  # about kinds of pickles, which are rejected afterwards
         state = checkpoint_utils.load_checkpoint_to_cpu(path)
     if state.get("cfg") is None or not isinstance(state.get("model"), dict):
         raise DataError(
@@ -283,18 +288,18 @@ def read_checkpoint(path: str) -> dict[str, Any]:
 
 
 def marker_of(dictionary: Dictionary) -> Any:
-    """The `Marker` of a dictionary of sources (dictionaries.py); None: no system requires strings of translations."""
+    """Return the `Marker` of a source dictionary (dictionaries.py), or None if no system requires strings."""
     return getattr(dictionary, "marker", None)
 
 
 def encode(dictionary: Dictionary, words: Sequence[str], cells: Sequence[str] = ()) -> Tensor:
-    """Indices of the words and of the end of the sentence, (T,), with marks where the dictionary has a marker.
+    """Return the indices of the words and of the end of the sentence, (T,), with marks if the dictionary has a marker.
 
-    Words outside the dictionary become <unk> unless an open dictionary has an id for them, and so do symbols that are
-    no words (</s> inside a sentence).
+    Words outside the dictionary become <unk> unless an open dictionary has an id for them. So do symbols that are no
+    words (</s> inside a sentence).
 
     Args:
-        cells: what stands behind a source, with tabs; nothing reads them without a marker.
+        cells: the texts after a source, separated by tabs, used only with a marker.
     """
     symbols = (dictionary.bos(), dictionary.pad(), dictionary.eos())
     indices = (dictionary.index(word) for word in words)

@@ -1,13 +1,13 @@
-"""Finds what a checkpoint was trained with, its priors and its data's dictionaries, and checks folders of data.
+"""Find the priors and data of a checkpoint after a move, and check data folders.
 
-Data may be in several folders, `data-bin1:data-bin2`: training reads one of them in each epoch, in turn. fairseq
-takes the words from the first folder and finds the others when their epoch begins. One with other words would be read
-as if it had these, and one that is not there would end a training of days; so all are checked at the start.
+Data may be in several folders, `data-bin1:data-bin2`: training reads one of them in each epoch, in turn. fairseq takes
+the dictionaries from the first folder, and opens another one when its epoch begins. A folder with other words would be
+misread, and a missing one would end a training of days. So all are checked at the start.
 
-A checkpoint records the places of its training, mostly relative to the folder in which that ran. Where the place is not
-there, or has another prior or dictionary, it is looked for where it was seen from the checkpoint at its training: a
-project may move as a whole. A prior in the data folder may have moved with that. Only what is the same is taken: of a
-prior, its fingerprint, which is in the checkpoint; of a dictionary, its hash, which is in the prior.
+A checkpoint records the places of its training, mostly relative to the working directory. If such a place is missing,
+or has another prior or dictionary, the same place relative to the checkpoint is tried: a project may move as a whole. A
+prior inside the data folder may have moved with it. Only an identical prior or dictionary is accepted: the checkpoint
+has the prior's fingerprint, and the prior has the hash of the dictionary.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from fairseq_llrnn.source_embedding import OPTION as SOURCE_OPTION
 
 
 class TwoDictionaries:
-    """A task of ours with a source and a target, each with its words in a file dict.LANGUAGE.txt of the data folder."""
+    """A task of ours with source and target, whose words are in files dict.LANGUAGE.txt of the data folder."""
 
     source_dictionary: Dictionary
     target_dictionary: Dictionary
@@ -44,21 +44,22 @@ TWO_DICTIONARIES = (TranslationTask, TwoDictionaries)
 
 
 def data_folder(data: str) -> str:
-    """The first of the data folders, which holds the dictionaries."""
+    """Return the first data folder, which has the dictionaries."""
     return utils.split_paths(data)[0]
 
 
 def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
-    """Raise DataError unless the first data folder has these files, and they are sound, before fairseq reads them.
+    """Raise DataError unless the first data folder has these files, and they are valid, before fairseq reads them.
 
     Args:
-        data: the folders, with colons between them. dictionaries: the names of their files, as far as they are known.
+        data: the folders, separated by colons.
+        dictionaries: the names of their files, as far as known.
     """
     folder = data_folder(data)
     if problem := lacking(folder, dictionaries):
         raise DataError(
-            f"{folder}: expected the data folder that fairseq-preprocess made, found {problem}; check its name, or "
-            "preprocess the text first",
+            f"{folder}: expected a data folder of fairseq-preprocess, found {problem}; check its name, or run "
+            "fairseq-preprocess first",
             folder,
         )
     for name in dictionaries:
@@ -66,30 +67,31 @@ def check_first_folder(data: str, dictionaries: Sequence[str]) -> None:
 
 
 def lacking(folder: str, names: Sequence[str]) -> str | None:
-    """What a data folder lacks, itself or the first of these files that it has not; None: nothing."""
+    """Describe what is missing: a data folder, or the first of these files in it. None if nothing is."""
     if not os.path.isdir(folder):
         return "no such folder"
     return next((f"no {name} in it" for name in names if not os.path.isfile(os.path.join(folder, name))), None)
 
 
 def check_folders(data: str, dictionaries: Sequence[str]) -> None:
-    """Raise DataError unless all data folders are there and those with dictionaries have the words of the first.
+    """Raise DataError unless all data folders exist, and all dictionaries in them have the words of the first.
 
     Args:
-        data: the folders, with colons between them. dictionaries: the names of their files.
+        data: the folders, separated by colons.
+        dictionaries: the names of their files.
     """
     first, *others = utils.split_paths(data)
     for folder in others:
         if not os.path.isdir(folder):
-            raise DataError(f"{folder}: expected one of the data folders {data}, found none there; check its name")
+            raise DataError(f"{folder}: expected one of the data folders {data}, found no such folder; check its name")
         for name in dictionaries:
-            file, of_first = (os.path.join(place, name) for place in (folder, first))
-            if not os.path.exists(file) or filecmp.cmp(file, of_first, shallow=False):  # a copy need not be read
+            file, first_file = (os.path.join(place, name) for place in (folder, first))
+            if not os.path.exists(file) or filecmp.cmp(file, first_file, shallow=False):
                 continue
-            if load_dictionary(file).symbols != load_dictionary(of_first).symbols:
+            if load_dictionary(file).symbols != load_dictionary(first_file).symbols:
                 raise DataError(
-                    f"{file}: expected the words of {of_first}, in the same order, found others; make all data folders "
-                    "with the dictionaries of the first (fairseq-preprocess --srcdict, --tgtdict)"
+                    f"{file}: expected the words of {first_file}, in the same order, found others; make all data "
+                    "folders with the dictionaries of the first (fairseq-preprocess --srcdict, --tgtdict)"
                 )
 
 
@@ -99,12 +101,12 @@ Fits = Callable[[Path], bool]
 
 
 def first_that_fits(places: Iterable[Path], fits: Fits) -> Path | None:
-    """Return the first place that fits; None: none does."""
+    """Return the first place that fits, or None if none does."""
     return next((place for place in places if fits(place)), None)
 
 
 def places_of(recorded: str, save_dir: str | None, checkpoint: str) -> Iterator[Path]:
-    """Where a folder may be that was `recorded` beside `save_dir`."""
+    """Yield possible places of a folder that a training with `save_dir` recorded."""
     yield Path(recorded)
     if save_dir and os.path.isabs(save_dir) == os.path.isabs(recorded):
         for path in dict.fromkeys((os.path.abspath(checkpoint), os.path.realpath(checkpoint))):
@@ -112,22 +114,22 @@ def places_of(recorded: str, save_dir: str | None, checkpoint: str) -> Iterator[
 
 
 def _short(path: Path) -> Path:
-    """As a person would write it: from here where that is shorter."""
-    whole = os.path.normpath(os.path.abspath(path))
-    return Path(min(whole, os.path.relpath(whole), key=len))
+    """Return the shorter of the absolute path and the path relative to the working directory."""
+    absolute = os.path.normpath(os.path.abspath(path))
+    return Path(min(absolute, os.path.relpath(absolute), key=len))
 
 
 def save_dir_of(state: Mapping[str, Any]) -> str | None:
-    """--save-dir of the training."""
+    """Return --save-dir of the training."""
     options = state["cfg"].get("checkpoint") if hasattr(state["cfg"], "get") else None
     return None if options is None else str(getattr(options, "save_dir", "") or "") or None
 
 
 def fingerprint_in(state: Mapping[str, Any], path: str, ending: str = "head.prior_fingerprint") -> str | None:
-    """That of the prior that a checkpoint's weights were trained with. Raises DataError: no fingerprint.
+    """Return the fingerprint of the prior that a checkpoint was trained with. Raises DataError if it is invalid.
 
     Args:
-        ending: of the name of the weights that hold it.
+        ending: end of the name of the weight that holds it.
     """
     for name, saved in state["model"].items():
         if name.endswith(ending):
@@ -136,7 +138,7 @@ def fingerprint_in(state: Mapping[str, Any], path: str, ending: str = "head.prio
 
 
 def is_prior(fingerprint: str | None) -> Fits:
-    """Return whether a folder has the prior with that fingerprint; None: any."""
+    """Return whether a folder has the prior with that fingerprint (None: any)."""
 
     def fits(folder: Path) -> bool:
         if not os.path.isfile(folder / JSON_FILE):
@@ -152,7 +154,7 @@ def is_prior(fingerprint: str | None) -> Fits:
 
 
 def has_dictionaries(names: Callable[[str], Sequence[str]], prior: Path | None) -> Fits:
-    """Return whether a folder has the files `names(folder)` with the words of the prior's dictionaries.
+    """Return whether a folder has the files `names(folder)`, with the words of the prior's dictionaries.
 
     The target's file is the last one.
     """
@@ -177,29 +179,29 @@ def has_dictionaries(names: Callable[[str], Sequence[str]], prior: Path | None) 
     return fits
 
 
-def report_moved(checkpoint: str, what: str, recorded: str, folder: Path) -> None:
+def report_moved(checkpoint: str, kind: str, recorded: str, folder: Path) -> None:
     """Warn if the folder is not the one that the checkpoint recorded, seen from here or from the checkpoint."""
     places = recorded, os.path.join(os.path.dirname(checkpoint), recorded)
     if os.path.abspath(folder) not in map(os.path.abspath, places):
-        logger.warning(f"{checkpoint}: its training had the {what} in {recorded!r}; {str(folder)!r} is used")
+        logger.warning(f"{checkpoint}: trained with the {kind} in {recorded!r}; {str(folder)!r} is used instead")
 
 
 def take_source_prior(path: str, task: Any, folder: str | None, option: str, state: Mapping[str, Any]) -> None:
-    """Put the place of the source's prior into the options of a checkpoint's task, if its encoder reads by one.
+    """Set the source prior in the options of a checkpoint's task, if its encoder uses one.
 
     Args:
-        folder: the place that the user gave as `option`.
-        state: of `read_checkpoint`.
+        folder: the user's value of `option`.
+        state: result of `read_checkpoint`.
 
     Raises:
-        OptionError: it is nowhere; or one is given for a model that reads none.
+        OptionError: it is not found, or it is given for a model without one.
     """
     recorded = getattr(task, "source_prior", None)
     if recorded is None:
         if folder is not None:
             raise OptionError(
                 f"{option} {folder}: expected a model that was trained with a source prior, found {path}, which was "
-                f"not; leave {option} out"
+                f"not; remove {option}"
             )
     elif folder is not None:
         task.source_prior = folder
@@ -209,23 +211,23 @@ def take_source_prior(path: str, task: Any, folder: str | None, option: str, sta
         found = first_that_fits(places_of(recorded, save_dir_of(state), path), is_prior(fingerprint))
         if found is None:
             raise OptionError(
-                f"{path}: expected the source prior of its training, found none, or another one, in {recorded!r}, seen "
-                f"from here or from the checkpoint; give its folder with {option} DIR"
+                f"{path}: expected the source prior of its training, found none, or another one, in {recorded!r}, "
+                f"relative to the working directory or the checkpoint; name its folder with {option} DIR"
             )
         report_moved(path, "source prior", recorded, found)
         task.source_prior = str(found)
 
 
 def source_prior_of_model(path: str, state: Mapping[str, Any]) -> str | None:
-    """The source prior that a checkpoint was trained with; None: it was not.
+    """Return the source prior that a checkpoint was trained with, or None if there was none.
 
     Raises:
-        OptionError: it is nowhere.
+        OptionError: it is not found.
     """
     try:
         task: Any = state["cfg"].task
         recorded = task.source_prior
-    except (AttributeError, TypeError, OmegaConfBaseException):  # options of another kind, or of before
+    except (AttributeError, TypeError, OmegaConfBaseException):  # other options, or those of an earlier version
         return None
     has_weights = recorded is not None and isinstance(state["model"], Mapping)
     if not has_weights or fingerprint_in(state, path, SOURCE_FINGERPRINT) is None:

@@ -1,7 +1,7 @@
-"""Values of fairseq's own options that it only finds out about in a trace, or in a loop without end: one table.
+"""Check values of fairseq's own options that would end in a stack trace or an endless loop.
 
-A task of ours gets the parser of the command line that names it. What was parsed is checked here before fairseq looks
-at it. What needs data or a model is checked where they are (tasks/task.py). fairseq reports all other values itself.
+A task of ours gets the parser of the command line that names it. The parsed values are checked before fairseq uses
+them. Checks that need data or a model are in tasks/task.py. fairseq checks all other values itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 
-Check = tuple[Callable[[Any], bool], str]  # whether a value will do, and what to expect
+Check = tuple[Callable[[Any], bool], str]  # whether a value is valid, and a description of valid values
 
 
 def _at_least(least: int) -> Check:
@@ -33,7 +33,7 @@ def _between(least: float, most: float) -> Check:
 
 
 def _whole(value: float | str) -> float:
-    """The number, also where fairseq's parser leaves it as text, as of --max-tokens-valid; nan where it is none."""
+    """Return the number, or nan if it is none. fairseq's parser leaves some as text, such as --max-tokens-valid."""
     if isinstance(value, str):
         return int(value) if value.isdecimal() else math.nan
     return value
@@ -48,7 +48,7 @@ def _is_file(path: str) -> bool:
 
 
 def _are_files(paths: str) -> bool:
-    """Several, as fairseq parts them; of those on other machines, it says itself what is wrong."""
+    """Return whether all paths are files, separated as in fairseq. fairseq reports missing files of other machines."""
     return "://" in paths or all(map(_is_file, paths.split(os.pathsep)))
 
 
@@ -60,7 +60,7 @@ def _is_dictionary(text: object) -> bool:
 
 
 def _has_folder(path: str) -> bool:
-    """Whether a file or folder of that name can be made, or is there."""
+    """Return whether a file or folder of that name exists or can be created."""
     above = os.path.abspath(path)
     while not os.path.lexists(above):
         above = os.path.dirname(above)
@@ -69,7 +69,7 @@ def _has_folder(path: str) -> bool:
 
 POSITIVE, NOT_NEGATIVE = _at_least(1), _at_least(0)
 NOT_BELOW_ZERO: Check = (lambda value: math.isfinite(value) and value >= 0, "a finite number of at least 0")
-FILE: Check = (_is_file, "a file that is there")
+FILE: Check = (_is_file, "an existing file")
 
 CHECKS: dict[str, Check] = {
     # search
@@ -83,12 +83,12 @@ CHECKS: dict[str, Check] = {
     "temperature": _between(*SCORE_TEMPERATURES),
     "path": (
         _are_files,
-        f"checkpoints (files, not folders) that are there, several with {os.pathsep} between them",
+        f"existing checkpoints (files, not folders), several separated by {os.pathsep}",
     ),
     "lm_path": FILE,
     "input": (
         lambda path: path == "-" or os.path.exists(path) and not os.path.isdir(path),
-        "a file that is there, or - for what is typed",
+        "an existing file, or - for stdin",
     ),
     "model_overrides": (_is_dictionary, "a dictionary of Python, such as \"{'data': 'folder'}\""),
     "context_window": _between(0, 10_000),  # of eval-lm; each block is padded to the window
@@ -100,40 +100,40 @@ CHECKS: dict[str, Check] = {
     "required_batch_size_multiple": POSITIVE,
     "tokens_per_sample": POSITIVE,
     # training
-    "lr": _each(NOT_BELOW_ZERO),  # with 0, a model stays what it is
+    "lr": _each(NOT_BELOW_ZERO),  # with 0, the model does not change
     "update_freq": _each(POSITIVE),
     "clip_norm": NOT_BELOW_ZERO,
     "save_dir": (_has_folder, "a folder, or a name for a new one in a folder"),
-    # without these files, fairseq would begin anew without a word
+    # without these files, fairseq would start from scratch without a message
     "finetune_from_model": FILE,
     "continue_once": FILE,
-    "restore_file": (lambda path: path == LAST or _is_file(path), "a checkpoint that is there"),
+    "restore_file": (lambda path: path == LAST or _is_file(path), "an existing checkpoint"),
 }
 
 
 FILES_OF_PARTS = ("path", "restore_file")  # with a suffix, fairseq opens model-s.pt for model.pt
-USUAL_NORM = 2.0  # of an --adaptor-penalty, where none is named
+USUAL_NORM = 2.0  # default --adaptor-norm
 
 
 def check_when_parsed(parser: ArgumentParser) -> None:
-    """Let a parser check what it parses. Its parse_known_args, which parse_args calls, raises OptionError.
+    """Let a parser check its values. parse_known_args, which parse_args calls, raises OptionError.
 
-    What it cannot parse is one line, not a page of all options.
+    Arguments that cannot be parsed give one line, not the usage of all options.
     """
     parser.error = lambda message: exit_with_argument_error(parser, sys.argv[1:], message)  # type: ignore[method-assign]
     parse = parser.parse_known_args
 
     def parse_and_check(*args: Any, **kwargs: Any) -> tuple[Any, list[str]]:
-        namespace, rest = parse(*args, **kwargs)
-        if not rest:  # what it does not know may be one of these, misspelt
+        namespace, unknown = parse(*args, **kwargs)
+        if not unknown:  # an unknown option may be a misspelt one of these
             check_options(namespace)
-        return namespace, rest
+        return namespace, unknown
 
     parser.parse_known_args = parse_and_check  # type: ignore[method-assign]
 
 
 def check_options(args: Namespace) -> None:
-    """Raise OptionError for the first value that cannot be meant, or for options that do not go together."""
+    """Raise OptionError for the first impossible value, or for options that exclude each other."""
     values = vars(args)
     in_parts = bool(values.get("checkpoint_suffix")) or (values.get("checkpoint_shard_count") or 1) > 1
     for name, (fits, expected) in CHECKS.items():
@@ -144,17 +144,15 @@ def check_options(args: Namespace) -> None:
             raise OptionError(f"--{name.replace('_', '-')}: expected {expected}, found {shown}")
     if "path" in values and values["path"] is None:
         raise OptionError(
-            "--path: expected a checkpoint, found none; say which, e.g. --path checkpoints/checkpoint_best.pt"
+            "--path: expected a checkpoint, found none; add one, e.g. --path checkpoints/checkpoint_best.pt"
         )
     if not values.get("sampling"):
         sizes = {name: values.get(name) for name in ("sampling_topk", "sampling_topp")}
         positive = {name: value for name, value in sizes.items() if (value or -1) > 0}
-        check_unused_options(positive, "expected --sampling beside it; add that, or leave both out")
+        check_unused_options(positive, "it needs --sampling; add that, or remove both")
     if values.get("adaptor_norm") not in (None, USUAL_NORM) and not values.get("adaptor_penalty"):
         idle = {"adaptor_norm": values["adaptor_norm"]}
-        check_unused_options(
-            idle, "expected --adaptor-penalty beside it, which takes it, found none; add that, or leave it out"
-        )
+        check_unused_options(idle, "it needs --adaptor-penalty; add that, or remove --adaptor-norm")
     if _in_training_command():
         _check_training(values)
 
@@ -163,35 +161,35 @@ def _check_training(values: dict[str, Any]) -> None:
     limits = ("max_epoch", "max_update", "patience", "stop_time_hours", "stop_min_lr")
     if os.path.basename(sys.argv[0]) == "llrnn train" and not any((values.get(name) or 0) > 0 for name in limits):
         raise OptionError(
-            "--max-update: expected a limit, found that 0 is none, as for --max-epoch; give one of them, --patience or "
-            "--stop-time-hours"
+            "--max-update 0 and --max-epoch 0 mean no limit; set one of them, or --patience or --stop-time-hours, so "
+            "that training ends"
         )
     if values.get("bf16") or values.get("memory_efficient_bf16"):
-        raise OptionError("--bf16: fairseq looks for a TPU with it, on every machine; use --bf16-products in its place")
+        raise OptionError("--bf16: fairseq needs a TPU for this option; use --bf16-products instead")
     flat = values.get("fp16") and not (values.get("memory_efficient_fp16") or values.get("fp16_no_flatten_grads"))
     if flat and (values.get("cpu") or not torch.cuda.is_available()):
         raise OptionError("--fp16 on a CPU needs --fp16-no-flatten-grads; add it")
 
 
 def no_such_split(split: str, folder: str) -> str:
-    """What to say of a data set that a folder lacks."""
-    there = sorted({name.split(".")[0] for name in os.listdir(folder) if name.endswith(".idx")})
+    """Return the message for a data set that a folder lacks."""
+    splits = sorted({name.split(".")[0] for name in os.listdir(folder) if name.endswith(".idx")})
     return (
         f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset or --gen-subset), found "
-        f"{', '.join(there) or 'none'}; choose one of them, or preprocess it"
+        f"{', '.join(splits) or 'none'}; choose one of them, or preprocess it"
     )
 
 
 def _in_training_command() -> bool:
-    """Whether this is a command that trains, and not a program that builds a model in Python."""
+    """Return whether this is a training command, and not a Python program that builds a model."""
     return os.path.basename(sys.argv[0]) in ("fairseq-train", "train.py", "llrnn train")
 
 
 def other_model() -> str:
-    """What to advise where a model is none of its task: only a training chooses its --arch."""
+    """Return the advice for a model that does not fit its task. Only a training chooses its --arch."""
     return "use another --arch" if _in_training_command() else "is it the right checkpoint?"
 
 
 def _shown(value: object) -> str:
-    one = value[0] if isinstance(value, list) and len(value) == 1 else value
-    return repr(one) if isinstance(value, str) else str(one)
+    item = value[0] if isinstance(value, list) and len(value) == 1 else value
+    return repr(item) if isinstance(value, str) else str(item)

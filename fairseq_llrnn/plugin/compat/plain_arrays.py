@@ -1,9 +1,9 @@
-"""numpy's arrays and numbers in a checkpoint, made of its bytes by ourselves.
+"""Build numpy's arrays and numbers in a checkpoint from their bytes, without numpy's unpickling.
 
-`--eval-bleu` leaves its counts in the meters of a checkpoint. numpy believes what a pickle says: `ndarray((1,), "O",
-…)` is an array of pointers, a negative offset leads out of the buffer, and the state of a dtype says by itself
-whether its bytes are pointers. Under the names of numpy, torch's reader finds what is here, which takes numbers alone
-and as many bytes as they need.
+`--eval-bleu` leaves its counts in the meters of a checkpoint. numpy trusts a pickle: `ndarray((1,), "O", …)` is an
+array of pointers, a negative offset leads out of the buffer, and the state of a dtype decides whether its bytes are
+pointers. Under numpy's names, torch's reader finds the classes of this module. They accept only numbers, and exactly
+the bytes that these need.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ CORES = ("numpy.core.multiarray", "numpy._core.multiarray")  # of numpy 1 and 2
 
 
 class NumberType:
-    """Stands for a dtype, in a file: `dtype("f8", False, True)`, then its state.
+    """Replaces a dtype in a file: `dtype("f8", False, True)`, then its state.
 
-    Raises UnpicklingError for what is no number, and for a state beyond the order of its bytes.
+    Raises UnpicklingError unless it is a number type, and its state sets only the byte order.
     """
 
     def __init__(self, code: object, *flags: object) -> None:
@@ -38,7 +38,7 @@ class NumberType:
         self.dtype = self.dtype.newbyteorder(state[1])
 
     def check(self, content: object, shape: object) -> None:
-        """Raise UnpicklingError unless these are the bytes that numbers of that shape need."""
+        """Raise UnpicklingError unless these are the bytes of numbers of that shape."""
         if not (isinstance(shape, tuple) and isinstance(content, bytes)):
             raise UnpicklingError("Cannot read an array of something else than bytes")
         if any(type(size) is not int or size < 0 for size in shape):
@@ -48,7 +48,7 @@ class NumberType:
 
 
 class NumberArray(np.ndarray):
-    """An array that a file says. It is written as any other array of numpy."""
+    """An array from a file. It is written like any other array of numpy."""
 
     def __new__(cls, *args: object) -> NumberArray:
         raise UnpicklingError("Cannot make an array by calling its class")
@@ -65,21 +65,21 @@ class NumberArray(np.ndarray):
 
 
 def begun_array(kind: object, shape: object, code: object) -> NumberArray:
-    """In the place of numpy's `_reconstruct`: an array whose state comes next."""
+    """Replace numpy's `_reconstruct`: return an array whose state follows."""
     if kind is not NumberArray or shape != (0,) or code not in (b"b", "b"):
         raise UnpicklingError("Cannot begin an array in another way than numpy")
     return np.ndarray.__new__(NumberArray, (0,), "b")
 
 
 def number(kind: object, content: bytes) -> np.generic:
-    """In the place of numpy's `scalar`."""
+    """Replace numpy's `scalar`."""
     if not isinstance(kind, NumberType):
         raise UnpicklingError("Cannot read something else than a number")
     kind.check(content, ())
     return np.frombuffer(content, kind.dtype)[0]
 
 
-# What torch's reader may call, by the names that files have for it.
+# replacements for torch's reader, by their names in files
 NUMBERS: tuple[tuple[Any, str], ...] = (
     (NumberArray, "numpy.ndarray"),
     (NumberType, "numpy.dtype"),

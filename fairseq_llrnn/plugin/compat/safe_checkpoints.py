@@ -1,14 +1,12 @@
-"""Checkpoints are untrusted input: their options are evaluated, and their tensors read, without running any code.
+"""Read checkpoints, which are untrusted input, and evaluate their options without running any code.
 
 fairseq calls `eval` on some options of its models and criterions, such as `[(512, 3)] * 4`. They also come from
-checkpoints, which must not be able to run anything: `plain_options` is for the time in which our tasks build what a
-checkpoint describes.
+checkpoints, which must not run code. `plain_options` replaces `eval` while our tasks build a checkpoint's model.
 
-`safe_loading` is for the time in which a checkpoint is read. torch reads with `weights_only=True` and refuses every
-class it does not know; fairseq's checkpoints hold argparse.Namespace, which carries plain values only, and numpy's
-arrays of numbers (plain_arrays.py). We allow those, refuse code in options, and turn a refusal, or a damaged file,
-into one clear message. All of it lasts as long as the `with` block: fairseq, torch and Python are then as they were
-before. task_checkpoints.py says which of fairseq's calls run in such a block.
+`safe_loading` is active while a checkpoint is read. torch reads with `weights_only=True` and rejects unknown classes.
+fairseq's checkpoints hold argparse.Namespace, which has only plain values, and numpy's arrays of numbers
+(plain_arrays.py). Both are allowed. Code in options is rejected. A rejected or damaged file gives one clear message.
+The changes last as long as the `with` block. task_checkpoints.py chooses the calls of fairseq that run in such a block.
 """
 
 from __future__ import annotations
@@ -38,10 +36,10 @@ LARGEST_REPEAT = 10_000
 
 
 def evaluate(text: str) -> Any:
-    """The value of numbers, strings, tuples, lists, sets and dicts of them, and of + - * / between them.
+    """Evaluate numbers, strings, tuples, lists, sets and dicts of them, and + - * / between them.
 
     Raises:
-        DataError: any other Python. TypeError: no string, as `eval` itself.
+        DataError: any other Python. TypeError: not a string, as for `eval`.
     """
     if not isinstance(text, str):
         raise TypeError(f"expected a string, found {type(text).__name__}")
@@ -61,8 +59,8 @@ def _value(node: ast.expr) -> Any:
         return list(map(_value, node.elts))
     if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
         left, right = _value(node.left), _value(node.right)
-        for one, other in ((left, right), (right, left)):
-            if isinstance(one, str | list | tuple) and isinstance(other, int) and len(one) * other > LARGEST_REPEAT:
+        for items, times in ((left, right), (right, left)):
+            if isinstance(items, str | list | tuple) and isinstance(times, int) and len(items) * times > LARGEST_REPEAT:
                 raise ValueError("`[0] * 10**9` would fill the memory")
         return OPERATORS[type(node.op)](left, right)
     return ast.literal_eval(node)
@@ -70,9 +68,9 @@ def _value(node: ast.expr) -> Any:
 
 @contextmanager
 def plain_options() -> Iterator[None]:
-    """While this lasts, `eval` means `evaluate` in all of fairseq's modules. May be nested."""
-    of_fairseq = (sys.modules[name] for name in list(sys.modules) if name.startswith("fairseq."))
-    modules = [vars(module) for module in of_fairseq if module]
+    """Replace `eval` by `evaluate` in all of fairseq's modules inside the block. May be nested."""
+    fairseq_modules = (sys.modules[name] for name in list(sys.modules) if name.startswith("fairseq."))
+    modules = [vars(module) for module in fairseq_modules if module]
     before = [(names, names.get("eval", eval)) for names in modules]
     for names in modules:
         names["eval"] = evaluate
@@ -91,14 +89,14 @@ ALLOWED: tuple[Any, ...] = (argparse.Namespace, distributed_utils._TensorPlaceho
 
 @contextmanager
 def safe_loading() -> Iterator[None]:
-    """While this lasts, fairseq reads checkpoints as data and says clearly what is wrong with them. May be nested.
+    """Let fairseq read checkpoints as data inside the block, with clear errors. May be nested.
 
     Raises, from fairseq's functions inside it:
-        DataError: a checkpoint that wants to run code, or is damaged.
+        DataError: a checkpoint that would run code, or is damaged.
     """
     with (
         _allowed(),
-        # given explicitly, it holds whatever TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD is
+        # an explicit argument overrides TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD
         replaced(torch, "load", lambda load: functools.partial(load, weights_only=True)),
         replaced(checkpoint_utils, "load_checkpoint_to_cpu", read_as_data),
         replaced(distributed_utils, "broadcast_object", with_plain_options),
@@ -108,7 +106,7 @@ def safe_loading() -> Iterator[None]:
 
 
 def read_as_data(load: Callable[..., Any]) -> Callable[..., Any]:
-    """fairseq's load_checkpoint_to_cpu, as a checkpoint is read safely."""
+    """Wrap fairseq's load_checkpoint_to_cpu so that it reads a checkpoint safely."""
 
     @functools.wraps(load)
     def checked(path: str, arg_overrides: dict[str, Any] | None = None, **passed_on: Any) -> Any:
@@ -121,13 +119,13 @@ def read_as_data(load: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_safe_loading() -> bool:
-    """Whether such a block is being executed."""
+    """Return whether a `safe_loading` block is active."""
     return hasattr(checkpoint_utils.load_checkpoint_to_cpu, "__wrapped__")
 
 
 @contextmanager
 def _allowed() -> Iterator[None]:
-    """Let torch read ALLOWED. torch's own safe_globals would end what a block around this one, or the user, allows."""
+    """Let torch read ALLOWED. torch's own safe_globals would reset the classes of an outer block, or of the user."""
     before = torch.serialization.get_safe_globals()
     torch.serialization.add_safe_globals(list(ALLOWED))
     try:
@@ -139,7 +137,7 @@ def _allowed() -> Iterator[None]:
 
 @contextmanager
 def replaced(owner: Any, name: str, wrap: Callable[[Any], Any]) -> Iterator[None]:
-    """While this lasts, `owner.name` is `wrap(owner.name)`."""
+    """Set `owner.name` to `wrap(owner.name)` inside the block."""
     before = getattr(owner, name)
     setattr(owner, name, wrap(before))
     try:
@@ -149,10 +147,10 @@ def replaced(owner: Any, name: str, wrap: Callable[[Any], Any]) -> Iterator[None
 
 
 def forget_user_code(state: dict[str, Any], overrides: Mapping[str, Any]) -> None:
-    """Take out what the options of a checkpoint say of a user's code: a command runs that of its own user alone.
+    """Remove the user's code from the options of a checkpoint. A command runs only code that its own user names.
 
     Args:
-        overrides: what this user says (loading.py says which options name code).
+        overrides: options of this user (loading.py lists the options that name code).
     """
     cfg = state.get("cfg")
     for name in (code.OPTION for code in load_all("user_code")):
@@ -162,15 +160,15 @@ def forget_user_code(state: dict[str, Any], overrides: Mapping[str, Any]) -> Non
 
 
 def named_code(cfg: Any, option: str, from_checkpoint: bool) -> str | None:
-    """The user's code that an option of a task names.
+    """Return the user's code that an option of a task names.
 
-    A checkpoint's options name none: what they do name after safe_loading, the user named.
+    A checkpoint's options name none: after safe_loading, the user's option remains.
     """
     return getattr(cfg, option, None) if in_safe_loading() or not from_checkpoint else None
 
 
 def check_systems_present(path: str, cfg: Any) -> None:
-    """Raise DataError, with the system's name, where the options of a checkpoint need a deleted one."""
+    """Raise DataError, with the system's name, if the options of a checkpoint need a deleted system."""
     for part in ("task", "model"):
         if reason := lost(name := name_of(cfg, part)):
             raise DataError(f"{path}: expected a model that can be built, found the {part} {name}; {reason}")
@@ -185,10 +183,10 @@ def check_systems_present(path: str, cfg: Any) -> None:
 
 
 def with_plain_options(broadcast: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap fairseq's broadcast_object, by which the first of several processes shares a checkpoint with the others.
+    """Wrap fairseq's broadcast_object, with which the first of several processes sends a checkpoint to the others.
 
-    What it sends is read as safely as a file; the one thing in it that this would refuse are the options as an
-    omegaconf object, which no receiver looks at.
+    The receivers read it as safely as a file. Reading would reject the options, an omegaconf object that no receiver
+    uses, so that they are sent as plain values.
     """
 
     @functools.wraps(broadcast)

@@ -1,20 +1,19 @@
-"""Checkpoints of our tasks are loaded safely and written whole; calls for other tasks are fairseq's own.
+"""Load checkpoints of our tasks safely, and write them whole. Calls for other tasks are left to fairseq.
 
-`whole_saving` lets checkpoints survive a kill and a full disk: each is written whole or not at all. fairseq writes
-the first of a moment's checkpoints under another name and renames it, but copies it in place to the others' names,
-checkpoint_last.pt among them. All of them are written as files/atomic_write.py does.
+With `whole_saving`, checkpoints survive a kill and a full disk: each is written whole or not at all. fairseq writes the
+first of several checkpoints under a temporary name and renames it, but copies it in place to the other names, such as
+checkpoint_last.pt. Here files/atomic_write.py writes all of them.
 
-If the last one is damaged all the same (by a disk, or by an earlier version), or is missing while others are there,
-`from_newest_whole` lets training go on from the newest whole one, and says so.
+If the last checkpoint is damaged, or missing while others exist, `from_newest_whole` resumes training from the newest
+whole one and prints a warning.
 
-Each checkpoint of our tasks is checked before fairseq builds its model. Where no task is given, as by fairseq-validate,
-the task is built from the first one's options, and files that moved are looked for (moved_folders.py). Where there is
-a task, the model must be over its words (dictionaries.py).
+Each checkpoint of our tasks is checked before fairseq builds its model. Without a task, as in fairseq-validate, the
+task is built from the first checkpoint's options, and moved files are found (moved_folders.py). With a task, the model
+must be over the task's words (dictionaries.py).
 
-fairseq's functions that load and save checkpoints are told for which task (`load_safely`). Where that is one of
-ours, the call runs in safe_checkpoints.safe_loading or `whole_saving`; where it is another one, fairseq's function is
-called and nothing else happens. Without a task (fairseq-validate, fairseq.hub_utils), the command line decides, then
-the checkpoint: the name of its task is read.
+`load_safely` wraps fairseq's functions that load and save checkpoints. For a task of ours, the call runs in
+safe_checkpoints.safe_loading or `whole_saving`. For another task, only fairseq's function is called. Without a task
+(fairseq-validate, fairseq.hub_utils), the command line decides, then the task's name in the checkpoint.
 """
 
 from __future__ import annotations
@@ -45,26 +44,29 @@ from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explained_misfit
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
 from fairseq_llrnn.plugin.compat.dictionaries import check_dictionary_words
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
-from fairseq_llrnn.plugin.compat.resuming import forget_progress, note_progress, take_up_progress
+from fairseq_llrnn.plugin.compat.resuming import (
+    explained_schedule,
+    forget_progress,
+    note_progress,
+    take_up_progress,
+)
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced, safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
 from fairseq_llrnn.plugin.names import find_task, name_of
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 
-OTHERS = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|\.best_.+)\.pt")  # what fairseq calls them beside LAST
-ATTEMPTS, PAUSE = 3, 2.5  # as fairseq's, for disks that fail for a moment
-GO_ON = (
-    "those written before are whole. Make room, or see to the disk, and start again: training goes on from the newest"
-)
+OTHERS = re.compile(r"checkpoint(\d+|_\d+_\d+|_best|\.best_.+)\.pt")  # fairseq's names of checkpoints except LAST
+ATTEMPTS, PAUSE = 3, 2.5  # like fairseq, for disks that fail for a moment
+RESUME = "earlier checkpoints are whole. Free some space, or check the disk; the same command then resumes training"
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
 def whole_saving() -> Iterator[None]:
-    """While this lasts, fairseq writes and copies checkpoints so that each is whole or not there.
+    """Let fairseq write and copy checkpoints inside the block so that each is whole or absent.
 
     Raises, from fairseq's functions inside it:
-        DataError: it cannot be written; the one before it is still there.
+        DataError: it cannot be written. The previous file is unchanged.
     """
     with (
         replaced(checkpoint_utils, "torch_persistent_save", lambda save: functools.partial(_save, save)),
@@ -94,8 +96,8 @@ class _WholeCopies(PathManager):
         return True
 
 
-def write_whole(path: Path, write: Callable[[Any], None], advice: str = GO_ON) -> None:
-    """Let `write` write the file of a checkpoint. Raises DataError, with what was there before still there."""
+def write_whole(path: Path, write: Callable[[Any], None], advice: str = RESUME) -> None:
+    """Call `write` to write the file of a checkpoint. Raises DataError. The previous file is then unchanged."""
     for attempt in range(ATTEMPTS):
         errors: list[OSError] = []
         try:
@@ -115,7 +117,7 @@ def write_whole(path: Path, write: Callable[[Any], None], advice: str = GO_ON) -
 
 
 class _Watched:
-    """A file whose errors, which torch hides, are remembered."""
+    """A file that records its errors, which torch hides."""
 
     def __init__(self, file: Any, errors: list[OSError]) -> None:
         self.file, self.errors = file, errors
@@ -134,16 +136,16 @@ class _Watched:
             raise
 
 
-# ---- going on -------------------------------------------------------------------------------------------------------
+# ---- resuming -------------------------------------------------------------------------------------------------------
 
 
 def from_newest_whole(cfg: Any, trainer: Any) -> Any:
-    """fairseq's options of checkpoints, with the newest whole one as the one to restore, if the last one is not.
+    """Return fairseq's options of checkpoints. If the last checkpoint is not whole, they restore the newest whole one.
 
-    To be called before fairseq loads a checkpoint, with which a training begins; in safe_loading.
+    Call it in safe_loading, before fairseq loads the checkpoint with which a training begins.
 
     Raises:
-        DataError: there are checkpoints, but none is whole: nothing begins anew over them.
+        DataError: there are checkpoints, but none is whole. Training must not overwrite them.
     """
     folder, is_first = Path(cfg.save_dir), trainer.data_parallel_rank == 0
     if is_first:
@@ -154,17 +156,17 @@ def from_newest_whole(cfg: Any, trainer: Any) -> Any:
     trouble = damage(str(last)) if os.path.exists(last) else "there is none"
     others = sorted(path for path in folder.glob("*") if OTHERS.fullmatch(path.name))
     if trouble is None or not others:
-        return cfg  # a new training; or what is there is refused when it is read
+        return cfg  # a new training, or an error when the checkpoint is read
     newest = newest_whole(others)
     if newest is None:
         raise DataError(
             f"{last}: {trouble}, and none of the other checkpoints in {folder} is whole ({others[0].name}, …); name "
-            "one with --restore-file, or give another --save-dir to begin anew"
+            "one with --restore-file, or use another --save-dir to start from scratch"
         )
     if is_first:
         print(
-            f"fairseq_llrnn: warning: {last}: expected a whole checkpoint to go on from, but {trouble}; training goes "
-            f"on from {newest.name}, the newest whole one. To begin anew, give another --save-dir",
+            f"fairseq_llrnn: warning: {last}: expected a whole checkpoint, but {trouble}; training resumes from "
+            f"{newest.name}, the newest whole one. To start from scratch, use another --save-dir",
             file=sys.stderr,
         )
     cfg = copy.deepcopy(cfg)
@@ -173,18 +175,18 @@ def from_newest_whole(cfg: Any, trainer: Any) -> Any:
 
 
 def newest_whole(paths: list[Path]) -> Path | None:
-    """Of checkpoints, the whole one with the most updates; of those, the one that was written last."""
+    """Return the whole checkpoint with the most updates. Of several, return the one that was written last."""
     readable = [(updates, path.stat().st_mtime_ns, path) for path in paths if (updates := _updates(path)) is not None]
     return next((path for _, _, path in sorted(readable, reverse=True) if damage(str(path)) is None), None)
 
 
 def _updates(path: Path) -> int | None:
-    """After how many updates a checkpoint was written; None where it cannot be read. Its tensors stay on disk."""
+    """Return the number of updates of a checkpoint, or None if it cannot be read. Its tensors stay on disk."""
     try:
         check_file(str(path))
         state = torch.load(str(path), map_location="cpu", mmap=True, weights_only=True)
         return int(state["optimizer_history"][-1]["num_updates"])
-    except Exception:  # whatever a damaged file leads to
+    except Exception:  # a damaged file can raise anything
         return None
 
 
@@ -195,7 +197,7 @@ Load = Callable[..., Any]
 
 
 def load_safely() -> None:
-    """From here on, fairseq loads and saves checkpoints safely for tasks of ours. Once is enough."""
+    """Let fairseq load and save checkpoints safely for tasks of ours. Call it once."""
     safely: dict[str, Load] = {
         "save_checkpoint": _save_checkpoint,  # these two are fairseq-train's
         "load_checkpoint": _begin,
@@ -213,11 +215,12 @@ def _save_checkpoint(save: Load, cfg: Any, trainer: Any, *passed_on: Any) -> Any
 
 
 def _begin(load: Load, cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the signature belongs to fairseq
-    """Load the checkpoint with which a training begins, if any."""
+    """Load the checkpoint with which a training begins, if there is one."""
     with safe_loading():
         cfg = from_newest_whole(cfg, trainer)
         forget_progress(trainer)
-        extra_state, batches = load(cfg, trainer, **passed_on)
+        with explained_schedule(trainer):
+            extra_state, batches = load(cfg, trainer, **passed_on)
         take_up_progress(cfg, trainer, extra_state)
     return extra_state, batches
 
@@ -237,16 +240,16 @@ def _load_models_and_task(
     num_shards: int = 1,
     state: dict[str, Any] | None = None,
 ) -> Any:  # the signature belongs to fairseq
-    """One model at a time, so that every checkpoint is read once, and checked before fairseq builds its model.
+    """Load one model at a time, so that every checkpoint is read once, and checked before fairseq builds its model.
 
-    Of a checkpoint in several shards, which no task of ours trains, nothing is checked.
+    A checkpoint in several shards is not checked. No task of ours writes one.
 
     Raises:
-        OptionError: data or prior of the first are nowhere; it names the places. DataError: a model over other words,
-        or weights that do not fit.
+        OptionError: the data or prior of the first checkpoint is missing. The message names the places.
+        DataError: a model over other words, or weights that do not fit.
     """
     with safe_loading():
-        if state is not None:  # the caller has read it, and knows more
+        if state is not None:  # the caller has read and checked it
             return load(filenames, arg_overrides, task, strict, suffix, num_shards, state)
         with explained_misfit(filenames, arg_overrides):
             if num_shards != 1 or not filenames:
@@ -254,20 +257,20 @@ def _load_models_and_task(
             models: list[Any] = []
             for filename in filenames:
                 path, read = checkpoint_utils.get_maybe_sharded_checkpoint_filename(filename, suffix, 0, 1), None
-                if PathManager.exists(path):  # else fairseq says that it is not
+                if PathManager.exists(path):  # otherwise fairseq raises the error
                     read = checkpoint_utils.load_checkpoint_to_cpu(path, arg_overrides)
                 if read is not None and task is None:
                     _find_what_moved(path, read, arg_overrides or {})
                 elif read is not None:
                     check_dictionary_words(path, read, task)
                 with nullcontext() if read is None else no_larger_than(read["model"]):
-                    one, cfg, task = load([filename], arg_overrides, task, strict, suffix, 1, read)
-                models += one
+                    loaded, cfg, task = load([filename], arg_overrides, task, strict, suffix, 1, read)
+                models += loaded
             return models, cfg, task
 
 
 def _find_what_moved(path: str, state: Mapping[str, Any], overrides: Mapping[str, Any]) -> None:
-    """Of a checkpoint that names a prior. overrides: of --model-overrides."""
+    """Find the moved data and prior of a checkpoint. overrides: values of --model-overrides."""
     task = state["cfg"].get("task")
     if task is not None and hasattr(task, "prior") and hasattr(task, "data"):
         places = Places(overrides.get("data"), overrides.get("prior"), source_prior=overrides.get("source_prior"))
@@ -287,13 +290,13 @@ def _dispatch(load: Load, ours: Load) -> Load:
 
 
 def _is_ours(call: Mapping[str, Any]) -> bool:
-    """Of the arguments of one of fairseq's functions, by their names."""
+    """Return whether a call of fairseq's function, given by its named arguments, is for a task of ours."""
     task = call["trainer"].task if "trainer" in call else call["task"]
     return isinstance(task, PluginTask) if task is not None else in_command() or _of_our_task(call)
 
 
 def _of_our_task(call: Mapping[str, Any]) -> bool:
-    """Whether the first checkpoint names one of our tasks. One that cannot be read safely is left to fairseq."""
+    """Return whether the first checkpoint is of one of our tasks. fairseq reports one that cannot be read safely."""
     state, place = call["state"], (call["suffix"], 0, call["num_shards"])
     try:
         if state is None:
@@ -301,6 +304,6 @@ def _of_our_task(call: Mapping[str, Any]) -> bool:
             with safe_loading():
                 state = checkpoint_utils.load_checkpoint_to_cpu(path)
         kind = find_task(name_of(state.get("cfg"), "task"))
-    except (DataError, OSError, OmegaConfBaseException):  # the last: a name that refers to what is not there
+    except (DataError, OSError, OmegaConfBaseException):  # the last: a broken reference in the options
         return False
     return kind is not None and issubclass(kind, PluginTask)

@@ -1,6 +1,6 @@
-"""In fairseq's commands, too, an error that is the user's to fix is one line, not a stack trace.
+"""Print an error that the user can fix in one line without a stack trace, in fairseq's commands too.
 
-Also where fairseq wrapped it: its trainer turns whatever happens while it loads weights into one exception.
+This includes errors that fairseq wraps: its trainer turns every error while loading weights into one exception.
 """
 
 from __future__ import annotations
@@ -18,19 +18,18 @@ from typing import Any
 from fairseq_llrnn.errors import LLRNNError, as_one_line, with_option
 
 Hook = Callable[[type[BaseException], BaseException, TracebackType | None], object]
-# Options that name a checkpoint or a prior. Those before which a command line has a data folder may be flags.
-PLACES = ("--path", "--prior", "--source-prior")
-OF_FAIRSEQ = (  # messages of fairseq about a resumed training, and how to fix it
+PLACES = ("--path", "--prior", "--source-prior")  # options that name a checkpoint or a prior
+OF_FAIRSEQ = (  # beginnings of fairseq's messages about a resumed training, and their fixes
     ("Cannot load model parameters from checkpoint",
-     "Give --arch and the sizes with which the checkpoint was trained, or another --save-dir"),
-    ("Optimizer does not match", "Or give the optimizer of the checkpoint"),
-    ("Criterion does not match", "Or give the criterion of the checkpoint"),
+     "Use --arch and the sizes with which the checkpoint was trained, or another --save-dir"),
+    ("Optimizer does not match", "Or use the optimizer of the checkpoint"),
+    ("Criterion does not match", "Or use the criterion of the checkpoint"),
 )  # fmt: skip
-COMMAND = "FAIRSEQ_LLRNN_COMMAND"  # in the environment, which the processes have that the command starts: its id
+COMMAND = "FAIRSEQ_LLRNN_COMMAND"  # environment variable: the command's process id, for the processes it starts
 
 
 class PlainErrors:
-    """An exception hook that prints our errors in one line, and leaves all others to the hook before it."""
+    """An exception hook that prints our errors in one line, and passes all others to the previous hook."""
 
     def __init__(self, before: Hook) -> None:
         self.before = before
@@ -45,21 +44,21 @@ class PlainErrors:
 
 
 def what_users_did(error: BaseException) -> str | None:
-    """Return the message of an error that is the user's to fix, in one line; None: it is another error.
+    """Return the message of an error that the user can fix, in one line, or None for another error.
 
-    It is an error of ours, also if another one was raised while it was handled, or one of OF_FAIRSEQ.
+    It is an error of ours, even if another one was raised while it was handled, or one of OF_FAIRSEQ.
     """
-    ours: BaseException | None = error
-    while ours is not None and not isinstance(ours, LLRNNError):
-        ours = ours.__cause__ or (None if ours.__suppress_context__ else ours.__context__)
-    if ours is None:
+    user_error: BaseException | None = error
+    while user_error is not None and not isinstance(user_error, LLRNNError):
+        user_error = user_error.__cause__ or (None if user_error.__suppress_context__ else user_error.__context__)
+    if user_error is None:
         return next((as_one_line(f"{error} {fix}") for begin, fix in OF_FAIRSEQ if str(error).startswith(begin)), None)
-    message = with_option(ours, values_of(sys.argv[1:], PLACES))
-    return message + (as_one_line(f" ({error})") if ours is not error else "")
+    message = with_option(user_error, values_of(sys.argv[1:], PLACES))
+    return message + (as_one_line(f" ({error})") if user_error is not error else "")
 
 
 def values_of(words: Sequence[str], names: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Some options of a command line, in its order, each with its value; an empty one where nothing follows."""
+    """Yield the given options of a command line with their values, or an empty value at the end of the line."""
     for word, following in itertools.zip_longest(words, words[1:], fillvalue=""):
         option, equals, value = word.partition("=")
         if option in names:
@@ -69,33 +68,33 @@ def values_of(words: Sequence[str], names: Collection[str]) -> Iterator[tuple[st
 def leave_if_others_run(status: int) -> None:
     """End the process at once if daemon threads are left.
 
-    fairseq reads batches ahead in such a thread. Python stops them where they are, which inside torch's C++ is an abort
-    (`terminate called …`) or no end at all.
+    fairseq reads batches ahead in such a thread. Python stops it anywhere. Inside torch's C++ that is an abort
+    (`terminate called …`), or the process never ends.
     """
     if any(thread.daemon and thread.is_alive() for thread in threading.enumerate()):
-        atexit._run_exitfuncs()  # temporary files, logs, processes: all but the threads
+        atexit._run_exitfuncs()  # ends everything but the threads
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
 
 
 def enter_command() -> None:
-    """To be called when a command line names a task or criterion of ours: from then on, the process is such a command.
+    """Mark the process as a command of ours, when a command line names one of our tasks or criteria.
 
-    The next errors of ours are one line, and checkpoints of unknown tasks are read safely, too (task_checkpoints.py).
+    From then on, our errors are one line, and checkpoints of unknown tasks are read safely, too (task_checkpoints.py).
     """
     os.environ[COMMAND] = str(os.getpid())
     say_errors_plainly()
 
 
 def say_errors_plainly() -> None:
-    """From here on, errors of ours that are not caught are one line."""
+    """Print uncaught errors of ours in one line from now on."""
     if not isinstance(sys.excepthook, PlainErrors):
         sys.excepthook = PlainErrors(sys.excepthook)
 
 
 def callers() -> Iterator[dict[str, Any]]:
-    """The names of the modules that are calling, the nearest first; a command of fairseq's may be run as a file."""
+    """Yield the globals of the calling modules, the nearest first. A command of fairseq may be run as a file."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         yield frame.f_globals
@@ -103,11 +102,11 @@ def callers() -> Iterator[dict[str, Any]]:
 
 
 def runs_fairseq() -> bool:
-    """Whether this process is one of fairseq's commands."""
+    """Return whether this process is one of fairseq's commands."""
     command = Path(sys.argv[0])
     return command.name.startswith("fairseq-") or command.parent.name == "fairseq_cli"
 
 
 def in_command() -> bool:
-    """Whether this process is such a command, or one of its workers (several GPUs)."""
+    """Return whether this process is a command of ours (`enter_command`), or one of its workers."""
     return os.environ.get(COMMAND) in (str(os.getpid()), str(os.getppid()))

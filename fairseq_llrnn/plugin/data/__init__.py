@@ -1,8 +1,8 @@
-"""Data sets that the tasks give to training.
+"""Data sets of the tasks, for training.
 
-    binarized_bitext.py   the bitext of fairseq-preprocess, to align its words
-    evidence_data.py      copied words read as unknown ones, targets with slots as tokens, what finds no room
+    binarized_bitext.py   read the bitext of fairseq-preprocess, to align its words
+    evidence_data.py      copied words read as unknown, targets with slots as tokens, warnings about lost strings
     invented_evidence.py  invented unknown words on both sides
-    unknown_words.py      how many words are <unk>
-    zero_mass.py          targets that the background forbids
+    unknown_words.py      count <unk>
+    zero_mass.py          find targets that the background forbids
 """

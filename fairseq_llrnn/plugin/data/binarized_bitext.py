@@ -1,4 +1,4 @@
-"""Reads the training bitext of a folder that fairseq-preprocess wrote, to align its words."""
+"""Read the training bitext of a folder of fairseq-preprocess, to align its words."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ SPLIT = "train"
 
 
 def read_bitext(folder: str, dictionary: str, words: WordList) -> ParallelText:
-    """Read `train.SRC-TGT.SRC` and `.TGT` of `folder`; the target side is the one whose dictionary is `words`.
+    """Read `train.SRC-TGT.SRC` and `.TGT` of `folder`. The target is the side whose dictionary is `words`.
 
-    With a joined dictionary it is the one that the file name of `dictionary` says, or else the second of SRC-TGT.
+    With a joined dictionary, the file name of `dictionary` chooses the side, or else it is the second of SRC-TGT.
 
     Raises:
-        OptionError: no bitext there, several, or none of this dictionary. DataError: one that is damaged.
+        OptionError: no bitext, several, or none with this dictionary. DataError: a damaged one.
     """
     place = Path(folder)
     languages = _languages(folder)
@@ -29,7 +29,7 @@ def read_bitext(folder: str, dictionary: str, words: WordList) -> ParallelText:
     if not fitting:
         raise OptionError(
             f"--lexical-translation {folder}: expected its dict.{languages[0]}.txt or dict.{languages[1]}.txt to have "
-            f"the words of --dict {dictionary}, found others; give one of the two as --dict"
+            f"the words of --dict {dictionary}, found others; pass one of the two as --dict"
         )
     named = [language for language in fitting if Path(dictionary).name == f"dict.{language}.txt"]
     target = (named or fitting)[-1]
@@ -40,23 +40,23 @@ def read_bitext(folder: str, dictionary: str, words: WordList) -> ParallelText:
     if len(sides[0]) != len(sides[1]):
         raise DataError(
             f"{place / SPLIT}.{pair}: expected as many sentences in both languages, found {len(sides[0]):,} of "
-            f"{source} and {len(sides[1]):,} of {target}; run fairseq-preprocess again, on texts with as many lines, "
-            "and no carriage returns within them, which end a sentence there"
+            f"{source} and {len(sides[1]):,} of {target}; run fairseq-preprocess again, on texts with equal numbers of "
+            "lines and without carriage returns, which would end a sentence"
         )
     files = tuple(prefix.with_name(prefix.name + ".bin") for prefix in prefixes)
     return ParallelText(Bitext(*sides), dictionaries[source].symbols, files)
 
 
 def _languages(folder: str) -> tuple[str, str]:
-    """SRC and TGT, from the names of the files."""
+    """Return SRC and TGT, from the names of the files."""
     place = Path(folder)
     names = {path.name for path in place.iterdir()}
     pairs = set()
     for name in names:
-        split, _, rest = name.partition(".")
-        source, _, target = rest.partition(".")[0].partition("-")
-        wanted = {f"{SPLIT}.{source}-{target}.{side}.{end}" for side in (source, target) for end in ("bin", "idx")}
-        if split == SPLIT and target and wanted <= names:
+        split, _, suffix = name.partition(".")
+        source, _, target = suffix.partition(".")[0].partition("-")
+        needed = {f"{SPLIT}.{source}-{target}.{side}.{end}" for side in (source, target) for end in ("bin", "idx")}
+        if split == SPLIT and target and needed <= names:
             pairs.add((source, target))
     if not pairs:
         raise OptionError(
@@ -66,13 +66,12 @@ def _languages(folder: str) -> tuple[str, str]:
     if len(pairs) > 1:
         listed = ", ".join("-".join(pair) for pair in sorted(pairs))
         raise OptionError(
-            f"--lexical-translation {folder}: expected one language pair, found {listed}; give a folder with one of "
-            "them"
+            f"--lexical-translation {folder}: expected one language pair, found {listed}; use a folder with one of them"
         )
     return pairs.pop()
 
 
 def _read(prefix: Path, size: int) -> BitextSide:
-    """The sentences of one language, whose dictionary has `size` words."""
+    """Read the sentences of one language, whose dictionary has `size` words."""
     tokens, lengths = read_binary_text(prefix, size)
     return BitextSide(np.array(tokens, dtype=np.int64), np.concatenate([[0], np.cumsum(lengths)]))

@@ -1,19 +1,19 @@
-"""What evidence and unknown words change of the sentences of a data set, for training and for validation.
+"""Changes to the sentences of a data set for evidence and unknown words, in training and validation.
 
-`MergedTargets` are targets in which slots stand for the pieces, or words, that spell them (evidence/slots.py). What a
-source offers depends on the source alone, so that training, validation and forced beginnings read a target as a
-search writes it. What a data set loses of its evidence gets one warning when it is loaded.
+`MergedTargets` are targets in which slots replace the pieces, or words, that spell them (evidence/slots.py). The slots
+of a source depend only on the source. So training, validation and prefixes read a target as a search writes it. A
+warning is printed once when a data set is loaded whose strings do not fit into the slots.
 
-Where all words of the training text are in the dictionaries, a model would never see what it has to do with unknown
-ones. So training changes a share of them. Which ones depends on the seed, the epoch and the sentence's number alone,
-so that a resumed run sees what an unbroken one does.
+If the dictionaries have all words of the training text, a model would never learn to treat unknown ones. So training
+changes some words. The choice depends only on the seed, the epoch and the sentence's number, so that a resumed run
+equals an uninterrupted one.
 
-With `UnknownAliases`, a share of the known source words that are copied (their string, or what it is mapped to, is in
-the target) become their *unknown aliases* (evidence/table.py): read as <unk>, offered as slots of unknown words. All
-places of a word go together.
+With `UnknownAliases`, some of the copied source words (their string, or the string that they are mapped to, is in the
+target) become their *unknown aliases* (evidence/table.py): read as <unk>, with slots of unknown words. All occurrences
+of a word in a sentence change together.
 
-With `RareWordAliases`, a share of a rare word's tokens (prior/parts/open_vocabulary.py) become its alias: an id beyond
-the dictionary, which the network reads as <unk> and scores by the open classes.
+With `RareWordAliases`, some tokens of a rare word (prior/parts/open_vocabulary.py) become its alias: an id beyond the
+dictionary, which the network reads as <unk> and scores by the open classes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from fairseq_llrnn.prior.prior import Prior
 
 
 class MergedTargets(BaseWrapperDataset):
-    """Pairs with merged targets. Lengths are those before, which are no shorter."""
+    """Pairs with merged targets. Sizes are those of the original targets, which are not shorter."""
 
     def __init__(self, dataset: FairseqDataset, table: EvidenceTable) -> None:
         super().__init__(dataset)
@@ -50,7 +50,7 @@ class MergedTargets(BaseWrapperDataset):
 
     @property
     def src(self) -> Any:
-        """The sources, for what asks fairseq's data set of pairs for them."""
+        """The sources, for code that reads them from fairseq's data set of pairs."""
         return self.dataset.src
 
     @property
@@ -58,7 +58,7 @@ class MergedTargets(BaseWrapperDataset):
         return self.dataset.tgt
 
 
-AT_ONCE = 4096  # sentences: one operation for many, so that a look at a million of them takes seconds
+CHUNK_SIZE = 4096  # sentences per operation, so that a million of them take seconds
 
 logger = logging.getLogger(__name__)
 
@@ -66,21 +66,21 @@ logger = logging.getLogger(__name__)
 def warn_of_lost_evidence(
     table: EvidenceTable, split: str, sources: Sequence[Tensor], unk: int, binary: bool
 ) -> None:
-    """Warn of strings that find no room in the slots, and of unknown words that a binary data set has as <unk>.
+    """Warn about strings that do not fit into the slots, and unknown words that a binary data set stores as <unk>.
 
-    No slot can bring back the latter. Words that training reads as unknown (plugin/data/evidence_data.py) are not
-    counted: they are others in every epoch.
+    No slot can restore the latter. Words that training reads as unknown (`UnknownAliases`) are not counted: they change
+    in every epoch.
     """
     table.left_out.mark_covered()
-    widest = max(map(len, table.rules.mapping.values()), default=1)  # strings that one word offers, at most
+    widest = max(map(len, table.rules.mapping.values()), default=1)  # most strings of one word
     unknown = strings = sentences = 0
-    for first in range(0, len(sources), AT_ONCE):
-        rows = [plain(sources[i].numpy()) for i in range(first, min(first + AT_ONCE, len(sources)))]
+    for first in range(0, len(sources), CHUNK_SIZE):
+        rows = [plain(sources[i].numpy()) for i in range(first, min(first + CHUNK_SIZE, len(sources)))]
         tokens = np.concatenate(rows)
         unknown += int((tokens == unk).sum())
         offering = np.concatenate([[0], table.offers_at(tokens).cumsum()])
-        many = np.diff(offering[np.cumsum([0, *map(len, rows)])])  # words that offer something, of each sentence
-        for i in np.flatnonzero(many * widest > table.max_slots).tolist():
+        counts = np.diff(offering[np.cumsum([0, *map(len, rows)])])  # number of words with slots in each sentence
+        for i in np.flatnonzero(counts * widest > table.max_slots).tolist():
             left_out = max(0, table.strings(rows[i]) - table.max_slots)
             strings += left_out
             sentences += left_out > 0
@@ -89,21 +89,20 @@ def warn_of_lost_evidence(
     if unknown and binary:
         logger.warning(
             f"evidence: {unknown} unknown words of the {split} sources are stored as <unk> in the binary data set; "
-            "to translate them, give the text to fairseq-interactive, or preprocess and load it with "
-            "--dataset-impl raw"
+            "to translate them, use `llrnn interactive` on the text, or preprocess and load it with --dataset-impl raw"
         )
 
 
-class TextBeside(BaseWrapperDataset):
-    """Batches of changed pairs with the targets as the text has them, of which backgrounds were estimated.
+class WithTextTargets(BaseWrapperDataset):
+    """Batches of changed pairs, with the targets of the text, from which backgrounds were estimated.
 
-    What a background leaves out in training, n-grams of a part of the text or links of a sentence pair, it finds by the
-    words of the text. The model's argument `text` is (B, T'), `</s>` first, padded on the right; T' is at least T,
-    which --required-seq-len-multiple raises.
+    In training, a background leaves out the n-grams of a part of the text, or the links of a sentence pair. It finds
+    these by the words of the text. The model's argument `text` is (B, T'), `</s>` first, padded on the right. T' is at
+    least T, which --required-seq-len-multiple raises.
     """
 
     def __init__(self, dataset: FairseqDataset, text: FairseqDataset, dictionary: Dictionary) -> None:
-        """text: the pairs before they were changed. dictionary: of the target."""
+        """text: the pairs before the changes. dictionary: of the target."""
         super().__init__(dataset)
         self.text, self.dictionary = text, dictionary
 
@@ -120,7 +119,7 @@ class TextBeside(BaseWrapperDataset):
 
 
 class ChangedPairs(BaseWrapperDataset):
-    """fairseq's pairs of sentences, a share of which training changes, in every epoch others."""
+    """fairseq's pairs of sentences, of which training changes a part, another one in every epoch."""
 
     def __init__(self, dataset: FairseqDataset, share: float, seed: int) -> None:
         super().__init__(dataset)
@@ -136,7 +135,7 @@ class UnknownAliases(ChangedPairs):
 
     def __init__(self, dataset: FairseqDataset, table: EvidenceTable, share: float, seed: int) -> None:
         super().__init__(dataset, share, seed)
-        # by source id: the unknown alias, and the target word that it is evidence for; −1 where there is none
+        # for each source id: its unknown alias, and the target word that is copied for it; −1 if there is none
         self.alias = np.full(table.source.num_words, -1)
         self.target = np.full(table.source.num_words, -1)
         for word in range(table.source.num_words):
@@ -147,22 +146,22 @@ class UnknownAliases(ChangedPairs):
     def __getitem__(self, index: int) -> dict[str, Any]:
         pair: dict[str, Any] = self.dataset[index]
         source = pair["source"].numpy()
-        words = np.where(source < len(self.alias), source, 0)  # an open id has no alias, and neither has <s>
+        words = np.where(source < len(self.alias), source, 0)  # an open id has no alias, like <s>
         copied = np.unique(source[np.isin(self.target[words], pair["target"].numpy()) & (self.target[words] >= 0)])
         if len(copied) == 0:
             return pair
         draws = np.random.default_rng((self.seed, self.epoch, int(index))).random(len(copied))
-        chosen = copied[draws < self.share]
-        if len(chosen) == 0:
+        replaced = copied[draws < self.share]
+        if len(replaced) == 0:
             return pair
-        return pair | {"source": torch.from_numpy(np.where(np.isin(source, chosen), self.alias[words], source))}
+        return pair | {"source": torch.from_numpy(np.where(np.isin(source, replaced), self.alias[words], source))}
 
 
-STREAM = 2  # its random numbers are others than those of the evidence's data
+STREAM = 2  # separates its random numbers from those of InventedEvidence
 
 
 class WithUnk(BaseWrapperDataset):
-    """fairseq's samples with <unk> for strings beyond the dictionary."""
+    """fairseq's samples, with <unk> for strings outside the dictionary."""
 
     def __init__(self, dataset: FairseqDataset, dictionary: Dictionary) -> None:
         super().__init__(dataset)
@@ -174,19 +173,19 @@ class WithUnk(BaseWrapperDataset):
 
 
 class RareWordAliases(ChangedPairs):
-    """fairseq's samples with rare words as unknown ones in the target; in a language model's source as well."""
+    """fairseq's samples with rare words as unknown ones in the target, and in a language model's source."""
 
     def __init__(self, dataset: FairseqDataset, prior: Prior, table: OpenTable, seed: int, translates: bool) -> None:
         """
         Args:
             table: of the prior.
-            translates: whether the source is of another language, and not the words before the target.
+            translates: whether the source is another language. Otherwise it is the words before the target.
         """
         super().__init__(dataset, 1.0, seed)
         self.evidence = prior.offers() if translates else None
         self.translates = translates
         shares = table.vocabulary.word_shares
-        self.shares = np.append(shares, 0.0)  # the last one is of strings beyond the dictionary
+        self.shares = np.append(shares, 0.0)  # the last entry is for strings outside the dictionary
         rare = np.flatnonzero(shares > 0)
         self.alias = np.zeros(len(shares), dtype=np.int64)
         self.alias[rare] = table.aliases(rare)
@@ -196,24 +195,24 @@ class RareWordAliases(ChangedPairs):
         pair: dict[str, Any] = self.dataset[index]
         target = pair["target"].numpy()
         random = np.random.default_rng((self.seed, self.epoch, int(index), STREAM))
-        chosen = random.random(len(target)) < self.shares[np.minimum(target, len(self.shares) - 1)]
+        mask = random.random(len(target)) < self.shares[np.minimum(target, len(self.shares) - 1)]
         if self.evidence is not None:
-            chosen &= ~np.isin(target, self._offered(pair["source"].numpy()))
-        if not chosen.any():
+            mask &= ~np.isin(target, self._offered(pair["source"].numpy()))
+        if not mask.any():
             return pair
         changed = target.copy()
-        changed[chosen] = self.alias[target[chosen]]
+        changed[mask] = self.alias[target[mask]]
         pair = pair | {"target": torch.from_numpy(changed)}
         if not self.translates:
             source = pair["source"].numpy().copy()
-            read = np.flatnonzero(chosen[:-1])
-            source[read + 1] = changed[read]
+            places = np.flatnonzero(mask[:-1])
+            source[places + 1] = changed[places]
             pair["source"] = torch.from_numpy(source)
         return pair
 
     def _offered(self, source: np.ndarray) -> list[int]:
-        """The target words that a source (L,) offers as evidence: these are to be copied."""
+        """Return the target words that can be copied from a source (L,)."""
         assert self.evidence is not None
         source = plain(source)
-        some = source[self.evidence.offers_at(source)].tolist()
-        return [offer.word for token in some for offer in self.evidence.offers(token)]
+        tokens = source[self.evidence.offers_at(source)].tolist()
+        return [offer.word for token in tokens for offer in self.evidence.offers(token)]

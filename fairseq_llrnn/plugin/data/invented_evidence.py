@@ -1,15 +1,15 @@
-"""Training with invented unknown words, and what a translation task does where its prior's evidence offers strings.
+"""Training with invented unknown words, and the slots of a translation task.
 
 Sizes: U source words, V target words.
 
-A model learns what to do with an unknown word from examples of it. Rare names and numbers give few, in few places of
-a sentence; so training puts invented strings into both sides of a pair, where a word and its translation stand once
-each. (Luong et al. 2015 mark the unknown words of a text alike on both sides for the same reason.) Over pieces, they
-take the place of words that are a single piece on either side. Which sentences, places and strings depends on the
-seed, the epoch and the sentence's number alone, so that a resumed run sees what an unbroken one does.
+A model learns to treat unknown words from examples. Rare names and numbers are few, and occur in few places of a
+sentence. So training puts invented strings into both sides of a pair, in place of a word and its translation that occur
+once each. (Luong et al. 2015 mark the unknown words of a text on both sides for the same reason.) Over pieces, they
+replace words that are a single piece on both sides. Sentences, places and strings depend only on the seed, the epoch
+and the sentence's number, so that a resumed run equals an uninterrupted one.
 
-A task has `OfferedStrings` (plugin/tasks/translation.py) where the evidence of its prior offers strings of the
-source: training then sees unknown words, and targets have slots as tokens.
+A task has `OfferedStrings` (plugin/tasks/translation.py) if the evidence of its prior has strings of the source.
+Training then sees unknown words, and targets have slots as tokens.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from fairseq_llrnn.features.subwords import Convention
 from fairseq_llrnn.plugin.data.evidence_data import (
     ChangedPairs,
     MergedTargets,
-    TextBeside,
     UnknownAliases,
+    WithTextTargets,
     warn_of_lost_evidence,
 )
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
-POOL = 500  # invented strings of a kind
+POOL = 500  # invented strings of each kind
 LEAST_PROBABILITY = 0.3  # t(x | s) of a word and its translation
-MOST_FREQUENT = 0.02  # b₀(x): more frequent words are articles and the like, in whose place no name stands
+MOST_FREQUENT = 0.02  # b₀(x): more frequent words, such as articles, are not replaced by a name
 ONSETS = "b c d f g h j k l m n p r s t v w z br ch cl dr fr gr kr pl sh st tr".split()
 VOWELS = "a e i o u ai au ee ou".split()
 ENDINGS = ("", "n", "r", "s", "t", "ck", "ng")
 
 
 def invented_words(rules: EvidenceRules, vocabulary: Container[str], seed: int) -> list[str]:
-    """Strings that no dictionary has, of each of the kinds that can be invented: numbers, names and copies.
+    """Return strings outside the dictionaries, for each kind that can be invented: numbers, names and copies.
 
     Args:
         vocabulary: the words of both dictionaries.
@@ -59,7 +59,7 @@ def invented_words(rules: EvidenceRules, vocabulary: Container[str], seed: int) 
     for kind, draw in (("numbers", _number), ("names", _name), ("copies", _word)):
         if kind not in rules.kinds:
             continue
-        new: dict[str, None] = {}  # a set that keeps the order
+        new: dict[str, None] = {}  # an ordered set
         while len(new) < POOL:
             word = draw(random)
             evidence = rules.find(word, vocabulary)
@@ -88,9 +88,9 @@ def _name(random: np.random.Generator) -> str:
 
 
 def in_pieces(word: str, convention: Convention, pieces: Container[str]) -> list[str] | None:
-    """A word in pieces, each the longest that there is; None where the pieces lack one of its characters.
+    """Split a word into pieces, each the longest possible, or None if the pieces lack one of its characters.
 
-    No segmenter need be at hand; its own pieces are often the same, and else training sees others than it makes.
+    It needs no segmenter. The segmenter's own pieces are often the same.
     """
     text = convention.whole(word)
     split: list[str] = []
@@ -111,16 +111,17 @@ def in_pieces(word: str, convention: Convention, pieces: Container[str]) -> list
 def certain_translations(
     table: LexicalTable, source: Sequence[str], symbols: Sequence[str], log_weights: np.ndarray
 ) -> np.ndarray:
-    """The translation of every source word that has a certain one, neither of them too frequent: (U,), −1 for none.
+    """Return the translation of every source word with a probable one, neither of them too frequent: (U,), −1 for none.
 
     Args:
-        source, symbols: U and V words. log_weights: log b₀, (V,).
+        source, symbols: U and V words.
+        log_weights: log b₀, (V,).
     """
     best = np.full(len(source), -1)
-    some = np.flatnonzero(np.diff(table.offsets) > 0)
-    first = table.offsets[some]  # the most probable translation comes first
+    translated = np.flatnonzero(np.diff(table.offsets) > 0)
+    first = table.offsets[translated]  # the most probable translation is the first one
     likely = table.probabilities[first] >= LEAST_PROBABILITY
-    best[some[likely]] = table.targets[first[likely]]
+    best[translated[likely]] = table.targets[first[likely]]
     for word in np.flatnonzero(best >= 0).tolist():
         translation = int(best[word])
         letters = all(any(map(str.isalpha, w)) for w in (source[word], symbols[translation]))
@@ -129,8 +130,8 @@ def certain_translations(
     return best
 
 
-MOST = 2  # invented words of a sentence: two, so that the model learns to tell them apart
-STREAM = 1  # its random numbers are others than those of plugin/data/evidence_data.py
+MOST = 2  # invented words in a sentence: two, so that the model learns to distinguish them
+STREAM = 1  # separates its random numbers from those of plugin/data/evidence_data.py
 
 
 class InventedEvidence(ChangedPairs):
@@ -145,10 +146,10 @@ class InventedEvidence(ChangedPairs):
         units = lexical.unit_table
         # shape: (U,)
         self.translation = certain_translations(units, prior.source_symbols, prior.symbols, prior.log_weights)
-        # a lemma stands for its forms: any of them gives way
+        # a lemma stands for its forms, each of which may be replaced
         self.unit_of = np.arange(len(prior.symbols)) if lexical.forms is None else lexical.forms.head_of  # shape: (V,)
         self.table = table
-        # the ids of the invented strings on either side: over words one, over pieces several in the source
+        # ids of the invented strings on both sides; over pieces, several in the source
         self.sources: list[list[int]] = []
         self.targets: list[int] = []
         for word in self._words(prior, seed):
@@ -166,16 +167,16 @@ class InventedEvidence(ChangedPairs):
         places = self._aligned(source, target)
         if len(places) == 0:
             return pair
-        chosen = random.permutation(places)[: random.integers(1, MOST + 1)]
-        strings = random.choice(len(self.sources), len(chosen), replace=False)
-        written, target = [[word] for word in source.tolist()], target.copy()
-        for (i, j), string in zip(chosen, strings, strict=True):
-            written[i], target[j] = self.sources[string], self.targets[string]
-        source = np.array([word for words in written for word in words], dtype=source.dtype)
+        replaced = random.permutation(places)[: random.integers(1, MOST + 1)]
+        strings = random.choice(len(self.sources), len(replaced), replace=False)
+        source_ids, target = [[word] for word in source.tolist()], target.copy()
+        for (i, j), string in zip(replaced, strings, strict=True):
+            source_ids[i], target[j] = self.sources[string], self.targets[string]
+        source = np.array([word for words in source_ids for word in words], dtype=source.dtype)
         return pair | {"source": torch.from_numpy(source), "target": torch.from_numpy(target)}
 
     def _words(self, prior: Prior, seed: int) -> list[str]:
-        """Invented strings that are in the vocabulary of neither side."""
+        """Return invented strings that are in the vocabulary of neither side."""
         vocabulary: Container[str] = {*prior.symbols, *prior.source_symbols}
         if isinstance(self.table, PieceTable):
             pieces = self.table.convention
@@ -183,7 +184,7 @@ class InventedEvidence(ChangedPairs):
         return invented_words(self.table.rules, vocabulary, seed)
 
     def _in_pieces(self, word: str) -> list[int] | None:
-        """The source ids of an invented word; None where the pieces cannot spell it."""
+        """Return the source ids of an invented word, or None if the pieces cannot spell it."""
         source = self.table.source
         if not isinstance(self.table, PieceTable):
             return [source.open(word)]
@@ -191,48 +192,48 @@ class InventedEvidence(ChangedPairs):
         return None if pieces is None else [source.word_index[piece] for piece in pieces]
 
     def _aligned(self, source: np.ndarray, target: np.ndarray) -> np.ndarray:
-        """The places (P, 2) of source words and their translations, each the only one of its kind in its sentence."""
+        """Return the places (P, 2) of source words and their translations that occur once in their sentences."""
         in_table = (source < len(self.translation)) & self._are_words(source, self.table.source_words)
-        becomes = np.where(in_table, self.translation[np.where(in_table, source, 0)], -1)  # shape: (L,)
-        words, counts = np.unique(becomes[becomes >= 0], return_counts=True)
-        once = words[counts == 1]
+        translations = np.where(in_table, self.translation[np.where(in_table, source, 0)], -1)  # shape: (L,)
+        words, counts = np.unique(translations[translations >= 0], return_counts=True)
+        unique_words = words[counts == 1]
         in_dictionary = target < len(self.unit_of)
         units = np.where(in_dictionary, self.unit_of[np.where(in_dictionary, target, 0)], target)  # shape: (T,)
-        there, first, counts = np.unique(units, return_index=True, return_counts=True)
+        unique_units, first, counts = np.unique(units, return_index=True, return_counts=True)
         single = (counts == 1) & self._are_words(target, self.table.target_words)[first]
-        place_of = dict(zip(there[single].tolist(), first[single].tolist(), strict=True))
-        pairs = [(i, place_of[x]) for i, x in enumerate(becomes.tolist()) if x in place_of and x in once]
+        place_of = dict(zip(unique_units[single].tolist(), first[single].tolist(), strict=True))
+        pairs = [(i, place_of[x]) for i, x in enumerate(translations.tolist()) if x in place_of and x in unique_words]
         return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
     @staticmethod
     def _are_words(sentence: np.ndarray, words: WordSpans) -> np.ndarray:
-        """Which tokens of a sentence (L,) are whole words: bool (L,)."""
+        """Return which tokens of a sentence (L,) are whole words: bool (L,)."""
         if words.convention is None:
             return np.ones(len(sentence), dtype=bool)
-        whole = np.zeros(len(sentence), dtype=bool)
-        whole[[begin for begin, end in words.spans(plain(sentence)) if end == begin + 1]] = True
-        return whole
+        are_whole = np.zeros(len(sentence), dtype=bool)
+        are_whole[[begin for begin, end in words.spans(plain(sentence)) if end == begin + 1]] = True
+        return are_whole
 
 
 logger = logging.getLogger(__name__)
 
 
 class OfferedStrings:
-    """Slots of a task."""
+    """The slots of a task."""
 
     def __init__(self, task: Any) -> None:
         """
         Args:
-            task: a translation task with its prior.
+            task: a translation task with a prior.
         """
         self.prior, self.cfg = task.prior, task.cfg
         self.table = evidence_table(self.prior, self.cfg.max_slots, self.cfg.evidence_once)
         self.unk, self.dictionary = task.source_dictionary.unk(), task.target_dictionary
-        # Where a slot may be several tokens of a target, targets are read with slots for them.
+        # if a slot may be several tokens of a target, targets are read with slots instead
         self.are_long = isinstance(self.table, PieceTable) or bool(self.table.rules.asked)
 
     def with_unknown_words(self, pairs: FairseqDataset) -> FairseqDataset:
-        """A training set, some words of whose sources are read as unknown, and with invented words in some pairs."""
+        """Return a training set with some source words read as unknown, and with invented words in some pairs."""
         if self.cfg.evidence_dropout > 0:
             pairs = UnknownAliases(pairs, self.table, self.cfg.evidence_dropout, self.cfg.seed)
         if self.cfg.invented_evidence > 0 and self.prior.translations is not None:
@@ -240,18 +241,18 @@ class OfferedStrings:
         return pairs
 
     def merged(self, pairs: FairseqDataset) -> FairseqDataset:
-        """Pairs whose targets have slots as single tokens."""
+        """Return pairs whose targets have slots as single tokens."""
         return MergedTargets(pairs, self.table) if self.are_long else pairs
 
     def with_text(self, pairs: FairseqDataset, text: FairseqDataset) -> FairseqDataset:
-        """Changed pairs; beside them the targets of the text, where the background was estimated from sentences."""
+        """Add the targets of the text to changed pairs, if the background was estimated from sentences."""
         leaves_out = self.prior.translations is not None or any(part.folds for part in self.prior.parts)
-        return TextBeside(pairs, text, self.dictionary) if leaves_out else pairs
+        return WithTextTargets(pairs, text, self.dictionary) if leaves_out else pairs
 
     def retokenize(self, source: Tensor, target: Tensor) -> Tensor:
-        """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
+        """Return a target (T,) as a search would write it for its source (L,), with slots as single tokens."""
         return merged_target(self.table, source, target) if self.are_long else target
 
     def warn(self, name: str, sources: Any) -> None:
-        """Of evidence that finds no room. name: of the data."""
+        """Warn about strings that do not fit into the slots. name: of the data."""
         warn_of_lost_evidence(self.table, name, sources, self.unk, binary=self.cfg.dataset_impl != "raw")

@@ -1,4 +1,4 @@
-"""How many words of data sets and of translations are `<unk>`, counted where fairseq opens the files.
+"""Count `<unk>` in data sets, when fairseq opens the files, and in translations.
 
 T tokens of a data set.
 """
@@ -21,12 +21,12 @@ from fairseq_llrnn.lexicon.language_check import is_warning, unknown_remark
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 
 logger = logging.getLogger(__name__)
-CHUNK = 1 << 24  # tokens that are looked at together
-WRITTEN: Counter[str] = Counter()  # words of the best hypotheses of this process, and how many of them are unknown
+CHUNK = 1 << 24  # tokens that are counted together
+WRITTEN: Counter[str] = Counter()  # number of words, and of unknown ones, in the best hypotheses of this process
 
 
 class Share(NamedTuple):
-    """Unknown words of a file, without sentence ends."""
+    """The number of unknown words and of all words in a file, without sentence ends."""
 
     path: str
     dictionary: Dictionary
@@ -36,7 +36,7 @@ class Share(NamedTuple):
 
 @contextmanager
 def counted_unknown() -> Iterator[list[Share]]:
-    """While fairseq loads data sets, list the shares of their files."""
+    """Collect the counts of all files of data sets that fairseq loads inside the block."""
     shares: list[Share] = []
 
     def wrap(load: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,11 +54,11 @@ def counted_unknown() -> Iterator[list[Share]]:
 
 
 def _tokens(data: Any) -> Iterator[np.ndarray]:
-    """All tokens of a data set, in parts."""
+    """Yield all tokens of a data set, in chunks."""
     if isinstance(data, ConcatDataset):
         for part in data.datasets:
             yield from _tokens(part)
-    elif isinstance(data, MMapIndexedDataset):  # at once: a large text has many sentences
+    elif isinstance(data, MMapIndexedDataset):  # in large chunks: a large text has many sentences
         tokens = np.frombuffer(data._bin_buffer, data._index.dtype)  # shape: (T,)
         yield from (tokens[start : start + CHUNK] for start in range(0, len(tokens), CHUNK))
     else:
@@ -74,7 +74,7 @@ def _count(tokens: np.ndarray, dictionary: Dictionary) -> tuple[int, int]:
 
 
 def report(share: Share, is_open: bool) -> None:
-    """Log the share of a file, as a warning if it is large.
+    """Log the ratio of unknown words in a file, as a warning if it is large.
 
     Args:
         is_open: whether the model spells words outside the dictionary, if it has their strings.
@@ -92,7 +92,7 @@ def report(share: Share, is_open: bool) -> None:
 
 
 def check_words(dictionary: Dictionary, path: str) -> None:
-    """Log a warning if the texts of a dictionary are not tokenised, by its counts."""
+    """Log a warning if the counts of a dictionary show that its texts are not tokenised."""
     symbols = dictionary.symbols[len(SPECIALS) :]
     check = TextCheck(symbols)
     check.add((word, count) for word, count in zip(symbols, dictionary.count[len(SPECIALS) :], strict=True) if word)
@@ -101,7 +101,7 @@ def check_words(dictionary: Dictionary, path: str) -> None:
 
 
 def report_written() -> None:
-    """Log how many words of the best hypotheses are `<unk>`."""
+    """Log the ratio of `<unk>` in the best hypotheses."""
     if WRITTEN["words"]:
         unknown, words = WRITTEN["unknown"], WRITTEN["words"]
         logger.info(f"{unknown:,} of the {words:,} generated words are <unk> ({unknown / words:.1%})")

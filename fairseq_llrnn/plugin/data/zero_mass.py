@@ -1,9 +1,8 @@
-"""Targets that the background forbids: found before training begins, where their loss would be infinite, in a search.
+"""Find targets that the background forbids, before training begins and in a search.
 
-Sizes: n sentences, B batch, T time. A grammar may give a training sentence probability zero, and its loss would be
-infinite: the prior says whether that is an error or the sentence is left out (`on_zero`). And both
-grammars and cross-fitted n-grams need whole sentences. A search may be given words to begin with that the background
-forbids.
+Sizes: n sentences, B batch, T time. A grammar may give a training sentence probability zero. Its loss would be
+infinite. The prior's option `on_zero` makes this an error, or leaves the sentence out. Grammars and cross-fitted
+n-grams also need whole sentences. A search may have a prefix that the background forbids.
 """
 
 from __future__ import annotations
@@ -25,22 +24,23 @@ logger = logging.getLogger(__name__)
 
 
 def check_whole_sentences(prior: Prior, break_mode: str | None, shorten: str = "none") -> None:
-    """Raise OptionError where a language model's training text has parts of sentences, and that matters.
+    """Raise OptionError if a language model's training text is cut within sentences and the background needs whole
+    ones.
 
     Args:
-        shorten: --shorten-method, where it is applied to this text.
+        shorten: --shorten-method, if it is applied to this text.
     """
     cuts = break_mode in (None, "none")
     forbids = any(part.forbids for part in prior.parts)
     if (cuts or shorten != "none") and (forbids or any(part.folds for part in prior.parts)):
-        why = "a grammar" if forbids else "cross-fitted n-grams, which know a training sentence by its words"
+        background = "a grammar" if forbids else "cross-fitted n-grams, which look up whole training sentences"
         option = "--sample-break-mode none" if cuts else f"--shorten-method {shorten}"
-        fix = "say --sample-break-mode eos (or complete)" if cuts else "leave it out"
-        raise OptionError(f"{option}: it cuts sentences, but the prior's background is {why}; {fix}")
+        fix = "use --sample-break-mode eos (or complete)" if cuts else "remove it"
+        raise OptionError(f"{option}: it cuts sentences, but the prior's background is {background}; {fix}")
 
 
 def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary: Dictionary, split: str) -> None:
-    """Look for sentences without probability; targets of samples, of one sentence or several.
+    """Find sentences of probability zero. Each target has one sentence or several.
 
     Raises:
         DataError: there is one, and the prior has on_zero=error.
@@ -62,7 +62,7 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
 
 
 def _check_sentences(prior: Prior, part: Part, lines: list[list[int]], split: str) -> None:
-    """Sentences, without their </s>, that the part must allow."""
+    """Check sentences, without their </s>, that the part must allow."""
     places = part.impossible(prior, lines)
     bad = np.flatnonzero(places >= 0)
     if len(bad) == 0:
@@ -86,12 +86,15 @@ FIX_GRAMMAR = "fix the grammar or the text, or build the prior with automaton(FI
 
 
 def how_to_fix(prior: Prior, fix_grammar: str = FIX_GRAMMAR) -> str:
-    """What to do about a target that the background forbids; fix_grammar: where that is a grammar."""
+    """Return the fix for a target that the background forbids.
+
+    fix_grammar: the fix if the background is a grammar.
+    """
     fix = FIX_ZERO_MASS
     if unsupported := prior.settings.get("unsupported"):  # kinds of words that need evidence
         fix = (
-            f"it may be of a kind that needs evidence (evidence.unsupported {' '.join(unsupported)}) and find none "
-            "in its source: build the prior with small weights there instead of 0"
+            f"it may be of a kind that must be copied (evidence.unsupported {' '.join(unsupported)}) and is not in "
+            "its source: build the prior with small weights for evidence.unsupported instead of 0"
         )
     elif any(part.forbids for part in prior.required):
         return fix_grammar
@@ -104,16 +107,16 @@ def how_to_fix(prior: Prior, fix_grammar: str = FIX_GRAMMAR) -> str:
 def check_prefix(
     log_share: Tensor, beginning: Tensor, ids: Tensor | None, dictionary: Dictionary, prior: Prior
 ) -> None:
-    """Raise DataError for the first word, (B, t), that a search must begin with and that has log_share (B, t) −inf.
+    """Raise DataError for the first word of a forced prefix (B, t) whose log_share (B, t) is −inf.
 
     Args:
-        ids: (B,) the sentences' numbers, from zero; None where they are not known.
+        ids: (B,) numbers of the sentences, from zero, or None if unknown.
     """
     forbidden = first_forbidden(log_share, beginning, dictionary.pad())
     if forbidden is not None:
         sentence = "a sentence" if ids is None else f"sentence {int(ids[forbidden.row]) + 1}"
         raise DataError(
-            f"the background gives word {dictionary[forbidden.token]!r} no mass, but the beginning that {sentence} "
-            f"must have has it at position {forbidden.position}, in {dictionary.string(forbidden.around)!r}; begin "
-            f"with other words, or {how_to_fix(prior, 'fix the grammar')}"
+            f"the background gives word {dictionary[forbidden.token]!r} probability zero, but the prefix of {sentence} "
+            f"has it at position {forbidden.position}, in {dictionary.string(forbidden.around)!r}; use another prefix, "
+            f"or {how_to_fix(prior, 'fix the grammar')}"
         )

@@ -1,15 +1,16 @@
-"""What systems and other packages add to our models and tasks: options, and what these make of a model, or of data.
+"""Extensions: options that systems and other packages add to our models and tasks, and what they build from them.
 
     @dataclass
-    @takes(HEAD)                        the options of a model of ours: also those that extensions have for this place
-                                        (of a task of ours: its name, "llrnn_translation")
+    @takes(HEAD)                        options of one of our models: adds those that extensions have for this place
+                                        (for a task: its name, "llrnn_translation")
     class TheirConfig(FairseqDataclass): …
 
-    EXTENSIONS.append(TheirExtension())        in a light plugin/__init__.py of a system, or in a module that another
-                                               package announces as an entry point of `plugins` (registry.py)
+    EXTENSIONS.append(TheirExtension())        in the plugin/__init__.py of a system, which imports little, or in a
+                                               module that a package announces as an entry point of `plugins`
+                                               (registry.py)
 
-Plugins are imported before any model or task, so that all options are known; what is heavy, an extension imports when
-one of its options asks for it.
+Plugins are imported before any model or task, so that all options are known. An extension imports slow modules only if
+one of its options is set.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 Args: TypeAlias = Namespace | FairseqDataclass
 Config = TypeVar("Config", bound=type)
 
-# Places, whose models take the same options.
+# groups of models with the same options
 HEAD, INPUT, SOURCE, RECURRENT, ATTENTIVE = "head", "input", "source", "recurrent", "attentive"
 
 
 class TaskExtension:
-    """What an extension does in a task; here it does nothing.
+    """The effects of an extension on a task. By default it has none.
 
     Attributes:
-        of_log_linear: the option that a log-linear model alone can follow; "": any can.
+        of_log_linear: an option that needs a log-linear model ("": any model).
     """
 
     of_log_linear: ClassVar[str] = ""
@@ -47,22 +48,22 @@ class TaskExtension:
     def changed_data(
         self, data: FairseqDataset, training: bool, first: Callable[[], FairseqDataset]
     ) -> FairseqDataset:
-        """A data set as the model is to see it. first: that of the first folder, as it was read."""
+        """Return a data set as the model reads it. first: returns the data set of the first folder, unchanged."""
         return data
 
     def encoder(self, tokenizer: Any) -> Any:
-        """A tokeniser, or an encoder of pieces, changed as the model's lines need it; None where a run has none."""
+        """Return a tokeniser, or an encoder of subword pieces, changed for the model's lines. It may be None."""
         return tokenizer
 
 
 class Extension:
-    """An idea that models can have. Each method answers "nothing" unless it is overridden.
+    """An optional feature of models. Methods that are not overridden do nothing.
 
     Attributes:
-        options: by place, a dataclass of options; with their defaults, as in older checkpoints, nothing happens.
-        recorded: by task, those of its options that every command needs as training had them.
-        modules: by the names that its modules have in a head, what messages expect where a checkpoint has them, and the
-            model does not: "--option: expected this option".
+        options: a dataclass of options for each place. Their defaults, as in older checkpoints, change nothing.
+        recorded: options of each task that every command takes from the checkpoint.
+        modules: names of its modules in a head -> message if a checkpoint has them and the model does not: "--option:
+            expected this option".
     """
 
     options: ClassVar[Mapping[str, type[FairseqDataclass]]] = {}
@@ -70,11 +71,12 @@ class Extension:
     modules: ClassVar[Mapping[str, str]] = {}
 
     def head_arguments(self, args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
-        """Arguments of LogLinearHead beside those that the model gives: `normaliser`, `classes`, `class_weights`, …
+        """Return further arguments of LogLinearHead: `normaliser`, `classes`, `class_weights`, …
 
         Args:
-            task: with its `prior`. beside: the width of the context and state that the model can hand over beside the
-                hidden states (`Batch.spelling`), where a source of classes asks for them (`reads_beside`); None: none.
+            task: it has a `prior`.
+            beside: width of the context and state that the model can pass on with the hidden states (`Batch.spelling`),
+                if a source of classes needs them (`reads_beside`). None: it passes none.
 
         Raises:
             OptionError: options out of range, or that exclude each other.
@@ -82,10 +84,11 @@ class Extension:
         return {}
 
     def embedding(self, args: Args, features: InputOf | None, size: int | None) -> InputOf | None:
-        """What a head reads words with in the place of `features`; None: it leaves them.
+        """Return an embedding that replaces `features` in a head, or None for no change.
 
         Args:
-            features: None: a table with a row per word, beside the head. size: the width that it must have; None: any.
+            features: None: a table with a row per word, outside the head.
+            size: required width (None: any).
 
         Raises:
             OptionError: as `head_arguments`.
@@ -93,10 +96,11 @@ class Extension:
         return None
 
     def source_embedding(self, args: Args, task: Any, size: int) -> nn.Module | None:
-        """What an encoder reads words with, in the place of a table or beside features of a source prior; None: none.
+        """Return an encoder's embedding, which replaces a table or is added to a source prior's features, or None.
 
         Args:
-            task: with its dictionaries, and `source_words`. size: the width of the vectors.
+            task: it has dictionaries, and `source_words`.
+            size: width of the vectors.
 
         Raises:
             OptionError: as `head_arguments`.
@@ -104,7 +108,7 @@ class Extension:
         return None
 
     def set_up_network(self, args: Args, network: RecurrentNetwork, dictionary: Dictionary) -> None:
-        """Change a recurrent network that was made by --cell, or let it have more `terms` or another `call_layer`.
+        """Change a recurrent network that --cell built, for example its `terms` or its `call_layer`.
 
         Args:
             dictionary: of the words that it reads.
@@ -114,20 +118,21 @@ class Extension:
         """
 
     def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any) -> None:
-        """Do what is due before a batch of training.
+        """Run before each batch of training.
 
         Args:
-            model: as fairseq has wrapped it; optimizer: as well.
+            model, optimizer: in fairseq's wrappers.
 
         Raises:
-            OptionError: training cannot go on with this optimiser.
+            OptionError: the optimiser does not support the extension.
         """
 
     def task_extension(self, task: Any, from_checkpoint: bool) -> TaskExtension | None:
-        """What it does in a task for which it has options; None: nothing.
+        """Return its effects on a task for which it has options, or None.
 
         Args:
-            task: with its `options`, prior and dictionaries. from_checkpoint: whether the options come from one.
+            task: it has `options`, prior and dictionaries.
+            from_checkpoint: whether the options come from a checkpoint.
 
         Raises:
             OptionError: options out of range, or that exclude each other.
@@ -139,7 +144,7 @@ EXTENSIONS: list[Extension] = []
 
 
 def takes(*places: str) -> Callable[[Config], Config]:
-    """A decorator, below @dataclass, that adds the options of all extensions for these places to a class of options."""
+    """Return a decorator, to be placed below @dataclass, that adds the options of all extensions for these places."""
 
     def extend(config: Config) -> Config:
         declared = dict(vars(config).get("__annotations__", {}))
@@ -153,18 +158,18 @@ def takes(*places: str) -> Callable[[Config], Config]:
 
 
 def options_of(*places: str) -> list[Field[Any]]:
-    """The options that extensions have for these places, each once."""
+    """Return the options that extensions have for these places, each once."""
     kinds = [extension.options[place] for extension in EXTENSIONS for place in places if place in extension.options]
     return list({option.name: option for kind in kinds for option in declared_options(kind)}.values())
 
 
 def declared_options(kind: type[FairseqDataclass]) -> list[Field[Any]]:
-    """The options of a dataclass without fairseq's own field."""
+    """Return the options of a dataclass without fairseq's own field."""
     return [option for option in fields(kind) if not option.name.startswith("_")]
 
 
 def non_default_options(args: Args, kind: type[FairseqDataclass]) -> dict[str, Any]:
-    """The options of a dataclass, by name, whose values are not their defaults; older checkpoints lack some."""
+    """Return the options of a dataclass with other values than their defaults, by name. Older checkpoints lack some."""
     options = {option.name: option.default for option in declared_options(kind)}
     values = {name: getattr(args, name, default) for name, default in options.items()}
     return {name: value for name, value in values.items() if value != options[name]}
@@ -177,15 +182,15 @@ def check_sizes(args: Args, *names: str) -> None:
 
 
 def check_dropouts(args: Args, *names: str) -> None:
-    """Raise OptionError for what is no probability below 1."""
+    """Raise OptionError unless these are probabilities below 1."""
     for name in names:
-        probability = getattr(args, name, None)  # fairseq leaves out some that are not given
+        probability = getattr(args, name, None)  # fairseq omits some options with default values
         if probability is not None and not 0.0 <= probability < 1.0:
             raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
 
 
 def all_head_arguments(args: Args, task: Any, beside: int | None = None) -> dict[str, Any]:
-    """Arguments of a LogLinearHead, of all extensions; beside: as of `Extension.head_arguments`."""
+    """Return the arguments of a LogLinearHead from all extensions. `beside`: as for `Extension.head_arguments`."""
     arguments: dict[str, Any] = {}
     for extension in EXTENSIONS:
         more = extension.head_arguments(args, task, beside)
@@ -196,15 +201,15 @@ def all_head_arguments(args: Args, task: Any, beside: int | None = None) -> dict
 
 
 def check_single_maker(arguments: Mapping[str, Any], more: Mapping[str, Any]) -> None:
-    """Raise OptionError where two options make the same part of a head."""
+    """Raise OptionError if two options build the same part of a head."""
     if clash := sorted(arguments.keys() & more.keys()):
         raise OptionError(
-            f"expected options of which one makes the {clash[0]} of a model, found several that do; leave one out"
+            f"several options set the {clash[0]} of the model; remove all but one"
         )
 
 
 def input_of(args: Args, features: InputOf | None, size: int | None = None) -> InputOf | None:
-    """What a head reads words with; features, size: as of `Extension.embedding`."""
+    """Return the embedding of a head. `features`, `size`: as for `Extension.embedding`."""
     for extension in EXTENSIONS:
         features = extension.embedding(args, features, size) or features
     return features

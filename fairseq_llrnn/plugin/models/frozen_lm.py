@@ -1,10 +1,10 @@
-"""A trained language model, ours or fairseq's, as the background of another: the general one of domain adaptation.
+"""A trained language model, ours or fairseq's, as the background of another model, for domain adaptation.
 
 Sizes: B batch, T time, V words of the new model, G words of the general one (Dymetman & Xiao 2016, §4).
 
-The checkpoint is read as data (compat/safe_checkpoints.py). It was copied into the prior with its dictionary and, if
-it is one of ours, its own prior (prior/model_files.py), so the places in its options are replaced by these. The model
-is in evaluation mode, without gradients, and part of no other model: it is never trained and in no checkpoint.
+The checkpoint is read as data (compat/safe_checkpoints.py). The prior has a copy of it, of its dictionary and, for one
+of our models, of its own prior (prior/model_files.py). These replace the places in its options. The model is in
+evaluation mode, without gradients, and not a submodule of another model. So it is never trained, and in no checkpoint.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ from fairseq_llrnn.prior.model_files import CHECKPOINT, DICTIONARY, ModelFiles, 
 from fairseq_llrnn.registry import load_all
 
 STOCK_TASK, OUR_TASK = "language_modeling", "llrnn_language_modeling"
-GZIP = b"\x1f\x8b"  # how such files begin
+GZIP = b"\x1f\x8b"  # first bytes of such files
 OPTION = "--background model:"  # in messages
 
 
 class GeneralModel:
-    """log b(K, x) for V words, from a model over G words (core.model_files.SharedWords says how)."""
+    """log b(K, x) for V words, from a model over G words (prior.model_files.SharedWords has the mapping)."""
 
     def __init__(self, model: FairseqLanguageModel, shared: SharedWords) -> None:
         self.model = model.eval().requires_grad_(False)
         self.shared = shared
-        self.index = torch.from_numpy(shared.index)  # (V,) of the general model's dictionary
+        self.index = torch.from_numpy(shared.index)  # (V,) indices in the general model's dictionary
         self.log_share = torch.from_numpy(shared.log_share).float()  # (V,)
         self.longest = model.max_positions()
 
     def __call__(self, previous: Tensor, last: bool) -> Tensor:
-        """log b of every word after each prefix of `previous` (B, T): (B, T, V); with `last`, after all: (B, 1, V).
+        """Return log b of every word after each prefix of `previous` (B, T): (B, T, V). With `last`, after all of it:
+        (B, 1, V).
 
         Raises:
             DataError: more tokens than the model can read.
@@ -51,15 +52,15 @@ class GeneralModel:
         if self.longest is not None and previous.size(1) > self.longest:
             raise DataError(
                 f"the background's model reads at most {self.longest:.0f} tokens, found {previous.size(1)} in a "
-                "sentence or block; give shorter ones (--tokens-per-sample, --max-len-b), or a general model that was "
-                "trained with longer ones"
+                "sentence or block; use shorter ones (--tokens-per-sample, --max-len-b), or a background model that "
+                "was trained with longer ones"
             )
-        self._follow(previous.device)
-        # strings outside our dictionary, which evidence has ids for, are unknown here
+        self._move_to(previous.device)
+        # strings outside our dictionary, which have ids in evidence, are unknown to the general model
         in_dictionary = previous < len(self.index)
         read = self.index[previous.where(in_dictionary, 0)].where(in_dictionary, self.shared.unknown)  # shape: (B, T)
         decoder = self.model.decoder
-        if last and isinstance(decoder, LogLinearDecoder):  # which answers for the last position only, in a search
+        if last and isinstance(decoder, LogLinearDecoder):  # in a search it computes only the last position
             output = decoder(read, incremental_state={})
         else:
             output = decoder(read)
@@ -67,29 +68,29 @@ class GeneralModel:
         log_probs = self.model.get_normalized_probs(output, log_probs=True).float()  # shape: (B, T or 1, G)
         return log_probs.index_select(2, self.index) + self.log_share
 
-    def _follow(self, device: torch.device) -> None:
+    def _move_to(self, device: torch.device) -> None:
         if self.index.device != device:
             self.model.to(device)
             self.index, self.log_share = self.index.to(device), self.log_share.to(device)
 
 
 def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, temperature: float = 1.0) -> ModelFiles:
-    """The files of a trained model: the checkpoint, and what it recorded of dictionary and prior.
+    """Find the files of a trained model: the checkpoint, and the recorded dictionary and prior.
 
     Args:
-        places: where these are, if they are no longer where the training found them.
-        weight, temperature: of core.backgrounds.model.
+        places: overrides of the recorded places.
+        weight, temperature: as in the background `model`.
 
     Raises:
-        DataError: no language model, or a damaged checkpoint. OptionError: its dictionary or prior is not there.
+        DataError: no language model, or a damaged checkpoint. OptionError: its dictionary or prior is missing.
     """
     state = read_checkpoint(checkpoint)
     _check_kind(checkpoint, state["cfg"])
     for code in load_all("user_code"):
         if code.trained(state["model"]):
             raise DataError(
-                f"{OPTION}{checkpoint}: expected a model without --{code.OPTION}, found one that was trained with it, "
-                "which no background can be told; give another one"
+                f"{OPTION}{checkpoint}: a model that was trained with --{code.OPTION} cannot be a background; use "
+                "another one"
             )
     task = state["cfg"].task
     [dictionary] = take_places(checkpoint, task, places, state)
@@ -103,7 +104,7 @@ def find_model_files(checkpoint: str, places: Places, weight: float = 1.0, tempe
 
 
 def load_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> GeneralModel:
-    """As build_general_model, for a prior that was read; whatever is wrong is a PriorError."""
+    """Run build_general_model for a loaded prior. Every error is a PriorError."""
     try:
         return build_general_model(files, symbols, allowed)
     except LLRNNError as error:
@@ -111,42 +112,42 @@ def load_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.nd
 
 
 def build_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> GeneralModel:
-    """The model, for the words of another dictionary.
+    """Build the model for the words of another dictionary.
 
     Args:
-        symbols: V. allowed: (V,) bool, which of them can be a next word.
+        symbols: the V symbols.
+        allowed: (V,) bool, whether a symbol can be a next word.
 
     Raises:
-        DataError: no language model that can be built, or one that knows none of the words. PriorError: its prior does
-        not fit.
+        DataError: not a language model, or one without any of the words. PriorError: its prior does not fit.
     """
     checkpoint = str(files.paths[CHECKPOINT])
     state = read_checkpoint(checkpoint)
     _check_kind(checkpoint, state["cfg"])
     task = state["cfg"].task
     dictionary = files.paths[DICTIONARY]
-    load_dictionary(dictionary)  # whose errors name the line; fairseq's are no errors of a user
-    if dictionary.read_bytes()[:2] == GZIP:  # which we read and fairseq does not
+    load_dictionary(dictionary)  # its errors name the line; fairseq's do not
+    if dictionary.read_bytes()[:2] == GZIP:  # fairseq cannot read it
         raise DataError(f"{dictionary}: expected text, found a compressed file; unpack it")
     task.data = str(files.paths[DICTIONARY].parent)
     if name_of(state["cfg"], "task") == OUR_TASK:
-        task.prior = str(files.prior)  # where it is missing, the model's task refuses it
+        task.prior = str(files.prior)  # if it is missing, the model's task raises the error
     model, _ = build_model(checkpoint, state)
     return GeneralModel(model, compare_words(files, symbols, allowed))
 
 
 def compare_words(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> SharedWords:
-    """Which words the model knows of V `symbols`, of which the `allowed` (V,) can be a next word.
+    """Return the words that the model shares with V `symbols`, of which the `allowed` (V,) can be a next word.
 
     Raises:
-        DataError: none of them; or a damaged dictionary.
+        DataError: it shares none, or a damaged dictionary.
     """
     words = load_dictionary(files.paths[DICTIONARY])
     shared = SharedWords.of(symbols, allowed, words.symbols, ~words.specials)
     if shared.in_both == 0:
         raise DataError(
             f"{OPTION} expected a model over words of the dictionary, found none among its "
-            f"{int((~words.specials).sum()):,} words (the first is {words.symbols[4]!r}); give a model of the same "
+            f"{int((~words.specials).sum()):,} words (the first is {words.symbols[4]!r}); use a model of the same "
             "language and tokenisation"
         )
     return shared
@@ -160,11 +161,11 @@ def _check_kind(path: str, cfg: Any) -> None:
     if not is_language_model or task not in (STOCK_TASK, OUR_TASK):
         raise DataError(
             f"{OPTION}{path}: expected a language model of the task {STOCK_TASK} or {OUR_TASK}, found {model!r} of "
-            f"task {task!r}; give the checkpoint of one"
+            f"task {task!r}; name another checkpoint"
         )
     for name in ("add_bos_token", "self_target", "past_target", "output_dictionary_size"):
         if getattr(cfg.task, name, None) not in (None, False, -1):
             raise DataError(
-                f"{OPTION}{path}: expected a model that predicts the next of all words after </s>, found one trained "
-                f"with --{name.replace('_', '-')}; train it without"
+                f"{OPTION}{path}: a model that was trained with --{name.replace('_', '-')} cannot be a background; "
+                "train it without this option"
             )

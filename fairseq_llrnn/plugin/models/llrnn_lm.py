@@ -2,11 +2,11 @@
 
 Sizes: B batch, T time, D input width, H hidden width, C words of the context.
 
-The log-bilinear network sees the last few words only, each by the matrix of its distance, without a nonlinearity;
-nothing of a search needs to be remembered but them. Source: Mnih & Hinton 2007; Jernite 2018, section 3.2 (the
-representation of a context), whose §3.5 has the defaults of llrnn_lbl.
+The log-bilinear network sees only the last C words, each through the matrix of its distance, without a nonlinearity. A
+search needs no other state. Source: Mnih & Hinton 2007; Jernite 2018, section 3.2 (the representation of a context);
+its §3.5 has the defaults of llrnn_lbl.
 
-    h_t = Σ_k R_k u_{t−k},    k = 1 … C        u the words' vectors; words before the first one are zeros
+    h_t = Σ_k R_k u_{t−k},    k = 1 … C        u: vectors of the words; words before the first one are zeros
 
 The defaults of llrnn_lm are the sizes of Dymetman & Xiao 2016 (§5.2).
 """
@@ -48,18 +48,19 @@ class LogBilinearNetwork(nn.Module):
     """The matrices of the distances.
 
     Args:
-        input_size: D. hidden_size: H. context: C. dropout: on the input and on the output.
+        input_size: D. hidden_size: H. context: C.
+        dropout: on the input and on the output.
     """
 
     def __init__(self, input_size: int, hidden_size: int, context: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.context, self.dropout = context, dropout
         self.matrices = nn.Parameter(torch.empty(context, hidden_size, input_size))  # R_1 of the last word, R_2, …
-        bound = (3.0 / (context * input_size)) ** 0.5  # states vary as much as the words' vectors do
+        bound = (3.0 / (context * input_size)) ** 0.5  # states have the variance of the words' vectors
         nn.init.uniform_(self.matrices, -bound, bound)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Vectors of the words before each position, (B, T, D), whose last one is the nearest -> (B, T, H)."""
+        """Map the vectors of the preceding words, (B, T, D), the last one nearest, to hidden states (B, T, H)."""
         x = dropout(x, self.dropout, self.training, False)
         hidden_size = self.matrices.size(1)
         products = functional.linear(x, self.matrices.flatten(0, 1))  # shape: (B, T, C·H)
@@ -76,7 +77,7 @@ class LLRNNLogBilinearConfig(DecoderConfig):
 
     decoder_embed_dim: int = field(default=200, metadata={"help": "width of the input embeddings"})
     decoder_hidden_size: int = field(default=200, metadata={"help": "width of the hidden states"})
-    context_size: int = field(default=4, metadata={"help": "number of words that it sees"})
+    context_size: int = field(default=4, metadata={"help": "number of preceding words that the network reads"})
 
 
 class LogBilinearDecoder(LogLinearDecoder):
@@ -85,7 +86,7 @@ class LogBilinearDecoder(LogLinearDecoder):
     def __init__(
         self, dictionary: Dictionary, network: LogBilinearNetwork, head: LogLinearHead, bf16_products: bool
     ) -> None:
-        """head: with embeddings."""
+        """head: it needs embeddings."""
         super().__init__(dictionary, head, bf16_products)
         self.network = network
 
@@ -107,7 +108,7 @@ class LLRNNLogBilinearModel(LogLinearModel, FairseqLanguageModel):
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLogBilinearConfig, task: FairseqTask) -> "LLRNNLogBilinearModel":
-        """Build from the options and the task's prior.
+        """Build the model from the options and the task's prior.
 
         Raises:
             OptionError: a task without a prior, values out of range, or options that exclude each other.
@@ -124,11 +125,11 @@ class LLRNNLanguageModelConfig(RecurrentDecoderConfig):
     """Options of llrnn_lm."""
 
     context_window: int = field(
-        default=0, metadata={"help": "see only this many words back, as the paper's 8 (default 0: the whole prefix)"}
+        default=0, metadata={"help": "read only the last N words, e.g. 8 as in the paper (default 0: the whole prefix)"}
     )
 
 
-WIDEST_WINDOW = 1000  # every position is read with as many words
+WIDEST_WINDOW = 1000  # words read again for every position
 
 
 @register_model("llrnn_lm", dataclass=LLRNNLanguageModelConfig)
@@ -139,7 +140,7 @@ class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLanguageModelConfig, task: FairseqTask) -> "LLRNNLanguageModel":
-        """Build from the options and the task's prior.
+        """Build the model from the options and the task's prior.
 
         Raises:
             OptionError: a task without a prior, or options that exclude each other.
@@ -153,8 +154,8 @@ class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
         network = build_network(args, task.dictionary)
         if network.varies and args.context_window:
             raise OptionError(
-                f"--context-window {args.context_window}: not supported with --cell {args.cell}, whose state carries "
-                "on what a word does not change; leave it out"
+                f"--context-window {args.context_window}: not supported with --cell {args.cell}, whose state keeps "
+                "values of earlier words; remove it"
             )
         head, window = build_head(args, task), args.context_window
         if window:
@@ -164,7 +165,8 @@ class LLRNNLanguageModel(LogLinearModel, FairseqLanguageModel):
 
 @register_model_architecture("llrnn_lm", "llrnn_lm_small")
 def small(args: Namespace) -> None:
-    """For fewer than 100,000 words: tied and regularised as in Merity et al. 2018 (docs/results/small-texts.md).
+    """Set sizes for fewer than 100,000 words: tied and regularised as in Merity et al. 2018
+    (docs/results/small-texts.md).
 
     One of the two widths sets the other one. Different widths cannot be tied.
     """

@@ -30,14 +30,14 @@ class LLRNNLSTMConfig(RecurrentTranslationConfig):
     encoder_layers: int = field(default=1, metadata={"help": "number of the encoder's layers"})
     encoder_bidirectional: bool = field(default=False, metadata={"help": "read the source in both directions"})
     attention: ChoiceEnum([*ATTENTIONS, "none"]) = field(  # type: ignore[valid-type]
-        default="general", metadata={"help": "how a decoder state is compared with the source; `none` for no attention"}
+        default="general", metadata={"help": "attention score of a decoder state and the source; `none`: no attention"}
     )
     reverse_source: bool = field(
         default=False, metadata={"help": "read the source from its end (Sutskever et al. 2014)"}
     )
     context_every_step: bool = field(
         default=False,
-        metadata={"help": "let the decoder read the summary of the source beside every word (Cho et al. 2014)"},
+        metadata={"help": "let the decoder read the summary of the source with every word (Cho et al. 2014)"},
     )
 
 
@@ -47,7 +47,7 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
 
     @classmethod
     def build_model(cls, args: Namespace | LLRNNLSTMConfig, task: FairseqTask) -> "LLRNNLSTMModel":
-        """Build from the options and the task's prior.
+        """Build the model from the options and the task's prior.
 
         Raises:
             OptionError: a task without a prior, or options that exclude each other.
@@ -79,21 +79,21 @@ def _attention(args: Namespace | LLRNNLSTMConfig, source_size: int) -> GlobalAtt
         return None
     if args.attention == "dot" and source_size != args.decoder_hidden_size:
         raise OptionError(
-            f"--attention dot: expected --decoder-hidden-size {source_size}, the width of the encoder's output, found "
-            f"{args.decoder_hidden_size}; make them equal or use --attention general"
+            f"--attention dot needs --decoder-hidden-size {source_size}, the width of the encoder's output, found "
+            f"{args.decoder_hidden_size}; make them equal, or use --attention general"
         )
     return GlobalAttention(args.attention, args.decoder_hidden_size, source_size)
 
 
 @register_model_architecture("llrnn_lstm", "llrnn_lstm_multi30k")
 def multi30k(args: Namespace) -> None:
-    """For some ten thousand short sentences: Multi30k's size."""
+    """Set sizes for tens of thousands of short sentences, such as Multi30k."""
     set_defaults(args, encoder_bidirectional=True, decoder_layers=1, decoder_hidden_size=256, dropout=0.4)
 
 
 @register_model_architecture("llrnn_lstm", "llrnn_lstm_iwslt")
 def iwslt(args: Namespace) -> None:
-    """For some hundred thousand sentences: IWSLT's size."""
+    """Set sizes for hundreds of thousands of sentences, such as IWSLT."""
     set_defaults(
         args,
         encoder_embed_dim=512,

@@ -1,6 +1,7 @@
 """llrnn_transformer: fairseq's Transformer that ends in a log-linear layer.
 
-fairseq's encoder and decoder are untouched, but that the source is kept, and that embeddings may be composed.
+fairseq's encoder and decoder are unchanged, except that the encoder's output has the source, and that embeddings may be
+composed.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -50,7 +51,7 @@ from fairseq_llrnn.plugin.models.options import (
     LEARN_TEMPERATURE,
     LEXICAL_WARMUP,
     check_tied,
-    parts_of_head,
+    head_options,
     prior_of,
     set_defaults,
     source_embedding,
@@ -60,7 +61,7 @@ from fairseq_llrnn.source_embedding import check_source_prior
 
 
 class SourceKeepingEncoder(TransformerEncoderBase):
-    """fairseq's encoder, whose output also holds the source, which the background wants to see."""
+    """fairseq's encoder, with the source in its output for the background."""
 
     bf16_products = False
 
@@ -78,13 +79,13 @@ class SourceKeepingEncoder(TransformerEncoderBase):
         return encoder_out
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-        """As fairseq's; refuses weights that were trained beside another source prior."""
+        """Check the weights like fairseq. Raises an error for weights that were trained with another source prior."""
         check_source_prior(self.embed_tokens, state_dict, f"{name}.")
         return super().upgrade_state_dict_named(state_dict, name)
 
 
 class TransformerLogLinearDecoder(LogLinearDecoder):
-    """fairseq's decoder as the body, our output on it."""
+    """fairseq's decoder as the body, with a log-linear output."""
 
     def __init__(
         self,
@@ -100,12 +101,12 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
-        read = self.body.embed_tokens
-        if isinstance(read, PaddedFeatureEmbedding):
-            read.table = self.input_rows(incremental_state)
-        begin = previous.size(1)  # of the last position alone
+        embedding = self.body.embed_tokens
+        if isinstance(embedding, PaddedFeatureEmbedding):
+            embedding.table = self.input_rows(incremental_state)
+        begin = previous.size(1)  # only the last position
         if incremental_state is not None and (search := self.search(incremental_state)).network is None:
-            search.network, begin = previous[:, :0], 1  # fairseq's layers keep one position a step: read a prefix so
+            search.network, begin = previous[:, :0], 1  # fairseq's layers need one step per position of a prefix
         for end in range(begin, previous.size(1) + 1):
             hidden, extra = self.body.extract_features(previous[:, :end], encoder_out, incremental_state)
         return HiddenStates(hidden, extra["attn"][0])
@@ -115,16 +116,16 @@ class TransformerLogLinearDecoder(LogLinearDecoder):
 
 
 class PaddedFeatureEmbedding(nn.Module):
-    """The head's embeddings where fairseq's decoder expects a table of words; padding is the zero vector.
+    """The head's embeddings in place of the table of words that fairseq's decoder expects. Padding is the zero vector.
 
-    `table` is what it reads in a search: the composed rows, which the decoder above puts there.
+    `table` has the composed rows in a search. The decoder above sets it.
     """
 
     table: Tensor | None
 
     def __init__(self, head: LogLinearHead, embedding_dim: int, padding_idx: int) -> None:
         super().__init__()
-        self._embed = head.embed  # a method: the head is the decoder's part, not this module's
+        self._embed = head.embed  # the method only: the head is a submodule of the decoder
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
 
@@ -132,15 +133,15 @@ class PaddedFeatureEmbedding(nn.Module):
         return self._embed(tokens, self.table) * tokens.ne(self.padding_idx).unsqueeze(-1)
 
 
-# Options of fairseq that speak of an output matrix with a row per word, while our rows are composed of features; and
-# lists of layers, which fairseq reads wrongly.
+# options of fairseq for an output matrix with a row per word, which composed rows do not have; and lists of layers,
+# which fairseq reads wrongly
 REFUSED = {
     "share_decoder_input_output_embed": "use --tie-features with --feature-input to share feature weights",
     "share_all_embeddings": "use --tie-features with --feature-input to share the target's feature weights",
     "merge_src_tgt_embed": "build joint dictionaries with fairseq-preprocess --joined-dictionary",
-    "adaptive_softmax_cutoff": "the log-linear layer takes the place of the softmax",
-    "tie_adaptive_weights": "the log-linear layer takes the place of the softmax",
-    "tie_adaptive_proj": "the log-linear layer takes the place of the softmax",
+    "adaptive_softmax_cutoff": "the log-linear layer replaces the softmax",
+    "tie_adaptive_weights": "the log-linear layer replaces the softmax",
+    "tie_adaptive_proj": "the log-linear layer replaces the softmax",
     "encoder_layers_to_keep": "train a model with fewer --encoder-layers",
     "decoder_layers_to_keep": "train a model with fewer --decoder-layers",
 }
@@ -149,11 +150,11 @@ REFUSED = {
 @dataclass
 @takes(HEAD, INPUT, SOURCE)
 class LLRNNTransformerConfig(FairseqDataclass):
-    """Options beside those of fairseq's Transformer."""
+    """Options in addition to those of fairseq's Transformer."""
 
     feature_input: bool = field(
         default=False,
-        metadata={"help": "the decoder reads words through their features (ψ) instead of a table of words"},
+        metadata={"help": "the decoder reads words by their features (ψ) instead of a table of words"},
     )
     tie_features: bool = field(
         default=False,
@@ -177,7 +178,7 @@ class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
 
     @classmethod
     def build_model(cls, args: Namespace, task: Any) -> "LLRNNTransformerModel":
-        """Build from the options and the task's prior.
+        """Build the model from the options and the task's prior.
 
         Raises:
             OptionError: a task without a prior, options that exclude each other, or options of fairseq's output.
@@ -192,15 +193,15 @@ class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
             check_transformer(args, side)
         cfg = _configuration(args)
         if args.tie_features and not args.feature_input:
-            raise OptionError("--tie-features: expected --feature-input, without which the decoder reads no features")
+            raise OptionError("--tie-features needs --feature-input; add it, or remove --tie-features")
         if args.tie_features:
             check_tied(args, prior, "decoder_output_dim")
         features = FeatureInput(cfg.decoder.embed_dim, args.tie_features) if args.feature_input else None
         reads = input_of(args, features, cfg.decoder.embed_dim)
         if reads is not None and args.decoder_embed_path:
             raise OptionError(
-                "--decoder-embed-path: expected a decoder that reads a table of words; leave out one of "
-                f"--decoder-embed-path and {reads.option}"
+                "--decoder-embed-path needs a decoder that reads a table of words; remove --decoder-embed-path or "
+                f"{reads.option}"
             )
         source, target = task.source_dictionary, task.target_dictionary
         head = LogLinearHead(
@@ -209,7 +210,7 @@ class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
             embedding=reads,
             source_size=cfg.encoder.embed_dim,
             initial_scale=None,
-            **parts_of_head(args, task),
+            **head_options(args, task),
         )
         warm_up_lexicon(args, head)
         read: nn.Module
@@ -220,8 +221,8 @@ class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
         composed_source = source_embedding(args, task, cfg.encoder.embed_dim)
         if composed_source is not None and args.encoder_embed_path:
             raise OptionError(
-                "--encoder-embed-path: expected an encoder that reads a table of words; leave out one of "
-                "--encoder-embed-path and of what the encoder reads in its place, as --source-prior"
+                "--encoder-embed-path needs an encoder that reads a table of words; remove --encoder-embed-path, or "
+                "the option that replaces the table, such as --source-prior"
             )
         written: nn.Module = composed_source or cls.build_embedding(
             args, source, cfg.encoder.embed_dim, cfg.encoder.embed_path
@@ -236,7 +237,7 @@ class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
 
 
 def check_transformer(args: Args, side: str) -> None:
-    """Raise OptionError for sizes and probabilities that no Transformer has. side: "encoder" or "decoder"."""
+    """Raise OptionError for invalid sizes and probabilities. side: "encoder" or "decoder"."""
     check_sizes(args, *(f"{side}_{name}" for name in ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")))
     width, heads = getattr(args, f"{side}_embed_dim"), getattr(args, f"{side}_attention_heads")
     if width % heads:
@@ -248,27 +249,27 @@ def check_transformer(args: Args, side: str) -> None:
 
 
 def _configuration(args: Namespace) -> TransformerConfig:
-    """fairseq's structure of its options, completed as its own `build_model` does."""
+    """Return fairseq's structure of its options, completed like in its own `build_model`."""
     for name, default in (
         ("max_source_positions", DEFAULT_MAX_SOURCE_POSITIONS),
         ("max_target_positions", DEFAULT_MAX_TARGET_POSITIONS),
     ):
         if getattr(args, name, None) is None:
             setattr(args, name, default)
-    for name in ("decoder_input_dim", "decoder_output_dim"):  # their defaults refer to others: fairseq reads strings
+    for name in ("decoder_input_dim", "decoder_output_dim"):  # strings in fairseq, with references to other options
         setattr(args, name, int(getattr(args, name)))
     return TransformerConfig.from_namespace(args)
 
 
 @register_model_architecture("llrnn_transformer", "llrnn_transformer")
 def base(args: Namespace) -> None:
-    """fairseq's base architecture."""
+    """Set the sizes of fairseq's base architecture."""
     base_architecture(args)
 
 
 @register_model_architecture("llrnn_transformer", "llrnn_transformer_multi30k")
 def multi30k(args: Namespace) -> None:
-    """For some ten thousand short sentences: Multi30k's size (Wu et al. 2021, Transformer-tiny)."""
+    """Set sizes for tens of thousands of short sentences, such as Multi30k (Wu et al. 2021, Transformer-tiny)."""
     for side in ("encoder", "decoder"):
         sizes = {"embed_dim": 128, "ffn_embed_dim": 256, "layers": 4, "attention_heads": 4}
         set_defaults(args, **{f"{side}_{name}": value for name, value in sizes.items()})
@@ -278,5 +279,5 @@ def multi30k(args: Namespace) -> None:
 
 @register_model_architecture("llrnn_transformer", "llrnn_transformer_iwslt")
 def iwslt(args: Namespace) -> None:
-    """For some hundred thousand sentences: fairseq's architecture for IWSLT."""
+    """Set sizes for hundreds of thousands of sentences: fairseq's architecture for IWSLT."""
     transformer_iwslt_de_en(args)

@@ -1,7 +1,7 @@
 """llrnn_transformer_lm: a language model over fairseq's Transformer decoder that ends in a log-linear layer.
 
-The decoder is that of llrnn_transformer without an encoder. It reads words by their features, and their places by
-sinusoids, which have no longest sentence. Sizes and their defaults are those of fairseq's transformer_lm.
+The decoder is that of llrnn_transformer without an encoder. It reads words by their features, and positions by
+sinusoids, without a maximum length. Sizes and defaults are those of fairseq's transformer_lm.
 """
 
 from argparse import Namespace
@@ -45,7 +45,7 @@ class LLRNNTransformerLMConfig(HeadConfig):
 
 
 class TransformerLMDecoder(TransformerLogLinearDecoder):
-    """Without a longest sentence."""
+    """A decoder without a maximum length."""
 
     max_positions = LogLinearDecoder.max_positions
 
@@ -60,7 +60,7 @@ class LLRNNTransformerLanguageModel(LogLinearModel, FairseqLanguageModel):
     def build_model(
         cls, args: Namespace | LLRNNTransformerLMConfig, task: FairseqTask
     ) -> "LLRNNTransformerLanguageModel":
-        """Build from the options and the task's prior.
+        """Build the model from the options and the task's prior.
 
         Raises:
             OptionError: a task without a prior, values out of range, or options that exclude each other.
@@ -84,7 +84,7 @@ class LLRNNTransformerLanguageModel(LogLinearModel, FairseqLanguageModel):
 
 @register_model_architecture("llrnn_transformer_lm", "llrnn_transformer_lm_small")
 def small(args: Namespace) -> None:
-    """For about a million words: two blocks, 256 wide."""
+    """Set sizes for about a million words: two blocks, 256 wide."""
     set_defaults(
         args, decoder_embed_dim=256, decoder_ffn_embed_dim=1024, decoder_layers=2, decoder_attention_heads=4
     )
@@ -92,7 +92,7 @@ def small(args: Namespace) -> None:
 
 @register_model_architecture("llrnn_transformer_lm", "llrnn_transformer_lm_big")
 def big(args: Namespace) -> None:
-    """The sizes of fairseq's transformer_lm_big, and pre-norm as there: training is not stable without it."""
+    """Set the sizes of fairseq's transformer_lm_big. Training is unstable without its pre-norm."""
     set_defaults(
         args,
         decoder_embed_dim=1024,

@@ -1,11 +1,10 @@
-"""A fairseq decoder that ends in a log-linear head: fairseq's conventions, and nothing else.
+"""A fairseq decoder that ends in a log-linear head, by fairseq's conventions.
 
 Sizes: B batch, T time, N hypotheses, L source length, V words, J₁ slots of evidence, H hidden width, E encoder width.
-Nothing as wide as the classes is made before it is known what is asked. So element 0 of the decoder's output holds the
-hidden states, (B, T, H), and in a search ones, (N, 1, 1), which fairseq divides by its temperature. The second element
-is a dictionary, because fairseq reads "attn" there, and holds the head's record (head.Batch): "batch", or in
-a search "step". Beside a batch there is its "condition", and "terms": what the network says of each position for the
-criterion.
+No tensor as wide as the classes is created before a caller needs it. So element 0 of the decoder's output has the
+hidden states, (B, T, H), or in a search ones, (N, 1, 1), which fairseq divides by its temperature. Element 1 is a
+dictionary, because fairseq reads "attn" from it. It has the head's record (head.Batch): "batch", or in a search "step".
+A "batch" comes with its "condition", and with "terms": values of the network at each position for the criterion.
 """
 
 from __future__ import annotations
@@ -36,16 +35,16 @@ from fairseq_llrnn.registry import load_all
 
 logger = logging.getLogger(__name__)
 
-EncoderOut = dict[str, list[Tensor]]  # as fairseq's; "src_tokens" holds the source, (B, L)
+EncoderOut = dict[str, list[Tensor]]  # fairseq's; "src_tokens" has the source, (B, L)
 Output = tuple[Tensor, dict[str, Any]]
-IncrementalState = dict[str, dict[str, Any]]  # fairseq hands it around
+IncrementalState = dict[str, dict[str, Any]]  # fairseq's
 
 
 @cache
 def bfloat16_on(device: str) -> bool:
-    """Whether --bf16-products can be had there; a warning, once, if not.
+    """Return whether --bf16-products works on this device, and warn once if not.
 
-    Without AVX-512, torch has no LSTM of bfloat16, and other products take about ten times as long as in float32.
+    Without AVX-512, torch has no bfloat16 LSTM, and other products take about ten times as long as in float32.
     """
     if device != "cpu":
         return True
@@ -59,7 +58,9 @@ def bfloat16_on(device: str) -> bool:
 
 
 def encoder_input_ids(tokens: Tensor, dictionary: Dictionary, embedding: nn.Module) -> Tensor:
-    """Source tokens without marks, and <unk> for strings outside the dictionary, unless the embedding reads strings."""
+    """Remove marks from source tokens, and replace strings outside the dictionary by <unk>, unless the embedding reads
+    them.
+    """
     tokens = tokens & ID_MASK
     if any(getattr(part, "reads_strings", False) for part in embedding.modules()):
         return tokens
@@ -68,10 +69,10 @@ def encoder_input_ids(tokens: Tensor, dictionary: Dictionary, embedding: nn.Modu
 
 @contextmanager
 def short_products(network: Any, tokens: Tensor) -> Iterator[bool]:
-    """Products in bfloat16 while a network trains that has `bf16_products`, where they can be had; whether they are.
+    """Use bfloat16 products inside the block if a network with `bf16_products` trains, and yield whether they are used.
 
-    Else they are what they are outside, as of --amp. Not with cuDNN's attention on a GPU, which plans anew, for 9 ms,
-    at each layer of a batch of another shape.
+    Otherwise products are unchanged, for example with --amp. cuDNN's attention on a GPU is disabled, because it plans
+    again, for 9 ms, at each layer of a batch of another shape.
     """
     device = tokens.device.type
     short = network.bf16_products and network.training and bfloat16_on(device)
@@ -86,14 +87,14 @@ def short_products(network: Any, tokens: Tensor) -> Iterator[bool]:
 
 @dataclass(frozen=True)
 class Term:
-    """Something that a network says of every position, for the criterion (plugin/criterion.py).
+    """A value of the network at every position, for the criterion (plugin/criterion.py).
 
-    The log shows its mean over the positions under its name, or, of `squares`, the root of the mean. An explanation
+    The log shows its mean over the positions under its name, or the root of the mean for `squares`. An explanation
     shows `detail` of the value at the position where a word was read.
     """
 
     name: str
-    values: Tensor  # (B, T); those of padding do not count
+    values: Tensor  # (B, T); values at padding are ignored
     in_loss: bool = False  # add the values to `loss`, not to `nll_loss`: nats, with gradients
     squares: bool = False
     detail: Callable[[float], Detail] | None = None
@@ -101,32 +102,32 @@ class Term:
 
 @dataclass(frozen=True)
 class HiddenStates:
-    """What a network hands over: of every position, or of the last one in a search."""
+    """The output of a network: for every position, or for the last one in a search."""
 
     hidden: Tensor  # (B, T, H) or (B, 1, H)
     attention: Tensor | None = None  # on the source, (B, T, L) or (B, 1, L)
     terms: Sequence[Term] = ()
-    spelling: Tensor | None = None  # what unknown words are spelled from, (B, T, X); None: from `hidden`
+    spelling: Tensor | None = None  # (B, T, X) state from which unknown words are spelled; None: `hidden`
 
 
 @dataclass
 class Search:
-    """What a decoder remembers from one step of a search to the next."""
+    """The state of a decoder between the steps of a search."""
 
-    longest: int | None = None  # the most tokens of a hypothesis, </s> included; None: any number
-    state: State | None = None  # the head's, of the hypotheses
-    read: Tensor | None = None  # the tokens so far, (N, t), as the network reads them
-    network: Tensor | None = None  # the network's, (N, …)
-    input_rows: Tensor | None = None  # head.embedding_rows, made at the first step
+    longest: int | None = None  # length limit in tokens, </s> included; None: no limit
+    state: State | None = None  # of the head, for the hypotheses
+    read: Tensor | None = None  # (N, t) input ids of the network so far
+    network: Tensor | None = None  # (N, …) state of the network
+    input_rows: Tensor | None = None  # head.embedding_rows, computed at the first step
 
 
 class LogLinearDecoder(FairseqIncrementalDecoder):
-    """Hidden states, which a subclass supplies (`hidden`), -> log-linear head."""
+    """Hidden states from a subclass (`hidden`), followed by a log-linear head."""
 
-    attends = True  # whether its hidden states come with attention on a source, if its model has one
+    attends = True  # whether its hidden states come with attention on the source, if there is one
 
     def __init__(self, dictionary: Dictionary, head: LogLinearHead, bf16_products: bool = False) -> None:
-        """bf16_products: train with bfloat16 products; the head takes over the dtype of the hidden states."""
+        """bf16_products: train with bfloat16 products. The head uses the dtype of the hidden states."""
         super().__init__(dictionary)
         self.head = head
         self.bf16_products = bf16_products
@@ -137,10 +138,10 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
-        """Hidden states of every position, or of the last one where `incremental_state` is given.
+        """Return hidden states of every position, or of the last one with `incremental_state`.
 
         Args:
-            previous: the tokens before each position, (B, T), that the network has rows for.
+            previous: the tokens before each position, (B, T), all with rows in the network's embedding.
         """
         raise NotImplementedError
 
@@ -154,11 +155,12 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         src_lengths: Tensor | None = None,
         text: Tensor | None = None,
     ) -> Output:
-        """Hidden states (B, T, H) and their record (`head.Batch`), or the step of the last one in a search.
+        """Return hidden states (B, T, H) and their record (`head.Batch`), or the step of the last one in a search.
 
         Args:
-            prev_output_tokens: (B, T). incremental_state: of a search. src_lengths: of fairseq; unused, since padding
-                is on the right. text: as of LogLinearHead.bind, if training has changed the tokens.
+            prev_output_tokens: (B, T). incremental_state: of a search.
+            src_lengths: unused, because padding is on the right.
+            text: as for LogLinearHead.bind, if training has changed the tokens.
         """
         if incremental_state is not None:
             return self._search_step(prev_output_tokens, encoder_out, incremental_state)
@@ -167,10 +169,10 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         with short_products(self, prev_output_tokens) as short:
             states = self.hidden(condition.input_ids, encoder_out, None)
         hidden = states.hidden.to(torch.bfloat16) if short else states.hidden
-        source_states = None  # after the network: gradients are summed in this order
+        source_states = None  # set after the network, which keeps the order in which gradients are summed
         if encoder_out is not None and self.head.sources:
             source_states = encoder_out["encoder_out"][0].transpose(0, 1)
-        # here, inside `forward`, so that torch's DistributedDataParallel sees the head's parameters used
+        # inside `forward`, so that torch's DistributedDataParallel sees the use of the head's parameters
         batch = self.head.batch(hidden, condition, source_states, states.spelling)
         attention = None if states.attention is None else [states.attention]
         return hidden, {"attn": attention, "batch": batch, "condition": condition, "terms": states.terms}
@@ -178,7 +180,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def _search_step(
         self, tokens: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState
     ) -> Output:
-        """Ones (N, 1, 1), and the step of the next token after `tokens` (N, t), which begin with </s>."""
+        """Return ones (N, 1, 1), and the step of the next token after `tokens` (N, t), which begin with </s>."""
         search = self.search(incremental_state)
         state, unread = search.state, tokens[:, -1:]
         if state is None:
@@ -203,7 +205,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     # ---- searches, and all words ------------------------------------------------------------------------------------
 
     def search(self, incremental_state: IncrementalState) -> Search:
-        """The state of a search, from its first step on: this decoder's part of fairseq's dictionary."""
+        """Return the state of a search, this decoder's part of fairseq's dictionary. The first step creates it."""
         entry = self.get_incremental_state(incremental_state, "search")
         if entry is None:
             entry = {"search": Search()}
@@ -211,7 +213,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         return entry["search"]
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
-        """Number new_order[i] of the hypotheses comes to place i."""
+        """Move hypothesis new_order[i] to place i."""
         search = self.search(incremental_state)
         if search.read is not None:
             search.read = search.read.index_select(0, new_order)
@@ -221,7 +223,9 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             search.state = search.state.select(new_order)
 
     def input_rows(self, incremental_state: IncrementalState | None) -> Tensor | None:
-        """`head.embedding_rows`, made once in a search; None where there is none, and a batch is read at once."""
+        """Return `head.embedding_rows`, computed once in a search, or None outside a search, where a batch is read at
+        once.
+        """
         if incremental_state is None:
             return None
         search = self.search(incremental_state)
@@ -232,14 +236,14 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
     def get_normalized_probs(
         self, net_output: Output, log_probs: bool, sample: dict[str, Any] | None = None
     ) -> Tensor | TargetProbs:
-        """Probabilities of all words and slots, for fairseq's criteria and searches: (B, T, V + J₁).
+        """Return probabilities of all words and slots, for fairseq's criteria and searches: (B, T, V + J₁).
 
-        Only a scorer hands over its sample, and asks for the targets in it, which are then all that is computed. It
-        would leave impossible ones out of its perplexity. It numbers strings by their columns (search/columns.py); the
-        strings themselves are sample["strings"] then.
+        Only a scorer passes its sample. Then only the probabilities of the targets are computed. The scorer would leave
+        impossible ones out of its perplexity. If it numbers strings by their columns (search/columns.py),
+        sample["strings"] has the strings.
 
         Raises:
-            OptionError: some of the positions.
+            OptionError: only some of the positions are passed.
         """
         first, extra = net_output
         if "step" in extra:
@@ -249,28 +253,30 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             return result if log_probs else result.exp()
         batch: Batch = extra["batch"]
         if first.shape[:2] != extra["condition"].previous.shape:
-            raise OptionError("--softmax-batch: not supported; leave it out: a batch is scored in parts as it is")
+            raise OptionError("--softmax-batch: not supported; remove it: a batch is always scored in parts")
         if sample is None or sample.get("target") is None:
             result = self.head.word_log_probs(batch)
             return result if log_probs else result.exp()
         targets = sample.get("strings", sample["target"])
-        of_targets = self.head.target_log_probs(batch, targets)
-        check_allowed(self.head, of_targets, targets, sample["id"], self.fix_zero_mass)
-        # of several models the scorer takes the mean of probabilities, and leaves out of a perplexity what is 0 then
-        return TargetProbs(of_targets if log_probs else of_targets.double().exp(), sample["target"])
+        log_prob = self.head.target_log_probs(batch, targets)
+        check_allowed(self.head, log_prob, targets, sample["id"], self.fix_zero_mass)
+        # for several models the scorer averages probabilities, and omits zeros from a perplexity: float64 has fewer
+        return TargetProbs(log_prob if log_probs else log_prob.double().exp(), sample["target"])
 
-    # ---- fairseq's other questions ----------------------------------------------------------------------------------
+    # ---- further methods that fairseq calls -------------------------------------------------------------------------
 
     def max_positions(self) -> int:
-        return 100_000  # recurrent: no limit of its own
+        return 100_000  # a recurrent network has no limit
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-        """Refuse weights that were trained beside another prior, before fairseq wraps such an error in its own."""
-        of_sources = {source.option for source in self.head.sources}  # these check their weights themselves
+        """Raise an error for weights that were trained with another prior, before fairseq wraps such an error in its
+        own.
+        """
+        source_options = {source.option for source in self.head.sources}  # these sources check their own weights
         for code in load_all("user_code"):
-            if (option := f"--{code.OPTION}") not in of_sources:
+            if (option := f"--{code.OPTION}") not in source_options:
                 code.check(option, "the checkpoint", state_dict, 0)
-        missing = {"temperature": "--learn-background-temperature: expected this option"}  # in the model
+        missing = {"temperature": "--learn-background-temperature: expected this option"}
         for extension in EXTENSIONS:
             missing |= extension.modules
         self.head.check_weights(state_dict, f"{name}.head.", missing)
@@ -278,37 +284,37 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
 
 
 class TargetProbs:
-    """What fairseq's scorer gets instead of the probabilities of all words: those of the targets, for which it asks.
+    """Probabilities of the targets, in place of those of all words, for fairseq's scorer.
 
-    As a tensor (B, T, words) for fairseq.sequence_scorer.SequenceScorer.
+    It acts like a tensor (B, T, words) for fairseq.sequence_scorer.SequenceScorer.
     """
 
-    def __init__(self, of_targets: Tensor, targets: Tensor) -> None:
-        """Both (B, T)."""
-        self.of_targets, self.targets = of_targets, targets
+    def __init__(self, values: Tensor, targets: Tensor) -> None:
+        """Both tensors are (B, T)."""
+        self.values, self.targets = values, targets
 
     @property
     def data(self) -> TargetProbs:
-        """What a tensor has here has no gradient; nor has this."""
+        """This object, which has no gradient, like the `data` of a tensor."""
         return self
 
     def size(self, dim: int) -> int:
-        """Of (B, T, 1)."""
-        return self.of_targets.unsqueeze(2).size(dim)
+        """Return a size of (B, T, 1)."""
+        return self.values.unsqueeze(2).size(dim)
 
     def view(self, *shape: Any) -> TargetProbs:
-        """The scorer gives it the shape that it has."""
+        """Return this object. The scorer does not change the shape."""
         return self
 
     def new(self, size: int) -> Tensor:
-        """An empty tensor of the same kind: (size,)."""
-        return self.of_targets.new_empty(size)
+        """Return an empty tensor of the same kind: (size,)."""
+        return self.values.new_empty(size)
 
     def gather(self, dim: int, index: Tensor) -> Tensor:
-        """The probabilities of the targets: index (B, T, 1) -> (B, T, 1)."""
+        """Return the probabilities of the targets: index (B, T, 1) -> (B, T, 1)."""
         if dim != 2 or not index.squeeze(2).equal(self.targets):
-            raise ValueError("expected the targets of the sample that was handed over; hand over none for all words")
-        return self.of_targets.unsqueeze(2)
+            raise ValueError("expected the targets of the sample; pass no sample to get all words")
+        return self.values.unsqueeze(2)
 
 
 class LogLinearModel(BaseFairseqModel):
@@ -316,7 +322,7 @@ class LogLinearModel(BaseFairseqModel):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """The model's options. fairseq asks for them when a command line names the model."""
+        """Add the model's options. fairseq calls it if a command line names the model."""
         enter_command()
         super().add_args(parser)
 
@@ -327,7 +333,7 @@ class LogLinearTranslationModel(LogLinearModel, FairseqEncoderDecoderModel):
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor | None, prev_output_tokens: Tensor, text: Tensor | None = None
     ) -> Output:
-        """Hidden states (B, T, H) of a batch, and their record; arguments: of the encoder, and of the decoder."""
+        """Return hidden states (B, T, H) of a batch, and their record, from the arguments of encoder and decoder."""
         encoder_out = self.encoder(src_tokens, src_lengths=src_lengths)
         output: Output = self.decoder(prev_output_tokens, encoder_out, text=text)
         return output

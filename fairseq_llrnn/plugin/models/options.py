@@ -1,4 +1,4 @@
-"""What our decoders are told on the command line, and what is built from it: heads, networks, encoders' embeddings.
+"""Command-line options of our decoders, and what is built from them: heads, networks, encoders' embeddings.
 
 The embedding of an encoder is a table with a row per word, features of a source prior, or that of an extension.
 """
@@ -37,18 +37,18 @@ from fairseq_llrnn.source_embedding import SourceEmbedding
 OF_CELLS = (f"; {name}: {cell.about}" for name, cell in all_cells().items() if cell.about)
 CELL = {"help": "".join(["kind of recurrent cell", *OF_CELLS])}
 LEARN_TEMPERATURE = {
-    "help": "the network chooses how far n-grams or an automaton count, by a power of their masses that depends on its "
-    "state and on the signature, and begins at 1"
+    "help": "learn the influence of n-grams or an automaton: a power of their class weights that depends on the "
+    "network's state and on the signature, initially 1"
 }
 LEXICAL_WARMUP = {
-    "help": "in the first N updates, training hides the prior's lexical translations from some sentences, from all at "
-    "first and from none after N, so that the network learns where to look (over pieces: a third of the updates)"
+    "help": "hide the prior's lexical translations from some training sentences: from all at first, from none after N "
+    "updates, so that the network learns to attend (over pieces, use a third of the updates)"
 }
 BF16_PRODUCTS = {
-    "help": "train with bfloat16 products, also on a CPU (where fairseq's --bf16 does not run); weights, sums over "
-    "the vocabulary and evaluation stay in float32, and so do products of a processor without AVX-512"
+    "help": "train with bfloat16 products, also on a CPU (where fairseq's --bf16 does not run). Weights, sums over "
+    "the vocabulary and evaluation stay in float32, and so do products on a processor without AVX-512"
 }
-HIDDEN_SIZE = "decoder_hidden_size"  # the option that says how wide the head's input is, where no other does
+HIDDEN_SIZE = "decoder_hidden_size"  # the default option for the width of the head's input
 
 
 @dataclass
@@ -62,8 +62,8 @@ class HeadConfig(FairseqDataclass):
     start_at_background: bool = field(
         default=False,
         metadata={
-            "help": "begin with a = 0: before the first update the model is its background, from which training then "
-            "departs (for little text, or a background that is a good model already)"
+            "help": "start with a = 0: before the first update the model equals its background (for little text, or a "
+            "background that is a good model already)"
         },
     )
     learn_background_temperature: bool = field(default=False, metadata=LEARN_TEMPERATURE)
@@ -72,7 +72,7 @@ class HeadConfig(FairseqDataclass):
 
 @dataclass
 class DecoderConfig(HeadConfig):
-    """Options of a decoder that reads words by features and has a head of its own."""
+    """Options of a decoder that reads words by features and has its own head."""
 
     decoder_embed_dim: int = field(default=256, metadata={"help": "width of the input embeddings"})
     decoder_hidden_size: int = field(default=256, metadata={"help": "width of the hidden states"})
@@ -98,7 +98,7 @@ class RecurrentDecoderConfig(DecoderConfig):
 
 
 def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
-    """The prior of the task, which must be `right_task`. Raises OptionError for any other."""
+    """Return the prior of a task, which must be `right_task`. Raises OptionError for any other task."""
     prior, kind = getattr(task, "prior", None), find_task(right_task)
     if not (isinstance(prior, Prior) and kind is not None and isinstance(task, kind)):
         raise OptionError(
@@ -109,16 +109,16 @@ def prior_of(task: FairseqTask, arch: str, right_task: str) -> Prior:
 
 
 def set_defaults(args: Namespace, **values: object) -> None:
-    """Of a named architecture: values of the options that are not given."""
+    """Set the options of a named architecture that the user did not set."""
     for name, value in values.items():
         setattr(args, name, getattr(args, name, value))
 
 
 def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
-    """What recurrent networks are told of dropout."""
-    p, of_input = args.dropout, args.dropout_in
+    """Return the dropout arguments of recurrent networks."""
+    p, p_in = args.dropout, args.dropout_in
     return {
-        "dropout_in": p if of_input is None else of_input, "dropout_between": p, "dropout_out": p,
+        "dropout_in": p if p_in is None else p_in, "dropout_between": p, "dropout_out": p,
         "variational": args.variational_dropout,
     }  # fmt: skip
 
@@ -126,14 +126,15 @@ def dropouts(args: Namespace | RecurrentDecoderConfig) -> dict[str, Any]:
 def build_network(
     args: Namespace | RecurrentDecoderConfig, dictionary: Dictionary, beside: int = 0
 ) -> RecurrentNetwork:
-    """The network of a recurrent decoder.
+    """Build the network of a recurrent decoder.
 
     Args:
-        dictionary: of the words that it reads. beside: the width of what it reads beside each of them.
+        dictionary: of the words that it reads.
+        beside: width of the further input at each position.
     """
     check_sizes(args, "decoder_layers")
     network = RecurrentNetwork(
-        beside + read_by(args).size,
+        beside + input_embedding(args).size,
         args.decoder_hidden_size,
         args.decoder_layers,
         args.cell,
@@ -153,38 +154,40 @@ def build_head(
     beside: int | None = None,
     normalised: bool = False,
 ) -> LogLinearHead:
-    """The head of such a decoder, with embeddings.
+    """Build the head of such a decoder, with embeddings.
 
     Args:
-        task: with its prior.
-        source_size: the width of the encoder's states, if any. output: the option that says how wide its input is.
-        beside: the width of what the model can hand over beside its hidden states; None: nothing.
-        normalised: whether hidden states, and embeddings times the root of their width, are to have unit variance.
+        task: it has a prior.
+        source_size: width of the encoder's states, if any.
+        output: the option with the width of the head's input.
+        beside: width of the states that the model can pass on with its hidden states (None: none).
+        normalised: whether hidden states, and embeddings times the root of their width, have unit variance at the
+            start.
     """
     scale = 1.0 if normalised else None
     head = LogLinearHead(
         task.prior,
         getattr(args, output),
-        embedding=read_by(args, args.decoder_embed_dim**-0.5 if normalised else None),
+        embedding=input_embedding(args, args.decoder_embed_dim**-0.5 if normalised else None),
         source_size=source_size,
         initial_scale=0.0 if getattr(args, "start_at_background", False) else scale,
-        **parts_of_head(args, task, beside),
+        **head_options(args, task, beside),
     )
     warm_up_lexicon(args, head)
     return head
 
 
-def read_by(args: Namespace | DecoderConfig, row_rms: float | None = None) -> InputOf:
-    """What such a decoder reads words by: their features, or what an extension says. row_rms: of FeatureInput."""
+def input_embedding(args: Namespace | DecoderConfig, row_rms: float | None = None) -> InputOf:
+    """Return the embedding of such a decoder: features, or that of an extension. row_rms: as for FeatureInput."""
     features = FeatureInput(args.decoder_embed_dim, args.tie_features, row_rms)
     return input_of(args, features) or features
 
 
-def parts_of_head(args: Namespace | FairseqDataclass, task: Any, beside: int | None = None) -> dict[str, Any]:
-    """What options say of a head's classes, masses and normaliser: arguments of LogLinearHead.
+def head_options(args: Namespace | FairseqDataclass, task: Any, beside: int | None = None) -> dict[str, Any]:
+    """Return arguments of LogLinearHead from the options: classes, class weights and normaliser.
 
     Args:
-        task, beside: as of `build_head`.
+        task, beside: as for `build_head`.
     """
     arguments = all_head_arguments(args, task, beside)
     if getattr(args, "learn_background_temperature", False):
@@ -196,7 +199,7 @@ def parts_of_head(args: Namespace | FairseqDataclass, task: Any, beside: int | N
 
 
 def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> None:
-    """Do what --lexical-warmup-updates says, which old checkpoints lack.
+    """Apply --lexical-warmup-updates, which old checkpoints lack.
 
     Raises:
         OptionError: a number below 0, or a background without lexical translations.
@@ -204,7 +207,7 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> 
     updates = getattr(args, "lexical_warmup_updates", 0)
     if updates < 0:
         raise OptionError(
-            f"--lexical-warmup-updates {updates}: expected 0 or a number of updates, e.g. a third of the training's"
+            f"--lexical-warmup-updates {updates}: expected 0 or a number of updates, e.g. a third of all updates"
         )
     if not updates:
         return
@@ -214,27 +217,27 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> 
     if lexicon is None:
         raise OptionError(
             f"--lexical-warmup-updates {updates}: expected a prior with lexical translations, found one without; "
-            "build it with `llrnn prior --lexical-translation`, or leave the option out"
+            "build it with `llrnn prior --lexical-translation`, or remove the option"
         )
     lexicon.warm_up(updates)
 
 
 def check_decoder(args: Namespace | DecoderConfig, prior: Prior, output: str = HIDDEN_SIZE) -> None:
-    """Raise OptionError for values out of range and options that exclude each other. output: as of `build_head`."""
+    """Raise OptionError for values out of range and options that exclude each other. output: as for `build_head`."""
     check_sizes(args, *(name for name in ("decoder_embed_dim", HIDDEN_SIZE, output) if hasattr(args, name)))
     check_dropouts(args, "dropout", "dropout_in")
     if not args.tie_features:
         return
     if getattr(args, "start_at_background", False):
         raise OptionError(
-            "--start-at-background: the feature weights of the output begin with zeros, and with --tie-features those "
-            "of the input would as well; leave out one of them"
+            "--start-at-background and --tie-features exclude each other: the feature weights of the input would "
+            "start at zero, too; remove one of them"
         )
     check_tied(args, prior, output)
 
 
 def check_tied(args: Namespace | DecoderConfig, prior: Prior, output: str) -> None:
-    """Raise OptionError where φ and ψ cannot share weights: other widths, or other features."""
+    """Raise OptionError if φ and ψ cannot share weights: their widths or features differ."""
     width = getattr(args, output)
     if args.decoder_embed_dim != width:
         raise OptionError(
@@ -243,8 +246,8 @@ def check_tied(args: Namespace | DecoderConfig, prior: Prior, output: str) -> No
         )
     if prior.input.features.names != prior.output.features.names:
         raise OptionError(
-            "--tie-features: expected the same features in input and output, but the prior was built with other "
-            "input_features; build it without them, or do not tie"
+            "--tie-features needs the same features in input and output, but the prior was built with other "
+            "input_features; build it without them, or remove --tie-features"
         )
 
 
@@ -255,15 +258,15 @@ class SourceConfig(FairseqDataclass):
 
 
 def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -> nn.Module | None:
-    """The embedding of the encoder, by --source-prior and extensions; None: a table with a row per word.
+    """Return the embedding of the encoder, from --source-prior and extensions, or None for a table.
 
     Args:
-        size: the width of its vectors.
+        size: width of its vectors.
     """
     by_extension = [extension.source_embedding(args, task, size) for extension in EXTENSIONS]
     embeddings = [embedding for embedding in by_extension if embedding is not None]
     if len(embeddings) > 1:
-        raise OptionError("expected one option for the embedding of the encoder, found several; leave one out")
-    beside = embeddings[0] if embeddings else None
+        raise OptionError("expected one option for the embedding of the encoder, found several; remove all but one")
+    embedding = embeddings[0] if embeddings else None
     prior = getattr(task, "source_prior", None)
-    return beside if prior is None else SourceEmbedding(prior, size, beside)
+    return embedding if prior is None else SourceEmbedding(prior, size, embedding)

@@ -1,11 +1,10 @@
-"""Decoders with a recurrent network, and the encoder and model that recurrent translators share.
+"""Decoders with a recurrent network, and the encoder and base model of recurrent translators.
 
 Sizes: B batch, T time, L source length, E encoder width, H hidden width, G states of a cell, R layers, W words of a
-window, X width of what is read beside each word.
+window, X width of the further input at each position.
 
-The decoders are those of language models, and of translators with or without attention. Nothing that a step reads
-depends on what the step before it computed besides its state, so training runs the whole target through fused
-kernels.
+The decoders are those of language models, and of translators with or without attention. The input of a step depends on
+the earlier step only through its state, so that training runs the whole target through fused kernels.
 """
 
 from argparse import Namespace
@@ -40,18 +39,18 @@ from fairseq_llrnn.plugin.models.options import (
 )
 from fairseq_llrnn.source_embedding import check_source_prior
 
-WINDOWS = 2048  # that are read together where no gradient is kept
+WINDOWS = 2048  # number of windows that are read together without gradients
 
 
 class RecurrentDecoder(LogLinearDecoder):
     """Words by their features or characters -> recurrent network -> log-linear output over signatures.
 
-    It may start from a source, read of it beside every word, and look at it afterwards: a subclass says what of these
-    three it does, by `start`, `beside` and `output_states`.
+    It may start from a source, read a part of it at every position, and attend to it afterwards. A subclass chooses
+    among these by `start`, `beside` and `output_states`.
 
     Args:
-        head: with embeddings.
-        max_positions: the longest target that fairseq may give; None: any.
+        head: it needs embeddings.
+        max_positions: the maximum length of a target (None: no limit).
     """
 
     def __init__(
@@ -69,15 +68,15 @@ class RecurrentDecoder(LogLinearDecoder):
     # ---- what a subclass supplies -------------------------------------------------------------------------------
 
     def start(self, encoder_out: EncoderOut) -> Tensor | None:
-        """The state before the first word, (B, G, R, H); None: zeros."""
+        """Return the state before the first word, (B, G, R, H), or None for zeros."""
         return None
 
     def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor | None:
-        """What is read beside the words before these positions of the target: (B, positions, X); None: nothing."""
+        """Return the further input at these positions of the target: (B, positions, X), or None."""
         return None
 
     def output_states(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:
-        """What the head sees, without terms: from the network's states (B, T, H) and what it read (B, T, D + X)."""
+        """Return the head's input, without terms, from the network's states (B, T, H) and its input (B, T, D + X)."""
         return HiddenStates(hidden)
 
     # ---- the same for all ---------------------------------------------------------------------------------------
@@ -85,7 +84,7 @@ class RecurrentDecoder(LogLinearDecoder):
     def hidden(
         self, previous: Tensor, encoder_out: EncoderOut | None, incremental_state: IncrementalState | None
     ) -> HiddenStates:
-        source = encoder_out or {}  # of a language model, whose methods above do not look at it
+        source = encoder_out or {}  # a language model does not use it
         search = None if incremental_state is None else self.search(incremental_state)
         state, unread = None if search is None else search.network, previous
         if state is None:
@@ -98,8 +97,8 @@ class RecurrentDecoder(LogLinearDecoder):
             read = torch.cat([read, beside.to(read.dtype)], dim=-1)
         run = self.network.run(read, state)
         if search is None:
-            of_network = [term for terms in self.network.terms for term in terms(run, unread)]
-            return replace(self.output_states(run.hidden, read, source), terms=of_network)
+            network_terms = [term for terms in self.network.terms for term in terms(run, unread)]
+            return replace(self.output_states(run.hidden, read, source), terms=network_terms)
         search.network = run.state
         return self.output_states(run.hidden[:, -1:], read[:, -1:], source)
 
@@ -108,12 +107,12 @@ class RecurrentDecoder(LogLinearDecoder):
 
 
 class WindowDecoder(LogLinearDecoder):
-    """A recurrent network that reads the last W words before each position anew; missing ones are zero vectors."""
+    """A recurrent network that reads the last W words again at each position. Missing words are zero vectors."""
 
     def __init__(
         self, dictionary: Dictionary, network: RecurrentNetwork, head: LogLinearHead, width: int, bf16_products: bool
     ) -> None:
-        """head: with embeddings. width: W."""
+        """head: it needs embeddings. width: W."""
         super().__init__(dictionary, head, bf16_products)
         self.network = network
         self.width = width
@@ -128,13 +127,13 @@ class WindowDecoder(LogLinearDecoder):
             padded, table = padded[:, -self.width :], self.input_rows(incremental_state)
         windows = padded.unfold(1, self.width, 1)  # shape: (B, T, W)
         flat = windows.flatten(0, 1)
-        # a window holds W times what its position does: without a gradient to keep, some are read at a time
-        at_once = max(1, len(flat)) if torch.is_grad_enabled() else WINDOWS
-        hidden = torch.cat([self._last_hidden(part, table) for part in flat.split(at_once)])
+        # windows need W times the memory of positions: without gradients, read them in chunks
+        chunk_size = max(1, len(flat)) if torch.is_grad_enabled() else WINDOWS
+        hidden = torch.cat([self._last_hidden(part, table) for part in flat.split(chunk_size)])
         return HiddenStates(hidden.view(*windows.shape[:2], -1))
 
     def _last_hidden(self, windows: Tensor, table: Tensor | None) -> Tensor:
-        """(N, W) tokens -> (N, H)."""
+        """Map (N, W) tokens to (N, H)."""
         embedded = self.head.embed(windows, table) * windows.ne(self.dictionary.pad()).unsqueeze(-1)
         return self.network(embedded)[0][:, -1]
 
@@ -143,12 +142,12 @@ class AttentionDecoder(RecurrentDecoder):
     """Starts from the encoder's summary of the source (Sutskever et al. 2014), then attends to its states.
 
     Args:
-        head: with embeddings.
-        attention: None to live on the summary alone.
-        context_every_step: the network reads the summary beside every word (Cho et al. 2014).
-        max_positions: the longest target that fairseq may give.
-        spell_from_context: unknown words are spelled from [context; h], by a way of their own, and not from the
-            attentional state that predicts words (Luong & Manning 2016, §4.3: `separate path`).
+        head: it needs embeddings.
+        attention: None: use only the summary.
+        context_every_step: the network reads the summary with every word (Cho et al. 2014).
+        max_positions: the maximum length of a target.
+        spell_from_context: spell unknown words from [context; h], with a separate layer, and not from the attentional
+            state that predicts words (Luong & Manning 2016, §4.3: `separate path`).
     """
 
     def __init__(
@@ -170,7 +169,7 @@ class AttentionDecoder(RecurrentDecoder):
         states = network.num_states
         self.state_shape = (states, len(network.layers), head.hidden_size)  # (G, R, H)
         if head.has_source_strings:
-            nn.Linear(encoder_size, head.hidden_size, bias=False)  # only draws: a seed means the same model as before
+            nn.Linear(encoder_size, head.hidden_size, bias=False)  # unused: keeps random numbers as in earlier versions
         self.bridge = nn.Linear(encoder_size, states * len(network.layers) * head.hidden_size)
         for parameter in self.bridge.parameters():
             nn.init.uniform_(parameter, -0.1, 0.1)
@@ -205,9 +204,9 @@ class SourceEncoder(FairseqEncoder):
     """A network that reads sources.
 
     Args:
-        network: sources (B, L), padded on either side -> a state of each word (B, L, E), zero on padding, and a summary
-            of each sentence; it has an `embedding`, and `pad`.
-        max_positions: the longest source that fairseq may give.
+        network: maps sources (B, L), padded on either side, to a state of each word (B, L, E), zero at padding, and a
+            summary of each sentence. It has an `embedding`, and `pad`.
+        max_positions: the maximum length of a source.
     """
 
     network: Any
@@ -223,7 +222,7 @@ class SourceEncoder(FairseqEncoder):
 
         Returns:
             encoder_out (L, B, E), encoder_padding_mask (B, L), summary (B, …) and src_tokens (B, L), each the only
-            element of a list, as fairseq's encoders have them.
+            element of a list, as in fairseq's encoders.
         """
         with short_products(self, src_tokens):
             states, summary = self.network(encoder_input_ids(src_tokens, self.dictionary, self.network.embedding))
@@ -245,7 +244,7 @@ class SourceEncoder(FairseqEncoder):
         return self.longest
 
     def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> dict[str, Tensor]:
-        """Refuse weights that were trained beside another source prior."""
+        """Raise an error for weights that were trained with another source prior."""
         check_source_prior(self.network.embedding, state_dict, f"{name}.")
         return state_dict
 
@@ -253,7 +252,7 @@ class SourceEncoder(FairseqEncoder):
 def recurrent_reader(
     args: Namespace | RecurrentTranslationConfig, task: FairseqTask, bidirectional: bool = False, reverse: bool = False
 ) -> RecurrentEncoder:
-    """The network of a recurrent encoder, by --encoder-…. Raises OptionError for sizes below 1."""
+    """Build the network of a recurrent encoder from --encoder-…. Raises OptionError for sizes below 1."""
     check_sizes(args, "encoder_embed_dim", "encoder_hidden_size", "encoder_layers")
     source = task.source_dictionary
     return RecurrentEncoder(
@@ -262,7 +261,7 @@ def recurrent_reader(
         args.encoder_embed_dim,
         args.encoder_hidden_size,
         args.encoder_layers,
-        find_cell(args.cell).constant or args.cell,  # to choose what to compute is the decoder's
+        find_cell(args.cell).constant or args.cell,  # only the decoder varies its computation
         bidirectional=bidirectional,
         reverse=reverse,
         **dropouts(args),

@@ -1,7 +1,7 @@
-"""What `llrnn eval-lm` prints beside fairseq's loss: the loss of seen and unseen words, and bits per character.
+"""Print the loss of seen and unseen words, and bits per character, in `llrnn eval-lm`, in addition to fairseq's loss.
 
-Bits per character can be compared between models of words and of pieces, as those of `llrnn score`: a word counts with
-the blank or the end of the line that follows it. They are not defined where words are `<unk>`.
+Bits per character can be compared between models of words and of pieces, like those of `llrnn score`. A word counts
+with the blank or the line end after it. They are not defined if words are `<unk>`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ class Tally:
     """Sums over the tokens of a test text.
 
     Attributes:
-        tokens, bits: by kind of word. characters: of words, blanks and ends of lines.
+        tokens, bits: by kind of word.
+        characters: of words, blanks and line ends.
     """
 
     def __init__(self, dictionary: Any, convention: Convention | None, seen: frozenset[str] | None) -> None:
-        """convention: of subword pieces. seen: the words of the training text; None: not known, or pieces."""
+        """convention: of subword pieces. seen: the words of the training text (None: unknown, or pieces)."""
         self.dictionary, self.convention, self.seen = dictionary, convention, seen
         self.tokens, self.bits = Counter[str](), dict.fromkeys((SEEN, UNSEEN, END), 0.0)
         self.characters = self.unknown = 0
 
     def add(self, tokens: list[int], log_probs: list[float]) -> None:
-        """Count the tokens of a block and their log p in nats; impossible ones are left out, as fairseq does."""
+        """Count the tokens of a block and their log p in nats. Impossible ones are left out, like in fairseq."""
         before = self.dictionary.eos()
         for token, log_prob in zip(tokens, log_probs, strict=True):
             word, is_end = self.dictionary[token], token == self.dictionary.eos()
@@ -57,7 +58,7 @@ class Tally:
                 self.bits[kind] -= log_prob / math.log(2)
 
     def lines(self) -> Iterator[str]:
-        """Yield what to print."""
+        """Yield the lines to print."""
         if self.seen is not None:
             yield "; ".join(
                 f"{kind}: {count:,}, loss {self.bits[kind] / count:.4f}"
@@ -71,7 +72,7 @@ class Tally:
 
 
 def _width(word: str, convention: Convention | None) -> int:
-    """Characters of a word and the blank after it, or of a piece and the blank that its mark stands for."""
+    """Count the characters of a word and the blank after it, or of a piece and the blank of its mark."""
     if convention is None:
         return len(word) + 1
     bare = len(convention.bare(word))
@@ -80,10 +81,10 @@ def _width(word: str, convention: Convention | None) -> int:
 
 @contextmanager
 def words_of_eval_lm(data: str | None) -> Iterator[None]:
-    """While this lasts, fairseq's eval_lm prints these lines after its own.
+    """Let fairseq's eval_lm print these lines after its own, inside the block.
 
     Args:
-        data: the data folder, or several with colons between them; None: not known.
+        data: the data folder, or several separated by colons (None: unknown).
     """
     tallies: list[Tally] = []
 

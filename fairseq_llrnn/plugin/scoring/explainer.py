@@ -1,4 +1,4 @@
-"""Models of ours that explain their probabilities, loaded from a checkpoint.
+"""Explain the probabilities of our models, loaded from a checkpoint.
 
 Sizes: T target length, L source length, both with </s>.
 """
@@ -26,11 +26,11 @@ from fairseq_llrnn.plugin.tasks.evidence_options import counted_in_search
 from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
 from fairseq_llrnn.plugin.tasks.translation import LLRNNTranslationTask
 
-BEAM = 5  # of the model's own translation; fairseq's default
+BEAM = 5  # beam size of the model's own translation; fairseq's default
 
 
 class Explainer:
-    """A model in evaluation mode beside its task."""
+    """A model in evaluation mode and its task."""
 
     model_class: type
     task_class: type
@@ -40,21 +40,21 @@ class Explainer:
         self.task = task
 
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
-        """One explanation per word and one for the sentence end.
+        """Return one explanation per word and one for the sentence end.
 
         Args:
-            top: how many predictions, features and source words to name. source: the words that these translate;
-                a translation model needs them, a language model does not look at them.
+            top: number of predictions, features and source words.
+            source: the words to translate. Needed by a translation model, ignored by a language model.
         """
         raise NotImplementedError
 
     def retokenize(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
-        """The words as the model writes them, whose explanations `explain` gives."""
+        """Return the words as the model writes them, which `explain` takes."""
         return list(words)
 
 
 class LanguageModelExplainer(Explainer):
-    """A language model; it reads every sentence by itself, as --sample-break-mode eos trains."""
+    """A language model. It reads every sentence separately, as trained with --sample-break-mode eos."""
 
     model_class, task_class = FairseqLanguageModel, LLRNNLanguageModelingTask
     task: LLRNNLanguageModelingTask
@@ -69,31 +69,28 @@ class LanguageModelExplainer(Explainer):
 
 
 class TranslationExplainer(Explainer):
-    """A translation model, which also says what the source had to say."""
+    """A translation model, whose explanations include the source."""
 
     model_class, task_class = FairseqEncoderDecoderModel, LLRNNTranslationTask
     task: LLRNNTranslationTask
 
-    cells: Sequence[str] = ()  # behind the source
+    cells: Sequence[str] = ()  # texts after the source, separated by tabs
 
     def require(self, cells: Sequence[str]) -> None:
-        """Take what stands behind a source, with tabs. Raises OptionError where no system reads it."""
+        """Set the texts after a source, separated by tabs. Raises OptionError if no system reads them."""
         if cells and marker_of(self.task.source_dictionary) is None:
-            raise OptionError(
-                "--source: expected one line without tabs, since the prior knows no terms, found a tab; leave out what "
-                "is behind it"
-            )
+            raise OptionError("--source: found a tab, but the prior has no terms; remove the text after the tab")
         self.cells = cells
 
     def input_words(self, source: Sequence[str]) -> list[str]:
-        """What the network reads for each source word: itself, or <unk>."""
+        """Return the network's input for each source word: the word itself, or <unk>."""
         dictionary = self.task.source_dictionary
         if reads_strings(self.model.encoder):
             return list(source)
         return [dictionary[token] for token in with_unk(encode(dictionary, source), dictionary).tolist()[:-1]]
 
     def strings_of(self, source: Sequence[str]) -> dict[str, str]:
-        """Those of the source words that the dictionary lacks and a part of the prior numbers: the part's name."""
+        """Return the source words outside the dictionary with an id in a part of the prior, and the part's name."""
         prior, words = self.task.prior, self.task.prior.session.source.word_index
         strings: dict[str, str] = {}
         for name, part in zip(prior.names, prior.parts, strict=True):
@@ -103,7 +100,7 @@ class TranslationExplainer(Explainer):
         return strings
 
     def retokenize(self, words: Sequence[str], source: Sequence[str] | None = None) -> list[str]:
-        """As above; those that spell a slot over pieces, or a term of several words, are one token."""
+        """Return the words with one token for each slot over pieces, or term of several words."""
         dictionary = self.task.target_dictionary
         tokens = encode(dictionary, words)
         if source is None:
@@ -115,7 +112,7 @@ class TranslationExplainer(Explainer):
 
     @torch.inference_mode()
     def translate(self, source: Sequence[str]) -> list[str]:
-        """The best translation that a search with BEAM hypotheses finds, as fairseq-interactive's.
+        """Return the best translation of a search with BEAM hypotheses, like fairseq-interactive.
 
         Raises:
             OptionError: the source is longer than the model allows.
@@ -127,7 +124,7 @@ class TranslationExplainer(Explainer):
 
     @torch.inference_mode()
     def explain(self, words: Sequence[str], top: int, source: Sequence[str] | None = None) -> list[Explanation]:
-        """As above.
+        """Return one explanation per word and one for the sentence end.
 
         Raises:
             OptionError: the source or the translation is longer than the model allows.
@@ -142,7 +139,7 @@ class TranslationExplainer(Explainer):
         if not prior.has_source_strings:
             tokens = with_unk(tokens, dictionary)
         encoder_out = self.model.encoder(**_as_batch(read))
-        with counted_in_search(self.task.cfg, prior):  # as the search that found it
+        with counted_in_search(self.task.cfg, prior):  # like the search that found it
             _, extra = decoder(tokens.roll(1).unsqueeze(0), encoder_out)
         explained = _with_terms(decoder.head.explain_batch(extra["batch"], tokens, top), extra)
         attention = None if extra["attn"] is None else extra["attn"][0][0]  # shape: (T, L)
@@ -151,19 +148,19 @@ class TranslationExplainer(Explainer):
         outside = offered & (tokens >= len(dictionary))
         source_words = with_unk(read, self.task.source_dictionary)
         lexical = prior.translations
-        of_source = source_evidence(
+        explained_sources = source_evidence(
             None if lexical is None else lexical.word_table, decoder.head.background.bind(), source_words,
             with_unk(tokens, dictionary), attention, top, outside,
         )  # fmt: skip
-        return [replace(e, source=s) for e, s in zip(explained, of_source, strict=True)]
+        return [replace(e, source=s) for e, s in zip(explained, explained_sources, strict=True)]
 
     def _read(self, source: Sequence[str]) -> Tensor:
-        """Indices of the source's words and its end, with marks, (L,)."""
+        """Return the indices of the source's words and its end, with marks, (L,)."""
         _check_length("--source", source, self._longest(0))
         return encode(self.task.source_dictionary, source, self.cells)
 
     def _longest(self, side: int) -> int:
-        """Positions of the source (0) or of the target (1) that the model has."""
+        """Return the maximum number of positions of the source (0) or the target (1)."""
         limits: tuple[int, int] = utils.resolve_max_positions(self.task.max_positions(), self.model.max_positions())
         return limits[side]
 
@@ -172,11 +169,11 @@ KINDS: tuple[type[Explainer], ...] = (LanguageModelExplainer, TranslationExplain
 
 
 def _with_terms(explained: list[Explanation], extra: dict[str, Any]) -> list[Explanation]:
-    """With what the network says of each word as it reads it: one step later than it predicts it."""
+    """Add the network's terms of each word. They are computed when the word is read, one step after its prediction."""
     for term in extra["terms"]:
-        if term.detail is not None:  # of the end, which nothing reads, there is none
+        if term.detail is not None:  # none for the end, which is not read
             details = [term.detail(value) for value in term.values[0][1:].tolist()]
-            read = [replace(e, details=(*e.details, more)) for e, more in zip(explained, details, strict=False)]
+            read = [replace(e, details=(*e.details, detail)) for e, detail in zip(explained, details, strict=False)]
             explained = [*read, *explained[len(read) :]]
     return explained
 
@@ -185,34 +182,34 @@ def _as_batch(source: Tensor) -> dict[str, Tensor]:
     return {"src_tokens": source.unsqueeze(0), "src_lengths": torch.tensor([len(source)])}
 
 
-def _check_length(what: str, words: Sequence[str], limit: int) -> None:
-    """`limit` counts the sentence's end, too."""
+def _check_length(place: str, words: Sequence[str], limit: int) -> None:
+    """Raise OptionError for more than `limit` words, the sentence end included."""
     if len(words) >= limit:
         raise OptionError(
-            f"{what} {' '.join(words[:4])!r} …: expected at most {limit - 1:,} words, which is what the model was made "
-            f"for, found {len(words):,}; give a shorter one"
+            f"{place} {' '.join(words[:4])!r} …: expected at most {limit - 1:,} words (limit of the model), found "
+            f"{len(words):,}; shorten it"
         )
 
 
 def load_explainer(path: str, places: Places = RECORDED) -> Explainer:
-    """Load a checkpoint of a model of ours.
+    """Load a checkpoint of one of our models.
 
     Raises:
-        DataError: no such file; a checkpoint that is damaged, holds code, or is not of such a model.
-        OptionError: the data or the prior is not where the checkpoint says. PriorError: the prior does not fit.
+        DataError: no such file, or a checkpoint that is damaged, holds code, or is of another model.
+        OptionError: the data or the prior is not found. PriorError: the prior does not fit.
     """
     model, task, _ = load_model(path, places, _check_kind)
     return next(kind(model, task) for kind in KINDS if isinstance(model, kind.model_class))
 
 
 def _check_kind(path: str, cfg: Any) -> None:
-    """Raise DataError for what nobody explains, by the names in the options."""
+    """Raise DataError for models that cannot be explained, by the names in the options."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
     model_class, task_class = find_model(model) or object, find_task(task) or object
     is_ours = issubclass(model_class, LogLinearModel)
     if is_ours and any(issubclass(model_class, k.model_class) and issubclass(task_class, k.task_class) for k in KINDS):
         return
-    others = "those of other tasks, such as classifiers, are not explained"
+    others = "models of other tasks, such as classifiers, cannot be explained"
     raise DataError(
         f"{path}: expected a log-linear model (llrnn_… of the task llrnn_language_modeling or llrnn_translation), "
         f"found {model!r} of task {task!r}; {others if is_ours else 'only a log-linear model has features to explain'}"

@@ -1,12 +1,12 @@
-"""Writes a trained model to one folder, with all that a command needs to use it: `llrnn export`.
+"""Write a trained model to one folder, with all files that a command needs to use it: `llrnn export`.
 
     model.pt            the checkpoint without the state of the optimizer
     dict.txt, …         its dictionaries
     prior/              its prior
-    source-prior/       the prior of the source's words, if its encoder reads by one
-    training-words.txt  the words of the training text of a language model, one a line, if the text was there
+    source-prior/       the prior of the source words, if its encoder uses one
+    training-words.txt  the words of a language model's training text, one per line, if the text was found
 
-The options in model.pt record the folder itself as data folder and --save-dir. So the folder may be moved.
+The options in model.pt record the folder itself as data folder and --save-dir, so that the folder can be moved.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ from fairseq_llrnn.plugin.compat.loading import EXPORTED, RECORDED, Places, prio
 from fairseq_llrnn.prior.directory import read_description
 
 PRIOR, SOURCE_PRIOR = "prior", "source-prior"
-NOT_KEPT = ("last_optimizer_state", "args")  # of a checkpoint
+OMITTED = ("last_optimizer_state", "args")  # entries of a checkpoint that are not exported
 
 
 def export(path: str, folder: Path, places: Places = RECORDED) -> None:
     """Write the model of a checkpoint to a folder.
 
     Args:
-        folder: a free name, or an exported folder, which is replaced.
-        places: of the checkpoint's data and priors now.
+        folder: a new name, or an exported folder, which is replaced.
+        places: present places of the checkpoint's data and priors.
 
     Raises:
-        OptionError: another folder or file has that name; the data or a prior is nowhere.
+        OptionError: another folder or file has that name, or the data or a prior is not found.
         DataError: a damaged checkpoint, or a folder that cannot be written.
     """
     if os.path.lexists(folder) and not (folder / EXPORTED).is_file():
-        raise OptionError(f"{folder}: expected a new folder, or one of `llrnn export`, found another; give a new name")
+        raise OptionError(f"{folder}: expected a new folder, or one of `llrnn export`, found another; use a new name")
     state = read_checkpoint(path)
     task: Any = state["cfg"].task
     dictionaries = take_places(path, task, places, state)
     priors = {}
     if hasattr(task, "prior"):
         priors[PRIOR] = prior_folder(task.prior, str(task.data))
-        task.prior = None  # where the data folder has it
+        task.prior = None  # found in the data folder
     if getattr(task, "source_prior", None) is not None:
         priors[SOURCE_PRIOR] = str(task.source_prior)
         task.source_prior = SOURCE_PRIOR
-    if len(dictionaries) == 2:  # the folder has no texts, whose names fairseq looks at
+    if len(dictionaries) == 2:  # fairseq infers the languages from the names of texts, which the folder lacks
         task.source_lang, task.target_lang = (file.name.split(".")[1] for file in dictionaries)
     task.data = state["cfg"].checkpoint.save_dir = os.curdir
     names = {EXPORTED, TRAINING_WORDS, *(file.name for file in dictionaries), *priors}
     if not may_replace(folder, names.__contains__):
-        raise OptionError(f"{folder}: expected only files of `llrnn export` there, found others; give a new name")
+        raise OptionError(f"{folder}: expected only files of `llrnn export`, found others; use a new name")
     recover(folder)
     with writing(folder, "model"), whole_folder(folder) as new:
         for file in dictionaries:
             shutil.copyfile(file, new / file.name)
         for name, prior in priors.items():
             shutil.copytree(prior, new / name)
-        if len(dictionaries) == 1 and PRIOR in priors:  # which names the convention of pieces
+        if len(dictionaries) == 1 and PRIOR in priors:  # it names the convention of pieces
             pieces = read_description(Path(priors[PRIOR]))["settings"].get("pieces")
             words = training_words(dictionaries[0], CONVENTIONS.get(pieces or ""))
             if words is not None:
                 (new / TRAINING_WORDS).write_text("".join(f"{word}\n" for word in sorted(words)), encoding="utf-8")
         options = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
-        kept = {key: value for key, value in state.items() if key not in NOT_KEPT}
-        torch.save(kept | {"cfg": options}, new / EXPORTED)
+        exported = {key: value for key, value in state.items() if key not in OMITTED}
+        torch.save(exported | {"cfg": options}, new / EXPORTED)

@@ -1,8 +1,8 @@
 """Exact log-probabilities of whole sentences under any language or translation model, ours or fairseq's.
 
-Sizes: B batch, T time, L source length, H hidden width, V words. Teacher-forced: one pass over the sentence, no search,
-no gradient. All scores are in nats and count the end of the sentence: log p(hypothesis </s> | source). A source is
-encoded once, however many hypotheses it has.
+Sizes: B batch, T time, L source length, H hidden width, V words. Teacher-forced: one pass over the sentence, without a
+search or a gradient. All scores are in nats and include the end of the sentence: log p(hypothesis </s> | source). Each
+source is encoded once for all its hypotheses.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ TASKS = {
     LanguageModel: ("language_modeling", "llrnn_language_modeling"),
     TranslationModel: ("translation", "llrnn_translation"),
 }
-# What Scorer.notes counts.
+# keys of Scorer.notes
 WORDS, UNKNOWN = "words", "unknown words"
 TOO_LONG, IMPOSSIBLE = "are longer than the model allows, or their source is", "have no probability in the model"
 UNSCORED = (TOO_LONG, IMPOSSIBLE)
-UNREAD = "have a source with terms behind a tab, which the model does not read"
+UNREAD = "have a source with terms after a tab, which the model does not read"
 
 
 Source = tuple[int, ...]  # indices of a source sentence
@@ -49,7 +49,7 @@ Source = tuple[int, ...]  # indices of a source sentence
 
 @dataclass(frozen=True)
 class Encoded:
-    """What the encoder made of some sources."""
+    """The encoder's output for some sources."""
 
     out: Any
     length: int  # L
@@ -59,11 +59,14 @@ class Encoded:
 class Scorer:
     """A model that scores sentences.
 
-    `languages` are those of a translation model, source and target. `dictionaries` are the files of its words. `prior`
-    is the signature of a model of ours. `notes` counts what was met: the WORDS that models read and score; the UNKNOWN
-    ones of them, scored as <unk>, which are in no dictionary, nor evidence (in a translation: nor offered by its
-    source); hypotheses that were not scored, because they or their source are TOO_LONG, or the model gives them no
-    probability (IMPOSSIBLE); and those whose source has terms that are UNREAD.
+    `languages` are the source and target of a translation model. `dictionaries` are its dictionary files. `prior` is
+    the prior's signature, for one of our models. `notes` has these counts:
+
+    - WORDS: words that the model reads and scores.
+    - UNKNOWN: words scored as <unk>, in no dictionary and (in a translation) in no slot of the source.
+    - TOO_LONG, IMPOSSIBLE: hypotheses without a score, because they or their source are too long, or have probability
+      0.
+    - UNREAD: hypotheses whose source has terms that the model does not read.
 
     Args:
         max_tokens: of a batch, padding included.
@@ -86,7 +89,7 @@ class Scorer:
         self.limits: tuple[float, float] = limit if isinstance(limit, tuple) else (math.inf, limit or math.inf)
 
     def score(self, sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
-        """log p(hypothesis </s> | source) in nats for each; −inf for those that cannot be scored.
+        """Return log p(hypothesis </s> | source) in nats for each, or −inf for hypotheses without a score.
 
         Args, Raises: as `token_scores`.
         """
@@ -103,11 +106,11 @@ class Scorer:
     def token_scores(
         self, sources: Sequence[str] | None, hypotheses: Sequence[str]
     ) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Yield the number of each hypothesis that the model can take, its tokens (T,) and their log p (T,) float64.
+        """Yield the number of each hypothesis that is not too long, its tokens (T,) and their log p (T,) float64.
 
         Args:
-            sources: one per hypothesis, behind each the terms that its translation must have, as fairseq-interactive
-                reads them; a language model does not look at them.
+            sources: one per hypothesis, each with the terms of its translation after it, in the format of
+                fairseq-interactive. A language model ignores them.
 
         Raises:
             DataError: a term that its source does not have.
@@ -129,10 +132,10 @@ class Scorer:
                     yield number, targets[number], log_probs
 
     def _encode(self, dictionary: Dictionary, text: str, *cells: str) -> Tensor:
-        """Indices with the end of the sentence, (T,). Symbols that are no words count as unknown, too.
+        """Return indices with the end of the sentence, (T,). Symbols that are no words count as unknown, too.
 
         Args:
-            cells: behind a source, with tabs: terms that a translation must have, for models that know such.
+            cells: the texts after a source, separated by tabs: terms of its translation, for models with terms.
         """
         words = tokenize_line(text)
         tokens = encode(dictionary, words, cells)
@@ -144,14 +147,14 @@ class Scorer:
         return tokens
 
     def _fitting(self, targets: Sequence[Tensor], read: Sequence[Tensor]) -> list[int]:
-        """Numbers of the sentences that the model can take."""
-        most_read, most = self.limits
-        fit = [i for i, t in enumerate(targets) if len(t) <= most and (not read or len(read[i]) <= most_read)]
+        """Return the numbers of the sentences that are not too long."""
+        source_limit, limit = self.limits
+        fit = [i for i, t in enumerate(targets) if len(t) <= limit and (not read or len(read[i]) <= source_limit)]
         self.notes[TOO_LONG] += len(targets) - len(fit)
         return fit
 
     def _groups(self, numbers: Sequence[int], read: Sequence[Tensor]) -> Iterator[tuple[list[int], Encoded | None]]:
-        """Sentences, and their sources, which are encoded together; None for a language model."""
+        """Yield groups of sentences, and their sources, which are encoded together, or None for a language model."""
         if not read:
             yield list(numbers), None
             return
@@ -162,7 +165,7 @@ class Scorer:
             yield [number for source in sources for number in by_source[source]], self._read(sources)
 
     def _read(self, sources: Sequence[Source]) -> Encoded:
-        """Encode sources, as fairseq's data sets batch them."""
+        """Encode sources, batched like in fairseq's data sets."""
         dictionary = self.task.source_dictionary
         samples = [{"id": i, "source": torch.tensor(source)} for i, source in enumerate(sources)]
         batch = collate(samples, dictionary.pad(), dictionary.eos(), self.task.cfg.left_pad_source)
@@ -174,7 +177,9 @@ class Scorer:
     def _score_batch(
         self, numbers: Sequence[int], targets: Sequence[Tensor], encoded: Encoded | None, of_source: Sequence[int]
     ) -> list[Tensor]:
-        """log p of the tokens of each sentence, whose source stands at `of_source` in the encoder's batch."""
+        """Return log p of the tokens of each sentence. `of_source` has the rows of their sources in the encoder's
+        batch.
+        """
         dictionary, decoder = self.task.target_dictionary, self.model.decoder
         pad, eos = dictionary.pad(), dictionary.eos()
         left_pad = encoded is not None and self.task.cfg.left_pad_target
@@ -198,7 +203,7 @@ class Scorer:
         return [row[is_token] for row, is_token in zip(log_prob.double().cpu(), target.ne(pad).cpu(), strict=True)]
 
     def _note_strings(self, background: Any, target: Tensor) -> None:
-        """Count the strings outside the dictionary that no slot offers."""
+        """Count the strings outside the dictionary without a slot."""
         if strings_in(background) is not None:
             unk = self.task.target_dictionary.unk()
             self.notes[UNKNOWN] += int((background.column_of(target).eq(unk) & target.ne(unk)).sum())
@@ -209,11 +214,11 @@ def _key(source: Tensor) -> Source:
 
 
 def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer:
-    """A scorer from a checkpoint of a language model or a translation model, ours or fairseq's.
+    """Load a scorer from a checkpoint of a language model or a translation model, ours or fairseq's.
 
     Raises:
-        DataError: no such file; a checkpoint that is damaged, holds code, or is of another kind of model or task.
-        OptionError: its data or prior is not where its training was, or code of the user's that it needs is not named.
+        DataError: no such file, or a checkpoint that is damaged, holds code, or is of another kind of model or task.
+        OptionError: its data or prior is not found, or the user's code that it needs is not named.
         PriorError: the prior does not fit.
     """
     model, task, dictionaries = load_model(path, places, _check_kind)
@@ -221,7 +226,7 @@ def load_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> Scorer
 
 
 def _check_kind(path: str, cfg: Any) -> None:
-    """Raise DataError for what cannot score sentences, by the names in the options, before any of it is built."""
+    """Raise DataError for models that cannot score sentences, by the names in the options, before anything is built."""
     model, task = name_of(cfg, "model"), name_of(cfg, "task")
     for kind, tasks in TASKS.items():
         if issubclass(find_model(model) or object, kind) and task in tasks:

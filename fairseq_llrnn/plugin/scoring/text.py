@@ -1,4 +1,4 @@
-"""Exact bits of a text under a language model, ours or fairseq's; ours with an open vocabulary spells unknown words.
+"""Exact bits of a text under a language model, ours or fairseq's. With an open vocabulary, unknown words are spelled.
 
 Sizes: B batch, T time.
 """
@@ -21,17 +21,17 @@ from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.scoring.sentences import Scorer, load_scorer
 
-SENTENCES = 64  # of a batch, at most
+SENTENCES = 64  # maximum of a batch
 
 
 class TextScorer:
-    """Scores lines of words. `opened` says whether unknown words are spelled, or scored as <unk>."""
+    """Scores lines of words. `opened`: whether unknown words are spelled. Otherwise they are scored as <unk>."""
 
     def __init__(self, scorer: Scorer) -> None:
         self.model, self.task, self.device = scorer.model, scorer.task, scorer.device
         self.max_tokens = scorer.max_tokens
         self.longest = scorer.limits[1]
-        self.dictionaries = scorer.dictionaries  # files that the scores depend on, beside the checkpoint
+        self.dictionaries = scorer.dictionaries  # files that the scores depend on, besides the checkpoint
         self.dictionary = scorer.task.target_dictionary
         self.vocabulary = frozenset(self.dictionary.symbols).difference(SPECIALS)
         decoder, self.prior = self.model.decoder, scorer.prior
@@ -42,15 +42,15 @@ class TextScorer:
             self.pieces = decoder.head.prior.settings.get("pieces")
 
     def score(self, lines: Iterable[str]) -> TextScore:
-        """The sums over the lines.
+        """Return the sums over the lines.
 
         Raises:
-            DataError: a line that is longer than the model allows, or to which it gives no probability.
+            DataError: a line that is longer than the model allows, or has probability 0.
         """
         return sum_of(self.lines(lines))
 
     def lines(self, lines: Iterable[str]) -> Iterator[LineScore]:
-        """The score of every line, in their order, also of those that are too long or have no probability."""
+        """Yield the score of every line, in their order, including lines that are too long or have probability 0."""
         for batch in self.batches(lines, SENTENCES):
             if batch[0].too_long_for is None:
                 with torch.inference_mode():
@@ -58,7 +58,7 @@ class TextScorer:
             yield from batch
 
     def batches(self, lines: Iterable[str], sentences: int) -> Iterator[list[LineScore]]:
-        """Lines to score together, at most so many `sentences`, in their order; one that is too long is alone."""
+        """Yield batches of at most `sentences` lines, in their order. A line that is too long is alone."""
         longest = self.longest - 1  # words before the end
         for batch in line_batches(lines, longest, sentences, self.max_tokens):
             read = [LineScore(line, words) for line, words in batch]
@@ -66,24 +66,24 @@ class TextScorer:
             yield [replace(read[0], too_long_for=int(longest))] if too_long else read
 
     def scored(self, batch: Sequence[LineScore]) -> tuple[list[LineScore], Tensor]:
-        """The lines of a batch with their scores, and log p in nats of their N words and ends, (N,) float64.
+        """Return the lines of a batch with their scores, and log p in nats of their N words and ends, (N,) float64.
 
-        The tensor has a gradient where torch keeps one.
+        The tensor has a gradient unless torch has disabled it.
         """
         ids = [self._encode(line.words) for line in batch]
         unknown = [with_unk(i, self.dictionary)[:-1] == self.dictionary.unk() for i in ids]
         target, previous = (self._padded(ids, move) for move in (False, True))  # shape: (B, T)
-        whole, of_words = self.log_probs(previous, target)
+        total, with_unknown = self.log_probs(previous, target)
         scored = []
         for row, line in enumerate(batch):
-            many = len(line.words)
-            log_probs = of_words[row, : many + 1].tolist()
-            spelt = (whole[row, :many] - of_words[row, :many]).tolist()
+            length = len(line.words)
+            log_probs = with_unknown[row, : length + 1].tolist()
+            spelt = (total[row, :length] - with_unknown[row, :length]).tolist()
             scored.append(replace(line, unknown=unknown[row].tolist(), log_probs=log_probs, spelt=spelt))
-        return scored, whole[target.ne(self.dictionary.pad())]
+        return scored, total[target.ne(self.dictionary.pad())]
 
     def _encode(self, words: Sequence[str]) -> Tensor:
-        """Ids and the end; with an open vocabulary a word that looks like <unk> is a string like any other."""
+        """Return ids and the end. With an open vocabulary, a word that looks like <unk> is an ordinary string."""
         ids = encode(self.dictionary, words)
         if not self.opened or self.strings is None:
             return with_unk(ids, self.dictionary)
@@ -98,21 +98,21 @@ class TextScorer:
         return rows.to(self.device)
 
     def log_probs(self, previous: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """log p of the targets (B, T) in float64, and the same with <unk> in the place of strings."""
+        """Return log p of the targets (B, T) in float64, and the same with <unk> instead of strings."""
         decoder, words = self.model.decoder, with_unk(target, self.dictionary)
         if isinstance(decoder, LogLinearDecoder):
             hidden, extra = decoder(previous)
-            of_words = decoder.head.target_log_probs(extra["batch"], words).double()
+            with_unknown = decoder.head.target_log_probs(extra["batch"], words).double()
             if bool((words == target).all()):
-                return of_words, of_words
-            return decoder.head.target_log_probs(extra["batch"], target).double(), of_words
+                return with_unknown, with_unknown
+            return decoder.head.target_log_probs(extra["batch"], target).double(), with_unknown
         log_probs = self.model.get_normalized_probs(decoder(previous), log_probs=True)
-        of_words = log_probs.gather(2, words.unsqueeze(2)).squeeze(2).double()
-        return of_words, of_words
+        with_unknown = log_probs.gather(2, words.unsqueeze(2)).squeeze(2).double()
+        return with_unknown, with_unknown
 
 
 def load_text_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> TextScorer:
-    """From a checkpoint of a language model.
+    """Load a text scorer from a checkpoint of a language model.
 
     Raises:
         DataError, PriorError: as `load_scorer`. OptionError: also for a translation model.
@@ -120,7 +120,6 @@ def load_text_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> T
     scorer = load_scorer(path, max_tokens, places)
     if scorer.languages is not None:
         raise OptionError(
-            f"{path}: expected a language model, found one that translates; give a language model, or score "
-            "translations with `llrnn rescore`"
+            f"{path}: expected a language model, found a translation model; score translations with `llrnn rescore`"
         )
     return TextScorer(scorer)

@@ -33,7 +33,7 @@ class TrainedModel(ScoringModel):
         """Load a checkpoint, or a folder of `llrnn export`.
 
         Args:
-            data, prior: folders instead of those that the training recorded.
+            data, prior: folders that override those of the training.
 
         Raises:
             DataError: no such file, or a checkpoint that is damaged, holds code, or is of another kind.
@@ -55,12 +55,12 @@ class TrainedModel(ScoringModel):
             yield from self._text.lines(lines)
             return
         dictionary = self.task.target_dictionary
-        scored = {number: rest for number, *rest in self._scorer.token_scores(source, lines)}
+        scored = {number: scores for number, *scores in self._scorer.token_scores(source, lines)}
         for number, line in enumerate(lines):
             if number not in scored:
-                raise DataError(f"line {number + 1}, or its source, is longer than the model allows; break it")
+                raise DataError(f"line {number + 1}, or its source, is longer than the model allows; split it")
             tokens, log_probs = scored[number]
-            # a word that a slot spells in several pieces is one token
+            # a slot that is spelled in several pieces is one token
             words = line.split()
             words = words if len(words) + 1 == len(tokens) else [dictionary[token] for token in tokens[:-1].tolist()]
             unknown = with_unk(tokens[:-1], dictionary).eq(dictionary.unk()).tolist()
@@ -69,16 +69,17 @@ class TrainedModel(ScoringModel):
     # ---- explanations and samples -----------------------------------------------------------------------------------
 
     def explain(self, line: str, *, source: str | None = None, top: int = 5) -> list[Explanation]:
-        """Explain the probability of each word of a sentence and of its end, as `llrnn explain` does.
+        """Explain the probability of each word of a sentence and of its end, like `llrnn explain`.
 
         Args:
-            source: the sentence that it translates. top: number of predictions and features.
+            source: the sentence that it translates.
+            top: number of predictions and features.
 
         Raises:
             OptionError: a model without a prior, or a missing source.
         """
         if not isinstance(self.model, LogLinearModel):
-            raise OptionError("explain: expected a log-linear model, found one without features; use surprisals()")
+            raise OptionError("explain() needs a log-linear model, found one without features; use surprisals()")
         self._checked([line], None if source is None else [source])
         explainer: Explainer = next(kind for kind in KINDS if isinstance(self.model, kind.model_class))(
             self.model, self.task
@@ -89,11 +90,13 @@ class TrainedModel(ScoringModel):
     def sample(
         self, n: int = 1, *, source: str | None = None, temperature: float = 1.0, max_length: int = 100, seed: int = 1
     ) -> list[str]:
-        """Return n sentences that are drawn from the model.
+        """Sample n sentences from the model.
 
         Args:
-            source: the sentence to translate. temperature: divides the scores; 1 is the model's distribution.
-            max_length: in words. seed: of the draws; equal seeds give equal sentences.
+            source: the sentence to translate.
+            temperature: divides the scores; 1 is the model's distribution.
+            max_length: in words.
+            seed: of the random numbers. Equal seeds give equal sentences.
 
         Raises:
             OptionError: n or max_length below 1, or a missing source.
@@ -112,6 +115,6 @@ class TrainedModel(ScoringModel):
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             generator = self.task.build_generator([self.model], options)
-            drawn = self.task.inference_step(generator, [self.model], {"net_input": net_input})
-        sentences = ([dictionary[token] for token in each[0]["tokens"].tolist()] for each in drawn)
+            sampled = self.task.inference_step(generator, [self.model], {"net_input": net_input})
+        sentences = ([dictionary[token] for token in found[0]["tokens"].tolist()] for found in sampled)
         return [" ".join(word for word in words if word != EOS) for words in sentences]

@@ -1,7 +1,7 @@
-"""Searches over candidates, slots and within a limit of length.
+"""Beam search over candidates and slots, with a length limit.
 
     generator.py      fairseq's generator over columns
-    columns.py        … what they stand for, and the models that are asked for them; scores of references
-    length.py         whether a search can end within its limit; an empty line is not searched for
-    spell_unknown.py  unknown words of what was generated, spelled
+    columns.py        the tokens of columns, the models that compute them, and scores of references
+    length.py         whether a complete string fits the length limit, empty lines
+    spell_unknown.py  spell the unknown words of hypotheses
 """

@@ -1,16 +1,16 @@
-"""What the columns of a search's step stand for, what the parts of a search share, and the models that are asked.
+"""Columns of a search step: the tokens that they stand for, the state that a search shares, and the models.
 
 Sizes: N hypotheses or sentences of a reference, B sentences, L source length, T time, V words, J slots, C columns.
 
-fairseq's searches work on a matrix of log-probabilities, and find `<pad>`, `</s>` and `<unk>` by their index. Its
-columns need not be the V words, if those symbols keep their places. Here they are one of two things:
+fairseq's searches work on a matrix of log-probabilities, and find `<pad>`, `</s>` and `<unk>` by their index. If those
+symbols keep their places, the other columns need not be the V words. Here they are one of two things:
 
     candidates    all special symbols in the dictionary's order, then the most probable words of each hypothesis
-    all           the V words, then J slots of each hypothesis' sentence where the prior has evidence
+    all           the V words, then J slots of each hypothesis' sentence if the prior has evidence
 
-One model of ours answers with candidates, or several models, ours and stock ones, with all words and slots. Ours are of
-one task, have one prior (LogLinearDecoder.upgrade_state_dict_named), and so the same slots. A step leaves a record of
-what its columns stand for (`StepColumns`), so that what was chosen becomes tokens again.
+A single model of ours returns candidates. Several models, ours and those of fairseq, return all words and slots. Our
+models share a task and a prior (LogLinearDecoder.upgrade_state_dict_named), and so their slots. Each step records the
+meaning of its columns (`StepColumns`), so that chosen columns can be mapped to tokens.
 
 A `ColumnScorer` scores references for fairseq (--score-reference), over all words and slots.
 """
@@ -40,19 +40,21 @@ Hypotheses = list[list[dict[str, Tensor]]]  # fairseq's, of each sentence
 
 @dataclass(frozen=True)
 class StepColumns:
-    """What each column of a step stands for."""
+    """The tokens that the columns of a step stand for."""
 
     tokens: Tensor  # (N, C)
-    step: Batch  # of the model whose background says where tokens have their columns
-    num_special: int | None = None  # how many special symbols come before candidates; None: all words have columns
-    only_end: Tensor | None = None  # (N,) log p of `</s>` where nothing else is possible, else −inf; None: no limit
+    step: Batch  # of the model whose background maps tokens to columns
+    num_special: int | None = None  # number of special symbols before the candidates; None: all words have columns
+    only_end: Tensor | None = None  # (N,) log p of `</s>` if nothing else is possible, else −inf; None: no limit
 
     def column_of(self, tokens: Tensor) -> Tensor:
-        """The columns of tokens (N, T) among all words and slots; a string that no slot offers has that of <unk>."""
+        """Return the columns of tokens (N, T) among all words and slots. A string without a slot has the column of
+        <unk>.
+        """
         return self.step.background.column_of(tokens, self.step.states)
 
     def forced(self, words: Tensor, log_probs: Tensor) -> tuple[StepColumns, Tensor]:
-        """The record in which the words (N,) have columns, and these columns: (N,).
+        """Return a record in which the words (N,) have columns, and these columns: (N,).
 
         Among candidates, a word gets the first column after the special symbols, and log_probs (N, C) changes there.
         """
@@ -66,36 +68,36 @@ class StepColumns:
 
 @dataclass
 class SearchSession:
-    """One search at a time, from its first step to its last: what fairseq's generator, model and search share."""
+    """The state of one search, from its first step to its last, shared by fairseq's generator, model and search."""
 
-    longest: int | None = None  # the most tokens of a hypothesis, </s> included, where it may not end anywhere
-    columns: StepColumns | None = None  # of the step under way; None: before the first
-    finalized: Hypotheses = field(default_factory=list)  # what is complete, as fairseq collects it
+    longest: int | None = None  # length limit in tokens, </s> included, if strings may not end everywhere
+    columns: StepColumns | None = None  # of the current step; None: before the first
+    finalized: Hypotheses = field(default_factory=list)  # fairseq's complete hypotheses
 
     def begin(self, sentences: int, longest: int | None) -> None:
-        """A new search."""
+        """Begin a new search."""
         self.longest, self.columns, self.finalized = longest, None, [[] for _ in range(sentences)]
 
     @property
     def current(self) -> StepColumns:
-        """The columns of the step under way."""
+        """The columns of the current step."""
         assert self.columns is not None
         return self.columns
 
 
 def candidates(step: Batch, num_candidates: int, num_special: int) -> tuple[Tensor, Tensor]:
-    """log p and tokens of the special symbols and the best candidates of each hypothesis: (N, C) each.
+    """Return log p and tokens of the special symbols and the best candidates of each hypothesis: (N, C) each.
 
-    The special symbols are what the step's state has pinned. No tensor has an entry for every word.
+    The special symbols are those pinned in the step's state. No tensor has an entry for every word.
     """
     log_probs, words = step.top_k(num_candidates)
-    log_probs = log_probs.masked_fill(words < num_special, NEGATIVE_INFINITY)  # they have columns of their own
+    log_probs = log_probs.masked_fill(words < num_special, NEGATIVE_INFINITY)  # these have their own columns
     special = torch.arange(num_special, device=words.device).expand(len(words), -1)
     return torch.cat([step.log_probs_of_pinned(), log_probs], dim=1), torch.cat([special, words], dim=1)
 
 
 def only_end(log_probs: Tensor, eos: int) -> Tensor:
-    """log p of `</s>` for hypotheses that can do nothing else, −inf for others: (N, C) -> (N,)."""
+    """Return log p of `</s>` for hypotheses with no other possible token, −inf for others: (N, C) -> (N,)."""
     others = (log_probs > NEGATIVE_INFINITY).sum(1) > 1
     return log_probs[:, eos].masked_fill(others, NEGATIVE_INFINITY)
 
@@ -104,65 +106,66 @@ def only_end(log_probs: Tensor, eos: int) -> Tensor:
 
 
 def is_ours(model: BaseFairseqModel) -> bool:
-    """Whether a model ends in a log-linear head."""
+    """Return whether a model ends in a log-linear head."""
     return isinstance(model.decoder, LogLinearDecoder)
 
 
 def has_slots(model: BaseFairseqModel) -> bool:
-    """Whether a model offers slots."""
+    """Return whether a model has slots."""
     return is_ours(model) and model.decoder.head.has_source_strings
 
 
 def may_not_end(model: BaseFairseqModel) -> bool:
-    """Whether there are states in the model's background where a string cannot end."""
+    """Return whether the model's background has states in which a string cannot end."""
     return is_ours(model) and model.decoder.head.background.needs_length_limit
 
 
 def with_unknown_slots(answer: Tensor, background: BoundBackground, states: Tensor, unk: int) -> Tensor:
-    """The log probabilities (N, V) of a model without slots in the columns of a background that has some, (N, V + J).
+    """Extend the log probabilities (N, V) of a model without slots to the columns of a background with slots, (N, V +
+    J).
 
-    The probability of <unk> is shared equally by the slots of the source's unknown words.
+    The slots of the source's unknown words share the probability of <unk> equally.
     """
     vocabulary, masks = answer.size(1), []
-    for layer, each in layers_of(background, states, states.shape[:1]):
+    for layer, layer_states in layers_of(background, states, states.shape[:1]):
         if layer.source.unk is not None:
-            here = layer.context_rows(each)  # a word that moved has a column below
-            own = (here.table.words >= vocabulary) & ~here.table.moved
-            masks.append(layer.source.unreadable(layer.contexts_of(each)) & here.pick(own))
+            rows = layer.context_rows(layer_states)  # a moved word has a column of its own
+            own = (rows.table.words >= vocabulary) & ~rows.table.moved
+            masks.append(layer.source.unreadable(layer.contexts_of(layer_states)) & rows.pick(own))
     outside = torch.cat(masks, dim=1)  # shape: (N, J)
-    many = outside.sum(1, keepdim=True)
+    counts = outside.sum(1, keepdim=True)
     wide = functional.pad(answer, (0, outside.size(1)), value=NEGATIVE_INFINITY)
-    part = wide[:, unk : unk + 1] - many.clamp_min(1).log()
+    part = wide[:, unk : unk + 1] - counts.clamp_min(1).log()
     wide[:, vocabulary:] = part.expand_as(outside).masked_fill(~outside, NEGATIVE_INFINITY)
-    wide[:, unk] = wide[:, unk].masked_fill(many.squeeze(1) > 0, NEGATIVE_INFINITY)
+    wide[:, unk] = wide[:, unk].masked_fill(counts.squeeze(1) > 0, NEGATIVE_INFINITY)
     return wide
 
 
 class EnsembleColumns(EnsembleModelWithAlignment):
-    """Models of which one at least is ours; each step leaves its record in the session.
+    """Models of which at least one is ours. Each step stores its record in the session.
 
-    The first that offers slots, or whose strings may not end anywhere, leads: where there is a limit of length, what
-    its background forbids, the ensemble forbids.
+    The leader is the first model that has slots, or whose strings may not end everywhere. With a length limit, the
+    ensemble forbids what the leader's background forbids.
     """
 
     def __init__(
         self, models: Sequence[BaseFairseqModel], session: SearchSession, num_candidates: int | None = None
     ) -> None:
-        """num_candidates: per hypothesis, of a single model, besides the special symbols; None: all words."""
+        """num_candidates: number per hypothesis for a single model, besides the special symbols (None: all words)."""
         super().__init__(models)
         self.session, self.num_candidates, self.dictionary = session, num_candidates, models[0].decoder.dictionary
         self.leader = max(range(len(models)), key=lambda i: [f(models[i]) for f in (is_ours, has_slots, may_not_end)])
 
     def forward_encoder(self, net_input: dict[str, Tensor]) -> list[EncoderOut] | None:
-        """As fairseq's; stock models read strings outside the dictionary as <unk>."""
+        """Encode like fairseq. fairseq's models read strings outside the dictionary as <unk>."""
         if not self.has_encoder():
             return None
         source = with_unk(net_input["src_tokens"], self.single_model.encoder.dictionary)
         inputs = [net_input if is_ours(model) else net_input | {"src_tokens": source} for model in self.models]
-        return [model.encoder.forward_torchscript(each) for model, each in zip(self.models, inputs, strict=True)]
+        return [model.encoder.forward_torchscript(read) for model, read in zip(self.models, inputs, strict=True)]
 
     def forward_align(self, src_tokens: Tensor, src_lengths: Tensor, prev_output_tokens: Tensor) -> Tensor:
-        """As fairseq's, with <unk> for strings outside the dictionary."""
+        """Align like fairseq, with <unk> for strings outside the dictionary."""
         source = with_unk(src_tokens, self.models[0].encoder.dictionary)
         written = with_unk(prev_output_tokens, self.models[0].decoder.dictionary)
         return super().forward_align(source, src_lengths, written)
@@ -174,19 +177,21 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         incremental_states: list[IncrementalState],
         temperature: float = 1.0,
     ) -> tuple[Tensor, Tensor | None]:
-        """As fairseq's: (mean) log probabilities of the columns (N, C), mean attention (N, L) if there is any."""
-        asked = [
-            self._ask(model, tokens, encoder_outs[i : i + 1], incremental_states[i], temperature)
+        """Return (mean) log probabilities of the columns (N, C), and mean attention (N, L) if there is any, like
+        fairseq.
+        """
+        outputs = [
+            self._decode(model, tokens, encoder_outs[i : i + 1], incremental_states[i], temperature)
             for i, model in enumerate(self.models)
         ]
-        log_probs, columns = self._columns([answer for answer, _ in asked])
+        log_probs, columns = self._columns([answer for answer, _ in outputs])
         if self.session.longest is not None:
             columns = replace(columns, only_end=only_end(log_probs, self.dictionary.eos()))
         self.session.columns = columns
-        attentions = [attention for _, attention in asked if attention is not None]
+        attentions = [attention for _, attention in outputs if attention is not None]
         return log_probs, torch.stack(attentions).mean(0) if attentions else None
 
-    def _ask(
+    def _decode(
         self,
         model: BaseFairseqModel,
         tokens: Tensor,
@@ -194,11 +199,14 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         state: IncrementalState,
         temperature: float,
     ) -> tuple[Batch | Tensor, Tensor | None]:
-        """A model's own answer, of a stock one log probabilities (N, V), and its attention; encoder_outs: its own."""
+        """Return a model's output and its attention. The output of a fairseq model is log probabilities (N, V).
+
+        encoder_outs: of this model.
+        """
         decoder = model.decoder
         if not is_ours(model):
-            words, alone = with_unk(tokens, decoder.dictionary), EnsembleModel([model])
-            return alone.forward_decoder(words, encoder_outs, [state], temperature)
+            words, single = with_unk(tokens, decoder.dictionary), EnsembleModel([model])
+            return single.forward_decoder(words, encoder_outs, [state], temperature)
         decoder.search(state).longest = self.session.longest
         encoder_out = encoder_outs[0] if encoder_outs else None
         _, extra = decoder(tokens, encoder_out=encoder_out, incremental_state=state)
@@ -207,7 +215,7 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         return step if temperature == 1.0 else step.tempered(temperature), attention
 
     def _columns(self, answers: list[Batch | Tensor]) -> tuple[Tensor, StepColumns]:
-        """log probabilities (N, C) of candidates, or the mean over models of all words', and what they stand for."""
+        """Return log probabilities (N, C), of candidates or averaged over models, and the record of the columns."""
         leading = answers[self.leader]
         assert isinstance(leading, Batch)
         if self.num_candidates is not None:
@@ -221,7 +229,7 @@ class EnsembleColumns(EnsembleModelWithAlignment):
         return mean, StepColumns(words, leading)
 
     def _all_words(self, answer: Batch | Tensor, leading: Batch) -> Tensor:
-        """A model's answer in columns for all words and slots: (N, V + J)."""
+        """Return a model's log probabilities of all words and slots: (N, V + J)."""
         if isinstance(answer, Batch):
             return answer.word_log_probs()
         if not has_slots(self.models[self.leader]):
@@ -230,15 +238,15 @@ class EnsembleColumns(EnsembleModelWithAlignment):
 
 
 class ColumnScorer(SequenceScorer):
-    """fairseq's scorer, where a model offers slots."""
+    """fairseq's scorer, for models with slots."""
 
     def generate(self, models: Sequence[BaseFairseqModel], sample: dict[str, Any], **options: Any) -> Any:
-        """As fairseq's: the scores of each sample's target."""
+        """Return the scores of each sample's target, like fairseq."""
         decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
         bound = decoder.head.background.bind(sample["net_input"]["src_tokens"])
         padded = [model if has_slots(model) else _WithSlots(model, bound, decoder.head.unk) for model in models]
         columns = bound.column_of(target)
-        # what no slot of its sentence offers is <unk>
+        # a string without a slot in its sentence is <unk>
         strings = target.masked_fill(columns.eq(decoder.dictionary.unk()), decoder.dictionary.unk())
         hypotheses = super().generate(padded, sample | {"target": columns, "strings": strings}, **options)
         for row, hypothesis in zip(target, hypotheses, strict=True):
@@ -247,7 +255,7 @@ class ColumnScorer(SequenceScorer):
 
 
 class _WithSlots:
-    """A model without slots that answers as if it had some; the scorer asks nothing else of a model."""
+    """Adds slot columns to a model without slots. It has only the methods that the scorer calls."""
 
     def __init__(self, model: BaseFairseqModel, bound: BoundBackground, unk: int) -> None:
         self.model, self.bound, self.unk = model, bound, unk

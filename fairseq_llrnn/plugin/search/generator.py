@@ -3,13 +3,15 @@
 Sizes: N hypotheses, B sentences, k beam width, C columns (columns.py).
 
 A beam search takes 2k candidates from a sentence's hypotheses, so never a word that is not among the best 2k of its
-hypothesis: no step needs a tensor of the vocabulary's size. Sampling, diverse beams, ensembles and other options look
-at every word. Where a string may not end anywhere (a grammar), three things of fairseq's search go wrong: hypotheses
-run into the limit of length where they may not end; --min-len forbids `</s>` to one that can do nothing else; and where
-all hypotheses are finished or dead before there are k of them, fairseq goes on with nothing. So every model of ours is
-told how many tokens are left (`with_max_length`), `</s>` is given back, and a search without hypotheses ends. And
-under --match-source-len fairseq ends each hypothesis at its source's length, allowed or not: there, sources of equal
-length are searched for together, so that all of them have one limit.
+hypothesis. No step needs a tensor of the vocabulary's size. Sampling, diverse beams, ensembles and other options need
+every word.
+
+If strings may not end everywhere (a grammar), fairseq's search has three faults. Hypotheses reach the length limit
+where they may not end. --min-len forbids `</s>` even if it is the only possible token. If all hypotheses are finished
+or dead before there are k, fairseq continues with impossible ones. So our models get the number of tokens left
+(`with_max_length`), `</s>` is allowed again, and a search without hypotheses ends. With --match-source-len, fairseq
+ends each hypothesis at its source's length, allowed or not. Then sources of equal length are searched together, so that
+all have the same limit.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ from fairseq_llrnn.plugin.search.columns import (
 )
 from fairseq_llrnn.plugin.search.length import check_hypotheses, check_reachable, search_by_length
 
-# Options under which fairseq looks at every word of the vocabulary, or at other symbols than the special ones.
+# options with which fairseq needs every word of the vocabulary, or other symbols than the special ones
 WHOLE_VOCABULARY = "sampling match_source_len constraints no_repeat_ngram_size print_alignment lm_path".split()
 WHEN_POSITIVE = ("diverse_beam_groups", "diversity_rate")
 MANY_COLUMNS = 1 << 31  # more than a step has
@@ -47,14 +49,15 @@ MANY_COLUMNS = 1 << 31  # more than a step has
 def choose_generator(
     models: Sequence[BaseFairseqModel], args: Any, allow_candidates: bool = True
 ) -> Callable[..., SequenceGenerator] | None:
-    """What makes our generator, where fairseq's cannot do, or not as fast. None: fairseq's, over all words.
+    """Return the constructor of our generator, if fairseq's is impossible or slower. None: fairseq's, over all words.
 
     Args:
-        args: fairseq's options of a search. allow_candidates: whether nothing else asks for all words.
+        args: fairseq's options of a search.
+        allow_candidates: False if anything else needs all words.
     """
-    whole = any(getattr(args, name, False) for name in WHOLE_VOCABULARY)
+    needs_all_words = any(getattr(args, name, False) for name in WHOLE_VOCABULARY)
     diverse = any((getattr(args, name, -1) or -1) > 0 for name in WHEN_POSITIVE)
-    if len(models) == 1 and is_ours(models[0]) and allow_candidates and not whole and not diverse:
+    if len(models) == 1 and is_ours(models[0]) and allow_candidates and not needs_all_words and not diverse:
         return partial(ColumnGenerator, over_candidates=True)
     if not any(has_slots(model) or may_not_end(model) for model in models):
         return None
@@ -65,8 +68,8 @@ def choose_generator(
 def count_groups_by_rows(generator: object) -> None:
     """Let diverse beams find a sentence by its row in the batch.
 
-    fairseq has a row for each sentence in what it keeps of its groups, but looks there for the sentence's number in the
-    data: beyond the first batch that is an IndexError.
+    fairseq keeps a row for each sentence in its groups, but looks it up by the sentence's number in the data. After the
+    first batch that is an IndexError.
     """
     search = getattr(generator, "search", None)
     search = search.search if isinstance(search, ColumnSearch) else search
@@ -85,11 +88,11 @@ def count_groups_by_rows(generator: object) -> None:
 
 
 class Exhausted(Exception):
-    """A search has no hypothesis left that could go on."""
+    """Raised if a search has no hypothesis left to extend."""
 
 
 class ColumnSearch:
-    """One of fairseq's searches over columns, with tokens in its answers; all else is that search's own."""
+    """A search of fairseq over columns that returns tokens. All other attributes are those of the search."""
 
     def __init__(self, search: Search, session: SearchSession) -> None:
         self.search, self.session = search, session
@@ -100,7 +103,7 @@ class ColumnSearch:
 
     @property
     def stop_on_max_len(self) -> bool:
-        """Whether fairseq stops there with what was found by then."""
+        """Whether fairseq stops at the length limit with the hypotheses found so far."""
         return self.session.longest is not None or bool(self.search.stop_on_max_len)
 
     def step(
@@ -111,28 +114,28 @@ class ColumnSearch:
         prev_output_tokens: Tensor,
         original_batch_idxs: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As fairseq's: (B, k, C) log probabilities -> scores, tokens and beams of the candidates, (B, 2k) each.
+        """Map (B, k, C) log probabilities to scores, tokens and beams of the candidates, (B, 2k) each, like fairseq.
 
         Raises:
-            Exhausted: where there is a limit, and all hypotheses are dead.
+            Exhausted: there is a length limit, and all hypotheses are dead.
         """
         columns, limited = self.session.current, self.session.longest is not None
         if columns.only_end is not None:
             self._let_end(lprobs, columns.only_end, prev_output_tokens)
         if limited and scores is not None and isinstance(self.search, LengthConstrainedBeamSearch):  # dead ones end
             scores = scores.masked_fill(lprobs.isneginf().all(2, keepdim=True), NEGATIVE_INFINITY)
-        values, chosen, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
+        values, places, beams = self.search.step(step, lprobs, scores, prev_output_tokens, original_batch_idxs)
         if limited and bool(values.isneginf().all()):
             raise Exhausted
         batch, beam, _ = lprobs.shape
         first = torch.arange(0, batch * beam, beam, device=beams.device).unsqueeze(1)
-        return values, columns.tokens[first + beams, chosen], beams
+        return values, columns.tokens[first + beams, places], beams
 
     def _let_end(self, lprobs: Tensor, only_end: Tensor, prev_output_tokens: Tensor) -> None:
-        """Give `</s>` back to hypotheses that have nothing else: lprobs (B, k, C), only_end (N,)."""
+        """Allow `</s>` again for hypotheses with no other token: lprobs (B, k, C), only_end (N,)."""
         nothing = lprobs.isneginf().all(2)
         end = only_end.view_as(nothing)
-        if isinstance(self.search, Sampling):  # it goes on with those that are finished, and cannot draw from nothing
+        if isinstance(self.search, Sampling):  # it keeps finished hypotheses, and needs a possible token in each
             finished = (prev_output_tokens[:, 1:] == self.eos).any(1).view_as(nothing)
             end = end.masked_fill(finished, 0.0)
         lprobs[:, :, self.eos] = torch.where(nothing, end, lprobs[:, :, self.eos])
@@ -153,21 +156,21 @@ class RepeatBlocker(NGramRepeatBlock):
 
 
 class ColumnGenerator(SequenceGenerator):
-    """fairseq's generator over columns; where strings may not end anywhere, its hypotheses are complete ones."""
+    """fairseq's generator over columns. If strings may not end everywhere, its hypotheses are complete."""
 
     def __init__(
         self, models: Any, tgt_dict: Dictionary, *, over_candidates: bool = False, **options: Any
     ) -> None:  # options: fairseq's
-        """over_candidates: of a single model of ours, under options that do not ask for all words."""
+        """over_candidates: for a single model of ours, with options that do not need all words."""
         models = list(models.models) if isinstance(models, EnsembleModel) else models
         if options.get("lm_model") is not None and any(map(has_slots, models)):
             raise OptionError(
-                "--lm-path: not supported with a prior that has evidence, of whose strings a language model knows "
-                "nothing; rescore an n-best list with it instead (llrnn rescore --lm-path)"
+                "--lm-path: not supported with a prior that has evidence, because a language model lacks its strings; "
+                "rescore an n-best list with it instead (llrnn rescore --lm-path)"
             )
         self.session = SearchSession()
         self.limited = any(map(may_not_end, models))
-        # </s> and <unk> may be among the best as well, and have columns of their own
+        # </s> and <unk> may be among the best, too, and have their own columns
         num_candidates = 2 * options.get("beam_size", 1) + tgt_dict.nspecial if over_candidates else None
         search = options.pop("search_strategy", None) or BeamSearch(tgt_dict)
         super().__init__(
@@ -182,13 +185,13 @@ class ColumnGenerator(SequenceGenerator):
 
     @property
     def vocab_size(self) -> int:
-        """What fairseq takes for the number of words: that of the columns."""
+        """The number of columns, which fairseq takes for the number of words."""
         columns = self.session.columns
         return len(self.tgt_dict) if columns is None else columns.tokens.size(1)
 
     @vocab_size.setter
     def vocab_size(self, size: int) -> None:
-        """fairseq sets it to that of the dictionary."""
+        """Ignore the size of the dictionary, which fairseq sets."""
 
     def _generate(
         self,
@@ -197,7 +200,7 @@ class ColumnGenerator(SequenceGenerator):
         constraints: Tensor | None = None,
         bos_token: int | None = None,
     ) -> Hypotheses:
-        """As fairseq's; where there is a limit, the best first, and less than k where there are fewer.
+        """Search like fairseq. With a length limit, the hypotheses are sorted, and may be fewer than k.
 
         Raises:
             DataError: there is no complete string within the limit, or the search has found none.
@@ -214,19 +217,19 @@ class ColumnGenerator(SequenceGenerator):
         try:
             hypotheses: Hypotheses = super()._generate(sample, prefix_tokens, constraints, bos_token)
         except Exhausted:
-            hypotheses = [sorted(each, key=lambda h: -h["score"].item()) for each in self.session.finalized]
+            hypotheses = [sorted(found, key=lambda h: -h["score"].item()) for found in self.session.finalized]
         if longest is not None:
             check_hypotheses(hypotheses, sample, longest)
         return hypotheses
 
     def _background(self, net_input: dict[str, Tensor]) -> BoundBackground:
-        """The leading model's, of these sources."""
+        """Return the leading model's background for these sources."""
         background = self.model.models[self.model.leader].decoder.head.background
         bound: BoundBackground = background.bind(net_input["src_tokens"] if self.model.has_encoder() else None)
         return bound
 
     def _longest(self, net_input: dict[str, Tensor]) -> int:
-        """The most tokens of a hypothesis, </s> included, by fairseq's rule."""
+        """Return the length limit in tokens, </s> included, by fairseq's rule."""
         if self.match_source_len:
             return int(net_input["src_lengths"].max()) + 1
         return min(int(self.max_len_a * net_input["src_tokens"].size(1) + self.max_len_b), self.max_len - 1) + 1
@@ -234,15 +237,15 @@ class ColumnGenerator(SequenceGenerator):
     def _prefix_tokens(
         self, step: int, lprobs: Tensor, scores: Tensor, tokens: Tensor, prefix_tokens: Tensor, beam_size: int
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """As fairseq's, which looks for the words of a forced beginning among the columns."""
+        """Force a prefix like fairseq, which looks up its words among the columns."""
         words = prefix_tokens[:, step].repeat_interleave(beam_size)
         self.session.columns, columns = self.session.current.forced(words, lprobs)
-        in_columns = prefix_tokens.clone()  # what came before is compared with the words written
+        in_columns = prefix_tokens.clone()  # fairseq compares earlier steps with the tokens
         in_columns[:, step] = columns[::beam_size]
         return super()._prefix_tokens(step, lprobs, scores, tokens, in_columns, beam_size)
 
     def finalize_hypos(self, *args: Any) -> list[int]:  # the signature is fairseq's
-        """As fairseq's; the session knows where it keeps the hypotheses."""
+        """Finalize like fairseq, and keep its hypotheses in the session."""
         self.session.finalized = args[5]
         return super().finalize_hypos(*args)
 
@@ -251,7 +254,7 @@ class AligningColumnGenerator(SequenceGeneratorWithAlignment, ColumnGenerator):
     """fairseq's generator of hypotheses with word alignments, over columns."""
 
     def _prepare_batch_for_alignment(self, sample: dict[str, Any], hypothesis: Hypotheses) -> tuple[Tensor, ...]:
-        """As fairseq's, which needs k hypotheses of each sentence."""
+        """Fill up each sentence to the k hypotheses that fairseq needs."""
         for hypotheses in hypothesis:
             hypotheses += hypotheses[-1:] * (self.beam_size - len(hypotheses))
         return super()._prepare_batch_for_alignment(sample, hypothesis)

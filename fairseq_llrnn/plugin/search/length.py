@@ -1,8 +1,8 @@
-"""Lengths of searches: sources without words, and whether any complete string is within the limit of length.
+"""Lengths in searches: sources without words, and whether a complete string fits the length limit.
 
-The translation of an empty line is an empty line, without a search: fairseq's models would translate `</s>` alone into
-some likely sentence. A search has one limit of length; where each sentence has its own, equal ones are searched for
-together.
+The translation of an empty line is an empty line, without a search. fairseq's models would translate `</s>` alone into
+some likely sentence. A search has one length limit. If each sentence has its own, sentences with equal limits are
+searched together.
 
 Sizes: B sentences of a batch, L source length, t prefix length.
 """
@@ -23,21 +23,22 @@ from fairseq_llrnn.plugin.search.columns import Hypotheses
 Search = Callable[[dict[str, Any], Tensor | None, Tensor | None], Hypotheses]
 
 
-def search_where_there_are_words(
+def search_nonempty(
     search: Search, sample: dict[str, Any], prefix: Tensor | None, constraints: Tensor | None, eos: int, pad: int
 ) -> Hypotheses:
-    """What `search` finds for a batch; one empty hypothesis, with certainty, for each source without words.
+    """Run `search` for a batch. A source without words has one empty hypothesis of probability 1.
 
-    A sentence with a prefix or with constraints is searched for in any case.
+    A sentence with a prefix or with constraints is always searched.
 
     Args:
-        search: called with a batch, its prefixes and its constraints, for the other sentences of it.
-        prefix: (B, t), padded. constraints: (B, …), as fairseq packs them: how many there are comes first.
+        search: called with a batch, its prefixes and its constraints, without the empty sources.
+        prefix: (B, t), padded.
+        constraints: (B, …), packed by fairseq: their number comes first.
     """
     source = sample["net_input"]["src_tokens"]
     empty = ((source == eos) | (source == pad)).all(dim=1)  # shape: (B,)
     if prefix is not None:
-        empty &= ((prefix == pad) | (prefix == eos)).all(dim=1)  # an empty target forces nothing
+        empty &= ((prefix == pad) | (prefix == eos)).all(dim=1)  # an empty target is no prefix
     if constraints is not None:
         empty &= constraints[:, 0].to(empty.device) == 0
     if not bool(empty.any()):
@@ -54,10 +55,10 @@ def search_where_there_are_words(
 def search_by_length(
     search: Search, sample: dict[str, Any], prefix: Tensor | None, constraints: Tensor | None
 ) -> Hypotheses:
-    """What `search` finds for the sentences of a batch, those whose sources are of equal length together.
+    """Run `search` for the sentences of a batch, those with sources of equal length together.
 
     Args:
-        search, prefix, constraints: as above.
+        search, prefix, constraints: as in `search_nonempty`.
     """
     lengths = sample["net_input"]["src_lengths"]
     hypotheses: Hypotheses = [[] for _ in range(len(lengths))]
@@ -71,7 +72,7 @@ def search_by_length(
 
 
 def _nothing(source: Tensor, eos: int) -> dict[str, Tensor]:
-    """The hypothesis without words, as fairseq's generators give theirs."""
+    """Return the hypothesis without words, in the form of fairseq's generators."""
     return {
         "tokens": source.new_tensor([eos]),
         "score": torch.tensor(0.0, device=source.device),
@@ -82,31 +83,33 @@ def _nothing(source: Tensor, eos: int) -> dict[str, Tensor]:
 
 
 def _rows(batch: dict[str, Any], rows: Tensor, size: int) -> dict[str, Any]:
-    """The same sentences of all that a batch holds, also in the batches within."""
-    chosen: dict[str, Any] = {}
+    """Select sentences in everything that a batch holds, nested batches included."""
+    selected: dict[str, Any] = {}
     for name, value in batch.items():
         if isinstance(value, dict):
             value = _rows(value, rows, size)
         elif isinstance(value, Tensor) and value.dim() > 0 and len(value) == size:
             value = _row(value, rows)
-        chosen[name] = value
-    return chosen | ({"nsentences": len(rows)} if "nsentences" in batch else {})
+        selected[name] = value
+    return selected | ({"nsentences": len(rows)} if "nsentences" in batch else {})
 
 
 def _row(tensor: Tensor | None, rows: Tensor) -> Tensor | None:
     return None if tensor is None else tensor.index_select(0, rows.to(tensor.device))
 
 
-NO_LENGTH = 1 << 30  # more than any limit of length
+NO_LENGTH = 1 << 30  # longer than any length limit
 
 
 def check_reachable(
     background: BoundBackground, sample: dict[str, Any], prefix: Tensor | None, longest: int, pad: int, eos: int
 ) -> None:
-    """Raise DataError unless an end is in reach of every sentence, after what it is forced to begin with.
+    """Raise DataError unless every sentence can end within the limit, after its forced prefix.
 
     Args:
-        background: of the sample's sources. prefix: (B, t), padded. longest: tokens of a hypothesis, `</s>` included.
+        background: bound to the sample's sources.
+        prefix: (B, t), padded.
+        longest: length limit in tokens, `</s>` included.
     """
     source = sample["net_input"]["src_tokens"]
     prefix = source[:, :0] if prefix is None else prefix[:, : longest - 1]
@@ -118,10 +121,10 @@ def check_reachable(
     if not bool(bad.any()):
         return
     row = int(bad.long().argmax())
-    begun = f", the {int(forced[row]):,} given included," if forced[row] else ""
+    begun = f", with the {int(forced[row]):,} of its prefix," if forced[row] else ""
     shortest = int(needed[row]) - 1
     advice = (
-        "the background allows none of any length there; fix its grammar or automaton, or the beginning"
+        "the background allows none of any length; fix its grammar or automaton, or the prefix"
         if shortest >= NO_LENGTH
         else f"the shortest one has {shortest:,}{_of_terms(background, state, row)}; raise --max-len-b"
     )
@@ -132,7 +135,7 @@ def check_reachable(
 
 
 def _of_terms(background: BoundBackground, state: Tensor, row: int) -> str:
-    """How many words terms require of a sentence."""
+    """Describe how many words the terms of a sentence require."""
     from fairseq_llrnn.evidence.counted_slots import CountedSlots
 
     if not isinstance(background, CountedSlots):
@@ -142,12 +145,12 @@ def _of_terms(background: BoundBackground, state: Tensor, row: int) -> str:
 
 
 def check_hypotheses(results: Hypotheses, sample: dict[str, Any], longest: int) -> None:
-    """Raise DataError for a sentence without hypotheses, where an end was in reach; longest: as above."""
+    """Raise DataError for a sentence without hypotheses. `longest`: as in `check_reachable`."""
     for row, hypotheses in enumerate(results):
         if not hypotheses:
             raise DataError(
                 f"{_place(sample, row)}: expected a string that the background allows, found none of up to "
-                f"{longest - 1:,} words that the other options of the search allow, too; leave out --min-len, "
+                f"{longest - 1:,} words that the other options of the search allow, too; remove --min-len, "
                 "--no-repeat-ngram-size, --match-source-len or constraints, or raise --max-len-b"
             )
 

@@ -1,16 +1,15 @@
-"""Spells the unknown words of generated texts.
+"""Spell the unknown words of generated texts.
 
-A search chooses <unk> for all words outside the dictionary together, with the probability of all of them. What was
-written before says how probable each open class is at its place; the class says which string stands there
-(open_vocabulary/spelling.py):
+A search chooses <unk> for all words outside the dictionary together, with their total probability. The model's state at
+the place of <unk> gives the probability of each open class, and the class gives strings (open_vocabulary/spelling.py):
 
-    under --sampling   both are drawn, so that the string has the probability that the model gives it
-    in other searches  the most probable of some drawn strings of the most probable class
+    with --sampling    class and string are sampled, so that the string has its probability under the model
+    in other searches  the most probable of some sampled strings of the most probable class
 
-Where a network spells (systems/speller/network.py), it does so from the hidden state at the place: in an
-ensemble, that of the model which is drawn with the class, or which gives most to the most probable class.
+If a network spells (systems/speller/network.py), it uses the hidden state at the place. In an ensemble, this is the
+state of the model that is sampled with the class, or that gives the most probable class its highest probability.
 
-The scores stay those of <unk>. What a source sentence offers as evidence is no <unk>, and keeps its own string.
+The scores remain those of <unk>. A copied string of the source is not <unk>, and keeps its own string.
 
 Sizes: T words of a hypothesis, n places of <unk> in it, O open classes, M models, H hidden width.
 """
@@ -33,7 +32,7 @@ from fairseq_llrnn.plugin.search.columns import Hypotheses
 
 
 def random_of(generator: SequenceGenerator) -> np.random.Generator | None:
-    """What strings are drawn with, seeded by torch's generator, and so by fairseq's --seed; None: nothing is drawn."""
+    """Return the generator for sampled strings, seeded by torch's and so by --seed, or None without sampling."""
     search = getattr(generator.search, "search", generator.search)  # of search/generator.py, or fairseq's own
     if not isinstance(search, Sampling):
         return None
@@ -47,22 +46,22 @@ def spell_unknown(
     prefix: Tensor | None,
     random: np.random.Generator | None,
 ) -> None:
-    """Put strings in the place of <unk> in all hypotheses of a batch; by the models that have open classes.
+    """Replace <unk> by strings in all hypotheses of a batch, with the models that have open classes.
 
     Args:
-        prefix: what hypotheses had to begin with, (B, t), padded; it keeps its own ids, which may be of strings.
-        random: of `random_of`.
+        prefix: forced beginnings of hypotheses, (B, t), padded. Their ids, perhaps of strings, stay.
+        random: result of `random_of`.
     """
     opened = [m for m in models if isinstance(m.decoder, LogLinearDecoder) and m.decoder.head.find(OpenWords)]
     if not opened:
         return
     dictionary = opened[0].decoder.dictionary
     unknown: list[tuple[Tensor, Tensor, np.ndarray]] = []  # hypotheses, their places, model and class there, (n, 2)
-    hidden: list[list[Tensor]] = []  # what spells each of them, by each model, (n, H or X)
-    for row, of_sentence in enumerate(hypotheses):
+    hidden: list[list[Tensor]] = []  # each model's states at the places, (n, H or X)
+    for row, sentence_hypotheses in enumerate(hypotheses):
         forced = None if prefix is None else prefix[row][prefix[row] != dictionary.pad()]
         states: list[Any] = []
-        for hypothesis in of_sentence:
+        for hypothesis in sentence_hypotheses:
             tokens = hypothesis["tokens"]
             first = 0 if forced is None else min(len(forced), len(tokens))
             places = (tokens[first:] == dictionary.unk()).nonzero().squeeze(1) + first
@@ -72,28 +71,31 @@ def spell_unknown(
             if len(places) == 0:
                 continue
             states = states or [_encoded(model, sample, row) for model in opened]
-            told = [_places(model, state, tokens, places) for model, state in zip(opened, states, strict=True)]
-            shares = torch.stack([log_probs.double().cpu() for log_probs, _ in told], dim=1).numpy()
-            unknown.append((tokens, places, _chosen(shares, random)))
-            hidden.append([of_model for _, of_model in told])
+            scored = [_places(model, state, tokens, places) for model, state in zip(opened, states, strict=True)]
+            class_log_probs = torch.stack([log_probs.double().cpu() for log_probs, _ in scored], dim=1).numpy()
+            unknown.append((tokens, places, _choose(class_log_probs, random)))
+            hidden.append([speller_states for _, speller_states in scored])
     if not unknown:
         return
-    models_and_classes = np.concatenate([chosen for *_, chosen in unknown])
+    models_and_classes = np.concatenate([choice for *_, choice in unknown])
     strings = np.zeros(len(models_and_classes), dtype=np.int64)
     for number, model in enumerate(opened):
-        these = models_and_classes[:, 0] == number
-        if these.any():
-            of_model = torch.cat([some[number] for some in hidden])
-            of_model = of_model[torch.from_numpy(these).to(of_model.device)]
-            strings[these] = model.decoder.head.find(OpenWords).strings(of_model, models_and_classes[these, 1], random)
+        mask = models_and_classes[:, 0] == number
+        if mask.any():
+            model_states = torch.cat([by_model[number] for by_model in hidden])
+            model_states = model_states[torch.from_numpy(mask).to(model_states.device)]
+            classes = models_and_classes[mask, 1]
+            strings[mask] = model.decoder.head.find(OpenWords).strings(model_states, classes, random)
     done = 0
-    for tokens, places, chosen in unknown:
-        tokens[places] = torch.from_numpy(strings[done : done + len(chosen)]).to(tokens)
-        done += len(chosen)
+    for tokens, places, choice in unknown:
+        tokens[places] = torch.from_numpy(strings[done : done + len(choice)]).to(tokens)
+        done += len(choice)
 
 
-def _chosen(log_probs: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
-    """A model and a class for each place, (n, M, O) -> (n, 2): drawn, or the most probable class and its best model."""
+def _choose(log_probs: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
+    """Choose a model and a class for each place, (n, M, O) -> (n, 2): sampled, or the most probable class and its best
+    model.
+    """
     if random is None:
         best = np.logaddexp.reduce(log_probs, axis=1).argmax(1)
         return np.stack([log_probs[np.arange(len(best)), :, best].argmax(1), best], axis=1)
@@ -104,16 +106,18 @@ def _chosen(log_probs: np.ndarray, random: np.random.Generator | None) -> np.nda
 
 @torch.no_grad()
 def _encoded(model: BaseFairseqModel, sample: dict[str, Any], row: int) -> Any:
-    """What a model's encoder makes of a sentence; None where it has none."""
+    """Return the encoder's output for a sentence, or None for a model without an encoder."""
     if not hasattr(model, "encoder"):
         return None
-    one = {name: sample["net_input"][name][row : row + 1] for name in ("src_tokens", "src_lengths")}
-    return model.encoder.forward_torchscript(one)
+    source = {name: sample["net_input"][name][row : row + 1] for name in ("src_tokens", "src_lengths")}
+    return model.encoder.forward_torchscript(source)
 
 
 @torch.no_grad()
 def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """log p(<unk>, open class | K) at places (n,) of a hypothesis (T,), and what spells there: (n, O), (n, H or X)."""
+    """Return log p(<unk>, open class | K) at places (n,) of a hypothesis (T,), and the speller's states: (n, O), (n, H
+    or X).
+    """
     decoder = model.decoder
     head, dictionary = decoder.head, decoder.dictionary
     words = tokens.masked_fill(tokens >= len(dictionary), dictionary.unk()).unsqueeze(0)

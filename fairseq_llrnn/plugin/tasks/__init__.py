@@ -1,9 +1,9 @@
 """Tasks.
 
-    task.py               what all tasks do: check options, resume exactly
-    base.py               what those with a prior do: load it, search
+    task.py               base of all tasks: check options, resume exactly
+    base.py               base of tasks with a prior: load it, search
     language_modeling.py  llrnn_language_modeling
     translation.py        llrnn_translation
-    source_prior.py       what they know of a source
+    source_prior.py       the prior of a source's words
     evidence_options.py   options of a translation's evidence
 """

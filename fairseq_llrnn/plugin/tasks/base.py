@@ -1,4 +1,4 @@
-"""What every task with a prior does: it loads the prior, and searches over candidates."""
+"""The base of all tasks with a prior: load the prior, and search over candidates."""
 
 import logging
 import os
@@ -46,38 +46,39 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class PriorConfig(FairseqDataclass):
-    """The options that every task of ours adds."""
+    """Options that every task with a prior adds."""
 
     prior: Optional[str] = field(
         default=None,
-        metadata={"help": "directory that `llrnn prior` wrote (default: the folder `prior` inside the data directory)"},
+        metadata={"help": "folder of `llrnn prior` (default: `prior` in the data folder)"},
     )
     model_path: Optional[str] = II("common_eval.path")
     update_freq: list[int] = II("optimization.update_freq")
 
 
 def load_task_prior(cfg: Any, dictionary: Dictionary, dictionary_file: str) -> Prior:
-    """The prior of a task, checked against its dictionary.
+    """Load the prior of a task, and check it against the task's dictionary.
 
     Args:
-        cfg: the task's options. Where they name no prior, and the data folder has none, it is that of the model.
+        cfg: the task's options. If they name no prior, and the data folder has none, the prior is that of the model.
 
     Raises:
-        PriorError: none there, damaged, or made for another dictionary. OptionError: that of the model is nowhere.
+        PriorError: the prior is missing, damaged, or made for another dictionary. OptionError: the model's prior is not
+            found.
     """
     data: str = cfg.data
     folder, model = prior_folder(cfg.prior, data), _model_path(cfg)
     if cfg.prior is None and model is not None and not os.path.isfile(os.path.join(folder, JSON_FILE)):
         folder = prior_of_state(model, read_checkpoint(model), data)
     loaded = Prior.load(folder, load_general_model)
-    where = os.path.join(data_folder(data), dictionary_file)
-    loaded.check_dictionary(dictionary.symbols, where, dictionary_advice(cfg))
+    path = os.path.join(data_folder(data), dictionary_file)
+    loaded.check_dictionary(dictionary.symbols, path, dictionary_advice(cfg))
     logger.info("prior %s", loaded.signature)
     return loaded
 
 
 def dictionary_advice(cfg: Any) -> str | None:
-    """What helps where a dictionary is not the prior's and the model is trained already; None in training.
+    """Return the advice for a dictionary that is not the prior's, if the model is trained already, or None in training.
 
     Args:
         cfg: the task's options.
@@ -85,16 +86,16 @@ def dictionary_advice(cfg: Any) -> str | None:
     if not in_safe_loading() and _model_path(cfg) is None:
         return None
     return (
-        "a model goes with the dictionary and the prior of its training: give the data folder and the prior that it "
-        "was trained with"
+        "a model needs the dictionary and the prior of its training: use the data folder and the prior that it was "
+        "trained with"
     )
 
 
 def _model_path(cfg: Any) -> str | None:
-    """The first checkpoint of --path, where the command has one."""
+    """Return the first checkpoint of --path, if the command has one."""
     try:
         path = getattr(cfg, "model_path", None)
-    except OmegaConfBaseException:  # options by themselves, outside of a command
+    except OmegaConfBaseException:  # options outside of a command
         return None
     first = utils.split_paths(path)[0] if path else None
     return first if first and os.path.isfile(first) else None
@@ -102,10 +103,10 @@ def _model_path(cfg: Any) -> str | None:
 
 @contextmanager
 def named_split(split: str, data: str) -> Iterator[None]:
-    """While a data set is loaded, whose lines are read whole: what is wrong with it is the user's to fix.
+    """Load a data set inside the block, with whole lines, and turn its errors into errors that the user can fix.
 
     Raises:
-        OptionError: there is none. DataError: its sides have different numbers of sentences.
+        OptionError: there is no such data set. DataError: source and target have different numbers of sentences.
     """
     try:
         with whole_lines_of_data():
@@ -114,8 +115,8 @@ def named_split(split: str, data: str) -> Iterator[None]:
         if "same number of examples" not in str(error):
             raise
         raise DataError(
-            f"the {split} data: expected as many sources as targets, found other numbers; give fairseq-preprocess "
-            "texts with as many lines, and no carriage returns within them, which end a sentence there"
+            f"the {split} data: expected as many sources as targets, found other numbers; run fairseq-preprocess on "
+            "texts with equal numbers of lines and without carriage returns, which would end a sentence"
         ) from None
     except FileNotFoundError as error:
         if "Dataset not found" not in str(error):
@@ -124,22 +125,22 @@ def named_split(split: str, data: str) -> Iterator[None]:
 
 
 class PriorTask(PluginTask):
-    """A task whose models and criterion find features, signatures and background in `task.prior`."""
+    """A task whose models and criterion take features, signatures and background from `task.prior`."""
 
     prior: Prior
-    log_linear: bool | None = None  # whether the last model that was built is; None before there is one
-    adds_to_loss = False  # whether its network has terms for our criterion
-    warned_of_empty = False  # targets under --prefix-size
-    counts = ""  # the option of a normaliser that learns from what our criterion asks
+    log_linear: bool | None = None  # whether the last built model is log-linear; None: there is none yet
+    adds_to_loss = False  # whether its network has loss terms for our criterion
+    warned_of_empty = False  # whether empty targets with --prefix-size were reported
+    counts = ""  # the option of a normaliser that learns from the calls of our criterion
 
     @cached_property
     def reported(self) -> set[object]:
-        """Files and dictionaries whose unknown words were reported."""
+        """The files and dictionaries whose unknown words were reported."""
         return set()
 
     @contextmanager
     def reading(self, split: str) -> Iterator[None]:
-        """While a data set is loaded: report its unknown words, once of each file, and raise as `named_split`."""
+        """Load a data set inside the block: report the unknown words of each file once, and raise as `named_split`."""
         with named_split(split, self.options.data), counted_unknown() as shares:
             yield
         for share in shares:
@@ -152,12 +153,12 @@ class PriorTask(PluginTask):
             report(share, is_target and self.prior.open_words is not None)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """As fairseq's. Raises OptionError where an extension needs a log-linear model, for another one."""
+        """Build a model like fairseq. Raises OptionError if an extension needs a log-linear model, and it is not."""
         with plain_options():
             model = super().build_model(cfg, from_checkpoint)
         decoder = getattr(model, "decoder", None)
         self.log_linear = isinstance(decoder, LogLinearDecoder)
-        for option in (one.of_log_linear for one in self.extensions):
+        for option in (extension.of_log_linear for extension in self.extensions):
             if option and not self.log_linear:
                 raise OptionError(f"{option}: expected a log-linear model, found another one; use --arch llrnn_…")
         self.adds_to_loss = bool(getattr(getattr(decoder, "network", None), "terms", ()))
@@ -166,40 +167,39 @@ class PriorTask(PluginTask):
         return model
 
     def build_criterion(self, cfg: Any, *from_checkpoint: bool) -> FairseqCriterion:
-        """As fairseq's; raises OptionError for a criterion that is not for the model that was built before.
+        """Build a criterion like fairseq. Raises OptionError if it does not fit the model that was built before.
 
-        And for fairseq's label smoothing, which spreads over words that have no mass.
+        fairseq's label smoothing is an error: it spreads targets over words of probability 0.
         """
         name = str(getattr(cfg, "_name", None) or getattr(cfg, "criterion", ""))
         if name.startswith("label_smoothed"):
             raise OptionError(
-                f"--criterion {name}: it spreads targets over all symbols, also those that the background forbids, and "
-                "its loss would be infinite; use --criterion log_linear --label-smoothing 0.1"
+                f"--criterion {name}: it smooths over all symbols, including forbidden ones, so that its loss would be "
+                "infinite; use --criterion log_linear --label-smoothing 0.1"
             )
         if name == "log_linear" and self.log_linear is False:
             raise OptionError(
-                "--criterion log_linear: expected a log-linear model (--arch llrnn_…), found another one; for it, use "
-                "--criterion cross_entropy"
+                "--criterion log_linear needs a log-linear model (--arch llrnn_…), found another one; use --criterion "
+                "cross_entropy for it"
             )
         with plain_options():
-            criterion = super().build_criterion(cfg, *from_checkpoint)  # which some of fairseq's tasks do not take
+            criterion = super().build_criterion(cfg, *from_checkpoint)  # some tasks of fairseq lack the last argument
         is_fairseqs = type(criterion).__module__.startswith("fairseq.")
         if self.log_linear and name != "cross_entropy" and is_fairseqs:
             raise OptionError(
-                f"--criterion {name}: made for other models than log-linear ones; use --criterion log_linear, or "
-                "cross_entropy"
+                f"--criterion {name}: not for log-linear models; use --criterion log_linear, or cross_entropy"
             )
         opened = "" if self.prior.open_words is None else "an open vocabulary"
-        strings = "strings of the source (as evidence is)" if self.prior.has_source_strings else opened
+        strings = "strings of the source (evidence)" if self.prior.has_source_strings else opened
         if strings and is_fairseqs:
             raise OptionError(
-                f"--criterion {name}: expected log_linear, since the prior has {strings}, of which no other knows; use "
-                "that, and for models of fairseq a task of fairseq"
+                f"--criterion {name}: expected log_linear, because the prior has {strings}; use that, or a task of "
+                "fairseq for a model of fairseq"
             )
         if self.adds_to_loss and name == "cross_entropy":
             raise OptionError(
-                "--criterion cross_entropy: expected a network that adds nothing to the loss, found one that does, by "
-                "its cell or an option; use --criterion log_linear"
+                "--criterion cross_entropy: the network adds terms to the loss, by its cell or an option; use "
+                "--criterion log_linear"
             )
         if self.counts and name == "cross_entropy":
             raise OptionError(
@@ -215,7 +215,9 @@ class PriorTask(PluginTask):
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Callable[[int, Tensor], list[int]] | None = None,
     ) -> SequenceGenerator:
-        """As fairseq's, but beam search goes over candidates, not over the vocabulary, where that is the same."""
+        """Build a generator like fairseq, but with beam search over candidates instead of the vocabulary if the result
+        is the same.
+        """
         continue_after_input_error()
         beam, words = getattr(args, "beam", 1), len(self.target_dictionary)
         if beam > words:
@@ -223,16 +225,12 @@ class PriorTask(PluginTask):
         top = getattr(args, "sampling_topk", -1)
         if top > words:
             raise OptionError(f"--sampling-topk {top}: expected at most the {words:,} words of the dictionary")
-        if getattr(args, "constraints", None) and not any(hasattr(one, "encoder") for one in models):
-            raise OptionError(
-                "--constraints: expected a translation model, found a language model; leave it out, or use a grammar"
-            )
-        aligns = any(hasattr(one, "encoder") and getattr(one.decoder, "attends", True) for one in models)
+        if getattr(args, "constraints", None) and not any(hasattr(model, "encoder") for model in models):
+            raise OptionError("--constraints needs a translation model, found a language model; use a grammar instead")
+        aligns = any(hasattr(model, "encoder") and getattr(model.decoder, "attends", True) for model in models)
         if getattr(args, "print_alignment", None) and not aligns:
-            raise OptionError(
-                "--print-alignment: expected a model with attention on a source, found none; leave it out"
-            )
-        # of fairseq's extras, these two speak of words by their index
+            raise OptionError("--print-alignment needs a model with attention on a source, found none; remove it")
+        # these two extras of fairseq use the indices of words
         by_index = any((extra_gen_cls_kwargs or {}).get(name) for name in ("lm_model", "tokens_to_suppress"))
         make = seq_gen_cls or choose_generator(models, args, prefix_allowed_tokens_fn is None and not by_index)
         generator = super().build_generator(models, args, make, extra_gen_cls_kwargs, prefix_allowed_tokens_fn)
@@ -244,14 +242,14 @@ class PriorTask(PluginTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """As fairseq's; before, a normaliser changes if it does so now, and extensions do what is due."""
+        """Run a step like fairseq, after updating the normaliser if that is due, and calling the extensions."""
         head = getattr(getattr(model, "decoder", None), "head", None)
         if isinstance(head, LogLinearHead):
             batches = max(1, self.options.update_freq[0])  # of an update, in the first epoch
             per_epoch = max(1, -(-self.batches_per_epoch // batches))
             if isinstance(criterion, LogLinearCriterion):
                 criterion.set_normaliser(head)
-            # where batches run out in one of several processes, it gets one of another again, whose gradient is 0
+            # if one of several processes has no batch left, it repeats one with a gradient of 0
             head.normaliser.counting = not ignore_grad
             moved = head.normaliser.update_if_due(update_num, per_epoch) if head.normaliser.counts else None
             if moved is not None:
@@ -261,13 +259,13 @@ class PriorTask(PluginTask):
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def check_training_data(self, split: str) -> None:
-        """To be called before anything is put in the place of its words. Raises DataError: impossible sentences."""
+        """Raise DataError for impossible sentences. Call it before any words are replaced."""
         loaded = self.datasets[split]
         targets = (loaded[i]["target"] for i in range(len(loaded)))
         check_training_sentences(self.prior, targets, self.target_dictionary, split)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-        """The prefix (B, t), padded, that a search must begin with, and the source (B, L) of a translation; or None."""
+        """Return the forced prefix (B, t), padded, of a search, and the source (B, L) of a translation, or None."""
         raise NotImplementedError
 
     def inference_step(
@@ -278,43 +276,44 @@ class PriorTask(PluginTask):
         prefix_tokens: Tensor | None = None,
         constraints: Tensor | None = None,
     ) -> list[list[dict[str, Tensor]]]:
-        """As fairseq's, but a prefix that the background forbids is said to be one: no search could go on from it.
+        """Search or score like fairseq, but reject a prefix that the background forbids, which no search could
+        continue.
 
-        Likewise from a prefix that begins with `</s>`: nothing is forced on a sentence whose target is empty.
-        With an open vocabulary, unknown words are spelled (plugin/search/spell_unknown.py).
+        A prefix that begins with `</s>` forces nothing on its sentence, whose target is empty. With an open vocabulary,
+        unknown words are spelled (plugin/search/spell_unknown.py).
 
         Raises:
-            DataError: with the word, its place, and the sentence's number where it is known.
-            OptionError: the least length is above the greatest, or a constrained search has no constraints.
+            DataError: a forbidden prefix, with the word, its place, and the sentence's number if known.
+            OptionError: the least length exceeds the greatest, or a constrained search has no constraints.
         """
         if constraints is None and getattr(getattr(generator, "search", None), "supports_constraints", False):
             raise OptionError(
                 "--constraints: expected constraints with each sentence, found none in the data; use llrnn "
-                "interactive, which reads them behind tabs in each line, or leave the option out"
+                "interactive, which reads them after tabs in each line, or remove the option"
             )
         if prefix_tokens is not None and prefix_tokens.size(1) > 0:
             empty = prefix_tokens[:, 0] == self.target_dictionary.eos()
             if bool(empty.any()) and not self.warned_of_empty:
                 self.warned_of_empty = True
                 logger.warning(
-                    f"--prefix-size: {int(empty.sum())} targets of a batch are empty; their hypotheses have no forced "
-                    "beginning (one warning)"
+                    f"--prefix-size: {int(empty.sum())} targets of a batch are empty; their hypotheses have no prefix "
+                    "(printed once)"
                 )
             prefix_tokens = prefix_tokens.masked_fill(empty.unsqueeze(1), self.target_dictionary.pad())
         prefix, source = self.forced(sample, prefix_tokens)
         written = prefix
         if self.prior.open_words is not None and not any(map(has_slots, models)):
-            # strings outside the dictionary are <unk> to a search over its words
+            # a search over the dictionary's words needs <unk> for other strings
             prefix = prefix_tokens = None if prefix is None else with_unk(prefix, self.target_dictionary)
             if sample.get("target") is not None:
                 sample = sample | {"target": with_unk(sample["target"], self.target_dictionary)}
         if prefix is not None and prefix.size(1) > 0:
-            ids = sample.get("id")  # of typed sentences, fairseq keeps the numbers to itself
+            ids = sample.get("id")  # fairseq passes no numbers for typed sentences
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
                 background = decoder.head.background.bind(source)
                 share = background.log_share(background.flat_states(previous), prefix.flatten()).view_as(prefix)
-                if isinstance(generator, SequenceScorer):  # a language model's text: nothing is begun
+                if isinstance(generator, SequenceScorer):  # it scores a language model's text, without a search
                     check_allowed(decoder.head, share, prefix, ids, decoder.fix_zero_mass)
                 else:
                     check_prefix(share, prefix, ids, self.target_dictionary, self.prior)
@@ -326,9 +325,9 @@ class PriorTask(PluginTask):
             if "min_len cannot be larger" not in str(error):
                 raise
             raise OptionError(
-                f"--min-len {generator.min_len}: expected at most the greatest length of a hypothesis, which is "
-                f"--max-len-a {generator.max_len_a:g} times the length of the source plus --max-len-b "
-                f"{generator.max_len_b}, found less; raise --max-len-b, or lower --min-len"
+                f"--min-len {generator.min_len} exceeds the greatest length of a hypothesis, which is --max-len-a "
+                f"{generator.max_len_a:g} times the length of the source plus --max-len-b {generator.max_len_b}; raise "
+                "--max-len-b, or lower --min-len"
             ) from None
         if self.prior.open_words is not None and not isinstance(generator, SequenceScorer):
             from fairseq_llrnn.plugin.search.spell_unknown import random_of, spell_unknown

@@ -1,7 +1,4 @@
-"""The options of a translation's evidence; who does what they say is imported where there is some.
-
-`OfferedStrings` (plugin/data/invented_evidence.py) does it.
-"""
+"""Options of a translation's evidence. `OfferedStrings` (plugin/data/invented_evidence.py) uses them."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -18,41 +15,41 @@ from fairseq_llrnn.prior.prior import Prior
 
 @dataclass
 class EvidenceConfig(FairseqDataclass):
-    """Options."""
+    """Options of evidence."""
 
     max_slots: int = field(
         default=MAX_SLOTS,
-        metadata={"help": "most strings that a source sentence may offer as evidence, in training and search alike"},
+        metadata={"help": "maximum number of strings to copy from a source sentence, in training and search"},
     )
     evidence_once: bool = field(
         default=False,
         metadata={
-            "help": "in training, and where references are scored: know which evidence was said, as searches do: a "
-            "string that was said as often as its source has it keeps a thousandth of its weight, and the end a "
-            "hundredth while an unknown word is missing"
+            "help": "count copied strings in training and scoring, as searches do: a string that was copied as often "
+            "as the source has it keeps 0.001 of its weight, and the end of the sentence 0.01 of its weight while an "
+            "unknown word is not copied yet"
         },
     )
     evidence_freely: bool = field(
-        default=False, metadata={"help": "in searches: do not know which evidence was said; strings may come again"}
+        default=False, metadata={"help": "do not count copied strings in searches; strings may be repeated"}
     )
     evidence_dropout: float = field(
         default=0.2,
         metadata={
-            "help": "share of the copied source words that training reads as <unk>, to learn what to do with unknown "
-            "ones"
+            "help": "probability with which training reads a copied source word as <unk>, to learn to copy unknown "
+            "words"
         },
     )
     invented_evidence: float = field(
         default=0.1,
         metadata={
-            "help": "share of the sentences in which training puts invented unknown words in the place of words and "
-            "their lexical translations (with a prior that has both)"
+            "help": "fraction of the sentences in which training replaces words and their lexical translations by "
+            "invented unknown words (with a prior that has both)"
         },
     )
 
 
 def check_evidence_options(cfg: Any) -> None:
-    """Raise OptionError for values that do not exist."""
+    """Raise OptionError for values out of range."""
     check_least("--max-slots", cfg.max_slots, 1)
     for name in ("evidence_dropout", "invented_evidence"):
         if not 0.0 <= getattr(cfg, name) < 1.0:
@@ -62,19 +59,19 @@ def check_evidence_options(cfg: Any) -> None:
 
 
 def check_evidence_is_used(cfg: Any, prior: Prior) -> None:
-    """Raise OptionError for an option with which a training says something of evidence that its prior does not have.
+    """Raise OptionError for a training option about evidence if the prior has no evidence.
 
-    Not for a share of 0, which is what happens.
+    A value of 0 is allowed.
     """
     if prior.offered_kinds:
         return
     check_unused_options(
         {name: value for name, value in non_default_options(cfg, EvidenceConfig).items() if value != 0},
-        "expected a prior with evidence (`llrnn prior --evidence`), found one without; leave it out, or build another",
+        "it needs a prior with evidence (`llrnn prior --evidence`); remove it, or build such a prior",
     )
 
 
 def counted_in_search(cfg: Any, prior: Prior) -> AbstractContextManager[None]:
-    """Searches inside know what was said of the evidence, also of models whose training did not; cfg may forbid it."""
+    """Let searches inside the block count which evidence was said, for all models, unless cfg forbids it."""
     table = prior.offers()
     return nullcontext() if table is None else replaced(table, "once", lambda before: not cfg.evidence_freely)

@@ -30,20 +30,20 @@ NAME = "llrnn_language_modeling"
 @dataclass
 @takes(NAME)
 class LLRNNLanguageModelingConfig(PriorConfig, LanguageModelingConfig):
-    """Options of fairseq's task, and the prior."""
+    """Options of fairseq's task, and of the prior."""
 
     train_subset: str = II("dataset.train_subset")
 
 
 @register_task(NAME, dataclass=LLRNNLanguageModelingConfig)
 class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
-    """Language modelling over words that have features and a background."""
+    """Language modelling over words with features and a background."""
 
-    warned_of_equal = False  # hypotheses of a data set
+    warned_of_equal = False  # whether equal hypotheses of a data set were reported
 
     @classmethod
     def setup_task(cls, args: Namespace, from_checkpoint: bool = False) -> "LLRNNLanguageModelingTask":
-        """`from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate."""
+        """Set up the task. `from_checkpoint`: whether `args` come from a checkpoint, as for fairseq-validate."""
         _check_unsupported(args)
         check_first_folder(args.data, ["dict.txt"])
         task: LLRNNLanguageModelingTask = super().setup_task(args)
@@ -56,11 +56,11 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """As fairseq's; with an open vocabulary, training reads a share of the rare words as unknown.
+        """Load data like fairseq. With an open vocabulary, training reads some rare words as unknown.
 
         Raises:
-            OptionError: blocks that cut sentences, where the background needs whole ones.
-            DataError: training sentences without probability, where they are an error.
+            OptionError: blocks that cut sentences, if the background needs whole ones.
+            DataError: training sentences of probability 0, if these are an error.
         """
         training = self.is_training_data(split, combine, self.args.train_subset)
         if training:
@@ -80,7 +80,7 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         self.datasets[split] = self.extended(data, split, epoch, training, read)
 
     def eval_lm_dataloader(self, dataset: FairseqDataset, *args: Any, **kwargs: Any) -> Any:
-        """As fairseq's: its scorer looks at the words of the dictionary, of which <unk> is one."""
+        """Load batches like fairseq. Its scorer needs <unk> for strings outside the dictionary."""
         if self.prior.open_words is not None:
             from fairseq_llrnn.plugin.data.evidence_data import WithUnk
 
@@ -95,7 +95,8 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
         prefix_tokens: Tensor | None = None,
         constraints: Tensor | None = None,
     ) -> list[list[dict[str, Tensor]]]:
-        """As every task's of ours; a data set gives a search the words of --prefix-size only.
+        """Search like other tasks of ours. The prefixes in a search over a data set are the words of --prefix-size
+        only.
 
         fairseq would begin each hypothesis with its whole sentence, and compare both (BLEU).
         """
@@ -106,20 +107,20 @@ class LLRNNLanguageModelingTask(PriorTask, LanguageModelingTask):
             if prefix_tokens.size(1) == 0 and not is_random and not self.warned_of_equal:
                 self.warned_of_equal = True
                 logger.warning(
-                    "without --prefix-size, every sentence begins alike and has the same hypotheses; give "
-                    "--prefix-size N to continue the first N words of each, or --sampling --beam 1 to draw sentences"
+                    "without --prefix-size, all sentences have the same hypotheses; use --prefix-size N to continue "
+                    "the first N words of each, or --sampling --beam 1 to sample sentences"
                 )
         return super().inference_step(generator, models, sample, prefix_tokens, constraints)
 
     def forced(self, sample: dict[str, Any], prefix_tokens: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
         prefix = prefix_tokens
-        if prefix is None:  # fairseq then takes the source, without the </s> that begins it
+        if prefix is None:  # fairseq then uses the source, without the initial </s>
             prefix = sample["net_input"]["src_tokens"]
             prefix = prefix[:, 1:] if bool(prefix[:, :1].eq(self.dictionary.eos()).all()) else prefix
         return prefix, None
 
 
-# Options of fairseq's task that would silently mean something else here, and why.
+# options of fairseq's task without the same meaning here, with the reason
 UNSUPPORTED = {
     "add_bos_token": "sentences begin with </s>, as in fairseq's default; <s> is never predicted",
     "self_target": "the model predicts the next word only",
@@ -132,4 +133,4 @@ def _check_unsupported(args: Namespace) -> None:
     for name, reason in UNSUPPORTED.items():
         value = getattr(args, name, None)
         if value not in (None, False, -1):
-            check_unused_options({name: value}, f"not supported by {NAME} ({reason}); leave it out")
+            check_unused_options({name: value}, f"not supported by {NAME} ({reason}); remove it")

@@ -1,4 +1,4 @@
-"""What our tasks know of a source: the prior of its words, by which an encoder reads them, and its unknown words.
+"""The source side of our tasks: the prior with which an encoder reads words, and unknown source words.
 
 The prior is that of --source-prior (source_embedding.py).
 """
@@ -31,42 +31,42 @@ class SourceSide(TwoDictionaries):
     cfg: Any
     prior: Prior
     src_dict: Dictionary
-    source_prior: Prior | None = None  # by which the encoder of the next model that is built reads
+    source_prior: Prior | None = None  # for the encoder of the next model that is built
 
     def read_source_prior(self, folder: str | None) -> None:
-        """Take the prior in this folder, if any, for the models that are built from here on.
+        """Load the prior in this folder, if any, for the models that are built from now on.
 
         Raises:
-            PriorError: none there, damaged, or made for another dictionary than the source has.
+            PriorError: it is missing, damaged, or made for another dictionary than the source's.
         """
-        where = os.path.join(data_folder(self.cfg.data), f"dict.{self.cfg.source_lang}.txt")
-        self.source_prior = load_source_prior(folder, self.source_dictionary, where)
+        path = os.path.join(data_folder(self.cfg.data), f"dict.{self.cfg.source_lang}.txt")
+        self.source_prior = load_source_prior(folder, self.source_dictionary, path)
 
     def keep_unknown_source_words(self) -> None:
-        """From here on typed and raw text keep the strings of source words that the dictionary lacks.
+        """Keep the strings of source words outside the dictionary in typed and raw text.
 
-        Where the prior brings strings of the source, they do, as far as it numbers them.
+        If the prior has strings of the source, these are kept as far as the prior has ids for them.
         """
         if not self.prior.has_source_strings:
             self.src_dict = OpenDictionary(self.source_dictionary, self.source_words)
 
     @cached_property
     def source_words(self) -> OpenWords:
-        """The source's words and, where its dictionary is an open one, the strings that it lacks, as met so far."""
+        """The source's words, and the strings outside an open source dictionary seen so far."""
         if self.prior.has_source_strings:
-            return self.prior.session.source  # which of them have an id, the prior says
+            return self.prior.session.source
         return OpenWords(self.source_dictionary.symbols)
 
     def take_source_prior(self, path: str, state: Mapping[str, Any]) -> None:
-        """Before a checkpoint's model is built: its encoder reads by the source prior of its training.
+        """Load the source prior of a checkpoint's training before its model is built.
 
-        One that the command names is taken as it is: weights refuse another one. Models of an ensemble may differ.
+        A prior that the command names is used instead. Weights reject a wrong one. Models of an ensemble may differ.
 
         Args:
             path, state: the checkpoint.
 
         Raises:
-            OptionError: it is nowhere. PriorError: damaged, or made for another dictionary.
+            OptionError: it is not found. PriorError: damaged, or made for another dictionary.
         """
         if self.cfg.source_prior is not None:
             return
@@ -75,20 +75,21 @@ class SourceSide(TwoDictionaries):
             self.read_source_prior(folder)
 
 
-def load_source_prior(folder: str | None, dictionary: Dictionary, where: str | Path) -> Prior | None:
-    """Read it, and say what of it is not used; None without a folder.
+def load_source_prior(folder: str | None, dictionary: Dictionary, path: str | Path) -> Prior | None:
+    """Load the source prior, and log the parts of it that are not used, or None without a folder.
 
     Args:
-        dictionary: of the words that it has to be made for. where: its file.
+        dictionary: the dictionary that the prior must be made for.
+        path: the path of the dictionary.
 
     Raises:
-        PriorError: none there, damaged, or made for another dictionary.
+        PriorError: it is missing, damaged, or made for another dictionary.
     """
     if folder is None:
         return None
     prior = Prior.load(folder, load_general_model)
-    problem = f"{OPTION} {folder}: it was made for another dictionary than {where}"
-    check_symbols(dictionary.symbols, prior.symbols, problem, f"{REBUILD} --dict {where}")
+    problem = f"{OPTION} {folder}: it was made for another dictionary than {path}"
+    check_symbols(dictionary.symbols, prior.symbols, problem, f"{REBUILD} --dict {path}")
     logger.info(
         f"{OPTION} {folder}: the encoder reads {prior.input.features.num_features:,} features; not used: "
         f"{', '.join(unused_parts(prior))}"

@@ -22,7 +22,7 @@ from fairseq_llrnn.plugin.compat.option_checks import other_model
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
-from fairseq_llrnn.plugin.search.length import search_where_there_are_words
+from fairseq_llrnn.plugin.search.length import search_nonempty
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, dictionary_advice, load_task_prior
 from fairseq_llrnn.plugin.tasks.evidence_options import (
     EvidenceConfig,
@@ -45,14 +45,13 @@ NAME = "llrnn_translation"
 @dataclass
 @takes(NAME)
 class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TranslationConfig):
-    """Options of fairseq's task, the priors and evidence."""
+    """Options of fairseq's task, of the priors and of evidence."""
 
     source_prior: Optional[str] = field(
         default=None,
         metadata={
-            "help": "directory that `llrnn prior` wrote for the source's dictionary: the encoder reads words by their "
-            "features (default, where a model is read: that of its training; in training: none, a table with a row per "
-            "word)"
+            "help": "folder of `llrnn prior` for the source's dictionary: the encoder reads words by their features "
+            "(default: none in training, a table with a row per word; with a checkpoint, that of its training)"
         },
     )
     train_subset: str = II("dataset.train_subset")
@@ -61,20 +60,24 @@ class LLRNNTranslationConfig(PriorConfig, EvidenceConfig, TranslationConfig):
 
 @register_task(NAME, dataclass=LLRNNTranslationConfig)
 class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
-    """Translation into words that have features and a background."""
+    """Translation into words with features and a background."""
 
-    warned_of: set[tuple[str, int]]  # data sets, and which part of them
-    offered: "OfferedStrings | None" = None  # what the prior's evidence has the task do
-    lexical_warmup: int | None = None  # updates, of the model that was built; None: one that knows nothing of it
+    warned_of: set[tuple[str, int]]  # data sets and their parts that were reported
+    offered: "OfferedStrings | None" = None  # changes for the prior's evidence
+    lexical_warmup: int | None = None  # in updates, of the last built model; None: it has no such option
 
     @classmethod
     def setup_task(cls, cfg: Namespace, **kwargs: Any) -> "LLRNNTranslationTask":
-        """Raises OptionError for --left-pad-target and wrong numbers, PriorError for a prior that does not fit,
-        DataError for data of one language."""
+        """Set up the task.
+
+        Raises:
+            OptionError: --left-pad-target, or values out of range. PriorError: the prior does not fit. DataError: data
+                of one language.
+        """
         if cfg.left_pad_target:
             raise OptionError(
                 "--left-pad-target: not supported by llrnn_translation (a recurrent decoder would read the padding); "
-                "leave it out"
+                "remove it"
             )
         check_evidence_options(cfg)
         languages = [language for language in (cfg.source_lang, cfg.target_lang) if language is not None]
@@ -83,7 +86,7 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if len(languages) < 2 and None in infer_language_pair(folder):
             raise DataError(
                 f"{folder}: expected the data of a translation, with files such as train.en-cs.en.bin that name its "
-                "two languages, found none; give the folder of a bitext, or --source-lang and --target-lang",
+                "two languages, found none; name the folder of a bitext, or add --source-lang and --target-lang",
                 folder,
             )
         task: LLRNNTranslationTask = super().setup_task(cfg, **kwargs)
@@ -100,19 +103,18 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if task.prior.has_source_strings:
             session = task.prior.session
             task.src_dict = OpenDictionary(task.source_dictionary, session.source, task.prior.source_index)
-            task.tgt_dict = OpenDictionary(task.target_dictionary, session.target)  # what is a class, the source says
+            task.tgt_dict = OpenDictionary(task.target_dictionary, session.target)
         elif task.prior.open_words is not None:
             task.tgt_dict = OpenDictionary(task.target_dictionary, task.prior.open_words.words)
         task.extend(NAME, kwargs.get("from_checkpoint", False))
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """As fairseq's; where the prior has evidence, training sees unknown words, too.
+        """Load data like fairseq. If the prior has evidence, training reads some words as unknown.
 
-        They are known ones read as unknown (plugin/data/evidence_data.py), and invented ones
-        (plugin/data/invented_evidence.py). With an open vocabulary, rare words of the target are unknown, too
-        (plugin/data/evidence_data.py). Over pieces, and where a system requires strings, targets
-        have slots as tokens (plugin/data/evidence_data.py).
+        These are known words read as unknown, and in an open vocabulary rare words of the target
+        (plugin/data/evidence_data.py), and invented words (plugin/data/invented_evidence.py). Over pieces, and if a
+        system requires strings, targets have slots as tokens (plugin/data/evidence_data.py).
         """
         training = self.is_training_data(split, combine, self.cfg.train_subset)
         read = super().load_dataset
@@ -137,11 +139,11 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         self.datasets[split] = data
 
     def retokenize(self, source: Tensor, target: Tensor) -> Tensor:
-        """A target (T,) as a search would write it for its source (L,): with slots as single tokens."""
+        """Return a target (T,) as a search would write it for its source (L,), with slots as single tokens."""
         return target if self.offered is None else self.offered.retokenize(source, target)
 
     def _warn(self, split: str, epoch: int, training: bool) -> None:
-        """Of what a user should know of the data, once of each part: of several, every epoch loads the next one."""
+        """Warn about the data, once for each part: with several folders, every epoch loads the next one."""
         part = (split, (epoch - 1) % self.folders)
         if part in self.warned_of:
             return
@@ -149,27 +151,27 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         if self.offered is not None:
             name = split if self.folders == 1 else f"{split} (part {part[1] + 1} of {self.folders})"
             self.offered.warn(name, self.datasets[split].src)
-        # over pieces, a network that is given all of the background at once did not learn where to look
+        # over pieces, networks with the full background from the start did not learn to attend
         pieces = self.prior.translations is not None and self.prior.settings.get("pieces")
         if training and pieces and self.lexical_warmup == 0:
             logger.warning(
-                "--lexical-warmup-updates: not given, with a prior of pieces and their lexical translations; over "
-                "pieces, networks came to lean on these and translated badly; give a third of the updates or so"
+                "--lexical-warmup-updates is missing: with a prior of pieces and lexical translations, networks relied "
+                "on these translations and translated badly; set it to about a third of the updates"
             )
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """As fairseq's; raises OptionError for a model that does not translate, or does not read the source prior."""
+        """Build a model like fairseq. Raises OptionError if it does not translate, or does not use the source prior."""
         model = super().build_model(cfg, from_checkpoint)
         if not isinstance(model, FairseqEncoderDecoderModel):
             raise OptionError(
-                f"{type(model).__name__}: expected a model that translates, with encoder and decoder, as --task "
-                f"llrnn_translation needs, found another kind; {other_model()}"
+                f"{type(model).__name__}: --task llrnn_translation needs a translation model with encoder and decoder, "
+                f"found another kind; {other_model()}"
             )
         reads_source_prior = self.cfg.source_prior is not None and not from_checkpoint
         if reads_source_prior and not any(isinstance(part, SourceEmbedding) for part in model.modules()):
             raise OptionError(
-                f"--source-prior: expected a model of ours, found {type(model).__name__}, whose encoder would not read "
-                "it; use an --arch of ours, as llrnn_lstm"
+                f"--source-prior: the encoder of {type(model).__name__} cannot read it; use an --arch of this package, "
+                "such as llrnn_lstm"
             )
         self.lexical_warmup = getattr(cfg, "lexical_warmup_updates", None)
         if reads_strings(model.encoder):
@@ -177,11 +179,11 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         return model
 
     def build_generator(self, models: list[BaseFairseqModel], *arguments: Any, **named: Any) -> SequenceGenerator:
-        """As every task's of ours; raises OptionError for models of which none knows the prior's strings."""
+        """Build a generator like other tasks of ours. Raises OptionError if no model has the prior's strings."""
         if self.prior.has_source_strings and not any(map(has_slots, models)):
             raise OptionError(
-                "--path: expected a model that was trained with the prior, found none that knows its strings of the "
-                "source (as evidence is); add one, or translate with --task translation"
+                "--path: expected a model that was trained with the prior, found none with its strings of the source "
+                "(evidence); add one, or translate with --task translation"
             )
         return super().build_generator(models, *arguments, **named)
 
@@ -193,19 +195,19 @@ class LLRNNTranslationTask(SourceSide, PriorTask, TranslationTask):
         prefix_tokens: Tensor | None = None,
         constraints: Tensor | None = None,
     ) -> list[list[dict[str, Tensor]]]:
-        """As every task's of ours, but an empty source has an empty translation."""
-        whole = super().inference_step
-        ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
-        if not ours and not self.prior.has_source_strings:
-            # a table with a row per word has none for strings outside the dictionary
+        """Search like other tasks of ours, but an empty source has an empty translation."""
+        infer = super().inference_step
+        all_ours = all(isinstance(model.decoder, LogLinearDecoder) for model in models)
+        if not all_ours and not self.prior.has_source_strings:
+            # an embedding table has no rows for strings outside the dictionary
             net_input = sample["net_input"]
             read = with_unk(net_input["src_tokens"], self.source_dictionary)
             sample = sample | {"net_input": net_input | {"src_tokens": read}}
-        if isinstance(generator, SequenceScorer):  # nothing is searched for
-            return whole(generator, models, sample, prefix_tokens, constraints)
+        if isinstance(generator, SequenceScorer):  # no search
+            return infer(generator, models, sample, prefix_tokens, constraints)
         with counted_in_search(self.cfg, self.prior):
-            return search_where_there_are_words(
-                lambda *batch: whole(generator, models, *batch), sample, prefix_tokens, constraints,
+            return search_nonempty(
+                lambda *batch: infer(generator, models, *batch), sample, prefix_tokens, constraints,
                 self.target_dictionary.eos(), self.target_dictionary.pad(),
             )  # fmt: skip
 

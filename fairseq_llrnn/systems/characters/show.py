@@ -11,8 +11,8 @@ from fairseq_llrnn.errors import OptionError
 if TYPE_CHECKING:
     from fairseq_llrnn.systems.characters.neighbours import Neighbours
 
-ASKED = "--neighbours WORD"
-BESIDE = ("path", *PARTS)
+OPTION = "--neighbours WORD"
+FURTHER = ("path", *PARTS)
 EXAMPLES = ("llrnn show --neighbours le --path checkpoints/checkpoint_best.pt",)
 SHOWN = 8
 

@@ -20,8 +20,8 @@ from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, check_tree,
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
 
-ASKED = "--tree FILE"
-BESIDE = ("picture",)
+OPTION = "--tree FILE"
+FURTHER = ("picture",)
 EXAMPLES = ("llrnn show --tree with-a-tree/checkpoint_best.pt --picture tree.png",)
 WORDS, NODES = 10, 12  # shown per node, per level
 OTHERS = ("path", *(part for part in PARTS if part != "prior"), "source")  # options of other views

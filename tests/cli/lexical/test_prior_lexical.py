@@ -111,6 +111,6 @@ def test_a_prior_without_translations(data: Path, llrnn: Llrnn) -> None:
     llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior")
     assert "parts" not in llrnn("show", data / "prior").out
     assert llrnn("show", data / "prior", "--source", "house").error == (
-        f"--source house: expected a prior with translations or evidence, found none in {data / 'prior'}; build it "
-        "with --lexical-translation or --evidence"
+        f"--source house needs a prior with translations or copying, {data / 'prior'} has neither; build it with "
+        "--lexical-translation or --evidence"
     )

@@ -55,7 +55,7 @@ def test_several_language_pairs(prior: Run, data: Path) -> None:
         for language, other in (("en", "de"), ("fr", "fr")):
             shutil.copy(data / f"train.en-fr.{language}.{end}", data / f"train.de-fr.{other}.{end}")
     assert prior().error == (
-        f"--lexical-translation {data}: expected one language pair, found de-fr, en-fr; give a folder with one of them"
+        f"--lexical-translation {data}: expected one language pair, found de-fr, en-fr; use a folder with one of them"
     )
 
 
@@ -64,7 +64,7 @@ def test_a_dictionary_that_is_none_of_them(prior: Run, data: Path) -> None:
     other.write_text("le 3\nla 2\nles 1\n", encoding="utf-8")
     assert prior("--dict", other).error == (
         f"--lexical-translation {data}: expected its dict.en.txt or dict.fr.txt to have the words of --dict {other}, "
-        "found others; give one of the two as --dict"
+        "found others; pass one of the two as --dict"
     )
 
 
@@ -77,8 +77,8 @@ def test_sides_of_different_sizes(prior: Run, data: Path, shell: Shell, tmp_path
         shutil.copy(less / f"train.en-fr.fr.{end}", data)
     assert prior().error == (
         f"{data}/train.en-fr: expected as many sentences in both languages, found 25 of en and 1 of fr; run "
-        "fairseq-preprocess again, on texts with as many lines, and no carriage returns within them, which end a "
-        "sentence there"
+        "fairseq-preprocess again, on texts with equal numbers of lines and without carriage returns, which would end "
+        "a sentence"
     )
 
 

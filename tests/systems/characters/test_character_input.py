@@ -118,7 +118,7 @@ def test_what_makes_no_sense_is_refused(world: World, options: list[str], said: 
         ([*SMALL, "--feature-input"], "--feature-input: with --input-characters it needs --character-mode add"),
         (ADDED, "--character-mode add: it needs --feature-input; add it"),
         ([*SMALL, "--tie-features"], "--tie-features: expected --feature-input"),
-        ([*SMALL, "--decoder-embed-path", "x.vec"], "leave out one of --decoder-embed-path and --input-characters"),
+        ([*SMALL, "--decoder-embed-path", "x.vec"], "remove --decoder-embed-path or --input-characters"),
     ],
 )
 def test_what_a_transformer_does_not_combine(translation: TranslationWorld, options: list[str], said: str) -> None:

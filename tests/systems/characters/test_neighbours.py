@@ -105,11 +105,11 @@ def test_of_a_model_without_characters(shell: Shell, trained: Path) -> None:
 def test_what_is_refused(shell: Shell, world: World, model: Path, evidence_models: dict[str, Path]) -> None:
     for args, said in (
         (["--neighbours", "rose"], "--neighbours: it needs --path FILE; add it"),
-        (["--path", model], f"--path {model}: it needs --neighbours WORD, found none"),
+        (["--path", model], f"--path {model}: it needs --neighbours WORD; add that"),
         ([], "expected PRIOR, the folder of a prior, or --neighbours WORD"),
         (["--path", model, "--neighbours", ""], "--neighbours '': expected one word without blanks"),
         (["--path", world.place / "no.pt", "--neighbours", "rose"], "no.pt: expected a checkpoint, found no such file"),
-        (["--source-prior", world.data], f"--source-prior {world.data}: it needs --neighbours WORD, found none"),
+        (["--source-prior", world.data], f"--source-prior {world.data}: it needs --neighbours WORD; add that"),
         ([world.data / "prior", "--path", model, "--neighbours", "rose"], "not possible together with PRIOR or"),
         (["--source", "pink", "--path", model, "--neighbours", "rose"], "not possible together with PRIOR or"),
         (["--path", model, "--neighbours", "rose", "--source-prior", "x"], "leave --source-prior out"),

@@ -205,5 +205,5 @@ def test_commands_keep_unknown_strings_for_characters(
 
 def test_characters_beside_vectors_of_words(translation: TranslationWorld) -> None:
     options = ["--source-characters", "cnn", "--encoder-embed-path", "vectors"]
-    with pytest.raises(OptionError, match="leave out one of --encoder-embed-path and of what the encoder reads in its"):
+    with pytest.raises(OptionError, match="remove --encoder-embed-path, or the option that replaces the table"):
         build([*translation.train_args("llrnn_transformer"), *options])

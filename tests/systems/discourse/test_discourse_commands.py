@@ -152,7 +152,7 @@ def test_bad_options(texts: Texts, options: tuple[object, ...], message: str) ->
 
 def test_too_few_tokens_for_an_example(shell: Shell, texts: Texts) -> None:
     said = shell.run("fairseq-train", *train_args(texts, None, "--max-tokens", 9), code=None)
-    assert_says(said, "as the model and --max-tokens allow")
+    assert_says(said, "(limit of the model and --max-tokens)")
 
 
 def test_a_task_without_examples_and_a_folder_of_another_kind(shell: Shell, texts: Texts, tmp_path: Path) -> None:

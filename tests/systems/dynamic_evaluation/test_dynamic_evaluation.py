@@ -262,7 +262,7 @@ def test_models_and_texts_that_are_refused(
     assert llrnn(NAME, text, "--path", tmp_path / "a:b.pt", *places).code == 0
     empty = tmp_path / "empty.txt"
     empty.touch()
-    llrnn(NAME, empty, "--path", path).refuses(f"expected a text, found none in {empty}; give one sentence a line")
+    llrnn(NAME, empty, "--path", path).refuses(f"expected a text, found none in {empty}; write one sentence per line")
     done = llrnn(NAME, "--path", path, "--decay", 0, text)
     assert done.code == 2 and f"expected a number, found '{text}'; give the name of a text before" in done.err
 
@@ -272,7 +272,7 @@ def test_models_and_texts_that_are_refused(
         "text by `llrnn score`"
     )
     llrnn(NAME, text, "--path", translator).refuses(
-        f"…{translator}: expected a language model, found one that translates; give a language model…"
+        f"…{translator}: expected a language model, found a translation model; score translations…"
     )
 
 

@@ -190,7 +190,7 @@ def test_what_is_missing_or_too_much(
     said = shell.run("llrnn", "rescore", *args, code=2).err
     assert f"--reverse-expert {experts}: belongs to --reverse-path, which is missing; give both or none" in said
     said = shell.run("llrnn", "show", world.data / "prior", "--expert", experts, code=2).err
-    assert f"--expert {experts}: it needs --neighbours WORD, found none" in said
+    assert f"--expert {experts}: it needs --neighbours WORD; add that" in said
     with pytest.raises(OptionError, match="trained with 0 experts, found 2; leave it out"):
         load_scorer(str(trained / "checkpoint_last.pt"), 100, Places(code={"expert": experts}))
     with pytest.raises(OptionError, match="--expert .*: expected a model that was trained with a prior, found .*out$"):
@@ -198,7 +198,7 @@ def test_what_is_missing_or_too_much(
     state = torch.load(trained / "checkpoint_last.pt", weights_only=False)
     state["model"]["decoder.head.experts.weight"] = torch.zeros(1, 8)
     torch.save(state, tmp_path / "lm.pt")
-    with pytest.raises(DataError, match="expected a model without --expert, found one that was trained with it"):
+    with pytest.raises(DataError, match="a model that was trained with --expert cannot be a background"):
         find_model_files(str(tmp_path / "lm.pt"), Places(options="{} of --background model(…)"))
     state["model"]["decoder.head.experts.weight"] = torch.tensor(1.0)
     torch.save(state, tmp_path / "lm.pt")

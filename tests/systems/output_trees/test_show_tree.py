@@ -93,7 +93,7 @@ def test_what_is_refused(prior: Path, tree: Path, llrnn: Llrnn, tmp_path: Path) 
     text = tmp_path / "text"
     text.write_text("le chat\n", encoding="utf-8")
     for arguments, message in (
-        ((prior, "--picture", "a.png"), "--picture a.png: it needs --tree FILE, found none; give both"),
+        ((prior, "--picture", "a.png"), "--picture a.png: it needs --tree FILE; add that"),
         (("--tree", tree), f"--tree {tree}: a tree file needs PRIOR, the prior that it was made for; give it"),
         ((prior, "--tree", other), f"{other}: expected a tree over the classes of this prior"),
         ((prior, "--tree", tree, "--neighbours", "le"), "--neighbours: not possible together with --tree; run"),

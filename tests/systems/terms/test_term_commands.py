@@ -137,7 +137,7 @@ def test_what_is_wrong_is_said_in_a_line(name: str, shell: Shell, taught: TermWo
 def test_what_is_wrong_with_a_line_is_said_with_its_number(shell: Shell, taught: TermWorld) -> None:
     """And the session goes on, line by line and with all of them at once."""
     lines = ["el tahc", *BAD_LINES, SOURCES[0]]
-    last = "fairseq_llrnn: error: 4 of 6 sentences of the input have no answer; the first of them: sentence 2 of the "
+    last = "fairseq_llrnn: error: 4 of 6 sentences of the input have no answer; the first error: sentence 2 of the "
     for options in ([], ["--buffer-size", 9]):
         found = interactive(shell, taught, lines, *options, code=1)
         for number, message in enumerate(BAD_LINES.values(), start=2):
