@@ -18,9 +18,9 @@ A hypothesis that cannot go on before its text is complete (a dead end) is ended
 prefers any complete text. Dead ends exist in products whose parts are not one automaton, and under other processors.
 
 `from_regex`, `from_json_schema`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any fast tokenizer
-(constraints.py, lifting.py). Products and mixtures of processors are processors (token_weights.py). The constructor
-takes the background of a prior each of whose words is one token of the same spelling: the prior is built over the
-model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
+(constraints.py, json_schema.py, lifting.py). Products and mixtures of processors are processors (token_weights.py).
+The constructor takes the background of a prior each of whose words is one token of the same spelling: the prior is
+built over the model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
 
 `PrefixStates` are the states of hypotheses in a search that reorders them. `generate` passes all tokens that each
 hypothesis has written to models and logits processors. The state of a background depends on these and on the
@@ -51,10 +51,10 @@ from fairseq_llrnn.huggingface.constraints import (
     grammar_bytes,
     is_our_grammar,
     regex_automaton,
-    schema_regex,
     term_automaton,
     words_automaton,
 )
+from fairseq_llrnn.huggingface.json_schema import schema_regex
 from fairseq_llrnn.huggingface.lifting import (
     USUAL_LIMITS,
     ByteAutomaton,
