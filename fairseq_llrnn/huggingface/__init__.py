@@ -1,7 +1,8 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
 processor.py   a logits processor: any background, on any softmax model, without training; states of prefixes
-constraints.py, json_schema.py, lifting.py, token_weights.py   regular expressions, schemas, grammars, … over any tokenizer's tokens
+constraints.py, json_schema.py   regular expressions, schemas, grammars, … as automata over bytes
+lifting.py, token_weights.py   these over any tokenizer's tokens
 models.py      what the models with the head share: files, numbers of words, searches
 causal_lm.py   language models over any AutoModel
 seq2seq.py     encoder-decoders over any AutoModel; marian.py is an earlier one, with a flat configuration

@@ -11,6 +11,7 @@ tells apart are one symbol, so that `.` costs a few arcs.
 
 from __future__ import annotations
 
+import json
 import re
 import re._constants as kinds  # type: ignore[import-not-found]  # Python's own parser of regular expressions
 import re._parser as python_regex  # type: ignore[import-not-found]
@@ -235,17 +236,22 @@ CATEGORIES = {
 REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT)
 STARTS = (kinds.AT_BEGINNING, kinds.AT_BEGINNING_STRING)
 ENDS = (kinds.AT_END, kinds.AT_END_STRING)
+NOT_IN_JSON_STRINGS = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C))  # control characters, " and \
+JSON_ESCAPES = {ord(json.loads(f'"\\{letter}"')): f"\\{letter}".encode() for letter in '"\\bfnrt'}
 
 
-def regex_automaton(pattern: str, meter: Meter) -> ByteAutomaton:
+def regex_automaton(pattern: str, meter: Meter, has_json_strings: bool = False) -> ByteAutomaton:
     """The texts that a regular expression matches as a whole.
+
+    Args:
+        has_json_strings: a group with the flag `m` is the inside of a JSON string: it matches the values of strings.
 
     Raises:
         DataError: it is none, or has what is not supported. LimitError: it costs too much.
     """
     try:
         parsed = python_regex.parse(pattern)
-        node = _Regex(pattern, meter.name).sequence(parsed, parsed.state.flags)
+        node = _Regex(pattern, meter.name, has_json_strings).sequence(parsed, parsed.state.flags)
     except (re.error, OverflowError) as error:
         raise DataError(
             f"{meter.name}: expected a regular expression in Python's syntax, found {error}; fix it"
@@ -258,8 +264,9 @@ def regex_automaton(pattern: str, meter: Meter) -> ByteAutomaton:
 class _Regex:
     """From Python's parsed expressions to nodes."""
 
-    def __init__(self, pattern: str, name: str) -> None:
+    def __init__(self, pattern: str, name: str, has_json_strings: bool) -> None:
         self.pattern, self.name = pattern, name
+        self.in_json_string = re.MULTILINE if has_json_strings else re.RegexFlag(0)
 
     def sequence(self, items: Any, flags: int, outer: bool = True) -> Node:
         parts: list[Node] = []
@@ -272,18 +279,18 @@ class _Regex:
 
     def node(self, kind: Any, value: Any, flags: int) -> Node:
         if kind == kinds.LITERAL:
-            return characters(self.cased(((value, value),), flags))
+            return self.character(self.cased(((value, value),), flags), flags)
         if kind == kinds.NOT_LITERAL:
-            return characters(_complement(self.cased(((value, value),), flags)))
+            return self.character(_complement(self.cased(((value, value),), flags)), flags)
         if kind == kinds.ANY:
-            return characters(((0, LAST),) if flags & re.DOTALL else _complement(NEWLINE))
+            return self.character(((0, LAST),) if flags & re.DOTALL else _complement(NEWLINE), flags)
         if kind == kinds.IN:
             return self.listed(value, flags)
         if kind == kinds.BRANCH:
             return Choice(tuple(self.sequence(branch, flags, outer=False) for branch in value[1]))
         if kind == kinds.SUBPATTERN:
             _, more, fewer, inner = value
-            return self.sequence(inner, (flags | more) & ~fewer, outer=False)
+            return self.sequence(inner, (flags | more) & ~(fewer & ~self.in_json_string), outer=False)
         if kind in REPEATS:
             least, most, inner = value
             unlimited = most == kinds.MAXREPEAT
@@ -305,7 +312,15 @@ class _Regex:
             else:
                 ranges += _category(CATEGORIES[value], flags & re.ASCII)
         found = self.cased(_merged(ranges), flags)
-        return characters(_complement(found) if negated else found)
+        return self.character(_complement(found) if negated else found, flags)
+
+    def character(self, ranges: CharacterSet, flags: int) -> Node:
+        """One character of a set, as JSON writes it if it is in a JSON string."""
+        if not flags & self.in_json_string:
+            return characters(ranges)
+        escaped = [writing for code, writing in JSON_ESCAPES.items() if any(a <= code <= b for a, b in ranges)]
+        plain = _complement(_merged([*_complement(ranges), *NOT_IN_JSON_STRINGS]))
+        return Choice((*([characters(plain)] if plain else []), *map(literal, escaped)))
 
     def cased(self, ranges: CharacterSet, flags: int) -> CharacterSet:
         """With the other cases of each character, where case is ignored."""

@@ -351,8 +351,8 @@ class BackgroundProcessor(LogitsProcessor):
             OptionError: outlines-core is not installed. LimitError, DataError: as in `from_regex`.
         """
         meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema")
-        pattern = schema_regex(schema, whitespace, meter.name)
-        return cls._lifted(regex_automaton(pattern, meter), texts, canonical, meter, unread, longest)
+        automaton = regex_automaton(schema_regex(schema, whitespace, meter.name), meter, has_json_strings=True)
+        return cls._lifted(automaton, texts, canonical, meter, unread, longest)
 
     @classmethod
     def from_grammar(
