@@ -89,6 +89,7 @@ except ImportError:  # scores of another search
 __all__ = ["BackgroundProcessor", "Limits", "PrefixStates", "dictionary_of", "words_of_tokens"]
 NAMED = 5  # words, of all that a message is about
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
+TOKEN_BYTES = 8  # of a token in a tensor
 DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
 
 
@@ -182,7 +183,7 @@ class PrefixStates(Generic[States]):
             unread: how many tokens at the beginning are not read: a start symbol, or a prompt.
         """
         self.start, self.advance, self.select, self.unread = start, advance, select, unread
-        self._last: tuple[np.ndarray, States] | None = None
+        self._last: tuple[list[bytes], States] | None = None
         self.full_reads = 0  # how many steps read their prefixes from the beginning
 
     def states_after(
@@ -201,8 +202,8 @@ class PrefixStates(Generic[States]):
         if last is not None and parents is not None and written.size(1) > self.unread:
             self._last = None  # parsers change, also before an error
             states = last[1]
-            if not np.array_equal(parents, np.arange(len(last[0]))):
-                states = self.select(states, torch.from_numpy(parents).to(written.device))
+            if parents != list(range(len(last[0]))):
+                states = self.select(states, torch.tensor(parents, device=written.device))
             states = self.advance(states, written[:, -1])
         else:
             if begin is not None:
@@ -216,28 +217,30 @@ class PrefixStates(Generic[States]):
 
     def is_shorter(self, written: Tensor, sentence: Tensor | None = None) -> bool:
         """Whether each prefix is longer than what is not read, and the beginning of one of the step before."""
-        length = written.size(1)
-        if self._last is None or not self.unread < length < self._last[0].shape[1] - (sentence is not None):
+        if self._last is None or written.size(1) <= self.unread:
             return False
         keys = _keys(written, sentence)
-        before = {row.tobytes() for row in np.ascontiguousarray(self._last[0][:, : keys.shape[1]])}
-        return before.issuperset(row.tobytes() for row in keys)
+        length = len(keys[0])
+        return length < len(self._last[0][0]) and {row[:length] for row in self._last[0]}.issuperset(keys)
 
-    def _parents(self, keys: np.ndarray) -> np.ndarray | None:
+    def _parents(self, keys: list[bytes]) -> list[int] | None:
         """The row of each prefix, but for its last token, in the step before; None where one is not there."""
-        if self._last is None or self._last[0].shape[1] + 1 != keys.shape[1]:
+        if self._last is None:
             return None
-        last, prefixes = self._last[0], keys[:, :-1]
-        if len(last) == len(prefixes) and (last == prefixes).all():
-            return np.arange(len(last))
-        number_of = {row.tobytes(): number for number, row in enumerate(last)}
-        numbers = [number_of.get(row.tobytes(), -1) for row in np.ascontiguousarray(prefixes)]
-        return None if -1 in numbers else np.array(numbers)
+        last, prefixes = self._last[0], [key[:-TOKEN_BYTES] for key in keys]
+        if last == prefixes:
+            return list(range(len(last)))
+        number_of = {row: number for number, row in enumerate(last)}
+        numbers = [number_of.get(row, -1) for row in prefixes]
+        return None if -1 in numbers else numbers
 
 
-def _keys(written: Tensor, sentence: Tensor | None) -> np.ndarray:
+def _keys(written: Tensor, sentence: Tensor | None) -> list[bytes]:
+    """The tokens of each row, after its sentence."""
     keys = written if sentence is None else torch.cat([sentence.unsqueeze(1), written], dim=1)
-    return np.array(keys.cpu().numpy())  # a copy
+    width = TOKEN_BYTES * keys.size(1)
+    whole = keys.long().cpu().numpy().tobytes()
+    return [whole[width * row : width * (row + 1)] for row in range(len(keys))]
 
 
 class BackgroundProcessor(LogitsProcessor):
@@ -606,25 +609,47 @@ class BackgroundProcessor(LogitsProcessor):
             states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
 
 
+def _log_sum_exp(values: np.ndarray) -> float:
+    """Of (M,) values; −inf for none."""
+    if len(values) < 50:
+        return np.logaddexp.reduce(values, initial=NEGATIVE_INFINITY)
+    largest = values.max()
+    return largest + np.log(np.exp(values - largest).sum()) if largest > NEGATIVE_INFINITY else largest
+
+
 def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> tuple[Tensor, list[int]]:
     """Return log p' of hypotheses, (N, K), −inf for tokens without weight, and the rows without a possible token."""
     if scores.size(1) == num_tokens and all(row.tokens is None and row.log_weights is not None for row in rows):
         weights = [row.log_weights for row in rows if row.log_weights is not None]
         log_p = (scores + (weights[0] if len(weights) == 1 else torch.stack(weights))).log_softmax(1)
-        return log_p, log_p[:, 0].isnan().nonzero().flatten().tolist()  # then all of a row are
+        return log_p, [number for number, first in enumerate(log_p[:, 0].tolist()) if math.isnan(first)]  # then all are
     log_p = scores.new_full(scores.shape, NEGATIVE_INFINITY)
     dead = []
-    for number, (row, given, out) in enumerate(zip(rows, scores, log_p, strict=True)):
-        values = given[:num_tokens] if row.tokens is None else given.index_select(0, row.tokens)
+    in_numpy = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
+    in_numpy &= not scores.requires_grad
+    given, out = (scores.numpy(), log_p.numpy()) if in_numpy else (None, None)
+    for number, row in enumerate(rows):
+        if given is not None and out is not None and row.tokens is not None:  # quicker than torch by half
+            tokens = row.tokens.numpy()
+            few = given[number].take(tokens)
+            if row.log_weights is not None:
+                few += row.log_weights.numpy()
+            total = _log_sum_exp(few)
+            if total > NEGATIVE_INFINITY:
+                out[number][tokens] = few - total
+            else:
+                dead.append(number)
+            continue
+        values = scores[number, :num_tokens] if row.tokens is None else scores[number].index_select(0, row.tokens)
         if row.log_weights is not None:
             values = values + row.log_weights
         values = values.log_softmax(0)
         if len(values) == 0 or math.isnan(values[0].item()):
             dead.append(number)
         elif row.tokens is None:
-            out[:num_tokens] = values
+            log_p[number, :num_tokens] = values
         else:
-            out.index_copy_(0, row.tokens, values)
+            log_p[number].index_copy_(0, row.tokens, values)
     return log_p, dead
 
 

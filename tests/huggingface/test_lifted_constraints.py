@@ -169,6 +169,19 @@ def test_weights_of_a_grammar_and_a_mixture(kind: str) -> None:
                 torch.testing.assert_close(found, expected / expected.sum(), rtol=1e-8, atol=1e-12)
 
 
+def test_scores_of_other_kinds() -> None:
+    """Gradients pass, and bfloat16 gives what float32 does."""
+    tokenizer = tokenizer_of("byte_level")
+    processor = BackgroundProcessor.from_regex("[ab]|12", tokenizer)
+    written, scores = torch.zeros(2, 1, dtype=torch.long), torch.randn(2, len(tokenizer), requires_grad=True)
+    found, wanted = processor(written, scores), processor(written, scores.detach())
+    torch.testing.assert_close(found.detach(), wanted)
+    found.exp()[0, wanted[0].argmax()].backward()
+    assert scores.grad is not None and (scores.grad[0] != 0).tolist() == wanted[0].isfinite().tolist()
+    rounded = processor(written, scores.detach().bfloat16())
+    torch.testing.assert_close(rounded.float(), wanted, rtol=0.02, atol=0.02)
+
+
 @cache
 def model_of(size: int) -> Any:
     torch.manual_seed(2)
