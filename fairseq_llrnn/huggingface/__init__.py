@@ -2,7 +2,7 @@
 
 processor.py   a logits processor: any background, on any softmax model, without training; states of prefixes
 constraints.py, json_schema.py   regular expressions, schemas, grammars, … as automata over bytes
-lifting.py, token_weights.py   these over any tokenizer's tokens
+lifting.py, token_weights.py   these over any tokenizer's tokens; word_ngrams.py   n-grams of words over tokens
 models.py      what the models with the head share: files, numbers of words, searches
 causal_lm.py   language models over any AutoModel
 seq2seq.py     encoder-decoders over any AutoModel; marian.py is an earlier one, with a flat configuration

@@ -42,7 +42,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.errors import DataError, OptionError, check_least, from_checkout
+from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least, from_checkout
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
@@ -77,7 +77,10 @@ from fairseq_llrnn.huggingface.token_weights import (
     TokenWeights,
     lark_error,
 )
+from fairseq_llrnn.huggingface.word_ngrams import WordNGramWeights
+from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.ngrams.background import ngram_from_file
+from fairseq_llrnn.ngrams.to_automaton import OTHER_UNK
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.prior.prior import Prior
 
@@ -290,6 +293,11 @@ class BackgroundProcessor(LogitsProcessor):
     ) -> None:
         if unread is not None:
             check_least("unread", unread, 0)
+        if longest is not None and not weights.has_distances:
+            raise OptionError(
+                f"BackgroundProcessor: longest={longest} does not go with a Lark grammar, whose distance to an end is "
+                "unknown; leave it out, and give `generate` max_new_tokens"
+            )
         needed = weights.least(weights.start(sentences or 1))
         if longest is not None and needed > longest:
             raise DataError(
@@ -372,8 +380,8 @@ class BackgroundProcessor(LogitsProcessor):
                 and gives no bound on the tokens until a text can end.
 
         Raises:
-            OptionError: llguidance is not installed; canonical=True with Lark. LimitError, DataError: as in
-            `from_regex`.
+            OptionError: llguidance is not installed; canonical=True or `longest` with Lark.
+            LimitError, DataError: as in `from_regex`.
         """
         name = str(grammar) if isinstance(grammar, Path) else "from_grammar"
         meter, texts = Meter(name, limits), _texts(tokenizer, name)
@@ -434,30 +442,43 @@ class BackgroundProcessor(LogitsProcessor):
 
     @classmethod
     def from_ngram(
-        cls, arpa: Path | str, tokenizer: Any, weight: float = 1.0, *, unread: int | None = None,
+        cls, arpa: Path | str, tokenizer: Any, weight: float = 1.0, *, unit: str = "tokens", unread: int | None = None,
         longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
-        """Multiply by an n-gram model over the tokenizer's tokens: b = p_ngram^weight.
+        """Multiply by an n-gram model: b = p_ngram^weight.
 
         Args:
-            arpa: a file in ARPA format, whose words are tokens as `tokenizer.convert_ids_to_tokens` writes them.
+            arpa: a file in ARPA format.
             weight: λ > 0 of log p + λ log p_ngram.
+            unit: what the file's words are: "tokens" as `tokenizer.convert_ids_to_tokens` writes them, or "words" that
+                whitespace separates in a text. Other words of a text are <unk>, and the beginning of a word weighs what
+                its ends weigh together (word_ngrams.py).
             tokenizer, unread, longest: as in `from_regex`.
 
         Raises:
-            DataError: a bad file, or one of other words. OptionError: a weight that is not above 0.
+            DataError: a bad file, one without <unk>, or one of other words. OptionError: a weight that is not above 0;
+            another unit.
         """
         if not 0 < weight < float("inf"):
             raise OptionError(f"from_ngram: expected a weight above 0, found {weight}")
+        check_choice("from_ngram: unit", unit, ("tokens", "words"))
         texts = _texts(tokenizer, "from_ngram")
-        symbols = dictionary_of(tokenizer)
+        if unit == "words":
+            symbols = [*SPECIALS, *(word for word in read_arpa(arpa).words if word not in (*SPECIALS, OTHER_UNK))]
+        else:
+            symbols = dictionary_of(tokenizer)
         model = ngram_from_file(arpa, WordList(tuple(symbols), np.zeros(len(symbols), dtype=np.int64)))
-        background = AutomatonBackground(
-            torch.zeros(len(symbols), dtype=torch.long), 1, torch.from_numpy(model.log_weights * weight),
-            model.automaton.tempered(1 / weight),
-        )  # fmt: skip
-        words = _numbers_of_tokens(tokenizer, symbols)
-        weights = BackgroundWeights(background.bind(), words, symbols.index(EOS), symbols.index(PAD))
+
+        def background(weight: float) -> BoundBackground:
+            log_weights, automaton = torch.from_numpy(model.log_weights * weight), model.automaton.tempered(1 / weight)
+            return AutomatonBackground(torch.zeros(len(symbols), dtype=torch.long), 1, log_weights, automaton).bind()
+
+        weights: TokenWeights
+        if unit == "words":
+            weights = WordNGramWeights(background(1.0), symbols, texts, weight)
+        else:
+            words = _numbers_of_tokens(tokenizer, symbols)
+            weights = BackgroundWeights(background(weight), words, symbols.index(EOS), symbols.index(PAD))
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
@@ -479,7 +500,7 @@ class BackgroundProcessor(LogitsProcessor):
         """Multiply the weights of processors: a token needs weight in each of them.
 
         Sets of texts on one tokenizer become one automaton, so that every text can be completed. With a Lark grammar,
-        a canonical set or a prior in it, each part alone is completed within `longest`, and dead ends are possible.
+        a canonical set or a prior in it, dead ends are possible. Then each part alone is completed within `longest`.
 
         Args:
             limits: of the automaton.
