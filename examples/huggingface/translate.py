@@ -31,7 +31,7 @@ from fairseq_llrnn.evidence.slots import merged_target
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords, plain
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.head.inputs import numbers
-from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearMarian, LogLinearMarianConfig
+from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForSeq2SeqLM
 from fairseq_llrnn.lexicon.merge_sources import read_word_forms
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 from fairseq_llrnn.prior.parts.evidence import evidence_table
@@ -77,11 +77,9 @@ class Numbers:
 
 def new_model(args: argparse.Namespace, prior: Prior, source: int) -> Any:
     """Create a model. source: number of source words."""
-    config = LogLinearMarianConfig.from_prior(prior, source, label_smoothing=args.label_smoothing, **sizes(args))
-    if not args.softmax:
-        return LogLinearMarian(config, prior)
-    same = {name: value for name, value in config.to_dict().items() if name not in ("model_type", "label_smoothing")}
-    return MarianMTModel(MarianConfig(**same))
+    config = MarianConfig(vocab_size=source, **sizes(args))
+    model: Any = LogLinearForSeq2SeqLM.from_config(config, prior, label_smoothing=args.label_smoothing)
+    return MarianMTModel(model.config.text_config) if args.softmax else model
 
 
 def train(args: argparse.Namespace) -> None:
@@ -109,7 +107,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the weights of a llrnn_transformer under their names in LogLinearMarian, without tables of positions."""
+    """Return the weights of a llrnn_transformer under their names in our model, without tables of positions."""
     found = {}
     for name, value in state.items():
         own, new = next(pair for pair in PLACES if name.startswith(pair[0]))
@@ -143,7 +141,7 @@ class WithTerms(Sequence[Example]):
 @torch.inference_mode()
 def search(args: argparse.Namespace) -> None:
     softmax, prior = (args.out / SOFTMAX).exists(), Prior.load(args.prior)
-    model: Any = (MarianMTModel if softmax else LogLinearMarian).from_pretrained(args.out)
+    model: Any = (MarianMTModel if softmax else LogLinearForSeq2SeqLM).from_pretrained(args.out)
     model.eval()
     numbers = Numbers(LogLinearHead(prior, 1, source_size=1) if softmax else model.head, args.out / SOURCE)
     terms = open_terms(args, numbers.head.prior) if args.term_forms else None

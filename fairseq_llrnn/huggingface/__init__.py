@@ -1,10 +1,11 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
 processor.py   a logits processor: any background, on any softmax model, without training; states of prefixes
-constraints.py, lifting.py, token_weights.py   regular expressions, schemas, grammars, … over any tokenizer's tokens
+constraints.py, json_schema.py   regular expressions, schemas, grammars, … as automata over bytes
+lifting.py, token_weights.py   these over any tokenizer's tokens; word_ngrams.py   n-grams of words over tokens
 models.py      what the models with the head share: files, numbers of words, searches
 causal_lm.py   language models over any AutoModel
-seq2seq.py     encoder-decoders over any AutoModel; marian.py is an earlier one, with a flat configuration
+seq2seq.py     encoder-decoders over any AutoModel
 wrapping.py    the head on a pretrained model
 scoring.py     scores of texts under any causal model; tokenisations.py sums over all tokenisations of a word
 loading.py     reads saved models for scores
@@ -23,7 +24,6 @@ from fairseq_llrnn.huggingface.scoring import CausalScorer
 
 if TYPE_CHECKING or importlib.util.find_spec("transformers") is not None:
     from fairseq_llrnn.huggingface.causal_lm import LogLinearCausalConfig, LogLinearForCausalLM
-    from fairseq_llrnn.huggingface.marian import LogLinearMarian, LogLinearMarianConfig
     from fairseq_llrnn.huggingface.seq2seq import LogLinearForSeq2SeqLM, LogLinearSeq2SeqConfig
 
 __all__ = [
@@ -33,8 +33,6 @@ __all__ = [
     "LogLinearCausalConfig",
     "LogLinearForCausalLM",
     "LogLinearForSeq2SeqLM",
-    "LogLinearMarian",
-    "LogLinearMarianConfig",
     "LogLinearSeq2SeqConfig",
     "dictionary_of",
     "words_of_tokens",

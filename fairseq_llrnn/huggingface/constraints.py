@@ -1,7 +1,6 @@
-"""Sets of texts as automata over bytes: regular expressions, JSON schemas, grammars, words, required terms.
+"""Sets of texts as automata over bytes: regular expressions, grammars, words, required terms.
 
     regex     Python's syntax (`re`), for the whole text; without lookaround, backreferences and \\b
-    schema    outlines-core turns it into a regular expression
     grammar   our format (automata/grammar_file.py): terminals are words, written with a separator between them
     words     texts of words from a list, with separators between them
     terms     texts that have one of several forms of a term somewhere
@@ -29,7 +28,7 @@ from fairseq_llrnn.automata.nondeterministic import Paths, to_automaton
 from fairseq_llrnn.automata.regular import Choice, Node, Repeat, Words, add_arcs, num_arcs
 from fairseq_llrnn.automata.regular import Sequence as Concatenation
 from fairseq_llrnn.automata.symbols import Symbols
-from fairseq_llrnn.errors import DataError, OptionError, from_checkout
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.huggingface.lifting import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter
@@ -237,17 +236,22 @@ CATEGORIES = {
 REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT)
 STARTS = (kinds.AT_BEGINNING, kinds.AT_BEGINNING_STRING)
 ENDS = (kinds.AT_END, kinds.AT_END_STRING)
+NOT_IN_JSON_STRINGS = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C))  # control characters, " and \
+JSON_ESCAPES = {ord(json.loads(f'"\\{letter}"')): f"\\{letter}".encode() for letter in '"\\bfnrt'}
 
 
-def regex_automaton(pattern: str, meter: Meter) -> ByteAutomaton:
+def regex_automaton(pattern: str, meter: Meter, has_json_strings: bool = False) -> ByteAutomaton:
     """The texts that a regular expression matches as a whole.
+
+    Args:
+        has_json_strings: a group with the flag `m` is the inside of a JSON string: it matches the values of strings.
 
     Raises:
         DataError: it is none, or has what is not supported. LimitError: it costs too much.
     """
     try:
         parsed = python_regex.parse(pattern)
-        node = _Regex(pattern, meter.name).sequence(parsed, parsed.state.flags)
+        node = _Regex(pattern, meter.name, has_json_strings).sequence(parsed, parsed.state.flags)
     except (re.error, OverflowError) as error:
         raise DataError(
             f"{meter.name}: expected a regular expression in Python's syntax, found {error}; fix it"
@@ -260,8 +264,9 @@ def regex_automaton(pattern: str, meter: Meter) -> ByteAutomaton:
 class _Regex:
     """From Python's parsed expressions to nodes."""
 
-    def __init__(self, pattern: str, name: str) -> None:
+    def __init__(self, pattern: str, name: str, has_json_strings: bool) -> None:
         self.pattern, self.name = pattern, name
+        self.in_json_string = re.MULTILINE if has_json_strings else re.RegexFlag(0)
 
     def sequence(self, items: Any, flags: int, outer: bool = True) -> Node:
         parts: list[Node] = []
@@ -274,18 +279,18 @@ class _Regex:
 
     def node(self, kind: Any, value: Any, flags: int) -> Node:
         if kind == kinds.LITERAL:
-            return characters(self.cased(((value, value),), flags))
+            return self.character(self.cased(((value, value),), flags), flags)
         if kind == kinds.NOT_LITERAL:
-            return characters(_complement(self.cased(((value, value),), flags)))
+            return self.character(_complement(self.cased(((value, value),), flags)), flags)
         if kind == kinds.ANY:
-            return characters(((0, LAST),) if flags & re.DOTALL else _complement(NEWLINE))
+            return self.character(((0, LAST),) if flags & re.DOTALL else _complement(NEWLINE), flags)
         if kind == kinds.IN:
             return self.listed(value, flags)
         if kind == kinds.BRANCH:
             return Choice(tuple(self.sequence(branch, flags, outer=False) for branch in value[1]))
         if kind == kinds.SUBPATTERN:
             _, more, fewer, inner = value
-            return self.sequence(inner, (flags | more) & ~fewer, outer=False)
+            return self.sequence(inner, (flags | more) & ~(fewer & ~self.in_json_string), outer=False)
         if kind in REPEATS:
             least, most, inner = value
             unlimited = most == kinds.MAXREPEAT
@@ -307,7 +312,15 @@ class _Regex:
             else:
                 ranges += _category(CATEGORIES[value], flags & re.ASCII)
         found = self.cased(_merged(ranges), flags)
-        return characters(_complement(found) if negated else found)
+        return self.character(_complement(found) if negated else found, flags)
+
+    def character(self, ranges: CharacterSet, flags: int) -> Node:
+        """One character of a set, as JSON writes it if it is in a JSON string."""
+        if not flags & self.in_json_string:
+            return characters(ranges)
+        escaped = [writing for code, writing in JSON_ESCAPES.items() if any(a <= code <= b for a, b in ranges)]
+        plain = _complement(_merged([*_complement(ranges), *NOT_IN_JSON_STRINGS]))
+        return Choice((*([characters(plain)] if plain else []), *map(literal, escaped)))
 
     def cased(self, ranges: CharacterSet, flags: int) -> CharacterSet:
         """With the other cases of each character, where case is ignored."""
@@ -322,133 +335,6 @@ class _Regex:
         return DataError(
             f"{self.name}: expected an expression without {what}, found {shown(self.pattern)}; write it without them"
         )
-
-
-# ---- JSON schemas ---------------------------------------------------------------------------------------------------
-
-DEEPEST_SCHEMA = 60  # objects and arrays inside each other
-MOST_PARTS = 20_000  # of a schema, references written out
-RECURSIONS = 3  # of a reference to what holds it
-IGNORED = (  # keywords that outlines-core reads over
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "contains", "not", "if",
-    "patternProperties", "propertyNames", "dependentRequired", "dependentSchemas", "unevaluatedProperties",
-    "unevaluatedItems",
-)  # fmt: skip
-
-
-def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str) -> str:
-    """The regular expression of the texts that a JSON schema allows, by outlines-core.
-
-    Raises:
-        OptionError: outlines-core is not installed.
-        DataError: no JSON schema, or one with keywords that are not supported; one that is too deep or too large.
-    """
-    try:
-        from outlines_core.json_schema import build_regex_from_schema
-    except ImportError:
-        raise OptionError(f"{name}: expected the package outlines-core, found none; {from_checkout('hf')}") from None
-    try:
-        parsed = json.loads(schema) if isinstance(schema, str) else schema
-        text = json.dumps(parsed)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DataError(f"{name}: expected a JSON schema, found {shown(str(error))}; fix it") from None
-    if not isinstance(parsed, dict):
-        raise DataError(f"{name}: expected an object as JSON schema, found {shown(text)}; fix it")
-    expanded = _Schema(parsed, name).expand(parsed)
-    if expanded is None:
-        raise DataError(
-            f"{name}: expected a JSON schema that a finite text matches, found {shown(text)}; make a property that "
-            f"holds its own object optional, or allow null (at most {RECURSIONS} recursions are written out)"
-        )
-    try:
-        return str(build_regex_from_schema(json.dumps(expanded), whitespace))
-    except (ValueError, TypeError) as error:
-        raise DataError(
-            f"{name}: expected a JSON schema that outlines-core supports, found {shown(str(error))}; change the schema"
-        ) from None
-
-
-class _Schema:
-    """A JSON schema whose references are written out.
-
-    outlines-core would end a recursion in objects without their last property, `{"a": 1, }`. Here a part without a text
-    within the recursions is left out, with all that requires it.
-    """
-
-    def __init__(self, schema: dict[str, Any], name: str) -> None:
-        self.schema, self.name, self.num_parts = schema, name, 0
-
-    def expand(self, part: Any, depth: int = 0, references: tuple[str, ...] = ()) -> Any:
-        """Return a part without references; None if it has no text.
-
-        Raises:
-            DataError: keywords that outlines-core reads over; a bad reference; too many or too deep parts.
-        """
-        self.num_parts += 1
-        if self.num_parts > MOST_PARTS:
-            raise DataError(
-                f"{self.name}: expected at most {MOST_PARTS:,} parts in a schema with its references written out, "
-                "found more; use fewer references, or a smaller schema"
-            )
-        if depth > 2 * DEEPEST_SCHEMA:
-            raise DataError(
-                f"{self.name}: expected at most {DEEPEST_SCHEMA} objects and arrays inside each other, found more; "
-                "make the schema flatter"
-            )
-        if not isinstance(part, dict):
-            return part
-        ignored = [key for key in IGNORED if key in part]
-        if ignored:
-            raise DataError(
-                f"{self.name}: expected a schema without {ignored[0]!r}, which is not supported, found it; remove it, "
-                "or use `pattern` or `enum`"
-            )
-        found = {key: value for key, value in part.items() if key not in ("$ref", "$defs", "definitions")}
-        if [] in (found.get("enum"), found.get("type")):
-            return None
-        for key in ("anyOf", "oneOf", "allOf", "prefixItems"):
-            if isinstance(found.get(key), list):
-                parts = [self.expand(each, depth + 1, references) for each in found[key]]
-                found[key] = [each for each in parts if each is not None]
-                least = {"allOf": max(1, len(parts)), "prefixItems": len(parts)}.get(key, 1)
-                if len(found[key]) < least:
-                    return None
-        if isinstance(found.get("properties"), dict):
-            schemas = {key: self.expand(each, depth + 1, references) for key, each in found["properties"].items()}
-            found["properties"] = {key: each for key, each in schemas.items() if each is not None}
-            required = found.get("required")
-            if isinstance(required, list) and any(key in required for key, each in schemas.items() if each is None):
-                return None
-        for key in ("items", "additionalProperties"):
-            if key in found:
-                found[key] = self.expand(found[key], depth + 1, references)
-        if "items" in found and found["items"] is None:
-            if found.get("minItems"):
-                return None
-            del found["items"]
-            found["maxItems"] = 0
-        if "additionalProperties" in found and found["additionalProperties"] is None:
-            return None
-        reference = part.get("$ref")
-        if not isinstance(reference, str):
-            return found
-        if references.count(reference) > RECURSIONS:
-            return None
-        referred = self.expand(_referred(self.schema, reference, self.name), depth, (*references, reference))
-        return {**found, **referred} if isinstance(referred, dict) else referred
-
-
-def _referred(schema: dict[str, Any], reference: str, name: str) -> Any:
-    found: Any = schema
-    if reference != "#":
-        for step in reference.removeprefix("#/").split("/"):
-            key = step.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, dict) or key not in found or not reference.startswith("#/"):
-                raise DataError(
-                    f"{name}: expected references to parts of the schema (#/…), found {shown(reference)}; fix it"
-                )
-            found = found[key]
-    return found
 
 
 # ---- grammars, words and terms --------------------------------------------------------------------------------------

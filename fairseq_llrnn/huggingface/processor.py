@@ -18,9 +18,9 @@ A hypothesis that cannot go on before its text is complete (a dead end) is ended
 prefers any complete text. Dead ends exist in products whose parts are not one automaton, and under other processors.
 
 `from_regex`, `from_json_schema`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any fast tokenizer
-(constraints.py, lifting.py). Products and mixtures of processors are processors (token_weights.py). The constructor
-takes the background of a prior each of whose words is one token of the same spelling: the prior is built over the
-model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
+(constraints.py, json_schema.py, lifting.py). Products and mixtures of processors are processors (token_weights.py).
+The constructor takes the background of a prior each of whose words is one token of the same spelling: the prior is
+built over the model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
 
 `PrefixStates` are the states of hypotheses in a search that reorders them. `generate` passes all tokens that each
 hypothesis has written to models and logits processors. The state of a background depends on these and on the
@@ -42,7 +42,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.errors import DataError, OptionError, check_least, from_checkout
+from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least, from_checkout
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
@@ -51,10 +51,10 @@ from fairseq_llrnn.huggingface.constraints import (
     grammar_bytes,
     is_our_grammar,
     regex_automaton,
-    schema_regex,
     term_automaton,
     words_automaton,
 )
+from fairseq_llrnn.huggingface.json_schema import schema_regex
 from fairseq_llrnn.huggingface.lifting import (
     USUAL_LIMITS,
     ByteAutomaton,
@@ -77,7 +77,10 @@ from fairseq_llrnn.huggingface.token_weights import (
     TokenWeights,
     lark_error,
 )
+from fairseq_llrnn.huggingface.word_ngrams import WordNGramWeights
+from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.ngrams.background import ngram_from_file
+from fairseq_llrnn.ngrams.to_automaton import OTHER_UNK
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.prior.prior import Prior
 
@@ -89,6 +92,7 @@ except ImportError:  # scores of another search
 __all__ = ["BackgroundProcessor", "Limits", "PrefixStates", "dictionary_of", "words_of_tokens"]
 NAMED = 5  # words, of all that a message is about
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
+TOKEN_BYTES = 8  # of a token in a tensor
 DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
 
 
@@ -182,7 +186,7 @@ class PrefixStates(Generic[States]):
             unread: how many tokens at the beginning are not read: a start symbol, or a prompt.
         """
         self.start, self.advance, self.select, self.unread = start, advance, select, unread
-        self._last: tuple[np.ndarray, States] | None = None
+        self._last: tuple[list[bytes], States] | None = None
         self.full_reads = 0  # how many steps read their prefixes from the beginning
 
     def states_after(
@@ -201,8 +205,8 @@ class PrefixStates(Generic[States]):
         if last is not None and parents is not None and written.size(1) > self.unread:
             self._last = None  # parsers change, also before an error
             states = last[1]
-            if not np.array_equal(parents, np.arange(len(last[0]))):
-                states = self.select(states, torch.from_numpy(parents).to(written.device))
+            if parents != list(range(len(last[0]))):
+                states = self.select(states, torch.tensor(parents, device=written.device))
             states = self.advance(states, written[:, -1])
         else:
             if begin is not None:
@@ -216,28 +220,30 @@ class PrefixStates(Generic[States]):
 
     def is_shorter(self, written: Tensor, sentence: Tensor | None = None) -> bool:
         """Whether each prefix is longer than what is not read, and the beginning of one of the step before."""
-        length = written.size(1)
-        if self._last is None or not self.unread < length < self._last[0].shape[1] - (sentence is not None):
+        if self._last is None or written.size(1) <= self.unread:
             return False
         keys = _keys(written, sentence)
-        before = {row.tobytes() for row in np.ascontiguousarray(self._last[0][:, : keys.shape[1]])}
-        return before.issuperset(row.tobytes() for row in keys)
+        length = len(keys[0])
+        return length < len(self._last[0][0]) and {row[:length] for row in self._last[0]}.issuperset(keys)
 
-    def _parents(self, keys: np.ndarray) -> np.ndarray | None:
+    def _parents(self, keys: list[bytes]) -> list[int] | None:
         """The row of each prefix, but for its last token, in the step before; None where one is not there."""
-        if self._last is None or self._last[0].shape[1] + 1 != keys.shape[1]:
+        if self._last is None:
             return None
-        last, prefixes = self._last[0], keys[:, :-1]
-        if len(last) == len(prefixes) and (last == prefixes).all():
-            return np.arange(len(last))
-        number_of = {row.tobytes(): number for number, row in enumerate(last)}
-        numbers = [number_of.get(row.tobytes(), -1) for row in np.ascontiguousarray(prefixes)]
-        return None if -1 in numbers else np.array(numbers)
+        last, prefixes = self._last[0], [key[:-TOKEN_BYTES] for key in keys]
+        if last == prefixes:
+            return list(range(len(last)))
+        number_of = {row: number for number, row in enumerate(last)}
+        numbers = [number_of.get(row, -1) for row in prefixes]
+        return None if -1 in numbers else numbers
 
 
-def _keys(written: Tensor, sentence: Tensor | None) -> np.ndarray:
+def _keys(written: Tensor, sentence: Tensor | None) -> list[bytes]:
+    """The tokens of each row, after its sentence."""
     keys = written if sentence is None else torch.cat([sentence.unsqueeze(1), written], dim=1)
-    return np.array(keys.cpu().numpy())  # a copy
+    width = TOKEN_BYTES * keys.size(1)
+    whole = keys.long().cpu().numpy().tobytes()
+    return [whole[width * row : width * (row + 1)] for row in range(len(keys))]
 
 
 class BackgroundProcessor(LogitsProcessor):
@@ -287,6 +293,11 @@ class BackgroundProcessor(LogitsProcessor):
     ) -> None:
         if unread is not None:
             check_least("unread", unread, 0)
+        if longest is not None and not weights.has_distances:
+            raise OptionError(
+                f"BackgroundProcessor: longest={longest} does not go with a Lark grammar, whose distance to an end is "
+                "unknown; leave it out, and give `generate` max_new_tokens"
+            )
         needed = weights.least(weights.start(sentences or 1))
         if longest is not None and needed > longest:
             raise DataError(
@@ -351,8 +362,8 @@ class BackgroundProcessor(LogitsProcessor):
             OptionError: outlines-core is not installed. LimitError, DataError: as in `from_regex`.
         """
         meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema")
-        pattern = schema_regex(schema, whitespace, meter.name)
-        return cls._lifted(regex_automaton(pattern, meter), texts, canonical, meter, unread, longest)
+        automaton = regex_automaton(schema_regex(schema, whitespace, meter.name), meter, has_json_strings=True)
+        return cls._lifted(automaton, texts, canonical, meter, unread, longest)
 
     @classmethod
     def from_grammar(
@@ -369,8 +380,8 @@ class BackgroundProcessor(LogitsProcessor):
                 and gives no bound on the tokens until a text can end.
 
         Raises:
-            OptionError: llguidance is not installed; canonical=True with Lark. LimitError, DataError: as in
-            `from_regex`.
+            OptionError: llguidance is not installed; canonical=True or `longest` with Lark.
+            LimitError, DataError: as in `from_regex`.
         """
         name = str(grammar) if isinstance(grammar, Path) else "from_grammar"
         meter, texts = Meter(name, limits), _texts(tokenizer, name)
@@ -431,30 +442,43 @@ class BackgroundProcessor(LogitsProcessor):
 
     @classmethod
     def from_ngram(
-        cls, arpa: Path | str, tokenizer: Any, weight: float = 1.0, *, unread: int | None = None,
+        cls, arpa: Path | str, tokenizer: Any, weight: float = 1.0, *, unit: str = "tokens", unread: int | None = None,
         longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
-        """Multiply by an n-gram model over the tokenizer's tokens: b = p_ngram^weight.
+        """Multiply by an n-gram model: b = p_ngram^weight.
 
         Args:
-            arpa: a file in ARPA format, whose words are tokens as `tokenizer.convert_ids_to_tokens` writes them.
+            arpa: a file in ARPA format.
             weight: λ > 0 of log p + λ log p_ngram.
+            unit: what the file's words are: "tokens" as `tokenizer.convert_ids_to_tokens` writes them, or "words" that
+                whitespace separates in a text. Other words of a text are <unk>, and the beginning of a word weighs what
+                its ends weigh together (word_ngrams.py).
             tokenizer, unread, longest: as in `from_regex`.
 
         Raises:
-            DataError: a bad file, or one of other words. OptionError: a weight that is not above 0.
+            DataError: a bad file, one without <unk>, or one of other words. OptionError: a weight that is not above 0;
+            another unit.
         """
         if not 0 < weight < float("inf"):
             raise OptionError(f"from_ngram: expected a weight above 0, found {weight}")
+        check_choice("from_ngram: unit", unit, ("tokens", "words"))
         texts = _texts(tokenizer, "from_ngram")
-        symbols = dictionary_of(tokenizer)
+        if unit == "words":
+            symbols = [*SPECIALS, *(word for word in read_arpa(arpa).words if word not in (*SPECIALS, OTHER_UNK))]
+        else:
+            symbols = dictionary_of(tokenizer)
         model = ngram_from_file(arpa, WordList(tuple(symbols), np.zeros(len(symbols), dtype=np.int64)))
-        background = AutomatonBackground(
-            torch.zeros(len(symbols), dtype=torch.long), 1, torch.from_numpy(model.log_weights * weight),
-            model.automaton.tempered(1 / weight),
-        )  # fmt: skip
-        words = _numbers_of_tokens(tokenizer, symbols)
-        weights = BackgroundWeights(background.bind(), words, symbols.index(EOS), symbols.index(PAD))
+
+        def background(weight: float) -> BoundBackground:
+            log_weights, automaton = torch.from_numpy(model.log_weights * weight), model.automaton.tempered(1 / weight)
+            return AutomatonBackground(torch.zeros(len(symbols), dtype=torch.long), 1, log_weights, automaton).bind()
+
+        weights: TokenWeights
+        if unit == "words":
+            weights = WordNGramWeights(background(1.0), symbols, texts, weight)
+        else:
+            words = _numbers_of_tokens(tokenizer, symbols)
+            weights = BackgroundWeights(background(weight), words, symbols.index(EOS), symbols.index(PAD))
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
@@ -476,7 +500,7 @@ class BackgroundProcessor(LogitsProcessor):
         """Multiply the weights of processors: a token needs weight in each of them.
 
         Sets of texts on one tokenizer become one automaton, so that every text can be completed. With a Lark grammar,
-        a canonical set or a prior in it, each part alone is completed within `longest`, and dead ends are possible.
+        a canonical set or a prior in it, dead ends are possible. Then each part alone is completed within `longest`.
 
         Args:
             limits: of the automaton.
@@ -606,25 +630,47 @@ class BackgroundProcessor(LogitsProcessor):
             states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
 
 
+def _log_sum_exp(values: np.ndarray) -> float:
+    """Of (M,) values; −inf for none."""
+    if len(values) < 50:
+        return np.logaddexp.reduce(values, initial=NEGATIVE_INFINITY)
+    largest = values.max()
+    return largest + np.log(np.exp(values - largest).sum()) if largest > NEGATIVE_INFINITY else largest
+
+
 def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> tuple[Tensor, list[int]]:
     """Return log p' of hypotheses, (N, K), −inf for tokens without weight, and the rows without a possible token."""
     if scores.size(1) == num_tokens and all(row.tokens is None and row.log_weights is not None for row in rows):
         weights = [row.log_weights for row in rows if row.log_weights is not None]
         log_p = (scores + (weights[0] if len(weights) == 1 else torch.stack(weights))).log_softmax(1)
-        return log_p, log_p[:, 0].isnan().nonzero().flatten().tolist()  # then all of a row are
+        return log_p, [number for number, first in enumerate(log_p[:, 0].tolist()) if math.isnan(first)]  # then all are
     log_p = scores.new_full(scores.shape, NEGATIVE_INFINITY)
     dead = []
-    for number, (row, given, out) in enumerate(zip(rows, scores, log_p, strict=True)):
-        values = given[:num_tokens] if row.tokens is None else given.index_select(0, row.tokens)
+    in_numpy = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
+    in_numpy &= not scores.requires_grad
+    given, out = (scores.numpy(), log_p.numpy()) if in_numpy else (None, None)
+    for number, row in enumerate(rows):
+        if given is not None and out is not None and row.tokens is not None:  # quicker than torch by half
+            tokens = row.tokens.numpy()
+            few = given[number].take(tokens)
+            if row.log_weights is not None:
+                few += row.log_weights.numpy()
+            total = _log_sum_exp(few)
+            if total > NEGATIVE_INFINITY:
+                out[number][tokens] = few - total
+            else:
+                dead.append(number)
+            continue
+        values = scores[number, :num_tokens] if row.tokens is None else scores[number].index_select(0, row.tokens)
         if row.log_weights is not None:
             values = values + row.log_weights
         values = values.log_softmax(0)
         if len(values) == 0 or math.isnan(values[0].item()):
             dead.append(number)
         elif row.tokens is None:
-            out[:num_tokens] = values
+            log_p[number, :num_tokens] = values
         else:
-            out.index_copy_(0, row.tokens, values)
+            log_p[number].index_copy_(0, row.tokens, values)
     return log_p, dead
 
 

@@ -44,12 +44,33 @@ from fairseq_llrnn.huggingface.models import (
 )
 from fairseq_llrnn.prior.prior import Prior
 
+EARLIER_MARIAN = "llrnn_marian"
+
 
 class LogLinearSeq2SeqConfig(LogLinearConfig):
     """The configuration of a LogLinearForSeq2SeqLM."""
 
     model_type = "llrnn_seq2seq"
     is_encoder_decoder: bool = True
+
+    @classmethod
+    def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
+        """Also read the flat configuration of a Marian with the head, as version 0.2.0-rc1 saved it."""
+        if config_dict.get("model_type") == EARLIER_MARIAN:
+            own = ("label_smoothing", "tie_word_embeddings", "eos_token_id", "pad_token_id", "bos_token_id")
+            start, network = config_dict["decoder_start_token_id"], {**config_dict, "model_type": "marian"}
+            config_dict = {
+                **{key: config_dict[key] for key in own if key in config_dict},
+                "text_config": {**network, "tie_word_embeddings": False}, "head_size": config_dict["d_model"],
+                "decoder_start_token_id": start, "start_token_id": start,
+            }  # fmt: skip
+        return super(LogLinearSeq2SeqConfig, LogLinearSeq2SeqConfig).from_dict(config_dict, **kwargs)
+
+
+class EarlierMarianConfig(LogLinearSeq2SeqConfig):
+    """Its folders are read as a LogLinearSeq2SeqConfig."""
+
+    model_type = EARLIER_MARIAN
 
 
 class LogLinearForSeq2SeqLM(LogLinearModel):
@@ -61,7 +82,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
     def __init__(self, config: Any, prior: Prior | None = None) -> None:
         """prior: None for the one next to the weights that `from_pretrained` reads."""
         super().__init__(config)
-        network = self._new_network()
+        network = AutoModel.from_config(config.text_config, trust_remote_code=False)
         self._make(network, prior, source_size=config.head_size)
         if config.feature_input:
             source, target = network.get_encoder(), network.get_decoder()
@@ -76,9 +97,6 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
                 del network._modules["shared"]
                 network.__dict__["shared"] = source.get_input_embeddings()
         self.post_init()
-
-    def _new_network(self) -> Any:
-        return AutoModel.from_config(self.config.text_config, trust_remote_code=False)
 
     @classmethod
     def from_config(cls, config: PreTrainedConfig, prior: Prior, **settings: Any) -> Self:
@@ -297,5 +315,6 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         return Search(self, config, sentence, start, to_read)
 
 
-AutoConfig.register(LogLinearSeq2SeqConfig.model_type, LogLinearSeq2SeqConfig)
+for config_class in (LogLinearSeq2SeqConfig, EarlierMarianConfig):
+    AutoConfig.register(config_class.model_type, config_class)
 AutoModelForSeq2SeqLM.register(LogLinearSeq2SeqConfig, LogLinearForSeq2SeqLM)

@@ -60,6 +60,7 @@ class TokenWeights(Generic[States]):
     """Weights of the next token (module docstring)."""
 
     num_tokens: int  # K
+    has_distances = True  # whether `in_reach` is known
     bytes: tuple[
         ByteAutomaton, ...
     ] = ()  # the texts that it allows: those of all automata; () if it is no set of texts
@@ -246,6 +247,8 @@ class RequiredTerms(TokenWeights[np.ndarray]):
 class LarkWeights(TokenWeights[list[Any]]):
     """A grammar of llguidance; a state is a parser, None after the end. Its distance to an end is unknown."""
 
+    has_distances = False
+
     def __init__(self, matcher: Any, cannot_begin: np.ndarray, eos: int, name: str) -> None:
         """
         Args:
@@ -405,6 +408,7 @@ class _Several(TokenWeights[list[Any]]):
 
     def __init__(self, parts: Sequence[TokenWeights]) -> None:
         self.parts, self.num_tokens = list(parts), parts[0].num_tokens
+        self.has_distances = all(part.has_distances for part in parts)
 
     def start(self, n: int) -> list[Any]:
         return [part.start(n) for part in self.parts]

@@ -60,7 +60,6 @@ tokenizer_of = cache(tiny_tokenizer)
         (lambda t: P.from_json_schema({"$ref": "http://x/y"}, t), "references to parts of the schema"),
         (lambda t: P.from_json_schema("{", t), "from_json_schema: expected a JSON schema, found"),
         (lambda t: P.from_json_schema("[]", t), "expected an object as JSON schema"),
-        (lambda t: P.from_json_schema({"type": "foo"}, t), "a JSON schema that outlines-core supports, found"),
         (
             lambda t: P.from_json_schema({"enum": [f"v{at:05}" for at in range(9000)]}, t, limits=SMALL),
             "at most 30 mega",
@@ -117,6 +116,14 @@ def test_options() -> None:
         Limits(states=0)
     with pytest.raises(OptionError, match="canonical=True does not go with a Lark grammar"):
         P.from_grammar("start: /a/", tokenizer, canonical=True)
+    regex, lark = P.from_regex("a", tokenizer, longest=3), P.from_grammar("start: /a/", tokenizer)
+    for build in (
+        lambda: P.from_grammar("start: /a/", tokenizer, longest=9),
+        lambda: regex * lark,
+        lambda: P.mixture([regex, lark], [0.5, 0.5]),
+    ):
+        with pytest.raises(OptionError, match="longest=. does not go with a Lark grammar, whose distance to an end"):
+            build()
     with pytest.raises(DataError, match="expected a fast tokenizer .PreTrainedTokenizerFast., found str"):
         P.from_regex("a", "gpt2")
     with pytest.raises(DataError, match="expected scores of at least"):

@@ -169,6 +169,19 @@ def test_weights_of_a_grammar_and_a_mixture(kind: str) -> None:
                 torch.testing.assert_close(found, expected / expected.sum(), rtol=1e-8, atol=1e-12)
 
 
+def test_scores_of_other_kinds() -> None:
+    """Gradients pass, and bfloat16 gives what float32 does."""
+    tokenizer = tokenizer_of("byte_level")
+    processor = BackgroundProcessor.from_regex("[ab]|12", tokenizer)
+    written, scores = torch.zeros(2, 1, dtype=torch.long), torch.randn(2, len(tokenizer), requires_grad=True)
+    found, wanted = processor(written, scores), processor(written, scores.detach())
+    torch.testing.assert_close(found.detach(), wanted)
+    found.exp()[0, wanted[0].argmax()].backward()
+    assert scores.grad is not None and (scores.grad[0] != 0).tolist() == wanted[0].isfinite().tolist()
+    rounded = processor(written, scores.detach().bfloat16())
+    torch.testing.assert_close(rounded.float(), wanted, rtol=0.02, atol=0.02)
+
+
 @cache
 def model_of(size: int) -> Any:
     torch.manual_seed(2)
@@ -362,6 +375,100 @@ def test_n_grams_over_tokens(weight: float, tmp_path: Path) -> None:
         wanted = scores.softmax(0) * b
         found = processor(written, scores.unsqueeze(0))[0].exp()
         torch.testing.assert_close(found, wanted / wanted.sum(), rtol=1e-6, atol=1e-9)
+
+
+WORDS_ARPA = ARPA.replace("a b", "the cat").replace("\ta\t", "\tthe\t").replace("\tb\t", "\tcat\t")
+WORDS_ARPA = WORDS_ARPA.replace("\tc\n", "\tca\n").replace("<s> a", "<s> the").replace("b a", "cat the")
+WORDS_ARPA = WORDS_ARPA.replace("b </s>", "cat </s>")
+
+
+class ByHand:
+    """p of words by the file, made to sum to one, and Φ (word_ngrams.py) over all words that have a beginning."""
+
+    def __init__(self) -> None:
+        rows = [line.split("\t") for line in WORDS_ARPA.splitlines() if "\t" in line]
+        self.log10_p = {tuple(row[1].split()): float(row[0]) for row in rows}
+        self.back_off = {row[1]: float(row[2]) for row in rows if len(row) > 2}
+        self.words = [words[0] for words in self.log10_p if len(words) == 1 and words[0][0] != "<"]
+
+    def p(self, before: str, word: str) -> float:
+        shares = {
+            each: 10 ** self.log10_p.get((before, each), self.log10_p[each,] + self.back_off.get(before, 0.0))
+            for each in [*self.words, "<unk>", "</s>"]
+        }
+        return shares[word] / sum(shares.values())
+
+    def value(self, text: bytes, has_ended: bool) -> float:
+        """p of the complete words, times that of the next one's beginning, or of the end."""
+        pieces, begun = [piece.decode("latin-1") for piece in text.split()], ""
+        if pieces and not has_ended and not text[-1:].isspace():
+            begun = pieces.pop()
+        words = ["<s>", *(word if word in self.words else "<unk>" for word in pieces)]
+        total = math.prod(self.p(before, word) for before, word in itertools.pairwise(words))
+        if has_ended:
+            return total * self.p(words[-1], "</s>")
+        ways = [word for word in self.words if word.startswith(begun)]
+        return total * sum(self.p(words[-1], word) for word in [*ways, "<unk>"])
+
+
+@pytest.mark.parametrize("weight", [0.5, 1.0])
+@pytest.mark.parametrize("kind", KINDS)
+def test_n_grams_over_words(kind: str, weight: float, tmp_path: Path) -> None:
+    """Each step against the values of all texts that are a token longer, along random texts."""
+    (tmp_path / "words.arpa").write_text(WORDS_ARPA, encoding="utf-8")
+    tokenizer = tokenizer_of(kind)
+    if kind == "byte_level":
+        tokenizer = tiny_tokenizer(kind)
+        tokenizer.add_tokens(["the ca", "t  the\ncat ", "  "])
+    processor = BackgroundProcessor.from_ngram(tmp_path / "words.arpa", tokenizer, weight, unit="words", unread=1)
+    by_hand, texts = ByHand(), processor.texts
+    assert texts is not None
+    generator = torch.Generator().manual_seed(5)
+    seen = set()
+    for _ in range(6):
+        written: list[int] = []
+        while len(written) < 8:
+            before = texts.text(written) or b""
+            b = torch.zeros(len(tokenizer), dtype=torch.float64)
+            for token in range(len(tokenizer)):
+                text = texts.text([*written, token])
+                if token == END or text is not None:
+                    longer = before if token == END else text or b""
+                    b[token] = (by_hand.value(longer, token == END) / by_hand.value(before, False)) ** weight
+            scores = torch.randn(len(tokenizer), generator=generator, dtype=torch.float64)
+            found = processor(torch.tensor([[0, *written]]), scores.unsqueeze(0))[0].exp()
+            wanted = scores.softmax(0) * b
+            torch.testing.assert_close(found, wanted / wanted.sum(), rtol=1e-6, atol=1e-12)
+            seen |= {word for word in by_hand.words if word.encode() in before.split()}
+            following = int(torch.multinomial(b**3, 1, generator=generator))
+            if following == END:
+                break
+            written.append(following)
+    assert seen, "some texts have words of the model"
+
+
+def test_n_grams_over_words_write_them_under_beams(tmp_path: Path) -> None:
+    (tmp_path / "words.arpa").write_text(WORDS_ARPA.replace("-0.9\t<unk>", "-9\t<unk>"), encoding="utf-8")
+    tokenizer = tokenizer_of("byte_level")
+    processor = BackgroundProcessor.from_ngram(tmp_path / "words.arpa", tokenizer, 3.0, unit="words")
+    found = model_of(len(tokenizer)).generate(
+        torch.tensor([[END, 5, 6]]),
+        num_beams=3,
+        num_return_sequences=3,
+        max_new_tokens=12,
+        logits_processor=[processor],
+    )
+    for text in tokenizer.batch_decode(found[:, 3:], skip_special_tokens=True):
+        assert {*text.split()} <= {"the", "cat", "ca"}, text
+
+
+def test_n_grams_without_unknown_words(tmp_path: Path) -> None:
+    path, tokenizer = tmp_path / "words.arpa", tokenizer_of("byte_level")
+    path.write_text(WORDS_ARPA.replace("-0.9\t<unk>\n", "").replace("1=6", "1=5"), encoding="utf-8")
+    with pytest.raises(DataError, match="words.arpa: expected .*<unk>"):
+        BackgroundProcessor.from_ngram(path, tokenizer, unit="words")
+    with pytest.raises(OptionError, match="from_ngram: unit='word': expected one of tokens, words; did you mean"):
+        BackgroundProcessor.from_ngram(path, tokenizer, unit="word")
 
 
 def test_n_grams_of_other_words(tmp_path: Path) -> None:

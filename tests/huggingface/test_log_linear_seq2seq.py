@@ -1,4 +1,4 @@
-"""Encoder-decoders of transformers with the head; test_log_linear_marian.py has terms, limits and training."""
+"""Encoder-decoders of transformers with the head; test_marian_network.py has terms, limits and training."""
 
 import json
 import os
@@ -23,7 +23,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 
 import transformers
 
-from fairseq_llrnn.huggingface import LogLinearForSeq2SeqLM, LogLinearMarian
+from fairseq_llrnn.huggingface import LogLinearForSeq2SeqLM
 
 STORED = Path(__file__).resolve().parents[1] / "stored" / "marian.zip"
 SYMBOLS = (*SPECIALS, *"le la chat mer dort voit .".split())
@@ -161,9 +161,9 @@ def test_a_folder_of_an_earlier_version(tmp_path: Path) -> None:
     with zipfile.ZipFile(STORED) as archive:
         archive.extractall(tmp_path)
     expected = json.loads((tmp_path / "expected.json").read_text(encoding="utf-8"))
-    for cls in (LogLinearMarian, transformers.AutoModelForSeq2SeqLM):
+    for cls in (LogLinearForSeq2SeqLM, transformers.AutoModelForSeq2SeqLM):
         model = cls.from_pretrained(tmp_path).eval()
-        assert type(model) is LogLinearMarian and isinstance(model, LogLinearForSeq2SeqLM)
+        assert type(model) is LogLinearForSeq2SeqLM
         source, targets = model.head.encode_source(expected["sources"]), model.head.encode(expected["targets"])
         loss = model(input_ids=source, labels=targets.masked_fill(targets == 1, -100)).loss
         assert loss.item() == pytest.approx(expected["loss"], abs=1e-6)

@@ -151,7 +151,7 @@ def test_a_pipeline_of_several_prompts() -> None:
 
 @pytest.mark.parametrize("targets", [["q_proj", "v_proj"], "all-linear"])
 def test_adapters_of_peft(targets: Any, tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft", reason="peft is not installed: pip install peft")
+    peft = pytest.importorskip("peft", reason="peft is not installed: pip install '.[peft]'")
     options = peft.LoraConfig(task_type="CAUSAL_LM", target_modules=targets, r=2, modules_to_save=["head"])
     model = peft.get_peft_model(causal(tmp_path), options)
     batch = padded(examples(model))

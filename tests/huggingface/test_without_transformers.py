@@ -12,7 +12,7 @@ def test_the_model_needs_transformers_and_the_processor_does_not(monkeypatch: py
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "fairseq_llrnn.huggingface", raising=False)
     huggingface = importlib.import_module("fairseq_llrnn.huggingface")
-    for name in ("LogLinearMarian", "LogLinearForCausalLM"):
+    for name in ("LogLinearForSeq2SeqLM", "LogLinearForCausalLM"):
         with pytest.raises(OptionError, match=f"{name}: expected the package transformers, found none; in a checkout"):
             getattr(huggingface, name)
     assert huggingface.BackgroundProcessor.__module__ == "fairseq_llrnn.huggingface.processor"

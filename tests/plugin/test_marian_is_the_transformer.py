@@ -1,4 +1,4 @@
-"""LogLinearMarian of Hugging Face and llrnn_transformer of fairseq are one model: with equal weights, equal answers."""
+"""The head on Marian and llrnn_transformer of fairseq are one model: with equal weights, equal answers."""
 
 import os
 from typing import Any
@@ -13,8 +13,10 @@ from translation_world import TranslationWorld, pairs
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
+from transformers import MarianConfig
+
 from fairseq_llrnn import Prior
-from fairseq_llrnn.huggingface import LogLinearMarian, LogLinearMarianConfig
+from fairseq_llrnn.huggingface import LogLinearForSeq2SeqLM
 
 LAYERS = {"layers": 2, "attention_heads": 2, "ffn_dim": 24}
 SIZES = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in LAYERS.items()}
@@ -24,7 +26,7 @@ OWN = {"d_model": 16, "scale_embedding": True, "activation_function": "relu", "m
 def with_weights_of(fairseq: Any, prior: Prior) -> Any:
     """The same names but for three, and fairseq's table of positions, which begins behind `<pad>`."""
     words = fairseq.encoder.embed_tokens.num_embeddings
-    model = LogLinearMarian(LogLinearMarianConfig.from_prior(prior, words, **SIZES, **OWN), prior)
+    model = LogLinearForSeq2SeqLM.from_config(MarianConfig(vocab_size=words, **SIZES, **OWN), prior)
     names = (("decoder.head.", "head."), ("decoder.body.", "model.decoder."), ("encoder.", "model.encoder."))
     state = {}
     for name, value in fairseq.state_dict().items():

@@ -89,7 +89,7 @@ NAMING = {
     "files/test_readers_line_ends.py": "all readers of lines, with those of rescoring",
     "files/test_special_files.py": "all kinds of files, with those of rescoring",
     "huggingface/test_background_processor.py": "one test beside terms, skipped without them",
-    "huggingface/test_log_linear_marian.py": "one test beside terms, skipped without them",
+    "huggingface/test_marian_network.py": "one test beside terms, skipped without them",
     "plugin/test_transformer_lm.py": "one case with an output tree, skipped without it",
     "prior/test_settings_have_effect.py": "says where the setting of a trained speller is tested",
     "test_imports.py": "circles of files, with those of systems",

@@ -24,7 +24,9 @@ from fairseq_llrnn.prior.parts.evidence import evidence_table
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
-from fairseq_llrnn.huggingface import LogLinearMarian, LogLinearMarianConfig
+from transformers import MarianConfig
+
+from fairseq_llrnn.huggingface import LogLinearForSeq2SeqLM
 
 SYMBOLS = (*SPECIALS, *"le la chat mer table dort voit qui .".split())
 SOURCE = (*SPECIALS, *"the cat sea table sleeps sees .".split())
@@ -71,9 +73,9 @@ def made(prior: Prior, spread: float = 0.3, **options: Any) -> Any:
     torch.manual_seed(2)
     both = {"layers": 1, "ffn_dim": 8, "attention_heads": 2}
     sizes = {f"{side}_{name}": value for side in ("encoder", "decoder") for name, value in both.items()}
-    sizes = sizes | {"d_model": 8, "max_position_embeddings": 64}
-    config = LogLinearMarianConfig.from_prior(prior, vocab_size=len(SOURCE), **{**sizes, **options})
-    model = LogLinearMarian(config, prior)
+    sizes = sizes | {"d_model": 8, "max_position_embeddings": 64, "vocab_size": len(SOURCE)}
+    own = {"label_smoothing": options.pop("label_smoothing", 0.0)}
+    model = LogLinearForSeq2SeqLM.from_config(MarianConfig(**{**sizes, **options}), prior, **own)
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.requires_grad:
@@ -231,9 +233,9 @@ def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tied: bool, tm
     suffixes = {path.suffix for path in folder.rglob("*") if path.is_file()}
     assert suffixes == {".json", ".safetensors", ".npz", ".txt", ".toml"}
     source = english(model, *SOURCES)
-    for cls in (LogLinearMarian, AutoModelForSeq2SeqLM):
+    for cls in (LogLinearForSeq2SeqLM, AutoModelForSeq2SeqLM):
         again = cls.from_pretrained(folder)
-        assert type(again) is LogLinearMarian
+        assert type(again) is LogLinearForSeq2SeqLM
         trained = [[name for name, p in one.named_parameters() if p.requires_grad] for one in (model, again)]
         assert trained[0] == trained[1]
         assert (again.head.embedding.weight is again.head.output.weight) is tied
@@ -243,17 +245,12 @@ def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tied: bool, tm
         )
     build(tmp_path, "uniform", True, EVERY_EVIDENCE).save(folder / "prior")
     with pytest.raises(PriorError, match="the checkpoint was trained with another prior than"):
-        LogLinearMarian.from_pretrained(folder)
+        LogLinearForSeq2SeqLM.from_pretrained(folder)
 
 
 def test_what_the_model_is_not_told(tmp_path: Path) -> None:
     prior = build(tmp_path, "unigram")
-    with pytest.raises(OptionError, match="expected vocab_size, the number of source tokens"):
-        LogLinearMarianConfig.from_prior(prior, d_model=8)
     model = made(prior)
-    for build_model in (LogLinearMarian.from_config, LogLinearMarian.wrap):
-        with pytest.raises(OptionError, match="LogLinearMarian: from_config and wrap are not supported, as its config"):
-            build_model(model.config, prior)
     source = english(model, SOURCES[0])
     with pytest.raises(
         DataError,
@@ -354,7 +351,7 @@ def test_the_trainer_goes_on_from_its_checkpoints_and_generates_in_evaluations(t
     first.train()
     saved = tmp_path / "checkpoints" / "checkpoint-2"
     assert (saved / "prior" / "prior.json").exists() and (saved / "model.safetensors").exists()
-    again = trainer(LogLinearMarian.from_pretrained(saved), 6)
+    again = trainer(LogLinearForSeq2SeqLM.from_pretrained(saved), 6)
     again.train(resume_from_checkpoint=str(saved))
     assert again.state.global_step == 6
     written = again.predict(rows)

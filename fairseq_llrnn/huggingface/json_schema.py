@@ -1,0 +1,406 @@
+"""JSON schemas as regular expressions, by outlines-core.
+
+outlines-core reads one kind of keyword of each part of a schema, in the order of SELECTORS and then `type`, and passes
+over the others. So parts are rewritten before. References and `allOf` are merged into the part that has them, and what
+is next to `anyOf` into each of its alternatives. A keyword that would be passed over and restricts the texts is an
+error. `oneOf` is read as `anyOf`. Objects have the listed `properties` alone, in their order. A `pattern` is matched as
+a whole.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from typing import Any, NamedTuple
+
+from fairseq_llrnn.errors import DataError, OptionError, from_checkout
+from fairseq_llrnn.files.text_lines import shown
+
+DEEPEST_SCHEMA = 60  # objects and arrays inside each other
+MOST_PARTS = 20_000  # of a schema, references written out
+RECURSIONS = 3  # of a reference to what holds it
+LARGEST_COUNT = 2**32 - 2  # of a repetition in Python's regular expressions
+SELECTORS = ("properties", "prefixItems", "enum", "const")
+BY_TYPE: dict[str, tuple[str, ...]] = {  # keywords that restrict the texts of a type
+    "string": ("minLength", "maxLength", "pattern", "format"),
+    "number": (),
+    "integer": (),
+    "boolean": (),
+    "null": (),
+    "array": ("prefixItems", "items", "minItems", "maxItems"),
+    "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties"),
+}
+BOUNDS = (("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties"))
+ANYTHING = {"type": [kind for kind in BY_TYPE if kind != "integer"]}
+DEFINITIONS = ("$defs", "definitions")
+OF_ANY_TYPE = ("$ref", "type", "enum", "const", "allOf", "anyOf", "oneOf")
+SUPPORTED = {*DEFINITIONS, *OF_ANY_TYPE, *(key for keys in BY_TYPE.values() for key in keys)}
+ANNOTATIONS = {
+    "$schema", "$id", "$anchor", "$comment", "$vocabulary", "title", "description", "default", "example", "examples",
+    "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "discriminator",
+    "externalDocs", "xml", "id",
+}  # fmt: skip
+NOT_SUPPORTED = {
+    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "contains",
+    "minContains", "maxContains", "additionalItems", "not", "if", "then", "else", "patternProperties", "propertyNames",
+    "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "nullable",
+    "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor",
+    "minDigits", "maxDigits", "minDigitsInteger", "maxDigitsInteger", "minDigitsFraction", "maxDigitsFraction",
+    "minDigitsExponent", "maxDigitsExponent",
+}  # fmt: skip
+
+
+def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str) -> str:
+    """Return the regular expression of the texts that a JSON schema allows, by outlines-core.
+
+    Groups with the flags `am` are the inside of JSON strings (`regex_automaton`).
+
+    Raises:
+        OptionError: outlines-core is not installed.
+        DataError: no JSON schema, or one with keywords that are not supported; one that is too deep or too large.
+    """
+    try:
+        from outlines_core import json_schema
+    except ImportError:
+        raise OptionError(f"{name}: expected the package outlines-core, found none; {from_checkout('hf')}") from None
+    try:
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        parsed = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"{name}: expected a JSON schema, found {shown(str(error))}; fix it") from None
+    if not isinstance(parsed, dict):
+        raise DataError(f"{name}: expected an object as JSON schema, found {shown(text)}; fix it")
+    formats = {
+        format: getattr(json_schema, format.replace("-", "_").upper())[1:-1]
+        for format in ("date-time", "date", "time", "uuid", "uri", "email")
+    }
+    formats["time"] = formats["time"].replace(r"\\.", r"\.")  # a slip of outlines-core 0.2
+    expanded = _Schema(parsed, formats, name).expand(parsed)
+    if expanded is None:
+        raise DataError(
+            f"{name}: expected a JSON schema that a finite text matches, found {shown(text)}; make a property that "
+            f"holds its own object optional, or allow null (at most {RECURSIONS} recursions are written out)"
+        )
+    try:
+        return str(json_schema.build_regex_from_schema(json.dumps(expanded), whitespace))
+    except (ValueError, TypeError) as error:
+        raise DataError(
+            f"{name}: expected a JSON schema that outlines-core supports, found {shown(str(error))}; change the schema"
+        ) from None
+
+
+class _Keyword(NamedTuple):
+    """A keyword of a part."""
+
+    value: Any
+    place: str  # of the part that has it, as a JSON pointer
+    references: tuple[str, ...]  # that were followed to it
+
+
+class _Schema:
+    """A JSON schema, rewritten for outlines-core.
+
+    outlines-core would end a recursion in objects without their last property, `{"a": 1, }`. Here a part without a text
+    within the recursions is left out, with all that requires it.
+    """
+
+    def __init__(self, schema: dict[str, Any], formats: dict[str, str], name: str) -> None:
+        """formats: regular expressions by the values of `format`."""
+        self.schema, self.formats, self.name, self.num_parts = schema, formats, name, 0
+
+    def expand(
+        self, part: Any, place: str = "#", depth: int = 0, references: tuple[str, ...] = (),
+        outer: dict[str, _Keyword] | None = None,
+    ) -> Any:  # fmt: skip
+        """Return a part as outlines-core reads it; None if it has no text.
+
+        Args:
+            outer: keywords next to the `anyOf` whose alternative it is.
+
+        Raises:
+            DataError: a wrong or unsupported keyword; a bad reference; too many or too deep parts.
+        """
+        keywords = dict(outer or {})
+        if not self._gather(part, place, depth, references, keywords):
+            return None
+        choice = next((key for key in ("anyOf", "oneOf") if key in keywords), None)
+        if choice is not None:
+            values, place, references = keywords.pop(choice)
+            steps = [f"{place}/{choice}/{number}" for number in range(len(values))]
+            ways = [self.expand(*way, depth + 1, references, keywords) for way in zip(values, steps, strict=True)]
+            ways = [way for way in ways if way is not None]
+            return {"anyOf": ways} if ways else None
+        found = {key: keyword.value for key, keyword in keywords.items()}
+        for low, high in BOUNDS:
+            if low in found and high in found and found[low] > found[high]:
+                wanted = f"{low!r} of at most {high!r}"
+                raise self._error(keywords[low].place, wanted, f"{found[low]} and {found[high]}")
+
+        def expanded(key: str, *steps: Any) -> Any:
+            inner, at, followed = keywords[key]
+            for step in steps:
+                inner = inner[step]
+            return self.expand(inner, "/".join([at, key, *map(_pointer_step, steps)]), depth + 1, followed)
+
+        if "prefixItems" in found:
+            found["prefixItems"] = [expanded("prefixItems", number) for number in range(len(found["prefixItems"]))]
+            if None in found["prefixItems"]:
+                return None
+        if "properties" in found:
+            found["properties"] = {key: expanded("properties", key) for key in found["properties"]}
+        for key in ("items", "additionalProperties"):
+            if key in found:
+                found[key] = expanded(key)
+        return self._finished(found, place)
+
+    def _gather(
+        self, part: Any, place: str, depth: int, references: tuple[str, ...], keywords: dict[str, _Keyword]
+    ) -> bool:
+        """Add the keywords of a part, and of what it refers to, and return whether it can have a text."""
+        self.num_parts += 1
+        if self.num_parts > MOST_PARTS:
+            raise DataError(
+                f"{self.name}: expected at most {MOST_PARTS:,} parts in a schema with its references written out, "
+                "found more; use fewer references, or a smaller schema"
+            )
+        if depth > 2 * DEEPEST_SCHEMA:
+            raise DataError(
+                f"{self.name}: expected at most {DEEPEST_SCHEMA} objects and arrays inside each other, found more; "
+                "make the schema flatter"
+            )
+        if isinstance(part, bool):
+            return part
+        if not isinstance(part, dict):
+            raise self._error(place, "a schema, which is an object", shown(json.dumps(part)))
+        for key, value in part.items():
+            self._check(key, value, place)
+            if key == "$ref":
+                if references.count(value) > RECURSIONS:
+                    return False
+                referred = _referred(self.schema, value, self.name)
+                if not self._gather(referred, value, depth + 1, (*references, value), keywords):
+                    return False
+            elif key == "allOf":
+                for number, each in enumerate(value):
+                    if not self._gather(each, f"{place}/allOf/{number}", depth + 1, references, keywords):
+                        return False
+            elif key in SUPPORTED and key not in DEFINITIONS:
+                before = keywords[key].value if key in keywords else value
+                if key == "required":
+                    value = list({**dict.fromkeys(before), **dict.fromkeys(value)})
+                elif before != value:
+                    advice = "parts that `allOf`, `anyOf` or `$ref` puts together cannot both have it; write one part"
+                    raise self._error(place, f"one value of {key!r}", "another one", advice)
+                keywords[key] = _Keyword(value, place, references)
+        return True
+
+    def _check(self, key: str, value: Any, place: str) -> None:
+        """Raise DataError for an unknown or unsupported keyword, or a value that it cannot have."""
+        if key in ANNOTATIONS or key.startswith("x-"):
+            return
+        if key in NOT_SUPPORTED:
+            raise DataError(
+                f"{self.name}: expected a schema without {key!r}, which is not supported, found it at {place}; remove "
+                "it, or use `pattern`, `enum` or `anyOf`"
+            )
+        if key not in SUPPORTED:
+            near = difflib.get_close_matches(key, sorted(SUPPORTED | NOT_SUPPORTED), n=1)
+            advice = f"did you mean {near[0]!r}?" if near else "remove it, or begin its name with x-"
+            raise self._error(place, "keywords of JSON Schema", repr(key), advice)
+        wanted, is_right = _values_of(key)
+        if not is_right(value):
+            advice = "fix it"
+            if key == "type" and isinstance(value, str) and (near := difflib.get_close_matches(value, BY_TYPE, n=1)):
+                advice = f"did you mean {near[0]!r}?"
+            raise self._error(place, f"{wanted} as {key!r}", shown(json.dumps(value)), advice)
+
+    def _finished(self, found: dict[str, Any], place: str) -> Any:
+        """Return a part with the keywords that outlines-core reads; None if it has no text.
+
+        Raises:
+            DataError: another keyword that would restrict the texts.
+        """
+        types = [found["type"]] if isinstance(found.get("type"), str) else found.get("type")
+        if types == []:
+            return None
+        selector = next((key for key in SELECTORS if key in found), "type")
+        others = [key for key in found if key not in (selector, "type")]
+        if selector in ("enum", "const"):
+            self._check_ignored(selector, others, place)
+            values = found["enum"] if selector == "enum" else [found["const"]]
+            values = [_quoted(value) for value in values if types is None or any(_is_of(value, t) for t in types)]
+            return {"enum": values} if values else None
+        if selector in ("properties", "prefixItems"):
+            own = "object" if selector == "properties" else "array"
+            self._check_ignored(selector, [*SELECTORS, *(["type"] if types not in (None, [own]) else [])], place, found)
+            return (self._object if selector == "properties" else self._tuple)(found, place)
+        if types is None and others:
+            of_type = next(kind for kind, keys in BY_TYPE.items() if others[0] in keys)
+            raise self._error(place, f"a type next to {others[0]!r}", "none", f'add "type": "{of_type}"')
+        if types is None:  # any value
+            return ANYTHING
+        part = {"type": types}
+        if "string" in types:
+            part |= self._string(found, place)
+        if "array" in types:
+            part |= {key: found[key] for key in ("items", "minItems", "maxItems") if key in found}
+            if "items" in found and found["items"] is None:  # only the empty list is left
+                if found.get("minItems"):
+                    return None
+                del part["items"]
+                part["maxItems"] = 0
+        if "object" in types:
+            if found.get("minProperties", 0) > 1 or found.get("maxProperties", 0) > 0:
+                wanted = "'minProperties' of at most 1 and 'maxProperties' of 0"
+                raise self._error(place, wanted, "more", "use `properties`")
+            self._check_required(found, {}, place)
+            of_objects = ("minProperties", "maxProperties", "additionalProperties")
+            part |= {key: found[key] for key in of_objects if key in found}
+            if "additionalProperties" in found and found["additionalProperties"] is None:
+                if found.get("minProperties"):
+                    return None
+                del part["additionalProperties"]
+                part["maxProperties"] = 0
+        return part
+
+    def _string(self, found: dict[str, Any], place: str) -> dict[str, Any]:
+        own = ("pattern", "format", "minLength", "maxLength")
+        first, *others = [key for key in own if key in found] or [""]
+        if first in ("pattern", "format"):
+            self._check_ignored(first, others, place)
+            if first == "format" and found["format"] not in self.formats:
+                near = difflib.get_close_matches(found["format"], self.formats, n=1)
+                advice = f"did you mean {near[0]!r}?" if near else "use `pattern`"
+                wanted = f"one of {', '.join(self.formats)} as 'format'"
+                raise self._error(place, wanted, repr(found["format"]), advice)
+            pattern = self.formats[found["format"]] if first == "format" else _whole(found["pattern"])
+            try:
+                re.compile(pattern)
+            except (re.error, OverflowError, RecursionError) as error:
+                wanted = "a regular expression in Python's syntax as 'pattern'"
+                raise self._error(place, wanted, str(error)) from None
+            return {"pattern": f"(?am:{pattern})"}
+        return {key: found[key] for key in ("minLength", "maxLength") if key in found}
+
+    def _object(self, found: dict[str, Any], place: str) -> Any:
+        ignored = ["minProperties", "maxProperties"]
+        if found.get("additionalProperties") not in (None, ANYTHING):
+            ignored.append("additionalProperties")
+        self._check_ignored("properties", ignored, place, found)
+        self._check_required(found, found["properties"], place)
+        required = found.get("required", [])
+        if any(found["properties"][key] is None for key in required):
+            return None
+        properties = {_in_quotes(key): each for key, each in found["properties"].items() if each is not None}
+        return {"properties": properties, "required": [*map(_in_quotes, required)]}
+
+    def _tuple(self, found: dict[str, Any], place: str) -> Any:
+        length = len(found["prefixItems"])
+        ignored = ["items"] if found.get("items") not in (None, ANYTHING) else []
+        ignored += ["minItems"] if found.get("minItems", 0) > length else []
+        ignored += ["maxItems"] if found.get("maxItems", length) < length else []
+        self._check_ignored("prefixItems", ignored, place)
+        return {"prefixItems": found["prefixItems"]}
+
+    def _check_required(self, found: dict[str, Any], properties: dict[str, Any], place: str) -> None:
+        unknown = [key for key in found.get("required", []) if key not in properties]
+        if unknown:
+            near = difflib.get_close_matches(unknown[0], properties, n=1)
+            advice = f"did you mean {near[0]!r}?" if near else "add it to `properties`"
+            raise self._error(place, "names of `properties` as 'required'", repr(unknown[0]), advice)
+
+    def _check_ignored(self, read: str, keys: list[str], place: str, found: dict[str, Any] | None = None) -> None:
+        """Raise DataError for the first keyword of a part that outlines-core passes over next to what it reads."""
+        ignored = next((key for key in keys if key != read and (found is None or key in found)), None)
+        if ignored is not None:
+            raise DataError(
+                f"{self.name}: expected a schema without {ignored!r} next to {read!r}, which is not supported, found "
+                f"both at {place}; remove one of them"
+            )
+
+    def _error(self, place: str, wanted: str, found: str, advice: str = "fix it") -> DataError:
+        return DataError(f"{self.name}: expected {wanted}, found {found} at {place}; {advice}")
+
+
+def _values_of(key: str) -> tuple[str, Any]:
+    """Return what the value of a keyword must be, in words and as a predicate."""
+
+    def is_schema(value: Any) -> bool:
+        return isinstance(value, dict | bool)
+
+    def is_list(value: Any, of: Any) -> bool:
+        return isinstance(value, list) and all(map(of, value))
+
+    if key.startswith(("min", "max")):
+        return (
+            "a whole number of at least 0",
+            lambda value: type(value) is int and 0 <= value <= LARGEST_COUNT,
+        )
+    if key in ("anyOf", "oneOf", "allOf", "prefixItems"):
+        return "a list of schemas", lambda value: is_list(value, is_schema)
+    if key in ("properties", *DEFINITIONS):
+        return "an object of schemas", lambda value: isinstance(value, dict) and all(map(is_schema, value.values()))
+    if key in ("items", "additionalProperties"):
+        return "a schema, which is an object,", is_schema
+    if key == "required":
+        return "a list of names", lambda value: is_list(value, lambda name: isinstance(name, str))
+    if key == "type":
+        wanted = f"one of {', '.join(BY_TYPE)}, or a list of these,"
+        return wanted, lambda value: is_list([value] if isinstance(value, str) else value, tuple(BY_TYPE).__contains__)
+    if key == "enum":
+        return "a list", lambda value: isinstance(value, list)
+    if key == "const":
+        return "a value", lambda _: True
+    return "a string", lambda value: isinstance(value, str)  # pattern, format, $ref
+
+
+def _is_of(value: Any, kind: str) -> bool:
+    """Whether a value is of a type of JSON Schema."""
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if isinstance(value, float):
+        return kind == "number" or (kind == "integer" and value.is_integer())
+    types: dict[str, type] = {
+        "null": type(None),
+        "string": str,
+        "integer": int,
+        "number": int,
+        "array": list,
+        "object": dict,
+    }
+    return kind in types and isinstance(value, types[kind])
+
+
+def _in_quotes(text: str) -> str:
+    """Return a text as JSON writes it between quotes."""
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def _quoted(value: Any) -> Any:
+    """Return a value of `enum` whose keys outlines-core can put into a regular expression as they are."""
+    if isinstance(value, dict):
+        return {re.escape(_in_quotes(key)): _quoted(each) for key, each in value.items()}
+    return [_quoted(each) for each in value] if isinstance(value, list) else value
+
+
+def _whole(pattern: str) -> str:
+    """Return a pattern without ^ at its beginning and $ at its end."""
+    return re.sub(r"(?<!\\)((?:\\\\)*)\$$", r"\1", pattern.removeprefix("^"))
+
+
+def _pointer_step(step: Any) -> str:
+    return str(step).replace("~", "~0").replace("/", "~1")
+
+
+def _referred(schema: dict[str, Any], reference: str, name: str) -> Any:
+    found: Any = schema
+    if reference != "#":
+        for step in reference.removeprefix("#/").split("/"):
+            key = step.replace("~1", "/").replace("~0", "~")
+            if not isinstance(found, dict) or key not in found or not reference.startswith("#/"):
+                raise DataError(
+                    f"{name}: expected references to parts of the schema (#/…), found {shown(reference)}; fix it"
+                )
+            found = found[key]
+    return found

@@ -1,0 +1,168 @@
+"""JSON schemas: each keyword is read, or is one error that names it and its place."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy as np
+import pytest
+from tiny_tokenizers import tiny_tokenizer
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.huggingface import BackgroundProcessor
+
+pytest.importorskip("outlines_core", reason="outlines-core is not installed: pip install '.[hf]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+byte_level = cache(lambda: tiny_tokenizer("byte_level"))
+STRING, NULL = {"type": "string"}, {"type": "null"}
+
+
+def inside(schema: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a/b": {"type": "array", "items": schema}}, "required": ["a/b"]}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ({"propertys": {}}, "keywords of JSON Schema, found 'propertys' at PLACE; did you mean 'properties'"),
+        ({**STRING, "minlength": 3}, "found 'minlength' at PLACE; did you mean 'minLength'"),
+        ({**STRING, "minimumm": 3}, "found 'minimumm' at PLACE; did you mean 'minimum'"),
+        ({**STRING, "foo": 3}, "found 'foo' at PLACE; remove it, or begin its name with x-"),
+        ({"type": "strnig"}, "one of string, number, .* as 'type', found '\"strnig\"' at PLACE; did you mean 'string'"),
+        ({"type": ["null", 3]}, "or a list of these, as 'type', found .* at PLACE; fix it"),
+        ({**STRING, "format": "datetime"}, "as 'format', found 'datetime' at PLACE; did you mean 'date-time'"),
+        ({"anyOf": [NULL, {"itemss": {}}]}, "found 'itemss' at PLACE/anyOf/1; did you mean 'items'"),
+        *(
+            ({"type": kind, key: value}, f"a whole number of at least 0 as '{key}', found .* at PLACE; fix it")
+            for kind, key in (("string", "minLength"), ("array", "maxItems"), ("object", "minProperties"))
+            for value in (-1, "3", 2.5, True, None, 10**30)
+        ),
+        ({**STRING, "pattern": 3}, "a string as 'pattern', found '3' at PLACE"),
+        ({**STRING, "pattern": "a)|(b"}, "expression in Python's syntax as 'pattern', found unbalanced .* at PLACE"),
+        ({"enum": "a"}, "a list as 'enum', found"),
+        ({"anyOf": {}}, "a list of schemas as 'anyOf', found '{}' at PLACE"),
+        ({"type": "array", "items": [NULL]}, "a schema, which is an object, as 'items', found .* at PLACE"),
+        ({"properties": ["a"]}, "an object of schemas as 'properties', found .* at PLACE"),
+        ({"properties": {"a": {}}, "required": "a"}, "a list of names as 'required', found .* at PLACE"),
+        ({"properties": {"one": {}}, "required": ["onee"]}, "as 'required', found 'onee' at PLACE; did you mean 'one'"),
+        ({"type": "object", "required": ["a"]}, "as 'required', found 'a' at PLACE; add it to `properties`"),
+        ({**STRING, "minLength": 5, "maxLength": 3}, "'minLength' of at most 'maxLength', found 5 and 3 at PLACE"),
+        ({"type": "array", "minItems": 5, "maxItems": 3}, "'minItems' of at most 'maxItems', found 5 and 3 at PLACE"),
+        ({"minLength": 3}, "a type next to 'minLength', found none at PLACE; add \"type\": \"string\""),
+        ({"type": "object", "maxProperties": 4}, "'maxProperties' of 0, found more at PLACE; use `properties`"),
+        ({**STRING, "nullable": True}, "without 'nullable', which is not supported, found it at PLACE; remove it"),
+        ({"type": "integer", "maxDigits": 1}, "without 'maxDigits', which is not supported, found it at PLACE"),
+        *(
+            ({**first, **second}, f"without '{next(iter(second))}' next to '{read}', .*, found both at PLACE")
+            for read, first, second in (
+                ("pattern", {**STRING, "pattern": "a"}, {"maxLength": 3}),
+                ("format", {**STRING, "format": "date"}, {"minLength": 3}),
+                ("enum", {"enum": ["a"]}, {"maxLength": 3}),
+                ("const", {"const": "a"}, {"pattern": "a"}),
+                ("properties", {"properties": {}}, {"enum": [1]}),
+                ("properties", {"properties": {}}, {"minProperties": 1}),
+                ("properties", {"properties": {}}, {"type": ["object", "null"]}),
+                ("properties", {"properties": {}}, {"additionalProperties": NULL}),
+                ("prefixItems", {"prefixItems": [NULL]}, {"items": NULL}),
+                ("prefixItems", {"prefixItems": [NULL]}, {"minItems": 2}),
+                ("prefixItems", {"prefixItems": [NULL]}, {"maxItems": 0}),
+            )
+        ),
+        ({"allOf": [STRING, NULL]}, "one value of 'type', found another one at PLACE/allOf/1"),
+        ({"anyOf": [NULL], **STRING}, "one value of 'type', found another one at PLACE/anyOf/0"),
+    ],
+)  # fmt: skip
+def test_one_error_each(schema: dict[str, Any], message: str, nested: bool) -> None:
+    place = "#/properties/a~1b/items" if nested else "#"
+    with pytest.raises(DataError, match=f"^from_json_schema: expected .*{message.replace('PLACE', place)}"):
+        BackgroundProcessor.from_json_schema(inside(schema) if nested else schema, byte_level())
+
+
+def test_a_place_behind_a_reference() -> None:
+    schema = {"items": {"$ref": "#/$defs/x"}, "type": "array", "$defs": {"x": {"enumm": []}, "y": {"not": {}}}}
+    with pytest.raises(DataError, match="found 'enumm' at #/\\$defs/x; did you mean 'enum'"):
+        BackgroundProcessor.from_json_schema(schema, byte_level())
+
+
+Case = tuple[dict[str, Any], Callable[[Any], object], list[Any], list[Any]]
+CASES: list[Case] = [  # schema, whether a value is right, examples
+    (
+        {"title": "t", "description": "", "$comment": "", "x-y": {}, "default": 1, "examples": [], **STRING,
+         "minLength": 2, "maxLength": 3},
+        lambda v: isinstance(v, str) and 2 <= len(v) <= 3, ["ab", "abc"], ["a", "abcd", 12],
+    ),
+    ({**STRING, "pattern": "^a.{1,2}[^b]$"}, re.compile("a.{1,2}[^b]").fullmatch, ['a"\\', "a\\ \n"], ["ab"]),
+    ({**STRING, "pattern": r'"\\n?(?-m:.)\d'}, re.compile(r'"\\n?.[0-9]').fullmatch, ['"\\"1', '"\\na2'], ['"\\a٣']),
+    ({**STRING, "pattern": r"\$"}, lambda v: v == "$", ["$"], ["\\"]),
+    ({**STRING, "format": "time"}, re.compile(r"\d\d:\d\d:\d\d(\.\d+)?Z?").fullmatch, ["01:02:03.4"], ["1"]),
+    ({**STRING, "format": "email"}, lambda v: "@" in v, ["a@b.c", '"a"@b.c'], ["a"]),
+    (
+        {"type": "object", "properties": {'a"b': NULL}, "required": ['a"b']},
+        lambda v: v == {'a"b': None}, [{'a"b': None}], [{}],
+    ),
+    (
+        {"enum": [{"a.b": [1]}, 3, 2.5, "x", True], "type": ["object", "integer"]},
+        lambda v: v in ({"a.b": [1]}, 3) and v is not True, [{"a.b": [1]}, 3], ["x", True, 2.5, {"acb": [1]}],
+    ),
+    ({"const": 1, "type": "number"}, lambda v: v == 1, [1], [2]),
+    ({"type": "array", "items": {"title": "n", **NULL}, "maxItems": 2}, lambda v: {*v} <= {None}, [[], [None]], [[1]]),
+    ({"type": "array", "items": False}, lambda v: v == [], [[]], [[None]]),
+    ({"type": "object", "additionalProperties": False}, lambda v: v == {}, [{}], [{"a": None}]),
+    ({"prefixItems": [{"const": 1}, True], "items": False, "minItems": 2}, lambda v: v[0] == 1, [[1, ["a"]]], [2, [1]]),
+    (
+        {"properties": {"a": {}}, "required": ["a"], "additionalProperties": True},
+        lambda v: list(v) == ["a"], [{"a": 1}, {"a": {"b": [None]}}], [{}, 1, {"b": 1}],
+    ),
+    (
+        {"allOf": [STRING, {"$ref": "#/$defs/a"}], "minLength": 2, "$defs": {"a": {"maxLength": 3}}},
+        lambda v: 2 <= len(v) <= 3, ["ab"], ["a", "abcd"],
+    ),
+    (
+        {"anyOf": [{"minLength": 3}, {"maxLength": 1}], **STRING},
+        lambda v: len(v) != 2, ["a", "abc"], ["ab", None],
+    ),
+    (
+        {"properties": {"a": NULL, "b": NULL}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        lambda v: bool(v), [{"a": None}, {"b": None}], [{}],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_the_texts_of_a_schema(case: int) -> None:
+    """Random texts are JSON of the schema, and single values are allowed or not."""
+    schema, is_right, allowed, forbidden = CASES[case]
+    (automaton,) = BackgroundProcessor.from_json_schema(schema, byte_level()).weights.bytes
+    generator = np.random.default_rng(case)
+    for _ in range(20):
+        text = _random_text(automaton, generator)
+        assert is_right(json.loads(text, strict=False)), text
+    for values, wanted in ((allowed, True), (forbidden, False)):
+        for value in values:
+            assert _is_accepted(automaton, json.dumps(value, ensure_ascii=False)) == wanted, value
+
+
+def _is_accepted(automaton: Any, text: str) -> bool:
+    state = 0
+    for byte in text.encode():
+        state = automaton.nexts[state, byte]
+        if state < 0:
+            return False
+    return bool(automaton.finals[state] == 0)
+
+
+def _random_text(automaton: Any, generator: np.random.Generator) -> str:
+    state, text = 0, b""
+    while True:
+        ways = [*np.flatnonzero(automaton.nexts[state] >= 0), *[-1] * (9 if automaton.finals[state] == 0 else 0)]
+        byte = int(generator.choice(ways))
+        if byte < 0:
+            return text.decode()
+        state, text = automaton.nexts[state, byte], text + bytes([byte])
