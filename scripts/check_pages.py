@@ -31,7 +31,7 @@ GROUPS = {  # patterns of the pages, and the most words of one page
 }
 MOST_WORDS, LONGEST_LINE = 45_000, 100
 LIMITS = {"mean": 16.0, "over 30": 4.0, "speech": 3.0, ";": 3.0, "calques": 1.0}  # of each group of pages
-LIMITS_OF_DOCSTRINGS = {"mean": 15.0, "over 30": 5.0, "speech": 10.0, ";": 14.0, "calques": 3.0}
+LIMITS_OF_DOCSTRINGS = {"mean": 14.0, "over 30": 3.0, "speech": 3.0, ";": 3.0, "calques": 1.0}
 
 
 def prose(text: str) -> str:

@@ -7,17 +7,13 @@ others, so that t(word | s) covers only the seen ones. Aligned and counted toget
 the data of the seen ones. backgrounds/source.py divides a lemma's probability among its forms.
 
 A lemma is identified by its *head*, its most frequent form in the text. So a lemma is a word's id, and a table of
-lemmas
-(translation_table.py) has the format of a table of words. A token counts for one lemma only, the one with the most
-frequent forms among the lemmas of its word. A word is listed among the forms of all its possible lemmas, since the
-lemma
-of an unseen form is unknown.
+lemmas (translation_table.py) has the format of a table of words. A token counts for one lemma only, the one with the
+most frequent forms among the lemmas of its word. A word is listed among the forms of all its possible lemmas, since the
+lemma of an unseen form is unknown.
 
 With `SourceLemmas`, a form that is rare in the bitext uses the translations of its lemma (`policemen`, `policeman`).
-Let
-n(s, u) be the links of form s with unit u of the target, a word or a lemma, and t(u | l) the table of source lemmas,
-from
-the same bitext with each source word replaced by its lemma. Then
+Let n(s, u) be the links of form s with unit u of the target, a word or a lemma, and t(u | l) the table of source
+lemmas, from the same bitext with each source word replaced by its lemma. Then
 
     t(u | s)  =  (n(s, u) + κ t(u | lemma of s)) / (n(s) + κ)
 

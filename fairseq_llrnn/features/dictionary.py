@@ -4,8 +4,7 @@ Sizes: V symbols, T words, n lines.
 
 A file of a dictionary has one `symbol count` per line. fairseq puts <s>, <pad>, </s>, <unk> before them. `WordList`
 defines the predictable symbols. Entries `madeupwordNNNN 0` only pad the size to a multiple of eight and never occur in
-a
-text. </s> and <unk> are never labels of a text.
+a text. </s> and <unk> are never labels of a text.
 
 `OpenWords` are ids of words: those of a dictionary, then ids of other strings, in order of first use. Ids of source
 tokens may carry marks in their upper half (evidence/table.py). `plain` removes them.

@@ -3,8 +3,7 @@
 Sizes: V words of the dictionary, S signatures, F features, M words with an indicator.
 
 A `FeatureTable` lists the features in order, and is the sparse matrix of the words' values. Features of a *type* are
-the
-union over its analyses (Dymetman & Xiao 2016, §5.2). The M most frequent words also have an indicator
+the union over its analyses (Dymetman & Xiao 2016, §5.2). The M most frequent words also have an indicator
 (`TOPFORM:elle`), all others have `NOTTOP`. A feature's *group* is its name up to the first colon: `Gender:Fem` is of
 group `Gender`.
 

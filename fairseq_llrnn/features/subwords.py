@@ -7,11 +7,9 @@ not mark the beginning. The features `Piece:…` contain only these marks.
 A piece occurs in many words, so it has no analysis of its own. It gets the expectation of its words' features over the
 training text: `POS:NOUN` is the share of its occurrences whose word can be a noun. Shares are more precise than a
 majority: an ending that is Masc in every second word differs from one that always is. Shares are rounded to quarters,
-so
-that signatures stay few, and values below an eighth are left out. A real-valued feature is its mean over the
-occurrences
-that have it, times their share. So a piece that is always a whole word has its word's features. Words outside the
-lexicon have no features.
+so that signatures stay few, and values below an eighth are left out. A real-valued feature is its mean over the
+occurrences that have it, times their share. So a piece that is always a whole word has its word's features. Words
+outside the lexicon have no features.
 
 A piece has a suffix within it if at least half of its occurrences end a word with this suffix. A majority is enough
 here: the spelling belongs to the piece, only the end of the word varies, and shares would make several times as many

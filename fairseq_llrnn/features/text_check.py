@@ -1,8 +1,7 @@
 """Reasons why words of a text are outside a dictionary: another Unicode form, another case, or attached punctuation.
 
 An untokenised text has *dog.* instead of the dictionary's *dog*. `TextCheck` counts such words while a text is read,
-and
-returns one reason, with a command that corrects the text.
+and returns one reason, with a command that corrects the text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """arrays.npz: plain numeric arrays in one file, mapped from disk, so that processes of one machine share the memory.
 
 The file has the format of numpy.savez, a zip archive of uncompressed .npy members (PKWARE's APPNOTE; numpy's NEP 1),
-with
-a field of zeros before each member, so that its numbers begin at a multiple of 64 bytes. Such arrays are views of a
+with a field of zeros before each member, so that its numbers begin at a multiple of 64 bytes. Such arrays are views of
+a
 private mapping: all processes that read them share the pages, and a process that writes gets its own copy. Other arrays
 (of numpy.savez) are copied.
 
@@ -72,8 +72,7 @@ def read_arrays(path: Path, raw: mmap.mmap | bytearray) -> dict[str, np.ndarray]
 
     Raises:
         ValueError, zipfile.BadZipFile, OSError: the file is no such archive, or has a compressed or damaged member or
-        one
-            that is no array of numbers.
+            one that is no array of numbers.
     """
     try:
         with zipfile.ZipFile(path) as archive:

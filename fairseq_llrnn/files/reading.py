@@ -3,8 +3,7 @@
 Special files are detected before they are opened: a device may never end, a pipe without a writer never begins.
 
 Text may come through a pipe, such as a shell's `<(zcat FILE)`. The files of a prior, and models, may not. A pipe has
-its
-content only once, and some readers open their file twice. So `path_of_content` copies the content of a pipe to a
+its content only once, and some readers open their file twice. So `path_of_content` copies the content of a pipe to a
 temporary file without a name, for the lifetime of the process.
 """
 

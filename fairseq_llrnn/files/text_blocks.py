@@ -1,8 +1,7 @@
 """Large texts in blocks of whole lines, processed by several processes. Results come in the order of the text.
 
 The function is at the top level of a module (`counts_of_block` of features/dictionary.py), which a worker imports by
-its
-name. For small texts or one process, the same function runs in this process, with the same results. Memory is a few
+its name. For small texts or one process, the same function runs in this process, with the same results. Memory is a few
 blocks, for texts of any length.
 """
 

@@ -1,9 +1,8 @@
 """Text files line by line, plain or packed by gzip, bzip2 or xz, in constant memory, with errors that name the place.
 
 Unicode has several forms of one text (UAX #15): é is one character in NFC, and an e followed by a mark in NFD. Both
-look
-alike, but are different words to every dictionary. `--normalize FORM` converts words to the form of the text. Without
-it, words that the vocabulary contains only in another form cause a note (`in_other_form`).
+look alike, but are different words to every dictionary. `--normalize FORM` converts words to the form of the text.
+Without it, words that the vocabulary contains only in another form cause a note (`in_other_form`).
 
 `ReadCount` counts the entries of a file that a reader read and left out, with reasons. Each reader fills one count for
 each file, in three independent places: `entries` on input, `read` on use, and `left_out` otherwise. So

@@ -2,8 +2,7 @@
 
 Python follows Unicode's rules for all languages: a capital sigma that ends a Greek word becomes ς. Three languages have
 rules of their own (Unicode's SpecialCasing.txt). In Turkish and Azerbaijani, I is ı and İ is i. In Lithuanian, an i or
-j
-keeps its dot below another accent.
+j keeps its dot below another accent.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Lemmas of words: from a table, or guessed by endings for other words. Also forms that a text lacks.
 
 A form becomes its lemma by a change of its ending (`kabinách` → `kabina`: −ách +a), and forms with the same ending
-mostly change in the same way. Each pair counts its rule for every ending of the form, up to LONGEST letters. A
-new
-word gets the lemma of the most frequent rule of its longest attested ending. A rule that leads to an attested lemma is
+mostly change in the same way. Each pair counts its rule for every ending of the form, up to LONGEST letters. A new word
+gets the lemma of the most frequent rule of its longest attested ending. A rule that leads to an attested lemma is
 preferred, even for a shorter ending, down to SURE letters. Changes at the beginning of words (ge-, nej-) are ignored.
 """
 

@@ -11,10 +11,9 @@ A file may mix the first two. In a file with a row in Morfessor's format, `3 the
 
 `segment_by_morfessor` uses Morfessor, an unsupervised model of morphology (Virpioja et al. 2013, Morfessor 2.0: Python
 implementation and extensions for Morfessor Baseline). It is trained on lower-cased words of the counted text. Counts
-are
-damped (by log₂, so that frequent words are not left whole only because of their counts). It cuts all words, known or
-new, by its best segmentation (Viterbi). Its order of words is drawn with a fixed seed: the same words and counts give
-the same segments.
+are damped (by log₂, so that frequent words are not left whole only because of their counts). It cuts all words, known
+or new, by its best segmentation (Viterbi). Its order of words is drawn with a fixed seed: the same words and counts
+give the same segments.
 
 A word that it was trained on may be left whole as a segment of its own, a new word never. A model trained only on such
 words would learn that words cut like new ones do not occur. Words that occur once resemble new words (Good 1953). So a

@@ -8,8 +8,7 @@ r"""The lexicon as one table of all features of words, from all sources. Its fil
 A row is an analysis of a form. Several rows are several analyses. UPOS and FEATS are as in CoNLL-U, `_` is an empty
 cell. A value other than 1 follows its feature: `Number=Plur@0.75`. `values` are features in the same notation that do
 not depend on spelling and are never guessed: real values, shared lemmas, morphemes. `count` is the frequency of the
-form
-in the text, or else in the treebank, or else 0. `source` is the option, or the package with its language
+form in the text, or else in the treebank, or else 0. `source` is the option, or the package with its language
 (`simplemma:cs`). Rows of the source `guess` replace all other analyses of their form.
 
 A backslash escapes itself, one of | = , @ in names, and \t, \n, \r. Rows are sorted by their cells. Words are in the

@@ -4,15 +4,12 @@ A treebank of the training text contains every word of that text and no unseen w
 analyses, and a model would learn that such words never occur. So their features are guessed. Since guesses differ from
 analyses, training must contain guesses as often as use does. Words that training contains once are about as many tokens
 as the unseen ones of a new text (Good 1953, with Turing), and of the same kind. Of them, the same share is guessed as
-of
-the words that training lacks, each without its own entry (leave-one-out). More frequent words keep their analyses.
+of the words that training lacks, each without its own entry (leave-one-out). More frequent words keep their analyses.
 
 If a treebank covers the text better than a package (`--language`), their analyses are not merged. The package lists all
 possible readings of a form, the treebank those that occur, so similar words would get different features: there would
-be
-more signatures, and worse predictions. Instead, the package's analyses define the kinds of words (guessing.py) if
-guesses
-for known words improve. Otherwise they are left out.
+be more signatures, and worse predictions. Instead, the package's analyses define the kinds of words (guessing.py) if
+guesses for known words improve. Otherwise they are left out.
 
 Sizes: V words of the text.
 """

@@ -3,8 +3,7 @@
 Sizes: V words of the dictionary, Q states, A arcs.
 
 `mixed`, `tempered` and `normalised` change the weights of an automaton. All three keep arcs and states, and are exact
-as
-automata with failure arcs. They take automata whose failures all end in ROOT, and log b₀ (V,) with a positive sum.
+as automata with failure arcs. They take automata whose failures all end in ROOT, and log b₀ (V,) with a positive sum.
 
 b(q, x) is the weight of x in state q, β the cost of failing, q' the failure state of q.
 
@@ -14,9 +13,8 @@ b(q, x) is the weight of x in state q, β the cost of failing, q' the failure st
 
 `mixed` is λ p(x | h) + (1 − λ) p(x) for histories of one word (bigrams), with the unigram b₀ as p(x). Longer histories
 mix with the unigram through the shorter ones: direct interpolation would need the arcs of all shorter histories in
-every
-state. λ = 1 changes nothing, λ = 0 is the unigram. Off the arcs the rule is the same with β(q) b_λ(q', x) instead of
-b(q, x). The sum over all words then differs from one, by λβ times the change of the arcs' words in q'. `normalised`
+every state. λ = 1 changes nothing, λ = 0 is the unigram. Off the arcs the rule is the same with β(q) b_λ(q', x) instead
+of b(q, x). The sum over all words then differs from one, by λβ times the change of the arcs' words in q'. `normalised`
 corrects that.
 """
 

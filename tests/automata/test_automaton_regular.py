@@ -121,7 +121,8 @@ def test_expressions_that_explode_are_refused_before_they_do(
 ) -> None:
     monkeypatch.setattr("fairseq_llrnn.automata.limits.MOST_STEPS", 100_000)
     message = f"more than 100,000 steps to be made deterministic: of .* states, .* and more, most of them for {piece}"
-    with pytest.raises(DataError, match=rf"some.regex: .*{message}: a string may match it at many places.*; fix the file"):
+    expected = rf"some.regex: .*{message}: a string may match it at many places.*; fix the file"
+    with pytest.raises(DataError, match=expected):
         read(tmp_path, text)
 
 

@@ -120,7 +120,8 @@ def test_words_without_a_weight_below(tmp_path: Path) -> None:
     root = np.zeros(len(WORDS))
     root[[0, 1, INDEX["le"]]] = -np.inf
     (tmp_path / "a.txt").write_text("0 1 le\n1\n")
-    with pytest.raises(DataError, match="line 1: symbol 'le' has no weight in the static background below the automaton"):
+    message = "line 1: symbol 'le' has no weight in the static background below the automaton"
+    with pytest.raises(DataError, match=message):
         read_automaton(tmp_path / "a.txt", WORDS, log_weights=root)
 
 

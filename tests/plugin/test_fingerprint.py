@@ -28,6 +28,9 @@ def test_a_fingerprint_in_bytes_is_the_same(world: World) -> None:
     model.load_state_dict(state)
     state["decoder.head.prior_fingerprint"][0] += 1
     place = world.prior("prior")
-    advice = "to train from scratch, set another --save-dir; to use the checkpoint, pass the prior of its training with --prior"
+    advice = (
+        "to train from scratch, set another --save-dir; to use the checkpoint, pass the prior of its training with "
+        "--prior"
+    )
     with pytest.raises(PriorError, match=f"trained with another prior than {place} .*{advice}"):
         model.load_state_dict(state)

@@ -1,11 +1,9 @@
 """Analyses of Russian and Ukrainian words by pymorphy3, from the dictionaries that are packages of their own.
 
 Its grammemes (those of OpenCorpora) are mapped to Universal Dependencies. The dictionaries are Russian (OpenCorpora)
-and
-Ukrainian (LanguageTool's, converted). The mapping follows UD's Ukrainian and Russian treebanks. If a dictionary is less
-specific than they are, the features are, too. LEFT_OUT lists the other grammemes. A test checks that each grammeme of
-the
-dictionaries has its place in this file.
+and Ukrainian (LanguageTool's, converted). The mapping follows UD's Ukrainian and Russian treebanks. If a dictionary is
+less specific than they are, the features are, too. LEFT_OUT lists the other grammemes. A test checks that each grammeme
+of the dictionaries has its place in this file.
 """
 
 from __future__ import annotations

@@ -5,8 +5,7 @@ are then read from right to left, and prefixes are treated as suffixes. Two halv
 other. An affix that needs another (NEEDAFFIX) is completed by a second suffix, or by a prefix around it.
 
 Files are untrusted. A file has at most MOST_RULES rules, and a word at most MOST_FORMS forms, found by at most
-MOST_TRIES
-rules. Nothing is executed, and conditions are compared letter by letter.
+MOST_TRIES rules. Nothing is executed, and conditions are compared letter by letter.
 """
 
 from __future__ import annotations

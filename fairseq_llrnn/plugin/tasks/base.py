@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
+import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary
@@ -334,7 +335,7 @@ class PriorTask(PluginTask):
 
             spell_unknown(models, sample, hypotheses, written, random_of(generator))
         if not isinstance(generator, SequenceScorer):
-            for best in (row[0]["tokens"] for row in hypotheses if row):
-                WRITTEN["unknown"] += int(best.eq(self.target_dictionary.unk()).sum())
-                WRITTEN["words"] += int(best.ne(self.target_dictionary.eos()).sum())
+            best = torch.cat([row[0]["tokens"] for row in hypotheses if row])
+            WRITTEN["unknown"] += int(best.eq(self.target_dictionary.unk()).sum())
+            WRITTEN["words"] += int(best.ne(self.target_dictionary.eos()).sum())
         return hypotheses
