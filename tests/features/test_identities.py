@@ -36,7 +36,7 @@ def test_counts_are_needed() -> None:
     message = "input_top_words auto: expected counts, found none for any word of the dictionary; give a text with"
     with pytest.raises(OptionError, match=message):
         words_with_identity(np.array([9, 0, 0, 0, 0]), ORDINARY, AUTO, 5, "input_top_words")
-    with pytest.raises(OptionError, match=r"say --top-words M or --top-words all \(in a Recipe: text, or top_words\)"):
+    with pytest.raises(OptionError, match=r"set --top-words M or --top-words all \(in a Recipe: text, or top_words\)"):
         build_prior(SYMBOLS)
 
 

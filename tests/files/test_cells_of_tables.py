@@ -139,7 +139,7 @@ def test_quotes_are_said(reader: str, tmp_path: Path, caplog: pytest.LogCaptureF
     cell = next(cell for cell in QUOTED[reader].split("|") if '"' in cell)
     assert caplog.messages == [
         f"{path}: {quoted} cells in quotes, such as {cell} (line 3): the quotes are read as part of the cell; if a "
-        "spreadsheet put them there, save the table without"
+        "spreadsheet added them, save the table without quotes"
     ]
 
 

@@ -22,7 +22,7 @@ OTHERS = {
     "plugin.compat.interactive_lines:read": "texts whose lines are answered, each by one",
     "plugin.compat.interactive_lines:_read_data": "a data set, all of whose lines are read",
     "prior.recipe_file:kept_recipe": "for show, or to be written again: a damaged one counts as none",
-    "prior.parts.automaton:_what_is_wrong": "a line for a message",
+    "prior.parts.automaton:_zero_probability_message": "a line for a message",
     "huggingface.processor:from_grammar": "a grammar, or the path of one; tested with the processor",
     "huggingface.wrapping:token_prior": "texts that the tokenizer splits; tested with the models",
     # what no file of text is; tested where they are

@@ -36,7 +36,7 @@ def test_devices_are_refused_by_every_reader(reader: str, tmp_path: Path) -> Non
     link = tmp_path / "link"
     link.symlink_to("/dev/zero")
     for path in (Path("/dev/zero"), link):
-        with pytest.raises(LLRNNError, match=rf"{path}: expected a file or a pipe, found a device; copy what you want"):
+        with pytest.raises(LLRNNError, match=rf"{path}: expected a file or a pipe, found a device; copy its content"):
             READERS[reader](path, tmp_path)
 
 

@@ -71,9 +71,9 @@ def test_an_unknown_language_lists_the_known_ones() -> None:
     with pytest.raises(OptionError, match=r"did you mean fr, French\?"):
         language_code("Frensh")
     for code in ("eu", "frr"):  # Basque is no misspelt German
-        with pytest.raises(OptionError, match="found another; for others"):
+        with pytest.raises(OptionError, match="found another; for other"):
             language_code(code)
-    with pytest.raises(OptionError, match="found none; for others"):
+    with pytest.raises(OptionError, match="found none; for other"):
         language_code(" ")
 
 

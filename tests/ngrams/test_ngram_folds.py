@@ -149,7 +149,7 @@ def test_too_little_text_for_folds() -> None:
         ngram_from_text(Sentences.of([[4, 5], [4, 5], []]), WORDS, 2, folds=5)
     assert str(error.value) == (
         "ngram:2: expected text for 5 folds, found 3 sentences, all of them with words in one fold; give more text, or "
-        "say ngram(2, folds=0) if the network is trained on another one"
+        "write ngram(2, folds=0) if the network is trained on another one"
     )
 
 
@@ -174,7 +174,7 @@ def test_n_grams_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DataError) as error:
         ngram_from_text(sentences, WORDS, 3, folds=4)
     assert str(error.value).startswith(f"ngram:3: {many:,} n-grams and those of 4 folds need 0.0 GB, found a limit")
-    assert "as in ngram(3, prune=[0, 1, 3]), say folds=0 if the network" in str(error.value)
+    assert "as in ngram(3, prune=[0, 1, 3]), set folds=0 if the network" in str(error.value)
 
 
 def test_the_limit_of_memory_is_the_lowest_of_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def test_an_aligner_that_is_not_installed(prior: Run, data: Path, monkeypatch: p
     monkeypatch.setitem(sys.modules, "eflomal", None)
     assert prior("--set", "translations.aligner=eflomal").error == (
         "aligner eflomal: the Python module eflomal is not installed; in a checkout of fairseq_llrnn: "
-        "pip install '.[align]' (which needs a C compiler), or choose the aligner ibm1"
+        "pip install '.[align]' (it needs a C compiler), or choose the aligner ibm1"
     )
     assert not (data / "prior").exists()
 
