@@ -97,7 +97,7 @@ def test_what_comes_through_a_pipe_is_as_a_file(
     ("option", "text", "says"),
     [
         ("model:@", "x", "--background model:@: expected a checkpoint behind the name, found a pipe, which"),
-        ("automaton:@", "(le|la) chat", "@, line 1: … (automata of OpenFst may come through a pipe; other formats need…"),
+        ("automaton:@", "(le|la) chat", "@, line 1: … (automata of OpenFst may come through a pipe; other formats…"),
     ],
 )
 def test_what_no_pipe_can_give_is_said(option: str, text: str, says: str, build: Build, corpus: Corpus) -> None:
