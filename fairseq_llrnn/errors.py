@@ -1,6 +1,6 @@
 """The errors that users can cause.
 
-Each message has what was expected, what was found, where, and how to fix it. Commands print the message alone, without
+Each message has the expectation, the finding, the place and the fix. Commands print the message alone, without
 a traceback. `llrnn` then exits with status 2, fairseq's own commands with 1.
 
 A quoted value may be as long as a file: `as_one_line` shortens it, in every message of these classes.

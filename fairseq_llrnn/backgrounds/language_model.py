@@ -34,7 +34,7 @@ class NextWords(Protocol):
 
 
 class ModelBackground(Background):
-    """b(K, x) = weight · p(x | prefix)^(1/temperature) + (1 − weight) · b₀(x), p of another model; 0 where b₀ is 0."""
+    """b(K, x) = weight · p(x | prefix)^(1/temperature) + (1 − weight) · b₀(x), p of another model, 0 if b₀ is 0."""
 
     allowed: Tensor  # (V,) bool
     rest: Tensor | None  # (V,) log (1 − weight) · b₀; None if that is 0
@@ -66,7 +66,7 @@ class ModelBackground(Background):
 class BoundModel(BoundBackground):
     """A ModelBackground in one batch or search.
 
-    Every method needs all V weights of a position. Those of the last prefixes, and their masses, are cached.
+    Every method needs all V weights of a position. The weights and masses of the last prefixes are cached.
     """
 
     state_columns_per_token = 1

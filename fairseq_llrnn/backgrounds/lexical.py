@@ -21,7 +21,7 @@ t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), which reaches forms outside the 
 its forms.
 
 At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
-then b₀. Otherwise a network need not learn where in the source to look, because t has most of the information.
+then b₀. Otherwise the network need not learn to attend to the source, because t has most of the information.
 
 With r the share of words of the sentence that the table knows, this is b₀(x) (1 − λr) everywhere plus λ e(x) at few
 words: those in the table, </s> and <unk> (`LexicalMixture`). With S signatures and E entries e, B_C(σ) needs one sum

@@ -168,8 +168,8 @@ class SourceRows(ExactBuffers):
         return keys, shares, token, (totals.view(batch, -1, length) > 0).any(1)
 
     def _weights(self, totals: Tensor, length: int) -> Tensor:
-        """Return weights of rows with these numbers of links: (B, R). Those of a token sum to one if one of its
-        rows has links.
+        """Return the weights of rows, given their numbers of links: (B, R). A token's weights sum to one if it
+        has links.
         """
         of_words, shared = totals[:, :length], totals[:, length:]
         has_links = (of_words > 0).to(of_words.dtype)

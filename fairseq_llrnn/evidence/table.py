@@ -73,7 +73,7 @@ class WordSpans:
         return symbols[0] if self.convention is None else self.convention.join(symbols)
 
     def words_of(self, token: int) -> tuple[str, ...]:
-        """Return the words of a token that is no piece, but stands for one or several words."""
+        """Return the words of a token that is no piece, but one or several words."""
         symbol = self.tokens.symbols[token]
         return tuple(symbol.split()) if self.convention is None else self.convention.words_of(symbol)
 

@@ -74,7 +74,7 @@ def explain(
     """Explain a sentence position by position.
 
     Args:
-        background: of this sentence; its context classes are slots of evidence, or of others.
+        background: of this sentence; its context classes are slots of evidence, or classes of other sources.
         hidden: (T, H) states of the network before each token. tokens: (T,) ids of the words, open ones included.
         scores, log_masses: aᵀφ and log B of all classes in the model, (T, S + J + X); masses may be (1, …).
         top: number of predictions and strongest features to list (or fewer).

@@ -173,7 +173,7 @@ def test_samples_have_about_the_size_asked_for_and_follow_the_seed() -> None:
     assert sum(sizes) / 50 == pytest.approx(100, abs=5)
     torch.manual_seed(3)
     assert len(sampler.draw().classes) == sizes[0]
-    with pytest.raises(ValueError, match="at least 1, found 0"):
+    with pytest.raises(ValueError, match="expected=0: expected at least 1 class"):
         ClassSampler(torch.zeros(3), 0)
 
 
