@@ -64,7 +64,7 @@ def read_hypotheses(path: Path) -> dict[int, list[tuple[float, list[str]]]]:
                     f"{line[:60]!r}; write the list again"
                 ) from None
     if not found:
-        raise DataError(f"{path}: expected lines `H-…` of fairseq-interactive, found none; its log says why")
+        raise DataError(f"{path}: expected lines `H-…` of fairseq-interactive, found none; see its log")
     return dict(found)
 
 

@@ -68,7 +68,7 @@ def load_or_make(folder: Path, place: Path, size: int) -> np.ndarray:
     loaded: np.ndarray = np.load(place, allow_pickle=False)
     if loaded.shape != (words, size):
         expected = f"vectors of {words:,} words, {size} numbers each (--data, --size)"
-        raise OptionError(f"{place}: expected {expected}, found {loaded.shape}; give another --out")
+        raise OptionError(f"{place}: expected {expected}, found {loaded.shape}; use another --out")
     return loaded
 
 

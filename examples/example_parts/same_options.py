@@ -19,17 +19,17 @@ def keep_options(folder: Path, options: Mapping[str, str | int | float], has_res
     place = folder / FILE
     if not place.exists():
         if has_results:
-            raise OptionError(f"{folder}: expected {FILE} beside the results, found none; use another --out")
+            raise OptionError(f"{folder}: expected {FILE} next to the results, found none; use another --out")
         with whole_file(place) as file:
             json.dump(dict(options), file)
         return
     try:
         kept = dict(json.loads(place.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
-        raise OptionError(f"{place}: expected options, found something else; give another --out") from None
+        raise OptionError(f"{place}: expected options, found something else; use another --out") from None
     for name, value in options.items():
         if name in kept and kept[name] != value:
             raise OptionError(
-                f"{folder}: expected {name} {value}, found results of {name} {kept[name]}; give another --out, or say "
-                f"{name} {kept[name]} again"
+                f"{folder}: expected {name} {value}, found results of {name} {kept[name]}; use another --out, or "
+                f"{name} {kept[name]}"
             )

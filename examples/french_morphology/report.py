@@ -26,12 +26,11 @@ TEXTS = ("train", "valid", "test1", "test2")
 
 HOW = """\
 Made by `examples/french_morphology/run.sh` from French UD (GSD, release 1.4). All models share the dictionary
-of 42,503 words, the sizes of the paper (256-dimensional input, two LSTM layers of 256; those that are wider
-say so) and early stopping after three epochs without progress. Figures are base-e log-perplexities per token,
-sentence ends included (as fairseq counts) unless a column says otherwise. *Paper mode* takes features and
-unigram from all four texts, as the paper did: the model is told which words occur in the test, and how often.
-*Honest mode* takes both from the training text. A softmax without background knows nothing of either but the
-vocabulary."""
+of 42,503 words, the sizes of the paper (256-dimensional input, two LSTM layers of 256, unless the name has another
+width) and early stopping after three epochs without progress. Figures are base-e log-perplexities per token,
+sentence ends included (as in fairseq), except in marked columns. *Paper mode* takes features and unigram from all
+four texts, as the paper did: the model has the words of the test and their counts. *Honest mode* takes both from the
+training text. A softmax without background has only the vocabulary."""
 
 GUESSED = """\
 Honest mode. The treebank has analyses of all words of the training text and of none that only the other texts

@@ -179,7 +179,7 @@ def main(argv: list[str] | None = None) -> None:
         made.add_argument("out", type=Path, help="the model's folder")
         made.add_argument("--prior", type=Path, required=True)
         made.add_argument("--source", type=Path, required=True, help="tokenised text, one sentence per line")
-        made.add_argument("--term-forms", help="where forms are known from, tables of llrnn lexicon")
+        made.add_argument("--term-forms", help="tables of llrnn lexicon with the forms of terms")
         if name == "train":
             made.add_argument("--target", type=Path, required=True)
             made.add_argument("--softmax", action="store_true", help="Marian's own output")

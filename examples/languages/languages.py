@@ -147,7 +147,7 @@ def work(
             if found.get("budget", budget) != budget:
                 print(
                     f"languages.py: error: {name}: expected results of --budget {budget:g}, found those of --budget "
-                    f"{found['budget']:g}; give another --out",
+                    f"{found['budget']:g}; use another --out",
                     file=sys.stderr,
                     flush=True,
                 )

@@ -105,7 +105,7 @@ def check_same(training: Training, place: Path) -> None:
         if found[name] != getattr(training, name):
             raise OptionError(
                 f"{place}: expected results of --{name} {getattr(training, name):g}, found those of --{name} "
-                f"{found[name]:g}; give another --out, after `prepare`"
+                f"{found[name]:g}; use another --out, after `prepare`"
             )
 
 

@@ -157,11 +157,11 @@ def parsers() -> argparse.ArgumentParser:
     made.add_argument("--target", choices=PAIRS, default="fr", help="target language (default: fr)")
     made.add_argument(
         "--lexicon", type=Path, nargs="*", metavar="FILE",
-        help="of the target: treebanks (.conllu.gz), or form, lemma, UPOS, FEATS (.tsv.gz) (default: the files beside "
-        "--data that multi30k_pairs.py names)",
+        help="of the target: treebanks (.conllu.gz), or form, lemma, UPOS, FEATS (.tsv.gz) (default: the files next "
+        "to --data in multi30k_pairs.py)",
     )  # fmt: skip
     stage("list", run_list, "the models")
-    made = stage("train", run_train, "train a model, or go on; OPTIONS after -- are fairseq-train's")
+    made = stage("train", run_train, "train a model, or resume; OPTIONS after -- are fairseq-train's")
     made.add_argument("name", choices=RECIPES, metavar="NAME")
     made.add_argument("--seed", type=int, default=1, help="others than 1 make the model NAME-seedN")
     made.add_argument("--gpu", action="store_true", help=gpu)
@@ -179,7 +179,7 @@ def parsers() -> argparse.ArgumentParser:
     stage("copy", run_copy, "a test of numbers and names that training lacks")
     for name, run, what, form in (
         ("score", run_score, "BLEU, tokenised and detokenised", "NAME"),
-        ("unseen", run_unseen, "words of the reference that training lacks: how many are said", "NAME"),
+        ("unseen", run_unseen, "count words of the reference that training lacks", "NAME"),
         ("report", run_report, "llrnn report: the first system against the others", "[LABEL=]NAME"),
     ):
         made = stage(name, run, what)

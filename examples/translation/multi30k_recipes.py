@@ -164,7 +164,7 @@ def find(name: str) -> Recipe:
     recipe = RECIPES.get(re.sub(r"-seed\d+$", "", name))
     if recipe is None:
         raise OptionError(
-            f"{name}: expected one of {', '.join(RECIPES)} (or NAME-seed2, …); for other models say --recipe NAME"
+            f"{name}: expected one of {', '.join(RECIPES)} (or NAME-seed2, …); for other models add --recipe NAME"
         )
     return recipe
 

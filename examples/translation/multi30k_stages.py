@@ -91,7 +91,7 @@ def lines_of(path: Path) -> list[str]:
 def prepare(out: Path, folders: Sequence[Path], pair: Pair, lexicons: Sequence[Path]) -> None:
     """Write texts, pieces, data folders and priors."""
     if (out / "text").exists() and (begun := Pair.of(out).target) != pair.target:
-        raise OptionError(f"{out}: expected texts of {pair.target}, found those of {begun}; give another --out")
+        raise OptionError(f"{out}: expected texts of {pair.target}, found those of {begun}; use another --out")
     pair.write(out)
     for folder, kind in (("text", "tok"), ("raw", "raw")):
         (out / folder).mkdir(parents=True, exist_ok=True)
@@ -246,7 +246,7 @@ def _write_translations(out: Path, place: str, target: str, count: int) -> None:
     if found.keys() != set(range(count)):
         raise DataError(
             f"{out / place}.out: expected translations of {count:,} sentences, found {len(found):,} (or others); see "
-            "why in it and in the log beside it, and delete it"
+            "it and its log for the cause, and delete it"
         )
     with whole_file(out / f"{place}.{target}") as file:
         file.writelines(f"{found[n]}\n" for n in range(count))

@@ -265,7 +265,7 @@ def main() -> None:
         if name == "make":
             command.add_argument("--words", type=int, choices=(1, 2), default=1, help="of a term (default: 1)")
         if name == "measure":
-            command.add_argument("--treebank", action="append", help="whose lexicon says what agrees")
+            command.add_argument("--treebank", action="append", help="treebanks for the rules of agreement")
         if name != "make":
             command.add_argument("of", nargs="+", metavar="NAME=HYPOTHESES")
     args = parser.parse_args()

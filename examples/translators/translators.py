@@ -75,7 +75,7 @@ def make_row(name: str, updates: int | None, lr: float | None) -> None:
         asked = updates or network.updates[output]
         if facts.get("updates", asked) != asked:
             raise OptionError(
-                f"{place}: expected a training of {asked} updates, found one of {facts['updates']}; give another --out"
+                f"{place}: expected a training of {asked} updates, found one of {facts['updates']}; use another --out"
             )
         if "train_seconds" not in facts:
             for checkpoint in place.glob("checkpoint*.pt"):

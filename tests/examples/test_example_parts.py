@@ -38,11 +38,11 @@ def test_a_mistake_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str]) 
 def test_results_of_other_options_are_not_taken_for_these(tmp_path: Path) -> None:
     for options in ({"--lr": 0.1, "--size": 4}, {"--lr": 0.1, "--size": 4}, {"--lr": 0.1, "--new": "x"}):
         keep_options(tmp_path, options, has_results=False)
-    with pytest.raises(OptionError, match="expected --size 8, found results of --size 4; give another --out, or say"):
+    with pytest.raises(OptionError, match="expected --size 8, found results of --size 4; use another --out, or --s"):
         keep_options(tmp_path, {"--lr": 0.1, "--size": 8}, has_results=True)
     (tmp_path / FILE).write_text("[1", encoding="utf-8")
-    with pytest.raises(OptionError, match="options.json: expected options, found something else; give another --out"):
+    with pytest.raises(OptionError, match="options.json: expected options, found something else; use another --out"):
         keep_options(tmp_path, {"--lr": 0.1}, has_results=True)
     (tmp_path / FILE).unlink()
-    with pytest.raises(OptionError, match="expected options.json beside the results, found none; give another --out"):
+    with pytest.raises(OptionError, match="expected options.json next to the results, found none; use another --out"):
         keep_options(tmp_path, {"--lr": 0.1}, has_results=True)

@@ -51,7 +51,7 @@ def test_rows_rescoring_phrases_and_the_table(prepared: Path) -> None:
     assert said.startswith("rctm2-ours-lr0.01: 3 updates in") and "\nrctm2-ours-lr0.01: perplexity " in said
     assert "updates" not in say(prepared, "row", "rctm2-ours", "--max-update", 3)  # done
     refused = say(prepared, "row", "rctm2-ours", code=2)
-    assert "rows/rctm2-ours: expected a training of 5850 updates, found one of 3; give another --out" in refused
+    assert "rows/rctm2-ours: expected a training of 5850 updates, found one of 3; use another --out" in refused
     said = say(prepared, "rescore", "rctm2-ours", "--of", "rnnsearch-softmax")
     assert "\nmodel        1.0000" in said and "\ntest " in said
     check_phrases(prepared)

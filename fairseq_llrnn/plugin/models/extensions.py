@@ -45,9 +45,7 @@ class TaskExtension:
 
     of_log_linear: ClassVar[str] = ""
 
-    def changed_data(
-        self, data: FairseqDataset, training: bool, first: Callable[[], FairseqDataset]
-    ) -> FairseqDataset:
+    def changed_data(self, data: FairseqDataset, training: bool, first: Callable[[], FairseqDataset]) -> FairseqDataset:
         """Return a data set as the model reads it. first: returns the data set of the first folder, unchanged."""
         return data
 
@@ -203,9 +201,7 @@ def all_head_arguments(args: Args, task: Any, beside: int | None = None) -> dict
 def check_single_maker(arguments: Mapping[str, Any], more: Mapping[str, Any]) -> None:
     """Raise OptionError if two options build the same part of a head."""
     if clash := sorted(arguments.keys() & more.keys()):
-        raise OptionError(
-            f"several options set the {clash[0]} of the model; remove all but one"
-        )
+        raise OptionError(f"several options set the {clash[0]} of the model; remove all but one")
 
 
 def input_of(args: Args, features: InputOf | None, size: int | None = None) -> InputOf | None:
