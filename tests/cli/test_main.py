@@ -139,7 +139,7 @@ def test_a_warning_that_is_logged_is_one_line(
         (["prior", "--dict", "d", "--oout", "p"], "unrecognized arguments: --oout p; did you mean --out?"),
         (["prior", "--keep-case"], "--keep-case; use --set words.keep_case=VALUE; llrnn"),
         (["prior", "--dict", "d", "--background", "ngram:3", "plus", "cache:5", "--out", "p"],
-         "unrecognized arguments: plus cache:5; a value with blanks needs quotes around it; llrnn prior --help shows"),
+         "unrecognized arguments: plus cache:5; a value with blanks needs quotes around it; llrnn prior --help lists"),
     ],
 )
 def test_a_misspelled_option_is_named_where_another_is_missing(given: list[str], message: str, capsys: Streams) -> None:
