@@ -107,7 +107,7 @@ def test_a_forced_beginning(grammatical: Setting, kind: Any) -> None:
     assert strings(grammatical, first) == ["la verte mer"]
     assert set(strings(grammatical, second)) == {"la mer", "la verte mer"}
     long = torch.tensor([[la, verte, verte]])
-    message = "at most 3 words, the 3 given included, that the background allows, found none: the"
+    message = "at most 3 words, with the 3 of its prefix, that the background allows, found none: the"
     with pytest.raises(DataError, match=f"{message} shortest one has 4; raise"):
         search(grammatical, kind, start(grammatical, 1), long, max_len_b=3)
 
