@@ -102,7 +102,7 @@ def test_cells_are_clean_and_a_header_is_left_out(tmp_path: Path, caplog: pytest
         ("how much salt", "found no label in 'how much salt'"),
         ("", "found no label"),
         ("salt\t", "found no label"),
-        ("salt\tNew York", "expected a label without blanks, found 'New York'; write _"),
+        ("salt\tNew York", "expected a label without blanks, found 'New York'; replace blanks by _"),
         ("salt\tfood\tNew York ", "a label without blanks"),
         ("salt\t ", "found no label"),
         ("__label__ salt", "a label without blanks, found ''"),
