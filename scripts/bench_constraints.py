@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How long does a constraint take at each step of `generate`? BackgroundProcessor, llguidance and xgrammar in turns.
+"""How long does a constraint take at each step of `generate`? BackgroundProcessor and other packages in turns.
 
     python scripts/bench_constraints.py [--rounds 5] [--vocabulary 32000]
 
@@ -7,6 +7,9 @@ A ByteLevel BPE tokenizer is trained on invented words. Two constraints: a conte
 depth for our processor, and a JSON schema. Texts are drawn with random logits under our processor first. Then every
 contestant reads the same texts, token by token, and masks random logits: of one hypothesis, and of eight, which change
 places as beams do. Ours also normalises (p' sums to one), the others do not.
+
+For the schema, outlines takes part by its index (outlines-core, in torch), and transformers by
+PrefixConstrainedLogitsProcessor, which is `prefix_allowed_tokens_fn`, on the tokens that this index allows.
 
 Figures are microseconds of processor time for each step, for all hypotheses together: medians over rounds. `build` is
 in milliseconds. llguidance and xgrammar take part if they are installed (`pip install '.[hf]' xgrammar`).
@@ -31,6 +34,7 @@ from transformers import PreTrainedTokenizerFast
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the package is not installed
 
 from fairseq_llrnn.huggingface import BackgroundProcessor
+from fairseq_llrnn.huggingface.lifting import token_texts
 
 RULES = {  # 49 alternatives
     "S": ["NP VP '.'", "PP ',' NP VP '.'", "NP VP ',' 'and' NP VP '.'", "'does' NP VB '?'"],
@@ -198,6 +202,39 @@ def of_xgrammar(tokenizer: Any, kind: str, text: str, scores: torch.Tensor, firs
     return walk
 
 
+def of_outlines(tokenizer: Any, scores: torch.Tensor, in_transformers: bool) -> Contestant:
+    """in_transformers: mask by PrefixConstrainedLogitsProcessor of transformers."""
+    from outlines_core import Guide, Index, Vocabulary
+    from outlines_core.json_schema import build_regex_from_schema
+    from outlines_core.kernels import torch as masks
+    from transformers import PrefixConstrainedLogitsProcessor
+
+    eos, spelled = tokenizer.eos_token_id, token_texts(tokenizer).later
+    vocabulary = Vocabulary(eos, {text: [token] for token, text in enumerate(spelled) if text is not None})
+    index = Index(build_regex_from_schema(json.dumps(SCHEMA)), vocabulary)
+
+    def walk(rows: list[list[int]]) -> float:
+        guides = [Guide(index) for _ in rows]
+        constrained = PrefixConstrainedLogitsProcessor(lambda row, _: guides[row].get_tokens(), 1)
+        bitmasks = [masks.allocate_token_bitmask(scores.size(1)) for _ in rows]
+        total, length = 0.0, len(rows[0])
+        for at in range(length):
+            logits, written = scores[: len(rows)].clone(), torch.tensor([row[: at + 1] for row in rows])
+            began = time.process_time()
+            if in_transformers:
+                constrained(written, logits)
+            else:
+                for at_row, (guide, bitmask) in enumerate(zip(guides, bitmasks, strict=True)):
+                    masks.fill_next_token_bitmask(guide, bitmask)
+                    masks.apply_token_bitmask_inplace(logits[at_row : at_row + 1], bitmask)
+            for row, guide in zip(rows, guides, strict=True):
+                guide.advance(row[at], return_tokens=False)
+            total += time.process_time() - began
+        return total / length
+
+    return walk
+
+
 def measured(name: str, build: Callable[[], Any]) -> Any:
     began = time.process_time()
     made = build()
@@ -236,6 +273,9 @@ def main() -> None:
             kind = "grammar" if constraint == "grammar" else "json_schema"
             text = ebnf_grammar() if constraint == "grammar" else json.dumps(SCHEMA)
             contestants["xgrammar"] = measured("xgrammar", partial(of_xgrammar, tokenizer, kind, text, scores, first))
+        if constraint == "schema":
+            for name, in_transformers in (("outlines", False), ("transformers", True)):
+                contestants[name] = measured(name, partial(of_outlines, tokenizer, scores, in_transformers))
         for hypotheses in (1, 8):
             found: dict[str, list[float]] = {name: [] for name in contestants}
             for _ in range(args.rounds):

@@ -282,7 +282,7 @@ class LogLinearHead(nn.Module):
 
         Args:
             source_states: of the encoder, (B, L, E), if classes of the prior use them.
-            spelling: the input of the speller of unknown words, (B, T, X), if not `hidden`.
+            spelling: the input of what spells unknown words, (B, T, X), if not `hidden`.
 
         Raises:
             DataError: source_states are needed but missing, or do not have one row per sentence.

@@ -1,14 +1,15 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
-processor.py   a logits processor: any background, on any softmax model, without training; states of prefixes
-constraints.py, json_schema.py   regular expressions, schemas, grammars, … as automata over bytes
-lifting.py, token_weights.py   these over any tokenizer's tokens; word_ngrams.py   n-grams of words over tokens
-models.py      what the models with the head share: files, numbers of words, searches
-causal_lm.py   language models over any AutoModel
-seq2seq.py     encoder-decoders over any AutoModel
-wrapping.py    the head on a pretrained model
-scoring.py     scores of texts under any causal model; tokenisations.py sums over all tokenisations of a word
-loading.py     reads saved models for scores
+processor.py has a logits processor. It takes any background, on any softmax model, without training.
+constraints.py and json_schema.py turn regular expressions, schemas and grammars into automata over bytes.
+lifting.py and token_weights.py turn these into weights of any tokenizer's tokens.
+word_ngrams.py gives tokens the weights of n-grams over words.
+models.py has what the models with the head share: files, numbers of words, searches.
+causal_lm.py has language models over any AutoModel.
+seq2seq.py has encoder-decoders over any AutoModel.
+wrapping.py puts the head on a pretrained model.
+scoring.py scores texts under any causal model. tokenisations.py sums over all tokenisations of a word.
+loading.py reads saved models for scores.
 
 Importing this package registers the models with the Auto classes, if transformers is installed.
 """

@@ -69,7 +69,7 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         """Make a model of the prior's words with random weights.
 
         Args:
-            config: of any network that AutoModelForCausalLM has; its vocab_size is set.
+            config: of any network that AutoModelForCausalLM has. Its vocab_size is set.
             settings: of LogLinearCausalConfig, e.g. label_smoothing. tie_word_embeddings is that of `config` by
                 default, if the network reads words as wide as its states.
         """
@@ -109,12 +109,12 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
             input_ids: (B, T). With inputs_embeds, the background alone reads them.
             attention_mask: (B, T), 0 at padding on the left or the right. None: no padding, or, over a prior's words,
                 none but `<pad>`.
-            labels: (B, T), as input_ids; −100 is left out of the loss. The label at t is predicted at t − 1.
-            num_items_in_batch: the loss is a sum divided by it; None: the mean.
-            logits_to_keep: return log p of so many last positions; 0: of all.
+            labels: (B, T), as input_ids. −100 is left out of the loss. The label at t is predicted at t − 1.
+            num_items_in_batch: the loss is a sum divided by it. None: the mean.
+            logits_to_keep: return log p of so many last positions. 0: of all.
             cache_params: the cache of a state-space network.
             search: what `generate` remembers.
-            return_dict: of transformers; the output has names in any case.
+            return_dict: of transformers. The output has names in any case.
             kwargs: of the network, e.g. output_hidden_states, output_attentions.
         """
         cache = past_key_values if cache_params is None else cache_params
@@ -138,7 +138,7 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         return self._scored(hidden, input_ids, attention_mask, labels, num_items_in_batch, logits_to_keep, rest)
 
     def _mask(self, tokens: Tensor) -> Tensor | None:
-        """1 where a token (B, T) over the prior's words is no padding; None: there is none."""
+        """1 where a token (B, T) over the prior's words is no padding. None: there is none."""
         is_real = tokens != self.head.pad
         return is_real.long() if torch.compiler.is_compiling() or not bool(is_real.all()) else None
 
@@ -277,7 +277,7 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
 
 
 def has_read(cache: Any) -> bool:
-    """Whether a cache has seen tokens; recurrent layers do not count them, but have a state then."""
+    """Whether a cache has seen tokens. Recurrent layers do not count them, but have a state then."""
     is_attention = any(hasattr(layer, "get_seq_length") for layer in cache.layers)
     return bool(cache.get_seq_length() if is_attention or not cache.layers else cache.has_previous_state())
 

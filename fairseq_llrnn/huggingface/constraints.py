@@ -1,6 +1,6 @@
 """Sets of texts as automata over bytes: regular expressions, grammars, words, required terms.
 
-    regex     Python's syntax (`re`), for the whole text; without lookaround, backreferences and \\b
+    regex     Python's syntax (`re`), for the whole text, without lookaround, backreferences and \\b
     grammar   our format (automata/grammar_file.py): terminals are words, written with a separator between them
     words     texts of words from a list, with separators between them
     terms     texts that have one of several forms of a term somewhere
@@ -97,7 +97,7 @@ def _drop_passages(paths: Paths) -> None:
 
 
 def _classes(node: Node) -> np.ndarray:
-    """The class of each byte, (256,): bytes that every set of the expression has or has not; −1 for none."""
+    """The class of each byte, (256,): bytes that every set of the expression has or has not. −1 for none."""
     sets: dict[tuple[int, ...], None] = {}
     waiting, seen = [node], set()
     while waiting:
@@ -148,7 +148,7 @@ def characters(ranges: CharacterSet) -> Node:
 
 
 def _ending_alike(sequences: Iterable[ByteRanges]) -> Node:
-    """Any of the sequences of ranges of bytes; those with the same last bytes share these."""
+    """Any of the sequences of ranges of bytes. Those with the same last bytes share these."""
     lasts: dict[ByteRanges, set[int]] = {}  # by what comes before
     for *before, (low, high) in sequences:
         lasts.setdefault(tuple(before), set()).update(range(low, high + 1))
@@ -399,7 +399,7 @@ def grammar_bytes(text: str, separator: str, name: str, meter: Meter) -> ByteAut
 
 
 def words_automaton(words: Sequence[str], separators: Sequence[str], meter: Meter) -> ByteAutomaton:
-    """Texts of words with separators between them; without separators, one of the words.
+    """Texts of words with separators between them. Without separators, one of the words.
 
     Raises:
         DataError: no words, or an empty one. LimitError: they cost too much.

@@ -58,7 +58,7 @@ def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str
 
     Raises:
         OptionError: outlines-core is not installed.
-        DataError: no JSON schema, or one with keywords that are not supported; one that is too deep or too large.
+        DataError: no JSON schema, or one that has unsupported keywords, or is too deep or too large.
     """
     try:
         from outlines_core import json_schema
@@ -113,13 +113,13 @@ class _Schema:
         self, part: Any, place: str = "#", depth: int = 0, references: tuple[str, ...] = (),
         outer: dict[str, _Keyword] | None = None,
     ) -> Any:  # fmt: skip
-        """Return a part as outlines-core reads it; None if it has no text.
+        """Return a part as outlines-core reads it. None if it has no text.
 
         Args:
             outer: keywords next to the `anyOf` whose alternative it is.
 
         Raises:
-            DataError: a wrong or unsupported keyword; a bad reference; too many or too deep parts.
+            DataError: a wrong or unsupported keyword, a bad reference, or too many or too deep parts.
         """
         keywords = dict(outer or {})
         if not self._gather(part, place, depth, references, keywords):
@@ -216,7 +216,7 @@ class _Schema:
             raise self._error(place, f"{wanted} as {key!r}", shown(json.dumps(value)), advice)
 
     def _finished(self, found: dict[str, Any], place: str) -> Any:
-        """Return a part with the keywords that outlines-core reads; None if it has no text.
+        """Return a part with the keywords that outlines-core reads. None if it has no text.
 
         Raises:
             DataError: another keyword that would restrict the texts.

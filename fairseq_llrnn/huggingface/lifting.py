@@ -5,7 +5,7 @@ Sizes: K tokens, Q states, A arcs.
 The texts of tokens are compared as `tokenizer.decode` writes them, without its clean-up of spaces:
 
     ByteLevel BPE            a token is bytes, also a part of a character
-    SentencePiece, Metaspace ▁ is a space, <0x41> a byte; the space before the first word is not part of the text
+    SentencePiece, Metaspace ▁ is a space, <0x41> a byte. No space before the first word
     WordPiece                ##x continues a word, and any other token but the first one begins with a space
 
 Special tokens match no text, and the end-of-sequence token ends the text. `lift` follows the bytes of all tokens from
@@ -103,7 +103,7 @@ class ByteAutomaton:
 
     @classmethod
     def from_automaton(cls, automaton: Automaton, class_of: np.ndarray, meter: Meter) -> ByteAutomaton:
-        """From an automaton over classes of bytes: class_of (256,), −1 for a byte in no class; class 0 is FIRST."""
+        """From an automaton over classes of bytes: class_of (256,), −1 for a byte in no class. Class 0 is FIRST."""
         meter.check_states(automaton.num_states)
         size, width = automaton.num_states, int(class_of.max(initial=-1)) + 1
         nexts = np.full((size, width + 1), -1, dtype=np.int32)  # the last column is of no class
@@ -198,7 +198,7 @@ class TokenTexts:
     def __init__(self, tokenizer: Any) -> None:
         """
         Raises:
-            DataError: no fast tokenizer; one with a decoder that is not supported; one without an end of sequence.
+            DataError: no fast tokenizer, one with an unsupported decoder, or one without an end of sequence.
         """
         backend = getattr(tokenizer, "backend_tokenizer", None)
         if backend is None:
@@ -226,7 +226,7 @@ class TokenTexts:
                 self.first[number], self.later[number] = decoder.texts(token)
 
     def text(self, tokens: Sequence[int]) -> bytes | None:
-        """The text of tokens; None if one of them is special."""
+        """The text of tokens. None if one of them is special."""
         parts = [(self.first if at == 0 else self.later)[token] for at, token in enumerate(tokens)]
         return None if None in parts else b"".join(part for part in parts if part is not None)
 
@@ -316,7 +316,7 @@ class _Decoder:
 
 
 class Trie:
-    """The bytes of tokens as a trie; nodes are numbered by length, so that a node's children are a range."""
+    """The bytes of tokens as a trie. Nodes are numbered by length, so that a node's children are a range."""
 
     def __init__(self, texts: Sequence[bytes | None], with_empty: bool) -> None:
         ordered = sorted((text, token) for token, text in enumerate(texts) if text is not None and (text or with_empty))
@@ -430,7 +430,7 @@ def lift(automaton: ByteAutomaton, texts: TokenTexts, meter: Meter) -> Automaton
 
 
 def lift_canonical(automaton: ByteAutomaton, texts: TokenTexts, meter: Meter) -> Automaton:
-    """As `lift`, with the tokenizer's own tokenisation of each string alone; for a finite set of strings.
+    """As `lift`, with the tokenizer's own tokenisation of each string alone. The set of strings is finite.
 
     Raises:
         LimitError: too many strings. DataError: a string that the tokenizer cannot write, or changes.

@@ -47,10 +47,10 @@ class LogLinearConfig(PreTrainedConfig):
 
     Attributes:
         label_smoothing: ε in training, spread over all words that may come next.
-        feature_input: whether the network reads words by their features; False: by a table of its own.
+        feature_input: whether the network reads words by their features. False: by a table of its own.
         tie_word_embeddings: whether the features that are read and predicted share their weights.
         head_size: H, the width of the states that the head reads.
-        num_tokens: K, if the tokens are those of a tokenizer; None: they are the prior's words.
+        num_tokens: K, if the tokens are those of a tokenizer. None: they are the prior's words.
         start_token_id: the token before the first word, which the background does not read.
     """
 
@@ -76,7 +76,7 @@ class LogLinearConfig(PreTrainedConfig):
 
 
 class LogLinearModel(TransformersModel, GenerationMixin):
-    """A network of transformers -> log-linear head. `logits` are log p of all tokens; −inf for forbidden ones."""
+    """A network of transformers -> log-linear head. `logits` are log p of all tokens. −inf for forbidden ones."""
 
     base_model_prefix = "model"
     supports_gradient_checkpointing = True
@@ -120,7 +120,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
                 tokenizer splits. None: no features but the indicators of tokens, and a uniform background.
 
         Raises:
-            OptionError: logits that are not linear in the last hidden states; a recipe without an indicator for each
+            OptionError: logits that are not linear in the last hidden states, or a recipe without an indicator for each
                 token. DataError: a tokenizer without an end of sentence.
         """
         model: Self = wrapped(cls, pretrained, tokenizer, recipe)
@@ -144,7 +144,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         return self.model.get_input_embeddings()
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Leave the head as it is; the network initialises itself."""
+        """Leave the head as it is. The network initialises itself."""
 
     # ---- numbers ----------------------------------------------------------------------------------------------------
 
@@ -154,10 +154,10 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         return getattr(self.config, "num_tokens", None) is not None
 
     def to_words(self, **tokens: Tensor) -> Tensor:
-        """The words of tokens; the argument's name is for messages.
+        """The words of tokens. The argument's name is for messages.
 
         Raises:
-            DataError: a number of no token; strings of another prior.
+            DataError: a number of no token, or strings of another prior.
         """
         ((name, numbers),) = tokens.items()
         if not self.is_wrapped:
@@ -307,7 +307,7 @@ class Search:
         """Mask words after which no end is in reach, and all but padding after the end: a logits processor.
 
         Args:
-            written: (N, T). scores: (N, K), log p of words; what stays is unchanged.
+            written: (N, T). scores: (N, K), log p of words. What stays is unchanged.
         """
         background, states = self.now.background, self.now.states
         reachable = background.with_max_length(self.config.max_length - written.size(1))
@@ -369,7 +369,7 @@ def check_first_token(start: int, tokens: Tensor, expected: str) -> None:
 
 
 class TargetWords(nn.Module):
-    """The head's embeddings where a network expects a table of words; padding is the zero vector."""
+    """The head's embeddings where a network expects a table of words. Padding is the zero vector."""
 
     def __init__(self, model: LogLinearModel, scale: float = 1.0) -> None:
         super().__init__()
@@ -386,7 +386,7 @@ class SourceWords(nn.Embedding):
     """A table of the source's words, which reads terms and strings outside the dictionary as what they stand at."""
 
     def __init__(self, number: int, width: int, pad: int, unk: int | None, scale: float = 1.0) -> None:
-        """unk: what strings outside the dictionary are read as; None: there are none."""
+        """unk: what strings outside the dictionary are read as. None: there are none."""
         super().__init__(number, width, pad)
         self.unk, self.scale = unk, scale
 

@@ -104,12 +104,12 @@ def dictionary_of(tokenizer: Any) -> list[str]:
 
 
 def words_of_tokens(tokenizer: Any, prior: Prior) -> Tensor:
-    """The prior's word of each token, (K,); NO_WORD where it has none.
+    """The prior's word of each token, (K,). NO_WORD where it has none.
 
     Strings that sources have offered by now (`encode_source`) are words, too.
 
     Raises:
-        DataError: a word that is no token; a tokenizer without an end of sentence.
+        DataError: a word that is no token, or a tokenizer without an end of sentence.
     """
     if tokenizer.eos_token_id is None:
         raise DataError(
@@ -131,7 +131,7 @@ def words_of_tokens(tokenizer: Any, prior: Prior) -> Tensor:
 
 
 def _numbers_of_tokens(tokenizer: Any, symbols: Sequence[str]) -> Tensor:
-    """The number of each token among symbols, (K,); NO_WORD for none. Special tokens are matched by their use."""
+    """The number of each token among symbols, (K,). NO_WORD for none. Special tokens are matched by their use."""
     number = {symbol: at for at, symbol in enumerate(symbols) if symbol not in SPECIALS}
     tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     special_tokens = tokenizer.all_special_tokens
@@ -181,7 +181,7 @@ class PrefixStates(Generic[States]):
     ) -> None:
         """
         Args:
-            start: of N hypotheses that have written nothing; row i is of the i-th one's sentence, in every step.
+            start: of N hypotheses that have written nothing. Row i is of the i-th one's sentence, in every step.
             advance: by one token each, (N,). select: rows (M,) of states.
             unread: how many tokens at the beginning are not read: a start symbol, or a prompt.
         """
@@ -227,7 +227,7 @@ class PrefixStates(Generic[States]):
         return length < len(self._last[0][0]) and {row[:length] for row in self._last[0]}.issuperset(keys)
 
     def _parents(self, keys: list[bytes]) -> list[int] | None:
-        """The row of each prefix, but for its last token, in the step before; None where one is not there."""
+        """The row of each prefix, but for its last token, in the step before. None where one is not there."""
         if self._last is None:
             return None
         last, prefixes = self._last[0], [key[:-TOKEN_BYTES] for key in keys]
@@ -262,15 +262,15 @@ class BackgroundProcessor(LogitsProcessor):
     ) -> None:  # fmt: skip
         """
         Args:
-            words: the prior's word of each token of the model, (K,), of `words_of_tokens`; −1 forbids a token.
+            words: the prior's word of each token of the model, (K,), of `words_of_tokens`. −1 forbids a token.
             unread: how many tokens the background does not read, padding on the left included. None: those that a
                 generation begins with, which are the start symbol of a decoder or the prompts of a batch.
-            longest: the most tokens that may follow them, the end included; None: no limit.
+            longest: the most tokens that may follow them, the end included. None: no limit.
             source: (B, L) in the prior's numbers (`LogLinearHead.encode_source`), if the background depends on one.
 
         Raises:
-            OptionError: `unread` below 0. DataError: words or sources of another prior, or words without an end; a
-            required term none of whose forms is a token; no complete string is short enough.
+            OptionError: `unread` below 0. DataError: words or sources of another prior, words without an end, a
+            required term none of whose forms is a token, or no complete string is short enough.
         """
         end, most = prior.index(EOS), len(prior.session.target.symbols)
         if not isinstance(words, Tensor) or not bool((words == end).any()) or int(words.max()) >= most:
@@ -335,13 +335,13 @@ class BackgroundProcessor(LogitsProcessor):
         Args:
             pattern: in the syntax of Python's `re`, without lookaround, backreferences and \\b.
             tokenizer: a PreTrainedTokenizerFast with an end-of-sequence token.
-            canonical: allow the tokenizer's own tokenisation of each text alone; for finite sets of texts.
+            canonical: allow the tokenizer's own tokenisation of each text alone. The set of texts is finite.
             limits: of states, time and memory.
             unread, longest: as in the constructor.
 
         Raises:
-            LimitError: it costs more than `limits` allow. DataError: no such expression; no text that the tokenizer
-            can write; `longest` is too small.
+            LimitError: it costs more than `limits` allow. DataError: no such expression, no text that the tokenizer
+            can write, or too small a `longest`.
         """
         meter, texts = Meter("from_regex", limits), _texts(tokenizer, "from_regex")
         return cls._lifted(regex_automaton(pattern, meter), texts, canonical, meter, unread, longest)
@@ -375,12 +375,12 @@ class BackgroundProcessor(LogitsProcessor):
         Args:
             grammar: a file (Path) or text, in our format (`S -> "a" X "b"`, docs/guides/grammars.md) or in Lark's
                 (`start: …`), which llguidance reads (extra `hf`).
-            separator: what our format's words have between them; "" for a grammar of characters.
+            separator: what our format's words have between them. "" for a grammar of characters.
             tokenizer, canonical, limits, unread, longest: as in `from_regex`. A Lark grammar allows all tokenisations,
                 and gives no bound on the tokens until a text can end.
 
         Raises:
-            OptionError: llguidance is not installed; canonical=True or `longest` with Lark.
+            OptionError: llguidance is not installed, or there is canonical=True or `longest` with Lark.
             LimitError, DataError: as in `from_regex`.
         """
         name = str(grammar) if isinstance(grammar, Path) else "from_grammar"
@@ -428,7 +428,7 @@ class BackgroundProcessor(LogitsProcessor):
                 the terms that are left may not fit in any more, one after the other.
 
         Raises:
-            LimitError, DataError: as in `from_regex`; no terms, or an empty form.
+            LimitError, DataError: as in `from_regex`, or no terms, or an empty form.
         """
         meter, texts = Meter("from_terms", limits), _texts(tokenizer, "from_terms")
         groups = [[term] if isinstance(term, str) else list(term) for term in terms]
@@ -456,8 +456,8 @@ class BackgroundProcessor(LogitsProcessor):
             tokenizer, unread, longest: as in `from_regex`.
 
         Raises:
-            DataError: a bad file, one without <unk>, or one of other words. OptionError: a weight that is not above 0;
-            another unit.
+            DataError: a bad file, one without <unk>, or one of other words.
+            OptionError: a weight that is not above 0, or another unit.
         """
         if not 0 < weight < float("inf"):
             raise OptionError(f"from_ngram: expected a weight above 0, found {weight}")
@@ -507,7 +507,7 @@ class BackgroundProcessor(LogitsProcessor):
             unread, longest: as in the constructor. By default those of the processors, the least one of `longest`.
 
         Raises:
-            DataError: no processors, or processors of other tokenizers; sets without a common text. LimitError: they
+            DataError: no processors, or processors of other tokenizers, or sets without a common text. LimitError: they
             cost too much together.
         """
         unread, longest, sentences = _common("product", processors, unread, longest)
@@ -561,8 +561,8 @@ class BackgroundProcessor(LogitsProcessor):
         """input_ids: (N, T), all that is written. scores: (N, K), logits or log p. Returns log p', (N, K).
 
         Raises:
-            DataError: less than `unread` tokens are written; the background forbids what it reads of a prompt; the
-                hypotheses are not of the sources; a shorter text than in the step before, without `unread`.
+            DataError: less than `unread` tokens are written, the background forbids what it reads of a prompt, the
+                hypotheses are not of the sources, or the text is shorter than in the step before, without `unread`.
         """
         sentence = self._sentence(input_ids)
         if scores.size(1) < self.weights.num_tokens:
@@ -584,7 +584,7 @@ class BackgroundProcessor(LogitsProcessor):
         return log_p
 
     def _sentence(self, written: Tensor) -> Tensor | None:
-        """Return the number of each hypothesis' sentence, (N,); None without sources."""
+        """Return the number of each hypothesis' sentence, (N,). None without sources."""
         if self.sentences is None:
             return None
         hypotheses = len(written)
@@ -631,7 +631,7 @@ class BackgroundProcessor(LogitsProcessor):
 
 
 def _log_sum_exp(values: np.ndarray) -> float:
-    """Of (M,) values; −inf for none."""
+    """Of (M,) values. −inf for none."""
     if len(values) < 50:
         return np.logaddexp.reduce(values, initial=NEGATIVE_INFINITY)
     largest = values.max()

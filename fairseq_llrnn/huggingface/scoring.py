@@ -5,7 +5,7 @@ Translation models with the head have scores over the words of their prior.
     model = fairseq_llrnn.load("folder")                                    # of save_pretrained
     CausalScorer(model, tokenizer).surprisals(["le chat dort ."])           # a model and a tokenizer that you have
 
-A sentence is scored after the start token, and its end counts. Words stand between blanks; the log p of a word is the
+A sentence is scored after the start token, and its end counts. Words stand between blanks. The log p of a word is the
 sum over its tokens, in float32. Two options change what the probability of a word is:
 
     tokenisations="all"     p(w₁ … wᵢ) sums over all tokenisations of these words
@@ -89,7 +89,7 @@ class CausalScorer(ScoringModel):
         Args:
             model: its forward returns `logits`. tokenizer: a fast one.
             tokenisations: `canonical`, the tokenizer's own one, or `all`.
-            max_tokenisations: of a line; more are an error.
+            max_tokenisations: of a line. More are an error.
             bow_correction: whether the end of a word is part of its probability (module docstring).
             has_ends: whether the end of a sentence is scored. False: as minicons and lm-eval do by default.
             max_tokens: of a batch, padding included.
@@ -116,7 +116,7 @@ class CausalScorer(ScoringModel):
 
     @property
     def _prior(self) -> Any:
-        """The prior of a model whose tokens are its words; None: the tokens are the tokenizer's."""
+        """The prior of a model whose tokens are its words. None: the tokens are the tokenizer's."""
         head = getattr(self.model, "head", None)
         is_wrapped = getattr(self.model, "is_wrapped", False)
         return None if is_wrapped or head is None else getattr(head, "prior", None)
@@ -134,7 +134,7 @@ class CausalScorer(ScoringModel):
 
     @property
     def vocabulary(self) -> frozenset[str] | None:
-        """The words that a text may have; None: a tokenizer splits any."""
+        """The words that a text may have. None: a tokenizer splits any."""
         return None if self._prior is None else frozenset(self._prior.symbols).difference(SPECIALS)
 
     # ---- scores -----------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ class CausalScorer(ScoringModel):
 
     @cached_property
     def _begins(self) -> frozenset[int]:
-        """The tokens that begin a word, and the end; none if each token is a word, which needs no correction."""
+        """The tokens that begin a word, and the end. Empty if each token is a word."""
         texts = token_texts(self.tokenizer).later
         begins = [token for token, text in enumerate(texts) if text is not None and text[:1] == b" "]
         is_any_inside = len(begins) + texts.count(None) < len(texts)
@@ -255,8 +255,8 @@ def _word_sums(log_p: Tensor, begins: Tensor, ends: Sequence[int]) -> Tensor:
     """log p of each word and of the end: (W + 1,).
 
     Args:
-        log_p, begins: of each token and the end, log p and the log p(B) before it, (T + 1,); begins is 0 without a
-            correction. ends: (W,) the number of tokens up to the end of each word.
+        log_p, begins: of each token and the end, log p and the log p(B) before it, (T + 1,). Without a
+            correction, begins is 0. ends: (W,) the number of tokens up to the end of each word.
     """
     last = len(log_p) - 1
     sums = [log_p[begin:end].sum() for begin, end in itertools.pairwise([0, *ends, last + 1])]
@@ -372,7 +372,7 @@ class ScoresTexts(ScoringModel):
     """Scores of texts as methods of a causal language model of transformers (a mixin).
 
     Attributes:
-        tokenizer: of the lines; None: words stand between blanks, as in the prior.
+        tokenizer: of the lines. None: words stand between blanks, as in the prior.
     """
 
     tokenizer: Any = None

@@ -147,15 +147,15 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
 
         Args:
             input_ids: (B, L), the source. With inputs_embeds or encoder_outputs, the background alone reads it.
-            attention_mask: (B, L); None: 0 at padding.
-            decoder_input_ids: (B, T), the start token first; None: from `labels`. With decoder_inputs_embeds, the
+            attention_mask: (B, L). None: 0 at padding.
+            decoder_input_ids: (B, T), the start token first. None: from `labels`. With decoder_inputs_embeds, the
                 background alone reads them.
-            labels: (B, T), `</s>` after the last word; −100 (or `<pad>`) at padding.
+            labels: (B, T), `</s>` after the last word. −100 (or `<pad>`) at padding.
             text: the labels as the text has them, (B, T'), T' ≥ T, if training changes them (slots instead of several
                 pieces or words): backgrounds find by them what they leave out. None: the labels.
-            num_items_in_batch: the loss is a sum divided by it; None: the mean.
+            num_items_in_batch: the loss is a sum divided by it. None: the mean.
             search: what `generate` remembers.
-            return_dict: of transformers; the output has names in any case.
+            return_dict: of transformers. The output has names in any case.
             kwargs: of the network, e.g. output_hidden_states, output_attentions, decoder_attention_mask.
         """
         if past_key_values is not None and search is None and past_key_values.get_seq_length():
@@ -233,7 +233,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         return read if self.is_wrapped else condition.input_ids, condition
 
     def _source(self, tokens: Tensor | None) -> Tensor | None:
-        """The source as the background reads it; None: a tokenizer's, which no background depends on."""
+        """The source as the background reads it. None: a tokenizer's, which no background depends on."""
         return None if self.is_wrapped else tokens
 
     def _check_source(self, source: Tensor | None, search: Search | None) -> None:

@@ -71,7 +71,7 @@ class TokenWeights(Generic[States]):
 
     @abstractmethod
     def advance(self, states: States, tokens: np.ndarray) -> States:
-        """Return the states after one token each, (N,); K stands for any token that has no number here."""
+        """Return the states after one token each, (N,). K stands for any token that has no number here."""
 
     @abstractmethod
     def select(self, states: States, rows: np.ndarray) -> States:
@@ -95,7 +95,7 @@ class TokenWeights(Generic[States]):
 
 
 class TokenAutomaton(TokenWeights[np.ndarray]):
-    """An automaton over tokens. A state is its number; Q, after the end or a forbidden token, has no arcs."""
+    """An automaton over tokens. A state is its number. Q, after the end or a forbidden token, has no arcs."""
 
     def __init__(self, automaton: Automaton, eos: int, bytes: tuple[ByteAutomaton, ...] = ()) -> None:
         """automaton: of `lift`, over FIRST + K symbols. eos: the token that ends a text."""
@@ -245,7 +245,7 @@ class RequiredTerms(TokenWeights[np.ndarray]):
 
 
 class LarkWeights(TokenWeights[list[Any]]):
-    """A grammar of llguidance; a state is a parser, None after the end. Its distance to an end is unknown."""
+    """A grammar of llguidance. A state is a parser, None after the end. Its distance to an end is unknown."""
 
     has_distances = False
 
@@ -315,7 +315,7 @@ def lark_error(name: str, message: str) -> DataError:
 
 
 def to_word_values(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
-    """Return a background's columns by the numbers of words and strings: (N, C) -> (N, W); −inf if there is none.
+    """Return a background's columns by the numbers of words and strings: (N, C) -> (N, W). −inf if there is none.
 
     Args:
         columns: the word of each column, (1, C) or (N, C): those of the dictionary, then strings that sources offer.
@@ -355,9 +355,9 @@ class BackgroundWeights(TokenWeights[BackgroundStates]):
     ) -> None:
         """
         Args:
-            words: the background's word of each token, (K,); NO_WORD forbids a token.
+            words: the background's word of each token, (K,). NO_WORD forbids a token.
             end, pad: words that end a text, and that any other token is read as.
-            sentences: to which the background is bound; hypotheses come by sentence, as many of each.
+            sentences: to which the background is bound. Hypotheses come by sentence, as many of each.
             prior: whose strings of sources the background may have, if any.
         """
         self.background, self.words, self.end, self.pad, self.prior = background, words, end, pad, prior
@@ -394,7 +394,7 @@ class BackgroundWeights(TokenWeights[BackgroundStates]):
         return int(self.background.steps_to_end(states.states).max())
 
     def _of_tokens(self, values: Tensor, states: BackgroundStates) -> Tensor:
-        """Values of the background's columns (N or 1, C) for the model's tokens: (N or 1, K); −inf for unknown ones."""
+        """Values of the background's columns (N or 1, C) for the model's tokens: (N or 1, K). −inf for unknown ones."""
         if self.prior is not None:
             values = to_word_values(values, self.background.columns(states.states), self.prior)
         return values[:, self.words.clamp_min(0)].masked_fill(self.words == NO_WORD, NEGATIVE_INFINITY)
@@ -404,7 +404,7 @@ class BackgroundWeights(TokenWeights[BackgroundStates]):
 
 
 class _Several(TokenWeights[list[Any]]):
-    """Made of parts; a state has one of each part's."""
+    """Made of parts. A state has one of each part's."""
 
     def __init__(self, parts: Sequence[TokenWeights]) -> None:
         self.parts, self.num_tokens = list(parts), parts[0].num_tokens

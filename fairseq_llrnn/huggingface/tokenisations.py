@@ -45,7 +45,7 @@ class Lattices:
         self._empty = [token for token, text in enumerate(texts.first) if text == b""]
 
     def lattice(self, tokens: Sequence[int], is_first: bool) -> Lattice:
-        """Return the tokenisations that spell what these tokens spell; these alone if one is special, such as <unk>.
+        """Return the tokenisations that spell what these tokens spell. If one is special (<unk>), return these alone.
 
         Args:
             is_first: whether the word begins the text.

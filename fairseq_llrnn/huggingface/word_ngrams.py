@@ -144,7 +144,7 @@ class WordNGramWeights(TokenWeights[list[State]]):
         return found
 
     def _completed(self, history: _History, node: int) -> tuple[float, _History]:
-        """Return log p of the word that ends at a node, and the history with it; at the root there is none."""
+        """Return log p of the word that ends at a node, and the history with it. At the root there is none."""
         if node == 0:
             return 0.0, history
         word = int(self.words.word_of[node])

@@ -161,7 +161,7 @@ def token_words(tokenizer: Any, rows: int) -> tuple[list[str], Tensor]:
 
 
 def token_prior(symbols: list[str], tokenizer: Any, words: Tensor, recipe: Recipe) -> Prior:
-    """Build a prior over tokens; the tokenizer splits the texts of the recipe."""
+    """Build a prior over tokens. The tokenizer splits the texts of the recipe."""
     if not recipe.text:
         return build_prior(symbols, recipe)
     dictionary = WordList(tuple(symbols), np.zeros(len(symbols), dtype=np.int64))

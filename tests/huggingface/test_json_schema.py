@@ -149,6 +149,25 @@ def test_the_texts_of_a_schema(case: int) -> None:
             assert _is_accepted(automaton, json.dumps(value, ensure_ascii=False)) == wanted, value
 
 
+def test_a_recursive_schema() -> None:
+    """At most three recursions are written out, and what is allowed is valid JSON."""
+    node = {"type": "object", "properties": {"v": {"type": "null"}}, "required": ["v", "next"]}
+    node["properties"]["next"] = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]}  # type: ignore[index]
+    schemas: list[tuple[dict[str, Any], Callable[[int], str]]] = [
+        ({"$ref": "#/$defs/node", "$defs": {"node": node}}, lambda n: '{"v":null,"next":' * n + "null" + "}" * n),
+        ({"type": "array", "items": {"$ref": "#"}}, lambda n: "[" * n + "]" * n),
+    ]
+    for schema, nested in schemas:
+        processor = BackgroundProcessor.from_json_schema(schema, byte_level(), whitespace="")
+        (automaton,) = processor.weights.bytes
+        depths = [depth for depth in range(1, 9) if _is_accepted(automaton, nested(depth))]
+        assert depths in ([1, 2, 3, 4], [1, 2, 3, 4, 5])
+        assert not _is_accepted(automaton, nested(1).replace('"next":null', "")) or schema["type"] == "array"
+        generator = np.random.default_rng(1)
+        for _ in range(20):
+            json.loads(_random_text(automaton, generator))
+
+
 def _is_accepted(automaton: Any, text: str) -> bool:
     state = 0
     for byte in text.encode():

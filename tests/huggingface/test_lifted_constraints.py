@@ -1,7 +1,6 @@
 """Constraints over tokenizers of four kinds: each step against all tokenisations of all strings, in float64."""
 
 import itertools
-import json
 import math
 import os
 import re
@@ -287,46 +286,6 @@ def test_a_beam_search_prefers_complete_texts_to_a_dead_end() -> None:
     found = model.generate(torch.tensor([[END]]), num_beams=4, return_dict_in_generate=True, **options)
     assert tokenizer.decode(found.sequences[0], skip_special_tokens=True) == "maybe"
     assert found.sequences_scores[0] > -1e6
-
-
-def test_a_recursive_schema() -> None:
-    """At most three recursions are written out, and what is allowed is valid JSON."""
-    tokenizer = tokenizer_of("byte_level")
-    node = {"type": "object", "properties": {"v": {"type": "null"}}, "required": ["v", "next"]}
-    node["properties"]["next"] = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/node"}]}  # type: ignore[index]
-    schemas: list[tuple[dict[str, Any], Callable[[int], str]]] = [
-        ({"$ref": "#/$defs/node", "$defs": {"node": node}}, lambda n: '{"v":null,"next":' * n + "null" + "}" * n),
-        ({"type": "array", "items": {"$ref": "#"}}, lambda n: "[" * n + "]" * n),
-    ]
-    for schema, nested in schemas:
-        processor = BackgroundProcessor.from_json_schema(schema, tokenizer, whitespace="")
-        (automaton,) = processor.weights.bytes
-        depths = [depth for depth in range(1, 9) if is_accepted(automaton, nested(depth))]
-        assert depths in ([1, 2, 3, 4], [1, 2, 3, 4, 5])
-        assert not is_accepted(automaton, nested(1).replace('"next":null', "")) or schema["type"] == "array"
-        generator = torch.Generator().manual_seed(1)
-        for _ in range(20):
-            json.loads(random_text(automaton, generator))
-
-
-def is_accepted(automaton: Any, text: str) -> bool:
-    state = 0
-    for byte in text.encode():
-        state = automaton.nexts[state, byte]
-        if state < 0:
-            return False
-    return bool(automaton.finals[state] == 0)
-
-
-def random_text(automaton: Any, generator: torch.Generator) -> str:
-    """A random path, which the automaton allows to end."""
-    state, text = 0, b""
-    while True:
-        ways = (automaton.nexts[state] >= 0).nonzero()[0].tolist() + [-1] * int(automaton.finals[state] == 0)
-        byte = ways[int(torch.randint(0, len(ways), (1,), generator=generator))]
-        if byte < 0:
-            return text.decode()
-        state, text = automaton.nexts[state, byte], text + bytes([byte])
 
 
 ARPA = """\\data\\
