@@ -10,3 +10,5 @@
     evidence.py       the evidence kind `terms`, and the values of `--term-strength`
     explain.py        options of `llrnn explain`
 """
+
+MUST, MAY = "must", "may"  # values of --term-strength

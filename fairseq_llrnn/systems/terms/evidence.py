@@ -1,7 +1,6 @@
-"""The evidence kind `terms` (`llrnn prior --evidence terms`), and the values of `--term-strength`."""
+"""The evidence kind `terms` (`llrnn prior --evidence terms`)."""
 
 from fairseq_llrnn.evidence.rules import StringKind, register_kind
 
-MUST, MAY = "must", "may"  # values of --term-strength
 KIND, FEATURE = "terms", "Evidence:Term"
 register_kind(KIND, StringKind(FEATURE, "of a file"))

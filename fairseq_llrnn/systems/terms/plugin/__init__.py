@@ -12,7 +12,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, Extension, TaskExtension
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms.evidence import MAY, MUST
+from fairseq_llrnn.systems.terms import MAY, MUST
 
 TERM_FORMS, SOURCE_LEXICON = "--term-forms", "--source-lexicon"
 

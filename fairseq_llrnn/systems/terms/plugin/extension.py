@@ -18,7 +18,7 @@ from fairseq_llrnn.lexicon.merge_sources import WordForms, read_word_forms
 from fairseq_llrnn.plugin.models.extensions import TaskExtension
 from fairseq_llrnn.prior.parts.evidence import evidence_table
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.terms.evidence import MUST
+from fairseq_llrnn.systems.terms import MUST
 from fairseq_llrnn.systems.terms.form_analyses import CERTAIN, forms_of_features
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.phrases import phrase_forms, source_words, target_shares, word_features
