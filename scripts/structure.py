@@ -6,8 +6,7 @@
     code       lines without docstrings, comments and blank ones; files; functions of at most three lines
     paths      a batch to its loss, and a step of a search (beam 5), of an LSTM translator on the corpus of
                make_corpus.py: different files and functions of this package that are called, number of calls, and
-               number
-               of calls in another file than the one before. Once with a unigram as background, once with lexical
+               number of calls in another file than the one before. Once with a unigram as background, once with lexical
                translations and evidence
     imports    modules of this package that a fairseq command with this translator imports
     names      words of single ideas in head/, and lookups of one part of a prior outside the part

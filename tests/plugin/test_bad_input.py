@@ -48,7 +48,7 @@ def test_a_criterion_of_another_kind_of_model_is_refused_before_the_first_batch(
     task = tasks.setup_task(ours.cfg.task)
     assert task.build_criterion(ours.cfg.criterion), "of which model is not known yet"
     task.log_linear = False
-    with pytest.raises(OptionError, match="--criterion log_linear: expected a log-linear model .*, found another one"):
+    with pytest.raises(OptionError, match="--criterion log_linear needs a log-linear model .*, found another one"):
         task.build_criterion(ours.cfg.criterion)
     for name, fits in (("cross_entropy", True), ("adaptive_loss", False)):
         cfg = OmegaConf.create({"_name": name, "sentence_avg": False} | ({} if fits else {"ddp_backend": "legacy_ddp"}))
@@ -108,9 +108,9 @@ def test_workers_end_with_their_batches(setting: Setting, read: int | None, ahea
 
 
 OPTIONS = [
-    ("task", "self_target", True, "--self-target: not supported.*leave it out"),
-    ("task", "past_target", True, "--past-target: not supported.*leave it out"),
-    ("task", "output_dictionary_size", 30, "--output-dictionary-size 30: not supported.*leave it out"),
+    ("task", "self_target", True, "--self-target: not supported.*remove it"),
+    ("task", "past_target", True, "--past-target: not supported.*remove it"),
+    ("task", "output_dictionary_size", 30, "--output-dictionary-size 30: not supported.*remove it"),
     ("criterion", "adaptor_norm", 0.5, "--adaptor-norm 0.5: expected a number from 1 to 10, or inf"),
     ("criterion", "adaptor_norm", math.nan, "--adaptor-norm nan: expected a number from 1 to 10, or inf"),
     ("criterion", "adaptor_penalty", -0.1, "--adaptor-penalty -0.1: expected a number from 0 to 1,000,000"),
@@ -233,4 +233,4 @@ def test_a_target_without_mass_in_evaluation(shell: Shell, world: World, without
     typed = shell.run("fairseq-interactive", *common[:-4], "--max-len-b", 5, stdin="le chat\nle lac froid\n", code=None)
     assert re.search(r"^H-0\t\S+\tle chat ", typed.out, re.MULTILINE)
     says = "but the prefix of a sentence has it at position 2, in 'le lac froid'; use another prefix"
-    assert_says(typed, "gives word 'lac' no mass, " + says, ", or build the prior with a background that covers it")
+    assert_says(typed, "gives word 'lac' probability zero, " + says, ", or build the prior with a background that covers it")

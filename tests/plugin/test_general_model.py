@@ -163,7 +163,7 @@ def test_its_data_are_no_longer_there(general: dict[str, Path], world: World, tm
     moved = tmp_path / "moved"
     shutil.copytree(data, moved)
     path = changed(general["llrnn_lm"], tmp_path / "changed.pt", data="nowhere")
-    with pytest.raises(OptionError, match="give the folder with data of --background model"):
+    with pytest.raises(OptionError, match="name the folder with data of --background model"):
         find_model_files(str(path), Places(options="{} of --background model(…)"), 1.0)
     found = find_model_files(str(path), Places(data=str(moved), options="{} of --background model(…)"))
     assert found.identity == find_model_files(str(path), Places(data=str(data))).identity

@@ -77,14 +77,14 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "embedding as output": (["llrnn_transformer", "--share-decoder-input-output-embed"], "--tie-features with"),
     "one table": (["llrnn_transformer", "--share-all-embeddings"], "--share-all-embeddings: not supported"),
     "adaptive softmax": (["llrnn_transformer", "--adaptive-softmax-cutoff", "5,10"], "replaces the softmax"),
-    "tying what is not read": (["llrnn_transformer", "--tie-features"], "expected --feature-input"),
+    "tying what is not read": (["llrnn_transformer", "--tie-features"], "needs --feature-input"),
     "tying other widths": (
         ["llrnn_transformer", "--tie-features", "--feature-input", "--decoder-output-dim", "12"], "found 16 and 12",
     ),
     "a table and features": (
         ["llrnn_transformer", "--feature-input", "--decoder-embed-path", "x"], "remove --decoder-embed-path or",
     ),
-    "dot of other widths": (["llrnn_lstm", "--attention", "dot"], "expected --decoder-hidden-size 8"),
+    "dot of other widths": (["llrnn_lstm", "--attention", "dot"], "needs --decoder-hidden-size 8"),
     "heads": (["llrnn_transformer", "--decoder-embed-dim", "15"], "multiple of --decoder-attention-heads 2"),
     "a width": (["llrnn_transformer", "--encoder-embed-dim", "-4"], "--encoder-embed-dim -4: expected a number of at"),
     "a probability": (["llrnn_transformer", "--dropout", "1.5"], "--dropout 1.5: expected a probability"),
@@ -93,7 +93,7 @@ REFUSED: dict[str, tuple[list[str], str]] = {
     "tied rows": (["llrnn_transformer", "--tie-adaptive-weights"], "--tie-adaptive-weights: not supported"),
     "tied projections": (["llrnn_transformer", "--tie-adaptive-proj"], "--tie-adaptive-proj: not supported"),
     "zeros that are read": (
-        ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features", "--start-at-background"], "leave out one of them",
+        ["llrnn_lstm", "--decoder-embed-dim", "16", "--tie-features", "--start-at-background"], "remove one of them",
     ),
     "no layers": (["llrnn_lstm", "--encoder-layers", "0"], "--encoder-layers 0: expected a number of at least 1"),
 }  # fmt: skip

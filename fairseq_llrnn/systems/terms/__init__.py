@@ -7,7 +7,7 @@
     groups.py         terms as groups of evidence strings
     terms.py          term matching in source sentences, and the forms of terms
     invented_terms.py terms that training derives from its targets
-    evidence.py       the evidence kind `terms`, and the values of `--term-strength`
+    evidence.py       the evidence kind `terms`
     explain.py        options of `llrnn explain`
 """
 

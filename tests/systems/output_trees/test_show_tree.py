@@ -96,7 +96,7 @@ def test_what_is_refused(prior: Path, tree: Path, llrnn: Llrnn, tmp_path: Path) 
         ((prior, "--picture", "a.png"), "--picture a.png: it needs --tree FILE; add that"),
         (("--tree", tree), f"--tree {tree}: a tree file needs PRIOR, the prior that it was made for; give it"),
         ((prior, "--tree", other), f"{other}: expected a tree over the classes of this prior"),
-        ((prior, "--tree", tree, "--neighbours", "le"), "--neighbours: it says nothing of --tree; ask one after the"),
+        ((prior, "--tree", tree, "--neighbours", "le"), "--neighbours and --tree exclude each other; use one at a"),
         ((prior, "--tree", tree, "--prior", "p"), f"--prior p: expected one prior, found {prior} as well; leave one"),
         ((prior, "zebra", "--tree", tree), f"{prior}: expected a word of its dictionary, found 'zebra'"),
         ((prior, "--tree", tree, "--picture", tmp_path / "absent" / "a.png"), "a.png: expected a place in a folder, "
