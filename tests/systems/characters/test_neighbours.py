@@ -112,7 +112,7 @@ def test_what_is_refused(shell: Shell, world: World, model: Path, evidence_model
         (["--source-prior", world.data], f"--source-prior {world.data}: it needs --neighbours WORD; add that"),
         ([world.data / "prior", "--path", model, "--neighbours", "rose"], "not possible together with PRIOR or"),
         (["--source", "pink", "--path", model, "--neighbours", "rose"], "not possible together with PRIOR or"),
-        (["--path", model, "--neighbours", "rose", "--source-prior", "x"], "leave --source-prior out"),
+        (["--path", model, "--neighbours", "rose", "--source-prior", "x"], "remove --source-prior"),
         (["--path", evidence_models["transformer"], "--neighbours", "rose"], "found one with a separate table"),
         (["--path", evidence_models["stock"], "--neighbours", "rose"], "expected a model of this package"),
     ):
