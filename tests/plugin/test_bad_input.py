@@ -233,4 +233,5 @@ def test_a_target_without_mass_in_evaluation(shell: Shell, world: World, without
     typed = shell.run("fairseq-interactive", *common[:-4], "--max-len-b", 5, stdin="le chat\nle lac froid\n", code=None)
     assert re.search(r"^H-0\t\S+\tle chat ", typed.out, re.MULTILINE)
     says = "but the prefix of a sentence has it at position 2, in 'le lac froid'; use another prefix"
-    assert_says(typed, "gives word 'lac' probability zero, " + says, ", or build the prior with a background that covers it")
+    says = f"gives word 'lac' probability zero, {says}"
+    assert_says(typed, says, ", or build the prior with a background that covers it")
