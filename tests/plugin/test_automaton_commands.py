@@ -62,7 +62,7 @@ def test_a_language_model_from_its_prior_to_its_explanation(
     if kind == "grammar":
         assert all(in_the_language(words) for _, words in found)
         short = shell.run("fairseq-interactive", *common, "--max-len-b", 3, stdin="le chat\n", code=None)
-        assert_says(short, "expected a complete string of at most 3 words, the 2 given included, that")
+        assert_says(short, "expected a complete string of at most 3 words, with the 2 of its prefix, that")
 
     line = world.text("valid")[0]
     explained = shell.run("llrnn", "explain", *checkpoint, "--json", line)

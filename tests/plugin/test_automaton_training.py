@@ -125,7 +125,7 @@ def test_positions_without_their_place_are_refused(world: World) -> None:
 def test_blocks_that_cut_sentences(world: World) -> None:
     prior = Prior.load(world.prior("prior"))
     for mode in (None, "none"):
-        with pytest.raises(OptionError, match="--sample-break-mode none: it cuts sentences, but .* is a grammar; say"):
+        with pytest.raises(OptionError, match="--sample-break-mode none: it cuts sentences, but .* is a grammar; use"):
             check_whole_sentences(with_grammar(prior), mode)
         with pytest.raises(OptionError, match="is cross-fitted n-grams, which look up whole training sentences"):
             check_whole_sentences(cross_fitted(world), mode)
@@ -133,7 +133,7 @@ def test_blocks_that_cut_sentences(world: World) -> None:
         check_whole_sentences(with_bigrams(prior, {"le": {"chat": 0.5}}), mode)
     for mode in ("eos", "complete"):
         check_whole_sentences(with_grammar(prior), mode)
-        with pytest.raises(OptionError, match="--shorten-method truncate: it cuts sentences, .* a grammar; leave it"):
+        with pytest.raises(OptionError, match="--shorten-method truncate: it cuts sentences, .* a grammar; remove it"):
             check_whole_sentences(with_grammar(prior), mode, "truncate")
         check_whole_sentences(prior, mode, "truncate")
 

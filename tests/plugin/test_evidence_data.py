@@ -95,7 +95,7 @@ def test_aliases_depend_on_the_seed_the_epoch_and_the_sentence(evidence: Evidenc
 def test_a_target_that_needs_evidence_and_has_none(evidence: EvidenceWorld) -> None:
     """The advice is about evidence.unsupported, where the prior was built with it."""
     settings = {"unsupported": ["numbers=0"]}
-    needed = r"evidence.unsupported numbers=0\).*small weights there"
+    needed = r"evidence.unsupported numbers=0\).*with small weights"
     for more, says in (({}, "--background unigram"), (settings, needed)):
         prior = Prior.load(evidence.data / "static")
         prior = replace(prior, settings={**prior.settings, **more})

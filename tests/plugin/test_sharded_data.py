@@ -74,7 +74,7 @@ def test_stopped_in_the_second_folder_and_resumed(shell: Shell, world: World, fo
 
 def test_folders_that_do_not_belong_together(shell: Shell, world: World, folders: str, tmp_path: Path) -> None:
     first, second = folders.split(":")
-    with pytest.raises(DataError, match=r"third: expected one of the data folders .*, found none there"):
+    with pytest.raises(DataError, match=r"third: expected one of the data folders .*, found no such folder"):
         build(arguments(world, f"{folders}:{tmp_path}/third"))
     other = tmp_path / "other"
     shutil.copytree(second, other)
@@ -87,5 +87,5 @@ def test_folders_that_do_not_belong_together(shell: Shell, world: World, folders
 def test_a_first_folder_that_is_none(world: World, tmp_path: Path) -> None:
     """The commonest slip; fairseq looked for its files with a stack trace."""
     _, *rest = world.train_args()
-    with pytest.raises(DataError, match="preprocess made, found no such folder; check its name"):
+    with pytest.raises(DataError, match="folder of fairseq-preprocess, found no such folder; check its name"):
         build([tmp_path / "nowhere", *rest])

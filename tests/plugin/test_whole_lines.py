@@ -62,7 +62,7 @@ def test_data_that_fairseq_preprocess_has_shifted(shell: Shell, evidence: Eviden
     arguments = [str(tmp_path / "bin") if one == str(evidence.data) else one for one in evidence.train_args()]
     assert_says(
         shell.run("fairseq-train", *arguments, code=None),
-        "the train data: expected as many sources as targets, found other numbers", "no carriage returns within them",
+        "the train data: expected as many sources as targets, found other numbers", "without carriage returns",
     )  # fmt: skip
     options = ["--dict", evidence.data / "dict.src.txt", "--out", tmp_path / "prior"]
     counted = shell.run("llrnn", "prior", *options, "--count-text", tmp_path / "train.src", code=2)

@@ -88,7 +88,7 @@ def test_what_does_not_belong_together(
 
     assert said(tmp_path) == (
         f"{tmp_path}: expected the checkpoints of 5 epochs (checkpoint1.pt, …), found none; train with "
-        "--keep-last-epochs 5 and without --no-epoch-checkpoints, or use a smaller --lastnumber"
+        "--keep-last-epochs 5 and without --no-epoch-checkpoints, or use a smaller --last"
     )
     save(tmp_path / "checkpoint3.pt", 1.0)
     assert "found checkpoint3.pt; train with" in said(tmp_path)
@@ -141,5 +141,6 @@ def test_a_full_disk_leaves_what_was_there(
 
     monkeypatch.setattr(os, "replace", full)
     assert run(script, monkeypatch, good, "--out", out) == 2
-    assert f"{out}: the checkpoint cannot be written (No space left on device); make room" in capsys.readouterr().err
+    message = f"{out}: the checkpoint cannot be written (No space left on device); free some space"
+    assert message in capsys.readouterr().err
     assert out.read_text() == "before" and sorted(p.name for p in tmp_path.iterdir()) == ["average.pt", "good.pt"]

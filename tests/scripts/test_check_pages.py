@@ -37,7 +37,7 @@ def test_sections_of_docstrings_count(tree: Path) -> None:
     (tree / "fairseq_llrnn" / "files.py").write_text(source)
     (text,) = check_pages.docstrings(tree)
     assert "x: a value; it says; it knows." in check_pages.prose(text)
-    assert "docstrings: speech: expected at most 10, found 285.7; rewrite sentences" in list(check_pages.problems(tree))
+    assert "docstrings: speech: expected at most 3, found 285.7; rewrite sentences" in list(check_pages.problems(tree))
 
 
 @pytest.fixture
