@@ -50,8 +50,7 @@ def check_background(
         background: any, before `bind`. Its parameters' gradients do not change.
         source: (N, L) source tokens, for a background that depends on them.
         hidden: (N · 4, H) hidden states of N rows of four positions, for a background with weights chosen by the
-            network
-            (`with_hidden`).
+            network (`with_hidden`).
         seed: of the histories.
 
     Raises:

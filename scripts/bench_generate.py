@@ -11,16 +11,15 @@ options. They run in this process, in turns. Figures are medians, on a CPU of pr
 sampled from a Zipf distribution, weights are random, and all hypotheses have the same length.
 
     generate     beam 5, batches of 32 sentences of 12 words, 15 steps, V = 40,000 target words. Tokens of hypotheses
-    per
-                 second. The softmax runs in fairseq's generator, ours in the search that our task builds.
+                 per second. The softmax runs in fairseq's generator, ours in the search that our task builds.
     lexical      our generation with lexical translations (10 for each source word) over ours without: time, minus 1
     slots        … and with evidence (two slots a sentence, one of them outside the vocabulary), searched with
                  --evidence-freely
     condition    … and with evidence, and a search that counts copied strings, as by default
     operations   number of torch operations in a step of a search: ours, and ours with all of these; independent of load
     training     forward, backward and Adam on batches of 2,000 target words, for V = 11,000 (Multi30k's size), where
-    ours
-                 also runs with lexical translations and evidence (without the current sentence), and for V = 200,000
+                 ours also runs with lexical translations and evidence (without the current sentence), and for V =
+                 200,000
 
 `--memory both` runs everything twice: with glibc's default malloc, and with memory kept (kept_memory.py), which makes
 softmaxes much faster and ours a little. The figures of the second run have the suffix `_kept`.

@@ -12,9 +12,9 @@ The layers and their inputs are those of timed_layers.py. N positions, H hidden,
                  and two levels in random order: leaves spread evenly over 54, 256 and 512 nodes below the root, or
                  256, 512 and 725 of which as many as needed are filled, with as many leaves as there are nodes
     softmax      cross_entropy(linear(h, W, b)), sum; on a GPU also fused by torch.compile, and, if installed, the
-    layers
-                 of Liger-Kernel and of cut-cross-entropy, which do not store logits. The latter omits gradients that
-                 are too small for its precision, for random weights nearly all of them; "all gradients": it does not.
+                 layers of Liger-Kernel and of cut-cross-entropy, which do not store logits. The latter omits gradients
+                 that are too small for its precision, for random weights nearly all of them; "all gradients": it does
+                 not.
     adaptive     torch's AdaptiveLogSoftmaxWithLoss and, if installed, fairseq's AdaptiveSoftmax. "/4": each tail
                  cluster has a quarter of the dimensions of the one before. A search over cutoffs and factors selects
                  the fastest of all, and the fastest with H dimensions throughout ("/1"), like the other contestants.

@@ -76,7 +76,7 @@ ADDED_TO_FAIRSEQ = """The command `fairseq-train --user-dir "$(llrnn user-dir)"`
 [`llrnn train`](llrnn-train.md). The other commands of fairseq, such as `fairseq-generate`, have the options of the
 task. Systems add options to models: {systems}."""
 PASSED_ON = "It also takes the options of `fairseq-{name}` and those that [this package adds](fairseq-train.md)."
-OF_RECIPE = "The keys of prior.toml and of `--set`. A key with a dot is in a section of the file."
+OF_RECIPE = "The keys of a recipe file (`--recipe`) and of `--set`. A key with a dot is in a section of the file."
 OF_BACKGROUNDS = "The keys in parentheses after a background of `--background`, as in `ngram(3, folds=10)`."
 NO_OPTIONS = "It has no options.\n"
 VIEWED = ("show", "explain")  # sub-commands to which systems add options

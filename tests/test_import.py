@@ -56,7 +56,7 @@ def test_other_names_are_none_of_it() -> None:
 
 def test_register_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(OptionError, match=r"expected fairseq.*not installed.*pip install .*'\.\[fairseq\]'"):
+    with pytest.raises(OptionError, match=r"this needs fairseq.*not installed.*pip install .*'\.\[fairseq\]'"):
         fairseq_llrnn.register()
 
 

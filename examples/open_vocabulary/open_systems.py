@@ -5,8 +5,7 @@ All have the same network and recipe, and give a probability to the same lines o
     open        words; every string outside the dictionary by open classes              (llrnn prior --open-vocabulary)
     neural      the same, with a network that also spells open words (--open-vocabulary neural)
     features    subword pieces (BPE) with features: their place in a word, case, suffixes; and a unigram background
-    unk         a softmax over words with at least two occurrences; others are <unk>, spelled by the same character
-    model
+    unk         a softmax over words with at least two occurrences; others are <unk>, spelled by one character model
     pieces      a softmax over subword pieces (BPE), with bytes for characters that have none
     characters  a softmax over characters
 """

@@ -3,9 +3,8 @@
 Sizes: I sentence pairs, U source words, V target words, P pairs of a source and a target token of one sentence pair.
 
 IBM Model 1 with a null word (Brown et al. 1993, §4.1) gives, by EM, expected links of pairs of words, or links of
-tokens.
-Time and memory are linear in P. Threads work on parts of the text (numpy releases Python's lock). Their sums are added
-in the order of the text, so that the result does not depend on the number of threads.
+tokens. Time and memory are linear in P. Threads work on parts of the text (numpy releases Python's lock). Their sums
+are added in the order of the text, so that the result does not depend on the number of threads.
 
 If the package eflomal (Östling & Tiedemann 2016) is installed, it may align instead, and its sampled links are read.
 """

@@ -102,8 +102,7 @@ class Symbols:
 
         Raises:
             DataError: symbols outside the dictionary, unless they are dropped: the place of the first, some names, and
-                the
-                number.
+                the number.
         """
         if not self.unknown:
             return

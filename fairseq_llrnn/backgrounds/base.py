@@ -321,14 +321,12 @@ class Background(BoundBackground, ExactBuffers):
 
         Args:
             source: (B, L) source tokens, padded with the source's pad. Ids beyond the source dictionary are strings.
-                None:
-                without a source.
+                None: without a source.
             text: in training only, the target text of the batch, (B, T), padded: the start symbol, then the words,
-                <unk>
-                for words outside the dictionary. Its own part of the background's counts is left out (leave-one-out,
-                cross-fitting). Otherwise training would see better weights than any new text. Sentences end with
-                    `</s>`, the last one of a row at the end of the row. If rows have one sentence, the `previous` of
-                    `teacher_forced` may be shorter.
+                <unk> for words outside the dictionary. Its own part of the background's counts is left out
+                (leave-one-out, cross-fitting). Otherwise training would see better weights than any new text.
+                Sentences end with `</s>`, the last one of a row at the end of the row. If rows have one sentence, the
+                `previous` of `teacher_forced` may be shorter.
         """
         return self
 

@@ -192,8 +192,7 @@ class Mixture(Combined):
         Args:
             weights: one above 0 for each part; they are divided by their sum. By default all are equal.
             weighting: "fixed", "learned" (parameters with these initial values) or "network" (chosen from the hidden
-                state
-                of every position, initially these weights; call `gates` once).
+                state of every position, initially these weights; call `gates` once).
 
         Raises:
             ValueError: no parts, or parts over other words or signatures; weights that are not above 0, or of another

@@ -67,8 +67,7 @@ class FormShares(ExactBuffers):
 
         Args:
             keys: (E,) sentence · V + head. weights: (E,). leave_out: (B, T) words of the current sentences, if they
-                were
-                counted.
+                were counted.
 
         Returns:
             sentence · V + form, weights, and the index of each one's lemma: (F,).

@@ -119,7 +119,8 @@ def run(args: argparse.Namespace) -> int:
     if missing.unheard:
         note(f"{missing.unheard:,} listed forms are left out: the list of frequencies lacks them")
     if missing.signs:
-        note(f"{len(missing.signs):,} listed forms are left out: they have no letters ({missing.signs[0]!r})")
+        example = missing.signs[0]
+        note(f"{len(missing.signs):,} listed forms are left out: they are not single words of letters ({example!r})")
     return 0
 
 

@@ -329,8 +329,7 @@ class EvidenceTable:
 
         Args:
             unknown: whether its word is unknown. None: if no token of the dictionary spells it. is_alias: whether
-                training
-                reads a known word as unknown.
+                training reads a known word as unknown.
         """
         offers = []
         for i, string in enumerate(() if evidence is None else evidence.words):

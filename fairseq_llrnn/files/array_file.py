@@ -2,9 +2,8 @@
 
 The file has the format of numpy.savez, a zip archive of uncompressed .npy members (PKWARE's APPNOTE; numpy's NEP 1),
 with a field of zeros before each member, so that its numbers begin at a multiple of 64 bytes. Such arrays are views of
-a
-private mapping: all processes that read them share the pages, and a process that writes gets its own copy. Other arrays
-(of numpy.savez) are copied.
+a private mapping: all processes that read them share the pages, and a process that writes gets its own copy. Other
+arrays (of numpy.savez) are copied.
 
 The file is untrusted input: nothing in it is executed, memory is limited by the file's size, and members in another
 format than that of `write_arrays` or numpy.savez are errors.

@@ -53,8 +53,9 @@ def in_other_form(words: Iterable[str], vocabulary: Collection[str]) -> dict[str
 
 
 def advice_on_form(word: str, normalize: str | None, option: str) -> str:
-    """Return how to make a word of the text equal to one in a file. `normalize` is the value of `option`, `--normalize
-    `.
+    """Return how to make a word of the text equal to one in a file.
+
+    normalize: value of `option`, which is `--normalize` or a key of the recipe.
     """
     text_form = next((form for form in FORMS if word == in_form(word, form)), None)
     if normalize is not None or text_form is None:

@@ -2,8 +2,7 @@
 
 Python's own reader needs time and memory that grow with the square of a key's parts (`a.a.a…`), follows nested brackets
 until its stack ends, and accepts integers with more digits than Python prints. So a text is checked before it is
-parsed.
-The check is simpler than Python's parser, for example for floats, and there it counts too much.
+parsed. The check is simpler than Python's parser, for example for floats, and there it counts too much.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
 
 
 def _likely_mistakes(table: Table) -> Counter[str]:
-    """Return notes on likely mistakes in tables: a feature in other letters."""
+    """Return notes on likely mistakes in tables: a feature in different case."""
     mistakes: Counter[str] = Counter()
     rows_with = Counter(name for row in table.rows for name, _ in row.features)
     usual: dict[str, str] = {}  # the most frequent spelling of a name

@@ -24,12 +24,12 @@ def announce(*modules: str) -> None:
 
 
 def name_of(cfg: Any, part: str) -> str:
-    """Return the name of the "model" or the "task" in a checkpoint's options, or "None" if they lack one."""
+    """Return the name of a part in a checkpoint's options, such as "model", or "None" if they lack one."""
     return name_in(cfg.get(part) if hasattr(cfg, "get") else None)
 
 
 def name_in(options: Any) -> str:
-    """Return the name of the model or the task with these options, or "None" if they have no name."""
+    """Return the name in the options of a part, such as the model, or "None" if they have no name."""
     if OmegaConf.is_list(options) or isinstance(options, list):
         return str(None)
     get = getattr(options, "get", lambda name: getattr(options, name, None))

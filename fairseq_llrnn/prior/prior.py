@@ -4,8 +4,7 @@ Sizes: V words, U source words.
 
     prior.json       format, version, settings, counts, feature names, hashes, and the parts in order
     dictionary.txt   the V symbols of its dictionary, one per line, in fairseq's order
-    arrays.npz       plain numeric arrays (files/array_file.py), mapped when read; names of a part's arrays begin with
-    its
+    arrays.npz       plain numeric arrays (files/array_file.py), mapped when read; a part's arrays begin with its name
     source.txt       the U symbols of the source language, only if some part belongs to them
     recipe.toml      the settings that it was built from, to build it again (`llrnn prior --recipe`)
     NAME/            files of the part NAME, if it has any (those of a frozen model)

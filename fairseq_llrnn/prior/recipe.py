@@ -71,7 +71,7 @@ class TranslationOptions(Settings):
     units: Annotated[
         Literal["word", "lemma"],
         Doc(
-            "units of the target that are aligned and counted: words, or lemmas. With lemmas, translations include "
+            "unit of the target that is aligned and counted: `word`, or `lemma`. With lemmas, translations include "
             "forms that are not in the bitext, and the network chooses among the forms by their features. Lemmas come "
             "from the sources in [words], and are guessed for all other words"
         ),
@@ -256,8 +256,8 @@ class Recipe(Settings):
             "expression or weighted automaton over the words (docs/guides/grammars.md); model:FILE, the checkpoint "
             "of a trained language model; cache:N, the last N words (up to 100,000). Options are in parentheses, as "
             "in `ngram(3, folds=10)`, `cache(500, weight=0.9)`, `automaton(FILE, on_zero=skip)` or "
-            "`unigram(smoothing=additive)` (docs/options lists all). Combine several, with parentheses if "
-            "needed: `automaton:FILE times ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, "
+            "`unigram(smoothing=additive)` (docs/options/llrnn-prior.md lists all). Combine several, with parentheses "
+            "if needed: `automaton:FILE times ngram:3` (both must allow a word), `0.7 ngram:3 plus 0.3 cache:500`, "
             "`ngram:3 plus model:FILE with weights learned` (or `with weights per position`: predicted by the "
             "network), `ngram:3 at temperature 2`"
         ),

@@ -135,5 +135,5 @@ def test_numbers_of_a_checkpoint_that_nobody_can_compute_with(priors: dict[str, 
     head = LogLinearHead(Prior.load(priors["combined"]), 4, class_weights=learned_temperature)
     state = head.state_dict()
     state["temperature.bias"] = torch.tensor(value)
-    with pytest.raises(DataError, match=r"expected .*weights.*, found .* in temperature.bias: its training"):
+    with pytest.raises(DataError, match=r"expected .*weights.*, found .* in temperature.bias: the training"):
         head.load_state_dict(state)

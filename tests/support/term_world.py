@@ -67,7 +67,7 @@ BAD = {
 
 BAD_LINES = {
     "el tahc\tehcav => vache": "the column 'ehcav => vache': the sentence lacks the phrase",
-    "\tchat": "expected a sentence before what it requires, found a tab first: 'chat'",
+    "\tchat": "expected a sentence before its terms, found a tab first: 'chat'",
     "el tahc\ttahc | NOUN => chat":
         "the column 'tahc | NOUN => chat': the source 'tahc | NOUN' ends in a part of speech",
     "el tahc\tchat | NOWN": "the column 'chat | NOWN': expected a part of speech, one of ADJ, ADP",

@@ -92,7 +92,6 @@ NAMING = {
     "huggingface/test_marian_network.py": "one test beside terms, skipped without them",
     "plugin/test_transformer_lm.py": "one case with an output tree, skipped without it",
     "prior/test_settings_have_effect.py": "says where the setting of a trained speller is tested",
-    "test_imports.py": "circles of files, with those of systems",
     "plugin/test_presets.py": "options of systems that a preset does not go with",
     "plugin/test_source_prior.py": "one more command, left out without characters",
     "scripts/test_make_copy_test.py": "a script's facts, read as `llrnn report` does",

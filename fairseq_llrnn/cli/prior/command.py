@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("recipe and result")
     group.add_argument(
         "--recipe", metavar="FILE",
-        help="TOML file with the keys of docs/options; options override it",
+        help="TOML file with the keys of docs/options/llrnn-prior.md; options override it",
     )  # fmt: skip
     add_set(group)
     group.add_argument("--out", metavar="DIR", help="folder to write, e.g. data-bin/prior")
@@ -119,5 +119,5 @@ def _check_with_softmax(args: argparse.Namespace) -> None:
         if name not in WITH_SOFTMAX and value not in (None, False, []):
             option = options.get(name, f"--{name}")
             raise OptionError(
-                f"{option}: --softmax has no other features and a uniform background; remove {option}, or --softmax"
+                f"{option}: --softmax takes only --dict, --out and --labels; remove {option}, or --softmax"
             )

@@ -149,7 +149,7 @@ def check_options(args: Namespace) -> None:
     if not values.get("sampling"):
         sizes = {name: values.get(name) for name in ("sampling_topk", "sampling_topp")}
         positive = {name: value for name, value in sizes.items() if (value or -1) > 0}
-        check_unused_options(positive, "it needs --sampling; add that, or remove both")
+        check_unused_options(positive, "it needs --sampling; add that, or remove this option")
     if values.get("adaptor_norm") not in (None, USUAL_NORM) and not values.get("adaptor_penalty"):
         idle = {"adaptor_norm": values["adaptor_norm"]}
         check_unused_options(idle, "it needs --adaptor-penalty; add that, or remove --adaptor-norm")

@@ -69,7 +69,7 @@ def explained_schedule(trainer: Any) -> Iterator[None]:
     except KeyError:
         name = name_in(trainer.cfg.lr_scheduler)
         path, earlier = saved_by[-1] if saved_by else ("", name)
-        if earlier == name:
+        if earlier == name or trainer.cfg.checkpoint.reset_lr_scheduler:
             raise
         raise OptionError(
             f"--lr-scheduler {name}: {path} was trained with --lr-scheduler {earlier}, whose state does not fit; add "

@@ -335,7 +335,8 @@ class PriorTask(PluginTask):
 
             spell_unknown(models, sample, hypotheses, written, random_of(generator))
         if not isinstance(generator, SequenceScorer):
-            best = torch.cat([row[0]["tokens"] for row in hypotheses if row])
-            WRITTEN["unknown"] += int(best.eq(self.target_dictionary.unk()).sum())
-            WRITTEN["words"] += int(best.ne(self.target_dictionary.eos()).sum())
+            best = [row[0]["tokens"] for row in hypotheses if row]
+            tokens = torch.cat(best) if best else torch.empty(0)
+            WRITTEN["unknown"] += int(tokens.eq(self.target_dictionary.unk()).sum())
+            WRITTEN["words"] += int(tokens.ne(self.target_dictionary.eos()).sum())
         return hypotheses

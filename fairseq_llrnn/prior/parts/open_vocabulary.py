@@ -4,9 +4,9 @@ It makes no background: the classes share that of <unk> (open_vocabulary/open_st
 
 Sizes: V words, O open classes, n rare words, F output features. A rare word with count c is read as unknown in a
 share d/c of its tokens. d = n₁ / (n₁ + 2 n₂), from the numbers of words that occur once and twice (absolute
-discounting;
-Ney, Essen & Kneser 1994). So training has as many unknown tokens as a new text, and they belong to productive classes.
-The background moves the same share of every word's weight to <unk>. π_o is the part of class o in these tokens.
+discounting; Ney, Essen & Kneser 1994). So training has as many unknown tokens as a new text, and they belong to
+productive classes. The background moves the same share of every word's weight to <unk>. π_o is the part of class o in
+these tokens.
 """
 
 from __future__ import annotations

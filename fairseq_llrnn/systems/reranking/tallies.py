@@ -1,7 +1,7 @@
 """Recall of words that a translation should contain: by training frequency, by a rule, and by gold facts.
 
 Gold facts list the words of each test sentence that must be copied or mapped, and those that must agree. They are JSON
-lines, one object a sentence, written by `scripts/make_corpus.py --bilingual` (core/toy_french/bilingual):
+lines, one object a sentence, written by `scripts/make_corpus.py --bilingual` (examples/toy_french/bilingual):
 
     {"copies": [{"kind": "number", "french": "57.843", "seen": false}, …],
      "agreements": [{"form": "fermées", "seen": true}, …]}

@@ -117,7 +117,7 @@ def test_what_makes_no_sense_is_refused(world: World, options: list[str], said: 
     [
         ([*SMALL, "--feature-input"], "--feature-input: with --input-characters it needs --character-mode add"),
         (ADDED, "--character-mode add: it needs --feature-input; add it"),
-        ([*SMALL, "--tie-features"], "--tie-features: expected --feature-input"),
+        ([*SMALL, "--tie-features"], "--tie-features needs --feature-input"),
         ([*SMALL, "--decoder-embed-path", "x.vec"], "remove --decoder-embed-path or --input-characters"),
     ],
 )

@@ -190,7 +190,7 @@ def test_texts_read_by_features_and_characters(
 
 
 def test_sizes_of_characters_that_nothing_reads_are_refused(labels: LabelsWorld) -> None:
-    with pytest.raises(OptionError, match="--highway-layers 2: expected --source-characters cnn beside it, found none"):
+    with pytest.raises(OptionError, match="--highway-layers 2: it needs --source-characters cnn; add it"):
         build([*labels.train_args(), "--highway-layers", "2"])
 
 

@@ -185,7 +185,7 @@ def test_what_is_missing_or_too_much(
     shell: Shell, trained: Path, trained_with_expert: Path, experts: str, world: World, tmp_path: Path
 ) -> None:
     done = shell.run("llrnn", "explain", "--path", trained_with_expert, "--source", "el", "le", code=None)
-    assert done.code == 2 and "error: --expert: " in done.err and "was trained with 1 experts, found 0" in done.err
+    assert done.code == 2 and "error: --expert: " in done.err and "was trained with 2 experts, found 0" in done.err
     args = ("--path", "p", "--nbest", "-", "--out", "o", "--reverse-expert", experts)
     said = shell.run("llrnn", "rescore", *args, code=2).err
     assert f"--reverse-expert {experts}: belongs to --reverse-path, which is missing; give both or none" in said

@@ -149,7 +149,7 @@ def test_another_optimizer_is_refused(shell: Shell, world: World, tmp_path: Path
     args = [*world.train_args(save_dir=tmp_path), *TREE, SPARSE, "--max-epoch", 1]
     refused = shell.run("fairseq-train", *args, code=None)
     assert refused.code != 0 and "Traceback" not in refused.err
-    assert f"{SPARSE}: expected --optimizer llrnn_adagrad or llrnn_adam, without --fp16" in refused.err
+    assert f"{SPARSE}: needs --optimizer llrnn_adagrad or llrnn_adam, without --fp16" in refused.err
     assert "found adam" in refused.err
 
 

@@ -74,7 +74,7 @@ def test_sizes_need_such_a_prior() -> None:
     assert LogLinearHead(prior(), H).find(OpenWords).speller is not None
     assert LogLinearHead(prior(neural=False), H).find(OpenWords).speller is None
     for other in (prior(neural=False), build_prior(SYMBOLS, Recipe(top_words=2))):
-        with pytest.raises(OptionError, match="expected a prior whose open vocabulary is spelled by a network"):
+        with pytest.raises(OptionError, match="needs a prior whose open vocabulary is spelled by a network"):
             LogLinearHead(other, H, classes=[SPELLED])
 
 

@@ -145,5 +145,5 @@ def test_alignments_need_attention(arch: str, translation: TranslationWorld) -> 
     if arch == "llrnn_rnnsearch":
         setting.task.build_generator(*asked)
     else:
-        with pytest.raises(OptionError, match="^--print-alignment: expected a model with attention on a source, found"):
+        with pytest.raises(OptionError, match="^--print-alignment needs a model with attention on a source"):
             setting.task.build_generator(*asked)

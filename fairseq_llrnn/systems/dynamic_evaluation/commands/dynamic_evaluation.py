@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
     groups = list(scorer.batches(text_lines(args.text), args.sentences))
     if not groups:
         place = " on stdin" if args.text == STDIN else f" in {args.text}"
-        raise OptionError(f"expected a text, found none{place}; give one sentence a line")
+        raise OptionError(f"expected a text, found none{place}; write one sentence per line")
     weights = [weight for weight in scorer.model.parameters() if weight.requires_grad]
     static = sum_of(chain.from_iterable(scored_groups(scorer, groups, Updates(weights), 0.0, 0.0)))
     tokens = static.words + static.sentences

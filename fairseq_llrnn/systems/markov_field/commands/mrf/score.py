@@ -36,7 +36,8 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.systems.markov_field.model import MarkovField, bits
 
     if args.per_word:
-        check_unused_options({"json": args.json or None}, "--per-word prints a table of tabs; leave one of them out")
+        advice = "--per-word prints a tab-separated table; remove --per-word or --json"
+        check_unused_options({"json": args.json or None}, advice)
     model = MarkovField.load(args.model)
     sentences = [line.split() for line in stdin_lines()]
     if not any(sentences):

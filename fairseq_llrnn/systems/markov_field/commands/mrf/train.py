@@ -92,8 +92,8 @@ def run(args: argparse.Namespace) -> int:
     wrong = OF_TREEBANK if args.conllu is None else OF_TEXT
     for name in wrong:
         if getattr(args, name) is not None:
-            needed = "--conllu" if args.conllu is None else "--text"
-            raise OptionError(f"--{name}: it needs {needed}; add {needed}, or leave it out")
+            needed, given = ("--conllu", "--text") if args.conllu is None else ("--text", "--conllu")
+            raise OptionError(f"--{name}: it needs {needed}; use {needed} instead of {given}, or remove --{name}")
     return _train_field(args) if args.conllu is None else _train_tagger(args)
 
 
