@@ -87,7 +87,7 @@ def add_set(group: argparse._ArgumentGroup) -> None:
     """Add the option --set, which sets any key."""
     group.add_argument(
         "--set", nargs="+", default=[], metavar="KEY=VALUE",
-        help="set other keys of the recipe (docs/options/llrnn-prior.md), e.g. words.keep_case=true evidence.weight=0.5",
+        help="set keys of the recipe (docs/options/llrnn-prior.md), e.g. words.keep_case=true evidence.weight=0.5",
     )  # fmt: skip
 
 

@@ -210,5 +210,5 @@ def test_numbers_of_another_prior(tmp_path: Path) -> None:
         }  # fmt: skip
         for name, calls in uses.items():
             for call in calls:
-                with pytest.raises(DataError, match=f"({name}): expected ids of (source )?words, from 0 to"):
+                with pytest.raises(DataError, match=f"({name}): expected (ids of source words,|token ids) from 0 to"):
                     call()

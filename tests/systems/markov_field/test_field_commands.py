@@ -45,7 +45,7 @@ def test_train_score_neighbours(llrnn: Llrnn, field_text: Path, tmp_path: Path) 
     assert "perplexity, left to right, with ends" in shown
     assert said == "note: 1 line without words, which are left out\n"
     idle = llrnn("mrf", "score", "--model", out, "--per-word", "--json", stdin="le chat\n")
-    assert idle[0] == 2 and "--json: --per-word prints a table of tabs; leave one of them out" in idle[2]
+    assert idle[0] == 2 and "--json: --per-word prints a tab-separated table; remove --per-word or --json" in idle[2]
     code, shown, _ = llrnn("mrf", "score", "--model", out, "--per-word", stdin="le chat\nmer\n")
     rows = [line.split("\t") for line in shown.splitlines()]
     assert [row[:3] for row in rows] == [
@@ -187,7 +187,7 @@ def test_a_prior_without_mass_for_ends_says_so(llrnn: Llrnn, field_text: Path, t
         (("--form", "explicit", "--width", 50), "--width 50: it is for rows, and --form explicit has none"),
         (("--form", "explicit", "--seed", 7), "--seed 7: it is for rows, and --form explicit has none"),
         (("--objective", "pseudo-likelihood", "--method", "both"), "--method both: it belongs to --objective bound"),
-        (("--near", 3), "--near: it needs --conllu; add --conllu, or leave it out"),
+        (("--near", 3), "--near: it needs --conllu; use --conllu instead of --text"),
         (("--conllu", "x"), "expected --text for a field of words, or --conllu for a tagger, found both"),
         (("--prior", "p", "--words", 3), "--words: not possible with --prior, which defines the words"),
         (("--form", "explicit", "--prior", "p"), "p: expected a prior"),

@@ -214,8 +214,8 @@ def test_train_and_tag(llrnn: Callable[..., tuple[int, str, str]], treebank: Pat
         (("--order", 4), "--order 4: expected 1, 2 or 3 for a tagger"),
         (("--rare", 0), "--rare 0: expected a number of at least 1"),
         (("--penalty", -1), "--penalty -1.0: expected a finite number of at least 0"),
-        (("--width", 9), "--width: it needs --text; add --text, or leave it out"),
-        (("--seed", 1), "--seed: it needs --text; add --text, or leave it out"),
+        (("--width", 9), "--width: it needs --text; use --text instead of --conllu"),
+        (("--seed", 1), "--seed: it needs --text; use --text instead of --conllu"),
     ],
 )
 def test_options_of_a_tagger_that_make_no_sense(
