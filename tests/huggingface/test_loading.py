@@ -172,7 +172,7 @@ def test_a_translation_model(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     with pytest.raises(OptionError, match="source: a translation model needs the source sentence of each line"):
         model.score(lines)
     assert main(["score", "--path", str(tmp_path / "model"), str(tmp_path / "b")]) == 2
-    assert "expected a language model, found one that translates" in capsys.readouterr().err
+    assert "expected a language model, found a translation model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
