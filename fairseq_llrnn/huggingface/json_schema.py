@@ -268,7 +268,7 @@ class _Schema:
             raise self._error(place, f"a type next to {others[0]!r}", "none", f'add "type": "{of_type}"')
         if types is None:  # any value
             return ANYTHING
-        part = {"type": types}
+        part: dict[str, Any] = {"type": types}
         if "string" in types:
             part |= self._string(found, place)
         if "array" in types:
