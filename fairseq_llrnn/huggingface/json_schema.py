@@ -79,7 +79,7 @@ def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str
     }
     formats["time"] = formats["time"].replace(r"\\.", r"\.")  # a slip of outlines-core 0.2
     expanded = _Schema(parsed, formats, name).expand(parsed)
-    if isinstance(expanded, NoText):
+    if isinstance(expanded, _NoText):
         advice = "allow a value there"
         if expanded.is_recursion:
             advice = (
@@ -106,7 +106,7 @@ class _Keyword(NamedTuple):
     references: tuple[str, ...]  # that were followed to it
 
 
-class NoText(NamedTuple):
+class _NoText(NamedTuple):
     """Instead of a part that no text matches: the reason."""
 
     place: str  # as a JSON pointer
@@ -129,7 +129,7 @@ class _Schema:
         self, part: Any, place: str = "#", depth: int = 0, references: tuple[str, ...] = (),
         outer: dict[str, _Keyword] | None = None,
     ) -> Any:  # fmt: skip
-        """Return a part as outlines-core reads it, or NoText.
+        """Return a part as outlines-core reads it, or _NoText.
 
         Args:
             outer: keywords next to the `anyOf` whose alternative it is.
@@ -170,7 +170,7 @@ class _Schema:
 
         if "prefixItems" in found:
             found["prefixItems"] = [expanded("prefixItems", number) for number in range(len(found["prefixItems"]))]
-            if nothing := next((each for each in found["prefixItems"] if isinstance(each, NoText)), None):
+            if nothing := next((each for each in found["prefixItems"] if isinstance(each, _NoText)), None):
                 return nothing
         if "properties" in found:
             found["properties"] = {key: expanded("properties", key) for key in found["properties"]}
@@ -181,8 +181,8 @@ class _Schema:
 
     def _gather(
         self, part: Any, place: str, depth: int, references: tuple[str, ...], keywords: dict[str, _Keyword]
-    ) -> NoText | None:
-        """Add the keywords of a part, and of what it refers to. Return NoText if it is sure to have none."""
+    ) -> _NoText | None:
+        """Add the keywords of a part, and of what it refers to. Return _NoText if it is sure to have none."""
         self.num_parts += 1
         if self.num_parts > MOST_PARTS:
             raise DataError(
@@ -195,14 +195,14 @@ class _Schema:
                 "make the schema flatter"
             )
         if isinstance(part, bool):
-            return None if part else NoText(place)
+            return None if part else _NoText(place)
         if not isinstance(part, dict):
             raise self._error(place, "a schema, which is an object", shown(json.dumps(part)))
         for key, value in part.items():
             self._check(key, value, place)
             if key == "$ref":
                 if references.count(value) > RECURSIONS:
-                    return NoText(place, is_recursion=True)
+                    return _NoText(place, is_recursion=True)
                 referred = _referred(self.schema, value, self.name)
                 if nothing := self._gather(referred, value, depth + 1, (*references, value), keywords):
                     return nothing
@@ -243,14 +243,14 @@ class _Schema:
             raise self._error(place, f"{wanted} as {key!r}", shown(json.dumps(value)), advice)
 
     def _finished(self, found: dict[str, Any], place: str) -> Any:
-        """Return a part with the keywords that outlines-core reads, or NoText.
+        """Return a part with the keywords that outlines-core reads, or _NoText.
 
         Raises:
             DataError: another keyword that would restrict the texts.
         """
         types = _types(found)
         if types == []:
-            return NoText(place)
+            return _NoText(place)
         selector = next((key for key in SELECTORS if key in found), "type")
         others = [key for key in found if key not in (selector, "type")]
         if selector in ("enum", "const"):
@@ -259,7 +259,7 @@ class _Schema:
             values = [_quoted(value) for value in values if types is None or any(_is_of(value, t) for t in types)]
             if types is not None and "integer" in types:  # outlines-core writes 1.0 otherwise
                 values = [int(value) if _is_of(value, "integer") else value for value in values]
-            return {"enum": values} if values else NoText(place)
+            return {"enum": values} if values else _NoText(place)
         if selector in ("properties", "prefixItems"):
             self._check_ignored(selector, [*SELECTORS], place, found)
             return (self._object if selector == "properties" else self._tuple)(found, place)
@@ -273,7 +273,7 @@ class _Schema:
             part |= self._string(found, place)
         if "array" in types:
             part |= {key: found[key] for key in ("items", "minItems", "maxItems") if key in found}
-            if isinstance(found.get("items"), NoText):  # only the empty list is left
+            if isinstance(found.get("items"), _NoText):  # only the empty list is left
                 if found.get("minItems"):
                     return found["items"]
                 del part["items"]
@@ -285,7 +285,7 @@ class _Schema:
             self._check_required(found, {}, place)
             of_objects = ("minProperties", "maxProperties", "additionalProperties")
             part |= {key: found[key] for key in of_objects if key in found}
-            if isinstance(found.get("additionalProperties"), NoText):
+            if isinstance(found.get("additionalProperties"), _NoText):
                 if found.get("minProperties"):
                     return found["additionalProperties"]
                 del part["additionalProperties"]
@@ -321,22 +321,22 @@ class _Schema:
     def _object(self, found: dict[str, Any], place: str) -> Any:
         ignored = ["minProperties", "maxProperties"]
         additional = found.get("additionalProperties", ANYTHING)
-        if additional != ANYTHING and not isinstance(additional, NoText):
+        if additional != ANYTHING and not isinstance(additional, _NoText):
             ignored.append("additionalProperties")
         self._check_ignored("properties", ignored, place, found)
         self._check_required(found, found["properties"], place)
         required = found.get("required", [])
-        if nothing := next((each for key in required if isinstance(each := found["properties"][key], NoText)), None):
+        if nothing := next((each for key in required if isinstance(each := found["properties"][key], _NoText)), None):
             return nothing
         properties = {
-            _in_quotes(key): each for key, each in found["properties"].items() if not isinstance(each, NoText)
+            _in_quotes(key): each for key, each in found["properties"].items() if not isinstance(each, _NoText)
         }
         return {"properties": properties, "required": [*map(_in_quotes, required)]}
 
     def _tuple(self, found: dict[str, Any], place: str) -> Any:
         length = len(found["prefixItems"])
         items = found.get("items", ANYTHING)
-        ignored = [] if items == ANYTHING or isinstance(items, NoText) else ["items"]
+        ignored = [] if items == ANYTHING or isinstance(items, _NoText) else ["items"]
         ignored += ["minItems"] if found.get("minItems", 0) > length else []
         ignored += ["maxItems"] if found.get("maxItems", length) < length else []
         self._check_ignored("prefixItems", ignored, place)
@@ -402,8 +402,8 @@ def _types(found: dict[str, Any]) -> list[str] | None:
 
 def _any_of(ways: list[Any], place: str) -> Any:
     """Return the alternatives that have a text."""
-    texts = [way for way in ways if not isinstance(way, NoText)]
-    return {"anyOf": texts} if texts else NoText(place, any(way.is_recursion for way in ways))
+    texts = [way for way in ways if not isinstance(way, _NoText)]
+    return {"anyOf": texts} if texts else _NoText(place, any(way.is_recursion for way in ways))
 
 
 def _is_json(value: Any) -> bool:
