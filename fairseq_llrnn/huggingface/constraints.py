@@ -250,8 +250,7 @@ def regex_automaton(pattern: str, meter: Meter, has_json_strings: bool = False) 
         DataError: it is none, or has what is not supported. LimitError: it costs too much.
     """
     try:
-        parsed = python_regex.parse(pattern)
-        node = _Regex(pattern, meter.name, has_json_strings).sequence(parsed, parsed.state.flags)
+        node = parse_regex(pattern, shown(pattern), meter.name, has_json_strings)
     except (re.error, OverflowError) as error:
         raise DataError(
             f"{meter.name}: expected a regular expression in Python's syntax, found {error}; fix it"
@@ -261,11 +260,24 @@ def regex_automaton(pattern: str, meter: Meter, has_json_strings: bool = False) 
     return byte_automaton(node, meter)
 
 
+def parse_regex(pattern: str, found: str, name: str, has_json_strings: bool) -> Node:
+    """Return a regular expression over bytes.
+
+    Args:
+        found: the expression in a message.
+
+    Raises:
+        DataError: it has what is not supported. re.error, OverflowError, RecursionError: Python cannot parse it.
+    """
+    parsed = python_regex.parse(pattern)
+    return _Regex(found, name, has_json_strings).sequence(parsed, parsed.state.flags)
+
+
 class _Regex:
     """From Python's parsed expressions to nodes."""
 
-    def __init__(self, pattern: str, name: str, has_json_strings: bool) -> None:
-        self.pattern, self.name = pattern, name
+    def __init__(self, found: str, name: str, has_json_strings: bool) -> None:
+        self.found, self.name = found, name
         self.in_json_string = re.MULTILINE if has_json_strings else re.RegexFlag(0)
 
     def sequence(self, items: Any, flags: int, outer: bool = True) -> Node:
@@ -333,7 +345,7 @@ class _Regex:
 
     def unsupported(self, what: str) -> DataError:
         return DataError(
-            f"{self.name}: expected an expression without {what}, found {shown(self.pattern)}; write it without them"
+            f"{self.name}: expected an expression without {what}, found {self.found}; write it without them"
         )
 
 

@@ -13,9 +13,11 @@ import difflib
 import json
 import re
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from fairseq_llrnn.errors import DataError, OptionError, from_checkout
 from fairseq_llrnn.files.text_lines import shown
+from fairseq_llrnn.huggingface.constraints import parse_regex
 
 DEEPEST_SCHEMA = 60  # objects and arrays inside each other
 MOST_PARTS = 20_000  # of a schema, references written out
@@ -77,10 +79,16 @@ def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str
     }
     formats["time"] = formats["time"].replace(r"\\.", r"\.")  # a slip of outlines-core 0.2
     expanded = _Schema(parsed, formats, name).expand(parsed)
-    if expanded is None:
+    if isinstance(expanded, _NoText):
+        advice = "allow a value there"
+        if expanded.is_recursion:
+            advice = (
+                "make a property that holds its own object optional, or allow null (at most "
+                f"{RECURSIONS} recursions are written out)"
+            )
         raise DataError(
-            f"{name}: expected a JSON schema that a finite text matches, found {shown(text)}; make a property that "
-            f"holds its own object optional, or allow null (at most {RECURSIONS} recursions are written out)"
+            f"{name}: expected a JSON schema that a finite text matches, found none for the part at {expanded.place}; "
+            f"{advice}"
         )
     try:
         return str(json_schema.build_regex_from_schema(json.dumps(expanded), whitespace))
@@ -98,6 +106,13 @@ class _Keyword(NamedTuple):
     references: tuple[str, ...]  # that were followed to it
 
 
+class _NoText(NamedTuple):
+    """Instead of a part that no text matches: the reason."""
+
+    place: str  # as a JSON pointer
+    is_recursion: bool = False  # its text would need more than the RECURSIONS written out
+
+
 class _Schema:
     """A JSON schema, rewritten for outlines-core.
 
@@ -108,12 +123,13 @@ class _Schema:
     def __init__(self, schema: dict[str, Any], formats: dict[str, str], name: str) -> None:
         """formats: regular expressions by the values of `format`."""
         self.schema, self.formats, self.name, self.num_parts = schema, formats, name, 0
+        self.supported = {*formats.values()}  # patterns
 
     def expand(
         self, part: Any, place: str = "#", depth: int = 0, references: tuple[str, ...] = (),
         outer: dict[str, _Keyword] | None = None,
     ) -> Any:  # fmt: skip
-        """Return a part as outlines-core reads it. None if it has no text.
+        """Return a part as outlines-core reads it, or _NoText.
 
         Args:
             outer: keywords next to the `anyOf` whose alternative it is.
@@ -122,20 +138,29 @@ class _Schema:
             DataError: a wrong or unsupported keyword, a bad reference, or too many or too deep parts.
         """
         keywords = dict(outer or {})
-        if not self._gather(part, place, depth, references, keywords):
-            return None
+        if nothing := self._gather(part, place, depth, references, keywords):
+            return nothing
         choice = next((key for key in ("anyOf", "oneOf") if key in keywords), None)
         if choice is not None:
             values, place, references = keywords.pop(choice)
             steps = [f"{place}/{choice}/{number}" for number in range(len(values))]
             ways = [self.expand(*way, depth + 1, references, keywords) for way in zip(values, steps, strict=True)]
-            ways = [way for way in ways if way is not None]
-            return {"anyOf": ways} if ways else None
+            return _any_of(ways, place)
         found = {key: keyword.value for key, keyword in keywords.items()}
         for low, high in BOUNDS:
             if low in found and high in found and found[low] > found[high]:
                 wanted = f"{low!r} of at most {high!r}"
                 raise self._error(keywords[low].place, wanted, f"{found[low]} and {found[high]}")
+
+        own_type = {"properties": "object", "prefixItems": "array"}
+        types = _types(found)
+        if types is not None and any(key in found and types != [kind] for key, kind in own_type.items()):
+            ways = []
+            for kind in types:
+                read = (*BY_TYPE[kind], "enum", "const")
+                outer = {key: keyword for key, keyword in keywords.items() if key in read}
+                ways.append(self.expand({"type": kind}, place, depth + 1, references, outer))
+            return _any_of(ways, place)
 
         def expanded(key: str, *steps: Any) -> Any:
             inner, at, followed = keywords[key]
@@ -145,8 +170,8 @@ class _Schema:
 
         if "prefixItems" in found:
             found["prefixItems"] = [expanded("prefixItems", number) for number in range(len(found["prefixItems"]))]
-            if None in found["prefixItems"]:
-                return None
+            if nothing := next((each for each in found["prefixItems"] if isinstance(each, _NoText)), None):
+                return nothing
         if "properties" in found:
             found["properties"] = {key: expanded("properties", key) for key in found["properties"]}
         for key in ("items", "additionalProperties"):
@@ -156,8 +181,8 @@ class _Schema:
 
     def _gather(
         self, part: Any, place: str, depth: int, references: tuple[str, ...], keywords: dict[str, _Keyword]
-    ) -> bool:
-        """Add the keywords of a part, and of what it refers to, and return whether it can have a text."""
+    ) -> _NoText | None:
+        """Add the keywords of a part, and of what it refers to. Return _NoText if it is sure to have none."""
         self.num_parts += 1
         if self.num_parts > MOST_PARTS:
             raise DataError(
@@ -170,22 +195,24 @@ class _Schema:
                 "make the schema flatter"
             )
         if isinstance(part, bool):
-            return part
+            return None if part else _NoText(place)
         if not isinstance(part, dict):
             raise self._error(place, "a schema, which is an object", shown(json.dumps(part)))
         for key, value in part.items():
             self._check(key, value, place)
             if key == "$ref":
                 if references.count(value) > RECURSIONS:
-                    return False
+                    return _NoText(place, is_recursion=True)
                 referred = _referred(self.schema, value, self.name)
-                if not self._gather(referred, value, depth + 1, (*references, value), keywords):
-                    return False
+                if nothing := self._gather(referred, value, depth + 1, (*references, value), keywords):
+                    return nothing
             elif key == "allOf":
                 for number, each in enumerate(value):
-                    if not self._gather(each, f"{place}/allOf/{number}", depth + 1, references, keywords):
-                        return False
+                    if nothing := self._gather(each, f"{place}/allOf/{number}", depth + 1, references, keywords):
+                        return nothing
             elif key in SUPPORTED and key not in DEFINITIONS:
+                if key.startswith(("min", "max")):
+                    value = int(value)
                 before = keywords[key].value if key in keywords else value
                 if key == "required":
                     value = list({**dict.fromkeys(before), **dict.fromkeys(value)})
@@ -193,7 +220,7 @@ class _Schema:
                     advice = "parts that `allOf`, `anyOf` or `$ref` puts together cannot both have it; write one part"
                     raise self._error(place, f"one value of {key!r}", "another one", advice)
                 keywords[key] = _Keyword(value, place, references)
-        return True
+        return None
 
     def _check(self, key: str, value: Any, place: str) -> None:
         """Raise DataError for an unknown or unsupported keyword, or a value that it cannot have."""
@@ -216,38 +243,39 @@ class _Schema:
             raise self._error(place, f"{wanted} as {key!r}", shown(json.dumps(value)), advice)
 
     def _finished(self, found: dict[str, Any], place: str) -> Any:
-        """Return a part with the keywords that outlines-core reads. None if it has no text.
+        """Return a part with the keywords that outlines-core reads, or _NoText.
 
         Raises:
             DataError: another keyword that would restrict the texts.
         """
-        types = [found["type"]] if isinstance(found.get("type"), str) else found.get("type")
+        types = _types(found)
         if types == []:
-            return None
+            return _NoText(place)
         selector = next((key for key in SELECTORS if key in found), "type")
         others = [key for key in found if key not in (selector, "type")]
         if selector in ("enum", "const"):
             self._check_ignored(selector, others, place)
             values = found["enum"] if selector == "enum" else [found["const"]]
             values = [_quoted(value) for value in values if types is None or any(_is_of(value, t) for t in types)]
-            return {"enum": values} if values else None
+            if types is not None and "integer" in types:  # outlines-core writes 1.0 otherwise
+                values = [int(value) if _is_of(value, "integer") else value for value in values]
+            return {"enum": values} if values else _NoText(place)
         if selector in ("properties", "prefixItems"):
-            own = "object" if selector == "properties" else "array"
-            self._check_ignored(selector, [*SELECTORS, *(["type"] if types not in (None, [own]) else [])], place, found)
+            self._check_ignored(selector, [*SELECTORS], place, found)
             return (self._object if selector == "properties" else self._tuple)(found, place)
         if types is None and others:
             of_type = next(kind for kind, keys in BY_TYPE.items() if others[0] in keys)
             raise self._error(place, f"a type next to {others[0]!r}", "none", f'add "type": "{of_type}"')
         if types is None:  # any value
             return ANYTHING
-        part = {"type": types}
+        part: dict[str, Any] = {"type": types}
         if "string" in types:
             part |= self._string(found, place)
         if "array" in types:
             part |= {key: found[key] for key in ("items", "minItems", "maxItems") if key in found}
-            if "items" in found and found["items"] is None:  # only the empty list is left
+            if isinstance(found.get("items"), _NoText):  # only the empty list is left
                 if found.get("minItems"):
-                    return None
+                    return found["items"]
                 del part["items"]
                 part["maxItems"] = 0
         if "object" in types:
@@ -257,9 +285,9 @@ class _Schema:
             self._check_required(found, {}, place)
             of_objects = ("minProperties", "maxProperties", "additionalProperties")
             part |= {key: found[key] for key in of_objects if key in found}
-            if "additionalProperties" in found and found["additionalProperties"] is None:
+            if isinstance(found.get("additionalProperties"), _NoText):
                 if found.get("minProperties"):
-                    return None
+                    return found["additionalProperties"]
                 del part["additionalProperties"]
                 part["maxProperties"] = 0
         return part
@@ -275,29 +303,40 @@ class _Schema:
                 wanted = f"one of {', '.join(self.formats)} as 'format'"
                 raise self._error(place, wanted, repr(found["format"]), advice)
             pattern = self.formats[found["format"]] if first == "format" else _whole(found["pattern"])
+            within = f"(?am:{pattern})"
             try:
-                re.compile(pattern)
+                if pattern not in self.supported:
+                    re.compile(pattern)
+                    parse_regex(within, f"{shown(found[first])} at {place}", self.name, has_json_strings=True)
+                    self.supported.add(pattern)
             except (re.error, OverflowError, RecursionError) as error:
                 wanted = "a regular expression in Python's syntax as 'pattern'"
-                raise self._error(place, wanted, str(error)) from None
-            return {"pattern": f"(?am:{pattern})"}
+                reason, advice = str(error), "fix it"
+                if "global flags" in reason:  # which Python reads at the start of the whole expression only
+                    reason, advice = "global flags", "write them as in (?i:…)"
+                raise self._error(place, wanted, f"{shown(found[first])} ({reason})", advice) from None
+            return {"pattern": within}
         return {key: found[key] for key in ("minLength", "maxLength") if key in found}
 
     def _object(self, found: dict[str, Any], place: str) -> Any:
         ignored = ["minProperties", "maxProperties"]
-        if found.get("additionalProperties") not in (None, ANYTHING):
+        additional = found.get("additionalProperties", ANYTHING)
+        if additional != ANYTHING and not isinstance(additional, _NoText):
             ignored.append("additionalProperties")
         self._check_ignored("properties", ignored, place, found)
         self._check_required(found, found["properties"], place)
         required = found.get("required", [])
-        if any(found["properties"][key] is None for key in required):
-            return None
-        properties = {_in_quotes(key): each for key, each in found["properties"].items() if each is not None}
+        if nothing := next((each for key in required if isinstance(each := found["properties"][key], _NoText)), None):
+            return nothing
+        properties = {
+            _in_quotes(key): each for key, each in found["properties"].items() if not isinstance(each, _NoText)
+        }
         return {"properties": properties, "required": [*map(_in_quotes, required)]}
 
     def _tuple(self, found: dict[str, Any], place: str) -> Any:
         length = len(found["prefixItems"])
-        ignored = ["items"] if found.get("items") not in (None, ANYTHING) else []
+        items = found.get("items", ANYTHING)
+        ignored = [] if items == ANYTHING or isinstance(items, _NoText) else ["items"]
         ignored += ["minItems"] if found.get("minItems", 0) > length else []
         ignored += ["maxItems"] if found.get("maxItems", length) < length else []
         self._check_ignored("prefixItems", ignored, place)
@@ -335,7 +374,7 @@ def _values_of(key: str) -> tuple[str, Any]:
     if key.startswith(("min", "max")):
         return (
             "a whole number of at least 0",
-            lambda value: type(value) is int and 0 <= value <= LARGEST_COUNT,
+            lambda value: type(value) in (int, float) and 0 <= value <= LARGEST_COUNT and value % 1 == 0,
         )
     if key in ("anyOf", "oneOf", "allOf", "prefixItems"):
         return "a list of schemas", lambda value: is_list(value, is_schema)
@@ -349,10 +388,31 @@ def _values_of(key: str) -> tuple[str, Any]:
         wanted = f"one of {', '.join(BY_TYPE)}, or a list of these,"
         return wanted, lambda value: is_list([value] if isinstance(value, str) else value, tuple(BY_TYPE).__contains__)
     if key == "enum":
-        return "a list", lambda value: isinstance(value, list)
+        return "a list of JSON values", lambda value: isinstance(value, list) and _is_json(value)
     if key == "const":
-        return "a value", lambda _: True
+        return "a JSON value", _is_json
     return "a string", lambda value: isinstance(value, str)  # pattern, format, $ref
+
+
+def _types(found: dict[str, Any]) -> list[str] | None:
+    """Return the value of `type` as a list. None if there is none."""
+    types = found.get("type")
+    return [types] if isinstance(types, str) else types
+
+
+def _any_of(ways: list[Any], place: str) -> Any:
+    """Return the alternatives that have a text."""
+    texts = [way for way in ways if not isinstance(way, _NoText)]
+    return {"anyOf": texts} if texts else _NoText(place, any(way.is_recursion for way in ways))
+
+
+def _is_json(value: Any) -> bool:
+    """Whether a value has no NaN and no infinity."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_of(value: Any, kind: str) -> bool:
@@ -396,8 +456,10 @@ def _pointer_step(step: Any) -> str:
 def _referred(schema: dict[str, Any], reference: str, name: str) -> Any:
     found: Any = schema
     if reference != "#":
-        for step in reference.removeprefix("#/").split("/"):
+        for step in unquote(reference).removeprefix("#/").split("/"):
             key = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list):
+                found = {str(number): each for number, each in enumerate(found)}
             if not isinstance(found, dict) or key not in found or not reference.startswith("#/"):
                 raise DataError(
                     f"{name}: expected references to parts of the schema (#/…), found {shown(reference)}; fix it"

@@ -23,7 +23,14 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, GenerationConfig, PreTrainedConfig
+from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    GenerationConfig,
+    PreTrainedConfig,
+)
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from fairseq_llrnn.errors import DataError
@@ -48,29 +55,33 @@ EARLIER_MARIAN = "llrnn_marian"
 
 
 class LogLinearSeq2SeqConfig(LogLinearConfig):
-    """The configuration of a LogLinearForSeq2SeqLM."""
+    """The configuration of a LogLinearForSeq2SeqLM. Also reads that of a Marian with the head of version 0.2.0-rc1."""
 
     model_type = "llrnn_seq2seq"
     is_encoder_decoder: bool = True
 
     @classmethod
+    def get_config_dict(cls, *args: Any, **kwargs: Any) -> Any:
+        """Return the current keys, so that `from_pretrained` warns of no other type of model."""
+        config_dict, unused = super().get_config_dict(*args, **kwargs)
+        return _current_keys(config_dict), unused
+
+    @classmethod
     def from_dict(cls, config_dict: dict[str, Any], **kwargs: Any) -> Any:
-        """Also read the flat configuration of a Marian with the head, as version 0.2.0-rc1 saved it."""
-        if config_dict.get("model_type") == EARLIER_MARIAN:
-            own = ("label_smoothing", "tie_word_embeddings", "eos_token_id", "pad_token_id", "bos_token_id")
-            start, network = config_dict["decoder_start_token_id"], {**config_dict, "model_type": "marian"}
-            config_dict = {
-                **{key: config_dict[key] for key in own if key in config_dict},
-                "text_config": {**network, "tie_word_embeddings": False}, "head_size": config_dict["d_model"],
-                "decoder_start_token_id": start, "start_token_id": start,
-            }  # fmt: skip
-        return super(LogLinearSeq2SeqConfig, LogLinearSeq2SeqConfig).from_dict(config_dict, **kwargs)
+        return super().from_dict(_current_keys(config_dict), **kwargs)
 
 
-class EarlierMarianConfig(LogLinearSeq2SeqConfig):
-    """Its folders are read as a LogLinearSeq2SeqConfig."""
-
-    model_type = EARLIER_MARIAN
+def _current_keys(config_dict: dict[str, Any]) -> dict[str, Any]:
+    """Return the keys of a configuration, also of the flat one that version 0.2.0-rc1 saved."""
+    if config_dict.get("model_type") != EARLIER_MARIAN:
+        return config_dict
+    own = ("label_smoothing", "tie_word_embeddings", "eos_token_id", "pad_token_id", "bos_token_id")
+    start, network = config_dict["decoder_start_token_id"], {**config_dict, "model_type": "marian"}
+    return {
+        **{key: config_dict[key] for key in own if key in config_dict},
+        "text_config": {**network, "tie_word_embeddings": False}, "head_size": config_dict["d_model"],
+        "decoder_start_token_id": start, "start_token_id": start,
+    }  # fmt: skip
 
 
 class LogLinearForSeq2SeqLM(LogLinearModel):
@@ -253,7 +264,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
             if bool(((source < 0) | (source >= size)).any()):
                 wrong = int(source[(source < 0) | (source >= size)][0])
                 raise DataError(
-                    f"input_ids: expected numbers of source words, from 0 to {size - 1:,}, found {wrong:,}; give the "
+                    f"input_ids: expected ids of source words, from 0 to {size - 1:,}, found {wrong:,}; give the "
                     "model's vocab_size as many source tokens as there are"
                 )
 
@@ -315,6 +326,6 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         return Search(self, config, sentence, start, to_read)
 
 
-for config_class in (LogLinearSeq2SeqConfig, EarlierMarianConfig):
-    AutoConfig.register(config_class.model_type, config_class)
+AutoConfig.register(LogLinearSeq2SeqConfig.model_type, LogLinearSeq2SeqConfig)
+CONFIG_MAPPING.register(EARLIER_MARIAN, LogLinearSeq2SeqConfig)
 AutoModelForSeq2SeqLM.register(LogLinearSeq2SeqConfig, LogLinearForSeq2SeqLM)

@@ -5,9 +5,9 @@ does not have is <unk>. After a part of a text, let h be its complete words and 
 
     Φ(h, u) = Σ p(w | h) over the words w that begin with u  +  p(<unk> | h)
 
-A token is worth the ratio of p(complete words) Φ(h, u) after and before it, and so the weights of all tokens of a text
-multiply to the text's weight. A beam search sees what a beginning can become, as in the look-ahead of decoders for
-speech (Ortmanns, Ney and Eiden 1996).
+A token is worth the ratio of p(complete words) Φ(h, u) after and before it. The weights of all tokens of a text
+multiply to the text's weight divided by the constant Φ(start, "") = 1 − p(</s>). A beam search sees what a beginning
+can become, as in the look-ahead of decoders for speech (Ortmanns, Ney and Eiden 1996).
 
 Sizes: K tokens, V words, U nodes of the words' trie. Node U stands for the beginnings that no word has.
 """

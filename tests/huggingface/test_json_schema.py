@@ -1,6 +1,7 @@
 """JSON schemas: each keyword is read, or is one error that names it and its place."""
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable
@@ -42,11 +43,20 @@ def inside(schema: Any) -> dict[str, Any]:
         *(
             ({"type": kind, key: value}, f"a whole number of at least 0 as '{key}', found .* at PLACE; fix it")
             for kind, key in (("string", "minLength"), ("array", "maxItems"), ("object", "minProperties"))
-            for value in (-1, "3", 2.5, True, None, 10**30)
+            for value in (-1, "3", 2.5, True, None, 10**30, math.inf, math.nan)
         ),
         ({**STRING, "pattern": 3}, "a string as 'pattern', found '3' at PLACE"),
-        ({**STRING, "pattern": "a)|(b"}, "expression in Python's syntax as 'pattern', found unbalanced .* at PLACE"),
-        ({"enum": "a"}, "a list as 'enum', found"),
+        ({**STRING, "pattern": "a)|(b"}, r"as 'pattern', found 'a\)\|\(b' \(unbalanced .* at PLACE; fix it"),
+        ({**STRING, "pattern": "(?i)ab"}, r"as 'pattern', found '\(\?i\)ab' \(global flags\) at PLACE; write them as"),
+        *(
+            ({**STRING, "pattern": pattern}, rf"without {what}.*, found {re.escape(repr(pattern))} at PLACE; write")
+            for pattern, what in (
+                ("^a$|^b$", "anchors"), ("(?m:^a$)", "anchors"), ("a(?=b)", "lookaround"), (r"a\b", "anchors"),
+            )
+        ),
+        ({"const": math.nan}, "a JSON value as 'const', found 'NaN' at PLACE; fix it"),
+        ({"enum": [[1, math.inf]]}, "a list of JSON values as 'enum', found .* at PLACE; fix it"),
+        ({"enum": "a"}, "a list of JSON values as 'enum', found"),
         ({"anyOf": {}}, "a list of schemas as 'anyOf', found '{}' at PLACE"),
         ({"type": "array", "items": [NULL]}, "a schema, which is an object, as 'items', found .* at PLACE"),
         ({"properties": ["a"]}, "an object of schemas as 'properties', found .* at PLACE"),
@@ -68,7 +78,6 @@ def inside(schema: Any) -> dict[str, Any]:
                 ("const", {"const": "a"}, {"pattern": "a"}),
                 ("properties", {"properties": {}}, {"enum": [1]}),
                 ("properties", {"properties": {}}, {"minProperties": 1}),
-                ("properties", {"properties": {}}, {"type": ["object", "null"]}),
                 ("properties", {"properties": {}}, {"additionalProperties": NULL}),
                 ("prefixItems", {"prefixItems": [NULL]}, {"items": NULL}),
                 ("prefixItems", {"prefixItems": [NULL]}, {"minItems": 2}),
@@ -88,6 +97,41 @@ def test_one_error_each(schema: dict[str, Any], message: str, nested: bool) -> N
 def test_a_place_behind_a_reference() -> None:
     schema = {"items": {"$ref": "#/$defs/x"}, "type": "array", "$defs": {"x": {"enumm": []}, "y": {"not": {}}}}
     with pytest.raises(DataError, match="found 'enumm' at #/\\$defs/x; did you mean 'enum'"):
+        BackgroundProcessor.from_json_schema(schema, byte_level())
+
+
+RECURSION = "make a property that holds its own object optional, or allow null"
+
+
+@pytest.mark.parametrize(
+    ("schema", "place", "advice"),
+    [
+        ({"anyOf": []}, "", "allow a value there"),
+        ({"type": []}, "", "allow a value there"),
+        ({"anyOf": [{"enum": []}, False]}, "", "allow a value there"),
+        ({"allOf": [False]}, "/allOf/0", "allow a value there"),
+        ({"prefixItems": [NULL, {"enum": []}]}, "/prefixItems/1", "allow a value there"),
+        (
+            {"properties": {"o": {"$ref": "#"}, "a": {"enum": []}, "b": False}, "required": ["a"]},
+            "/properties/a", "allow a value there",
+        ),
+        ({"type": "array", "minItems": 3, "items": False}, "/items", "allow a value there"),
+        ({"type": "object", "minProperties": 1, "additionalProperties": False}, "/additionalProperties", "allow"),
+        ({"$ref": "#"}, "", RECURSION),
+        ({"anyOf": [{"enum": []}, {"$ref": "#"}]}, "", RECURSION),
+        ({"properties": {"a": {"$ref": "#"}, "b": False}, "required": ["a"]}, "/properties/a", RECURSION),
+        ({"type": "array", "items": {"$ref": "#"}, "minItems": 1}, "/items", RECURSION),
+    ],
+)  # fmt: skip
+def test_a_schema_without_a_text(schema: dict[str, Any], place: str, advice: str) -> None:
+    with pytest.raises(DataError, match=f"that a finite text matches, found none for the part at #{place}; {advice}"):
+        BackgroundProcessor.from_json_schema(schema, byte_level())
+
+
+@pytest.mark.parametrize("reference", ["#/anyOf/2", "#/anyOf/00", "#/anyOf/-1", "#/$defs/a%20b", "%23/anyOf/0"])
+def test_a_reference_to_nothing(reference: str) -> None:
+    schema = {"anyOf": [NULL, {"$ref": reference}], "$defs": {"a%20b": NULL}}
+    with pytest.raises(DataError, match=rf"references to parts of the schema \(#/…\), found '{re.escape(reference)}'"):
         BackgroundProcessor.from_json_schema(schema, byte_level())
 
 
@@ -131,6 +175,28 @@ CASES: list[Case] = [  # schema, whether a value is right, examples
     (
         {"properties": {"a": NULL, "b": NULL}, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
         lambda v: bool(v), [{"a": None}, {"b": None}], [{}],
+    ),
+    (
+        {"type": ["object", "null"], "properties": {"a": NULL}, "required": ["a"]},
+        lambda v: v in (None, {"a": None}), [None, {"a": None}], [{}, []],
+    ),
+    (
+        {"type": ["array", "string", "object"], "prefixItems": [NULL], "minLength": 2, "properties": {"a": NULL}},
+        lambda v: v in ([None], {}, {"a": None}) or len(v) > 1, [[None], {}, "ab"], [[], "a", None],
+    ),
+    ({"type": ["null"], "properties": {"a": NULL}}, lambda v: v is None, [None], [{}]),
+    ({"type": "integer", "enum": [1.0, 2.5, 3]}, lambda v: type(v) is int, [1, 3], [1.0, 2.5, 2]),
+    ({"type": ["integer", "null"], "const": -2.0}, lambda v: v == -2, [-2], [-2.0, None]),
+    ({"type": "number", "enum": [1.0, 2.5]}, lambda v: v in (1, 2.5), [1.0, 2.5], [3]),
+    ({**STRING, "minLength": 2.0, "maxLength": 3.0}, lambda v: 2 <= len(v) <= 3, ["ab", "abc"], ["a", "abcd"]),
+    (
+        {"anyOf": [{"$ref": "#/anyOf/1/prefixItems/0"}, {"prefixItems": [{"$ref": "#/anyOf/2"}]}, NULL]},
+        lambda v: v in (None, [None]), [None, [None]], [[]],
+    ),
+    (
+        {"anyOf": [{"$ref": "#/$defs/a%20b"}, {"$ref": "#/$defs/c~1%25%7E0"}],
+         "$defs": {"a b": NULL, "c/%~": {"const": 1}}},
+        lambda v: v in (None, 1), [None, 1], [2],
     ),
 ]  # fmt: skip
 

@@ -406,6 +406,20 @@ def test_n_grams_over_words(kind: str, weight: float, tmp_path: Path) -> None:
     assert seen, "some texts have words of the model"
 
 
+@pytest.mark.parametrize("text", ["", "the", " cat the", "ca\tdog  the "])
+def test_weights_of_a_whole_text(text: str, tmp_path: Path) -> None:
+    """They multiply to the text's weight divided by 1 − p(</s>) at the start."""
+    (tmp_path / "words.arpa").write_text(WORDS_ARPA, encoding="utf-8")
+    tokenizer, by_hand, log_b = tiny_tokenizer("byte_level"), ByHand(), 0.0
+    weights = BackgroundProcessor.from_ngram(tmp_path / "words.arpa", tokenizer, unit="words").weights
+    states, scores = weights.start(1), torch.zeros(1, len(tokenizer), dtype=torch.float64)
+    for token in [*tokenizer(text)["input_ids"], END]:
+        log_b += weights.rows(states, scores)[0].dense(len(tokenizer), scores)[token].item()
+        states = weights.advance(states, torch.tensor([token]).numpy())
+    p_end = by_hand.p("<s>", "</s>")
+    assert math.exp(log_b) == pytest.approx(by_hand.value(text.encode(), True) / (1 - p_end), rel=1e-6)
+
+
 def test_n_grams_over_words_write_them_under_beams(tmp_path: Path) -> None:
     (tmp_path / "words.arpa").write_text(WORDS_ARPA.replace("-0.9\t<unk>", "-9\t<unk>"), encoding="utf-8")
     tokenizer = tokenizer_of("byte_level")

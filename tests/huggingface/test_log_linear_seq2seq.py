@@ -1,6 +1,7 @@
 """Encoder-decoders of transformers with the head; test_marian_network.py has terms, limits and training."""
 
 import json
+import logging
 import os
 import zipfile
 from pathlib import Path
@@ -24,6 +25,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 import transformers
 
 from fairseq_llrnn.huggingface import LogLinearForSeq2SeqLM
+from fairseq_llrnn.huggingface.seq2seq import LogLinearSeq2SeqConfig
 
 STORED = Path(__file__).resolve().parents[1] / "stored" / "marian.zip"
 SYMBOLS = (*SPECIALS, *"le la chat mer dort voit .".split())
@@ -173,6 +175,28 @@ def test_a_folder_of_an_earlier_version(tmp_path: Path) -> None:
         assert found.sequences_scores.tolist() == pytest.approx(expected["scores"], abs=1e-5)
 
 
+def test_an_earlier_folder_is_read_without_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with zipfile.ZipFile(STORED) as archive:
+        archive.extractall(tmp_path)
+    logger = logging.getLogger("transformers")
+    logger.addHandler(caplog.handler)
+    try:
+        for read in (LogLinearSeq2SeqConfig, transformers.AutoConfig, LogLinearForSeq2SeqLM):
+            read.from_pretrained(tmp_path)
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert not caplog.messages
+
+
+def test_a_subclass_of_the_configuration_stays_one(tmp_path: Path) -> None:
+    class Own(LogLinearSeq2SeqConfig):
+        model_type = "own"
+
+    Own(text_config=configuration("T5"), label_smoothing=0.1).save_pretrained(tmp_path)
+    for config in (Own.from_pretrained(tmp_path), Own.from_dict({"label_smoothing": 0.1})):
+        assert type(config) is Own and config.label_smoothing == 0.1
+
+
 def test_arguments_of_the_network_pass_through(tmp_path: Path) -> None:
     model = made(prior_with(tmp_path, "slots"), "Bart")
     model.set_attn_implementation("eager")
@@ -210,5 +234,5 @@ def test_numbers_of_another_prior(tmp_path: Path) -> None:
         }  # fmt: skip
         for name, calls in uses.items():
             for call in calls:
-                with pytest.raises(DataError, match=f"({name}): expected (ids of source words,|token ids) from 0 to"):
+                with pytest.raises(DataError, match=f"({name}): expected (token ids|ids of source words,) from 0 to"):
                     call()
