@@ -112,9 +112,7 @@ def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
 )  # fmt: skip
 def test_softmax_with_features(corpus: Corpus, llrnn: Llrnn, option: str, values: list[str]) -> None:
     done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out, option, *values)
-    assert done.error == (
-        f"{option}: --softmax has no other features and a uniform background; remove {option}, or --softmax"
-    )
+    assert done.error == f"{option}: --softmax takes only --dict, --out and --labels; remove {option}, or --softmax"
     assert not corpus.out.exists()
 
 
