@@ -81,11 +81,16 @@ def with_option(error: LLRNNError, named: Iterable[tuple[str, str]]) -> str:
     return max(options)[2]
 
 
+def did_you_mean(value: str, choices: Collection[str], otherwise: str, cutoff: float = 0.6) -> str:
+    """Return advice with the nearest choice, or `otherwise` if none is near. cutoff: of difflib."""
+    near = difflib.get_close_matches(value, choices, n=1, cutoff=cutoff)
+    return f"did you mean {near[0]!r}?" if near else otherwise
+
+
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """Raise OptionError if a value is none of the choices, with the nearest one in the message."""
     if value not in choices:
-        near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.5)
-        advice = f"did you mean {near[0]!r}?" if near else "give one of them"
+        advice = did_you_mean(str(value), choices, "give one of them", cutoff=0.5)
         raise OptionError(f"{name}={value!r}: expected one of {', '.join(choices)}; {advice}")
 
 

@@ -9,13 +9,12 @@ a whole.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from fairseq_llrnn.errors import DataError, OptionError, from_checkout
+from fairseq_llrnn.errors import DataError, OptionError, did_you_mean, from_checkout
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.huggingface.constraints import parse_regex
 
@@ -232,14 +231,12 @@ class _Schema:
                 "it, or use `pattern`, `enum` or `anyOf`"
             )
         if key not in SUPPORTED:
-            near = difflib.get_close_matches(key, sorted(SUPPORTED | NOT_SUPPORTED), n=1)
-            advice = f"did you mean {near[0]!r}?" if near else "remove it, or begin its name with x-"
+            advice = did_you_mean(key, sorted(SUPPORTED | NOT_SUPPORTED), "remove it, or begin its name with x-")
             raise self._error(place, "keywords of JSON Schema", repr(key), advice)
         wanted, is_right = _values_of(key)
         if not is_right(value):
-            advice = "fix it"
-            if key == "type" and isinstance(value, str) and (near := difflib.get_close_matches(value, BY_TYPE, n=1)):
-                advice = f"did you mean {near[0]!r}?"
+            is_name = key == "type" and isinstance(value, str)
+            advice = did_you_mean(value, BY_TYPE, "fix it") if is_name else "fix it"
             raise self._error(place, f"{wanted} as {key!r}", shown(json.dumps(value)), advice)
 
     def _finished(self, found: dict[str, Any], place: str) -> Any:
@@ -254,14 +251,14 @@ class _Schema:
         selector = next((key for key in SELECTORS if key in found), "type")
         others = [key for key in found if key not in (selector, "type")]
         if selector in ("enum", "const"):
-            self._check_ignored(selector, others, place)
+            self._check_ignored(selector, others, found, place)
             values = found["enum"] if selector == "enum" else [found["const"]]
             values = [_quoted(value) for value in values if types is None or any(_is_of(value, t) for t in types)]
             if types is not None and "integer" in types:  # outlines-core writes 1.0 otherwise
                 values = [int(value) if _is_of(value, "integer") else value for value in values]
             return {"enum": values} if values else _NoText(place)
         if selector in ("properties", "prefixItems"):
-            self._check_ignored(selector, [*SELECTORS], place, found)
+            self._check_ignored(selector, [*SELECTORS], found, place)
             return (self._object if selector == "properties" else self._tuple)(found, place)
         if types is None and others:
             of_type = next(kind for kind, keys in BY_TYPE.items() if others[0] in keys)
@@ -296,10 +293,9 @@ class _Schema:
         own = ("pattern", "format", "minLength", "maxLength")
         first, *others = [key for key in own if key in found] or [""]
         if first in ("pattern", "format"):
-            self._check_ignored(first, others, place)
+            self._check_ignored(first, others, found, place)
             if first == "format" and found["format"] not in self.formats:
-                near = difflib.get_close_matches(found["format"], self.formats, n=1)
-                advice = f"did you mean {near[0]!r}?" if near else "use `pattern`"
+                advice = did_you_mean(found["format"], self.formats, "use `pattern`")
                 wanted = f"one of {', '.join(self.formats)} as 'format'"
                 raise self._error(place, wanted, repr(found["format"]), advice)
             pattern = self.formats[found["format"]] if first == "format" else _whole(found["pattern"])
@@ -323,7 +319,7 @@ class _Schema:
         additional = found.get("additionalProperties", ANYTHING)
         if additional != ANYTHING and not isinstance(additional, _NoText):
             ignored.append("additionalProperties")
-        self._check_ignored("properties", ignored, place, found)
+        self._check_ignored("properties", ignored, found, place)
         self._check_required(found, found["properties"], place)
         required = found.get("required", [])
         if nothing := next((each for key in required if isinstance(each := found["properties"][key], _NoText)), None):
@@ -339,19 +335,18 @@ class _Schema:
         ignored = [] if items == ANYTHING or isinstance(items, _NoText) else ["items"]
         ignored += ["minItems"] if found.get("minItems", 0) > length else []
         ignored += ["maxItems"] if found.get("maxItems", length) < length else []
-        self._check_ignored("prefixItems", ignored, place)
+        self._check_ignored("prefixItems", ignored, found, place)
         return {"prefixItems": found["prefixItems"]}
 
     def _check_required(self, found: dict[str, Any], properties: dict[str, Any], place: str) -> None:
         unknown = [key for key in found.get("required", []) if key not in properties]
         if unknown:
-            near = difflib.get_close_matches(unknown[0], properties, n=1)
-            advice = f"did you mean {near[0]!r}?" if near else "add it to `properties`"
+            advice = did_you_mean(unknown[0], properties, "add it to `properties`")
             raise self._error(place, "names of `properties` as 'required'", repr(unknown[0]), advice)
 
-    def _check_ignored(self, read: str, keys: list[str], place: str, found: dict[str, Any] | None = None) -> None:
-        """Raise DataError for the first keyword of a part that outlines-core passes over next to what it reads."""
-        ignored = next((key for key in keys if key != read and (found is None or key in found)), None)
+    def _check_ignored(self, read: str, keys: list[str], found: dict[str, Any], place: str) -> None:
+        """Raise DataError for the first of some keywords of a part that outlines-core passes over next to `read`."""
+        ignored = next((key for key in keys if key != read and key in found), None)
         if ignored is not None:
             raise DataError(
                 f"{self.name}: expected a schema without {ignored!r} next to {read!r}, which is not supported, found "

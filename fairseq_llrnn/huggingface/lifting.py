@@ -225,9 +225,9 @@ class TokenTexts:
             else:
                 self.first[number], self.later[number] = decoder.texts(token)
 
-    def text(self, tokens: Sequence[int]) -> bytes | None:
-        """The text of tokens. None if one of them is special."""
-        parts = [(self.first if at == 0 else self.later)[token] for at, token in enumerate(tokens)]
+    def text(self, tokens: Sequence[int], is_first: bool = True) -> bytes | None:
+        """The text of tokens. None if one of them is special. is_first: whether they begin a text."""
+        parts = [(self.first if is_first and at == 0 else self.later)[token] for at, token in enumerate(tokens)]
         return None if None in parts else b"".join(part for part in parts if part is not None)
 
     def canonical(self, text: str, name: str) -> list[int]:

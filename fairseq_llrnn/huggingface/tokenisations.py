@@ -50,11 +50,9 @@ class Lattices:
         Args:
             is_first: whether the word begins the text.
         """
-        tables = [self.texts.first if is_first and at == 0 else self.texts.later for at in range(len(tokens))]
-        parts = [table[token] for table, token in zip(tables, tokens, strict=True)]
-        if None in parts:
+        word = self.texts.text(tokens, is_first)
+        if word is None:
             return Lattice([[(token, at + 1)] for at, token in enumerate(tokens)])
-        word = b"".join(part for part in parts if part is not None)
         arcs = [[(token, 1) for token in self._empty] + _arcs(self._first, word, 0, 1)] if is_first else []
         return Lattice([*arcs, *(_arcs(self._later, word, at, len(arcs)) for at in range(len(word)))])
 

@@ -15,6 +15,7 @@ Sizes: K tokens, V words, U nodes of the words' trie. Node U stands for the begi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -69,11 +70,12 @@ class _Words:
             return np.log(np.append(p, 0.0) + np.exp(log_p[self.unk]))
 
 
-class _History:
+class _History(NamedTuple):
     """The complete words of a text, as the n-gram model remembers them."""
 
-    def __init__(self, state: Tensor, log_p: np.ndarray, potentials: np.ndarray) -> None:
-        self.state, self.log_p, self.potentials = state, log_p, potentials
+    state: Tensor
+    log_p: np.ndarray  # of the next word, (V,)
+    potentials: np.ndarray  # log Φ, (U + 1,)
 
 
 class _Spellings:
@@ -172,7 +174,7 @@ class WordNGramWeights(TokenWeights[list[State]]):
         for state, token in zip(states, tokens.tolist(), strict=True):
             text = None
             if state is not None and token < self.num_tokens:
-                text = (self.texts.first if state[2] else self.texts.later)[token]
+                text = self.texts.text([token], state[2])
             found.append(None if state is None or text is None else (*self._read(state[0], state[1], text)[1:], False))
         return found
 
@@ -187,8 +189,7 @@ class WordNGramWeights(TokenWeights[list[State]]):
         completed, after = self._completed(history, node)
         log_b[spellings.separate] = completed + after.potentials[spellings.tails]
         for token in spellings.mixed:
-            text = (self.texts.first if is_first else self.texts.later)[token]
-            log_p, later, last = self._read(history, node, text or b"")
+            log_p, later, last = self._read(history, node, self.texts.text([token], is_first) or b"")
             log_b[token] = log_p + later.potentials[last]
         log_b[self.texts.eos] = completed + after.log_p[self.end]
         return Row(None, torch.from_numpy(self.weight * (log_b - history.potentials[node])).to(scores))
