@@ -141,6 +141,18 @@ def test_frequencies_in_lower_case(
     assert ("1 listed forms are left out: the list of frequencies" in done.err) == ("Hauses" in rows)
 
 
+def test_listed_forms_that_are_no_words(
+    llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Wordfreq, "missing", lambda self, code: ["wordfreq"])
+    monkeypatch.setattr(Simplemma, "missing", lambda self, code: [])
+    listed = [("4x4", "table"), ("tableau", "table")]
+    monkeypatch.setattr(Simplemma, "listed", lambda self, code: iter(listed))
+    done = llrnn(*given, "--language", "fr")
+    assert "note: 1 listed forms are left out: they are not single words of letters ('4x4')" in done.err
+    assert "tableau" in words(tmp_path) and "4x4" not in words(tmp_path)
+
+
 def test_what_it_refuses(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
     assert llrnn(*given, "--most", -1).error == "--most -1: expected a number of forms of at least 0"
     assert llrnn(*given, "--lower", "tr", "--keep-case").error == (

@@ -81,6 +81,14 @@ def test_more_than_all_words_are_the_most_probable_ones() -> None:
         torch.testing.assert_close(said[best.isfinite()], best[best.isfinite()])
 
 
+def test_top_k_needs_one_position() -> None:
+    head, hidden = make_head(), hidden_states()
+    message = rf"top_k: expected the hidden state of each hypothesis, \(N, {H}\), found .*; of \(B, T, H\) pass one"
+    for states in (hidden, hidden[:, 0, :-1]):
+        with pytest.raises(DataError, match=message):
+            head.top_k(states, head.start(B), 2)
+
+
 def test_decoding_gives_what_the_batch_gives() -> None:
     head, hidden = make_head(), hidden_states()
     whole, state = head.log_probs(hidden), head.start(B)
