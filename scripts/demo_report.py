@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))  # the embedded corpus
-logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
-logging.getLogger("matplotlib").setLevel(logging.WARNING)
+for library in ("fairseq", "fairseq_llrnn", "matplotlib"):  # before the imports, which log
+    logging.getLogger(library).setLevel(logging.WARNING)
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
 from toy_french.evaluation import (  # noqa: E402
@@ -118,8 +118,9 @@ def table(entries: Sequence[Entry]) -> str:
     for place, word in enumerate(EXAMPLE[1:]):
         rows.append((f"p({word} | {EXAMPLE[0]})", [f"{_exp(entry.example[place]):.1e}" for entry in entries]))
     width = max(len(label) for label, _ in rows)
-    lines = [" " * width + "".join(f"{entry.name:>14}" for entry in entries)]
-    lines += [f"{label:<{width}}" + "".join(f"{cell:>14}" for cell in cells) for label, cells in rows]
+    column = 2 + max(12, *(len(entry.name) for entry in entries))
+    lines = [" " * width + "".join(f"{entry.name:>{column}}" for entry in entries)]
+    lines += [f"{label:<{width}}" + "".join(f"{cell:>{column}}" for cell in cells) for label, cells in rows]
     return "\n".join(lines)
 
 

@@ -30,6 +30,7 @@ def test_the_demo_runs_and_runs_again(tmp_path: Path) -> None:
     sentence = (work / "sentence.txt").read_text("utf-8").strip()
     assert f"== why? each word of: {sentence}" in first.out
     assert "Gender:Fem" in first.out and "its features" in first.out
+    assert "DEBUG" not in first.out + first.err and "INFO:" not in first.out + first.err
 
     (work / "softmax" / "train.log").unlink()
     (work / "corpus" / "vocabulary.txt").unlink()  # which the report reads first: it need not measure again

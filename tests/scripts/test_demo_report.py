@@ -22,6 +22,14 @@ def grades(right: float) -> Grades:
     return Grades(dict.fromkeys(KINDS, 2.0), dict.fromkeys(KINDS, 10), [(probe, right) for probe in probes])
 
 
+def test_long_names_of_models_are_apart(demo_report: ModuleType) -> None:
+    names = ["softmax", "softmax, unigram", "log-linear"]
+    lines = demo_report.table([demo_report.Entry(name, grades(1.0), (-9.0, -8.0), 1, 1.0) for name in names])
+    header, *rows = lines.splitlines()
+    assert header.split("  ")[-1] == "log-linear" and "softmax  softmax, unigram  " in header
+    assert {len(row) for row in rows} == {len(header)}
+
+
 def test_table_and_picture(demo_report: ModuleType, tmp_path: Path) -> None:
     entries = [
         demo_report.Entry("softmax", grades(-1.0), (-9.0, -8.0), 1_600_000, 95.2),
