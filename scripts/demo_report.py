@@ -16,8 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))  # the embedded corpus
-for library in ("fairseq", "fairseq_llrnn", "matplotlib"):  # before the imports, which log
-    logging.getLogger(library).setLevel(logging.WARNING)
+logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the imports, which log
+logging.getLogger("matplotlib").setLevel(logging.WARNING)
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
 from toy_french.evaluation import (  # noqa: E402
@@ -203,6 +203,7 @@ def main() -> int:
     parser.add_argument("--model", action="append", required=True, metavar="NAME=DIR", help="a trained model; repeat")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the picture")
     args = parser.parse_args()
+    logging.getLogger("fairseq_llrnn").setLevel(logging.WARNING)
     try:
         report(args.corpus, args.data, args.model, args.out)
     except LLRNNError as error:
