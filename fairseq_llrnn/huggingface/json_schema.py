@@ -1,15 +1,16 @@
-"""JSON schemas as regular expressions, by outlines-core.
+"""JSON schemas as regular expressions, by outlines-core, or as grammars of llguidance.
 
 outlines-core reads one kind of keyword of each part of a schema, in the order of SELECTORS and then `type`, and passes
 over the others. So parts are rewritten before. References and `allOf` are merged into the part that has them, and what
-is next to `anyOf` into each of its alternatives. A keyword that would be passed over and restricts the texts is an
-error. `oneOf` is read as `anyOf`. Objects have the listed `properties` alone, in their order. A `pattern` is matched as
-a whole.
+is next to `anyOf` into each of its alternatives. If outlines-core would pass over a keyword that restricts the texts,
+`schema_regex` raises UnsupportedKeyword, and `json_grammar` gives the schema to llguidance. `oneOf` is read as `anyOf`.
+For outlines-core, objects have the listed `properties` alone, in their order, and a `pattern` is matched as a whole.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -42,14 +43,28 @@ ANNOTATIONS = {
     "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "discriminator",
     "externalDocs", "xml", "id",
 }  # fmt: skip
+NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+BY_LLGUIDANCE = {*NUMBERS, "patternProperties"}
+FORMATS_BY_LLGUIDANCE = ("duration", "hostname", "ipv4", "ipv6")
 NOT_SUPPORTED = {
-    "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "uniqueItems", "contains",
-    "minContains", "maxContains", "additionalItems", "not", "if", "then", "else", "patternProperties", "propertyNames",
+    "uniqueItems", "contains", "minContains", "maxContains", "additionalItems", "not", "if", "then", "else",
+    "propertyNames",
     "dependencies", "dependentRequired", "dependentSchemas", "unevaluatedProperties", "unevaluatedItems", "nullable",
     "$dynamicRef", "$dynamicAnchor", "$recursiveRef", "$recursiveAnchor",
     "minDigits", "maxDigits", "minDigitsInteger", "maxDigitsInteger", "minDigitsFraction", "maxDigitsFraction",
     "minDigitsExponent", "maxDigitsExponent",
 }  # fmt: skip
+
+
+class UnsupportedKeyword(DataError):
+    """A keyword that outlines-core would pass over, and llguidance reads."""
+
+
+def json_grammar(schema: str | dict[str, Any], whitespace: str | None) -> str:
+    """Return a Lark grammar of the texts that a JSON schema allows, for llguidance. Arguments as in `schema_regex`."""
+    parsed = json.loads(schema) if isinstance(schema, str) else schema
+    options = {"coerce_one_of": True, "whitespace_pattern": " ?" if whitespace is None else whitespace}
+    return f"start: %json {json.dumps({'x-guidance': options, **parsed})}"
 
 
 def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str) -> str:
@@ -59,6 +74,7 @@ def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str
 
     Raises:
         OptionError: outlines-core is not installed.
+        UnsupportedKeyword: outlines-core would pass over a keyword. There is no other fault.
         DataError: no JSON schema, or one that has unsupported keywords, or is too deep or too large.
     """
     try:
@@ -77,7 +93,10 @@ def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str
         for format in ("date-time", "date", "time", "uuid", "uri", "email")
     }
     formats["time"] = formats["time"].replace(r"\\.", r"\.")  # a slip of outlines-core 0.2
-    expanded = _Schema(parsed, formats, name).expand(parsed)
+    reader = _Schema(parsed, formats, name)
+    expanded = reader.expand(parsed)
+    if reader.unsupported is not None:
+        raise UnsupportedKeyword(reader.unsupported)
     if isinstance(expanded, _NoText):
         advice = "allow a value there"
         if expanded.is_recursion:
@@ -123,6 +142,7 @@ class _Schema:
         """formats: regular expressions by the values of `format`."""
         self.schema, self.formats, self.name, self.num_parts = schema, formats, name, 0
         self.supported = {*formats.values()}  # patterns
+        self.unsupported: str | None = None  # the first keyword that needs llguidance, and its place
 
     def expand(
         self, part: Any, place: str = "#", depth: int = 0, references: tuple[str, ...] = (),
@@ -209,6 +229,8 @@ class _Schema:
                 for number, each in enumerate(value):
                     if nothing := self._gather(each, f"{place}/allOf/{number}", depth + 1, references, keywords):
                         return nothing
+            elif key in BY_LLGUIDANCE:
+                self._skip(repr(key), place)
             elif key in SUPPORTED and key not in DEFINITIONS:
                 if key.startswith(("min", "max")):
                     value = int(value)
@@ -230,8 +252,10 @@ class _Schema:
                 f"{self.name}: expected a schema without {key!r}, which is not supported, found it at {place}; remove "
                 "it, or use `pattern`, `enum` or `anyOf`"
             )
-        if key not in SUPPORTED:
-            advice = did_you_mean(key, sorted(SUPPORTED | NOT_SUPPORTED), "remove it, or begin its name with x-")
+        if key not in SUPPORTED | BY_LLGUIDANCE:
+            advice = did_you_mean(
+                key, sorted(SUPPORTED | BY_LLGUIDANCE | NOT_SUPPORTED), "remove it, or begin its name with x-"
+            )
             raise self._error(place, "keywords of JSON Schema", repr(key), advice)
         wanted, is_right = _values_of(key)
         if not is_right(value):
@@ -251,14 +275,14 @@ class _Schema:
         selector = next((key for key in SELECTORS if key in found), "type")
         others = [key for key in found if key not in (selector, "type")]
         if selector in ("enum", "const"):
-            self._check_ignored(selector, others, found, place)
+            self._skip_ignored(selector, others, found, place)
             values = found["enum"] if selector == "enum" else [found["const"]]
             values = [_quoted(value) for value in values if types is None or any(_is_of(value, t) for t in types)]
             if types is not None and "integer" in types:  # outlines-core writes 1.0 otherwise
                 values = [int(value) if _is_of(value, "integer") else value for value in values]
             return {"enum": values} if values else _NoText(place)
         if selector in ("properties", "prefixItems"):
-            self._check_ignored(selector, [*SELECTORS], found, place)
+            self._skip_ignored(selector, [*SELECTORS], found, place)
             return (self._object if selector == "properties" else self._tuple)(found, place)
         if types is None and others:
             of_type = next(kind for kind, keys in BY_TYPE.items() if others[0] in keys)
@@ -276,9 +300,9 @@ class _Schema:
                 del part["items"]
                 part["maxItems"] = 0
         if "object" in types:
-            if found.get("minProperties", 0) > 1 or found.get("maxProperties", 0) > 0:
-                wanted = "'minProperties' of at most 1 and 'maxProperties' of 0"
-                raise self._error(place, wanted, "more", "use `properties`")
+            for key, most in (("minProperties", 1), ("maxProperties", 0)):
+                if found.get(key, 0) > most:
+                    self._skip(f"{key!r} above {most}", place)
             self._check_required(found, {}, place)
             of_objects = ("minProperties", "maxProperties", "additionalProperties")
             part |= {key: found[key] for key in of_objects if key in found}
@@ -293,11 +317,15 @@ class _Schema:
         own = ("pattern", "format", "minLength", "maxLength")
         first, *others = [key for key in own if key in found] or [""]
         if first in ("pattern", "format"):
-            self._check_ignored(first, others, found, place)
+            self._skip_ignored(first, others, found, place)
             if first == "format" and found["format"] not in self.formats:
-                advice = did_you_mean(found["format"], self.formats, "use `pattern`")
-                wanted = f"one of {', '.join(self.formats)} as 'format'"
-                raise self._error(place, wanted, repr(found["format"]), advice)
+                if found["format"] not in FORMATS_BY_LLGUIDANCE:
+                    known = (*self.formats, *FORMATS_BY_LLGUIDANCE)
+                    advice = did_you_mean(found["format"], known, "use `pattern`")
+                    wanted = f"one of {', '.join(known)} as 'format'"
+                    raise self._error(place, wanted, repr(found["format"]), advice)
+                self._skip(f"'format': {found['format']!r}", place)
+                return {}
             pattern = self.formats[found["format"]] if first == "format" else _whole(found["pattern"])
             within = f"(?am:{pattern})"
             try:
@@ -315,11 +343,7 @@ class _Schema:
         return {key: found[key] for key in ("minLength", "maxLength") if key in found}
 
     def _object(self, found: dict[str, Any], place: str) -> Any:
-        ignored = ["minProperties", "maxProperties"]
-        additional = found.get("additionalProperties", ANYTHING)
-        if additional != ANYTHING and not isinstance(additional, _NoText):
-            ignored.append("additionalProperties")
-        self._check_ignored("properties", ignored, found, place)
+        self._skip_ignored("properties", ["minProperties", "maxProperties"], found, place)
         self._check_required(found, found["properties"], place)
         required = found.get("required", [])
         if nothing := next((each for key in required if isinstance(each := found["properties"][key], _NoText)), None):
@@ -335,7 +359,7 @@ class _Schema:
         ignored = [] if items == ANYTHING or isinstance(items, _NoText) else ["items"]
         ignored += ["minItems"] if found.get("minItems", 0) > length else []
         ignored += ["maxItems"] if found.get("maxItems", length) < length else []
-        self._check_ignored("prefixItems", ignored, found, place)
+        self._skip_ignored("prefixItems", ignored, found, place)
         return {"prefixItems": found["prefixItems"]}
 
     def _check_required(self, found: dict[str, Any], properties: dict[str, Any], place: str) -> None:
@@ -344,14 +368,14 @@ class _Schema:
             advice = did_you_mean(unknown[0], properties, "add it to `properties`")
             raise self._error(place, "names of `properties` as 'required'", repr(unknown[0]), advice)
 
-    def _check_ignored(self, read: str, keys: list[str], found: dict[str, Any], place: str) -> None:
-        """Raise DataError for the first of some keywords of a part that outlines-core passes over next to `read`."""
+    def _skip_ignored(self, read: str, keys: list[str], found: dict[str, Any], place: str) -> None:
+        """Note the first of some keywords of a part that outlines-core passes over next to `read`."""
         ignored = next((key for key in keys if key != read and key in found), None)
         if ignored is not None:
-            raise DataError(
-                f"{self.name}: expected a schema without {ignored!r} next to {read!r}, which is not supported, found "
-                f"both at {place}; remove one of them"
-            )
+            self._skip(f"{ignored!r} next to {read!r}", place)
+
+    def _skip(self, keyword: str, place: str) -> None:
+        self.unsupported = self.unsupported or f"{keyword} at {place}"
 
     def _error(self, place: str, wanted: str, found: str, advice: str = "fix it") -> DataError:
         return DataError(f"{self.name}: expected {wanted}, found {found} at {place}; {advice}")
@@ -366,6 +390,10 @@ def _values_of(key: str) -> tuple[str, Any]:
     def is_list(value: Any, of: Any) -> bool:
         return isinstance(value, list) and all(map(of, value))
 
+    if key in NUMBERS:
+        least = 0 if key == "multipleOf" else -math.inf
+        wanted = "a number above 0" if key == "multipleOf" else "a number"
+        return wanted, lambda value: type(value) in (int, float) and least < value < math.inf
     if key.startswith(("min", "max")):
         return (
             "a whole number of at least 0",
@@ -373,7 +401,7 @@ def _values_of(key: str) -> tuple[str, Any]:
         )
     if key in ("anyOf", "oneOf", "allOf", "prefixItems"):
         return "a list of schemas", lambda value: is_list(value, is_schema)
-    if key in ("properties", *DEFINITIONS):
+    if key in ("properties", "patternProperties", *DEFINITIONS):
         return "an object of schemas", lambda value: isinstance(value, dict) and all(map(is_schema, value.values()))
     if key in ("items", "additionalProperties"):
         return "a schema, which is an object,", is_schema

@@ -54,7 +54,7 @@ from fairseq_llrnn.huggingface.constraints import (
     term_automaton,
     words_automaton,
 )
-from fairseq_llrnn.huggingface.json_schema import schema_regex
+from fairseq_llrnn.huggingface.json_schema import UnsupportedKeyword, json_grammar, schema_regex
 from fairseq_llrnn.huggingface.lifting import (
     USUAL_LIMITS,
     ByteAutomaton,
@@ -353,16 +353,30 @@ class BackgroundProcessor(LogitsProcessor):
     ) -> BackgroundProcessor:  # fmt: skip
         """Allow the texts that a JSON schema describes, by outlines-core (extra `hf`).
 
+        If outlines-core would pass over a keyword, such as `minimum`, llguidance reads the schema. It then works as a
+        Lark grammar (`from_grammar`), without `canonical` and `longest`.
+
         Args:
             schema: as text, or a dictionary.
             whitespace: a regular expression of the blanks between JSON's parts. None: one space or none.
             tokenizer, canonical, limits, unread, longest: as in `from_regex`.
 
         Raises:
-            OptionError: outlines-core is not installed. LimitError, DataError: as in `from_regex`.
+            OptionError: a package is not installed, or llguidance reads the schema and there is canonical=True or
+            `longest`. LimitError, DataError: as in `from_regex`.
         """
         meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema")
-        automaton = regex_automaton(schema_regex(schema, whitespace, meter.name), meter, has_json_strings=True)
+        try:
+            pattern = schema_regex(schema, whitespace, meter.name)
+        except UnsupportedKeyword as keyword:
+            for option, is_given in ((f"longest={longest}", longest is not None), ("canonical=True", canonical)):
+                if is_given:
+                    raise OptionError(
+                        f"{meter.name}: {option} does not go with {keyword}, which llguidance reads; leave out one of "
+                        "them"
+                    ) from None
+            return cls._of_lark(json_grammar(schema, whitespace), texts, meter, unread, None)
+        automaton = regex_automaton(pattern, meter, has_json_strings=True)
         return cls._lifted(automaton, texts, canonical, meter, unread, longest)
 
     @classmethod
@@ -391,9 +405,15 @@ class BackgroundProcessor(LogitsProcessor):
             return cls._lifted(automaton, texts, canonical, meter, unread, longest)
         if canonical:
             raise OptionError(f"{name}: canonical=True does not go with a Lark grammar; leave it out")
+        return cls._of_lark(text, texts, meter, unread, longest)
+
+    @classmethod
+    def _of_lark(
+        cls, grammar: str, texts: TokenTexts, meter: Meter, unread: int | None, longest: int | None
+    ) -> BackgroundProcessor:
         pairs = zip(texts.first, texts.later, strict=True)
         cannot_begin = np.array([first != later and (first is None or later != b" " + first) for first, later in pairs])
-        weights = LarkWeights(_lark_matcher(text, texts, meter), cannot_begin, texts.eos, name)
+        weights = LarkWeights(_lark_matcher(grammar, texts, meter), cannot_begin, texts.eos, meter.name)
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod

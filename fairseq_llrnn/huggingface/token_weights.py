@@ -306,8 +306,8 @@ def lark_error(name: str, message: str) -> DataError:
             "tokenizer that has all characters of the grammar"
         )
     return DataError(
-        f"{name}: expected a Lark grammar that llguidance reads within its limits, found: {first}; fix the grammar, or "
-        "make it smaller"
+        f"{name}: expected a Lark grammar or JSON schema that llguidance reads within its limits, found: {first}; fix "
+        "it, or make it smaller"
     )
 
 

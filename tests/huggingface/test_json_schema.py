@@ -6,15 +6,17 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import numpy as np
 import pytest
+import torch
 from tiny_tokenizers import tiny_tokenizer
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.huggingface import BackgroundProcessor
 
 pytest.importorskip("outlines_core", reason="outlines-core is not installed: pip install '.[hf]'")
@@ -66,24 +68,14 @@ def inside(schema: Any) -> dict[str, Any]:
         ({**STRING, "minLength": 5, "maxLength": 3}, "'minLength' of at most 'maxLength', found 5 and 3 at PLACE"),
         ({"type": "array", "minItems": 5, "maxItems": 3}, "'minItems' of at most 'maxItems', found 5 and 3 at PLACE"),
         ({"minLength": 3}, "a type next to 'minLength', found none at PLACE; add \"type\": \"string\""),
-        ({"type": "object", "maxProperties": 4}, "'maxProperties' of 0, found more at PLACE; use `properties`"),
+        ({"type": "integer", "maximun": 4}, "found 'maximun' at PLACE; did you mean 'maximum'"),
+        ({"minimum": "0"}, "a number as 'minimum', found .* at PLACE; fix it"),
+        ({"multipleOf": 0}, "a number above 0 as 'multipleOf', found '0' at PLACE; fix it"),
+        ({"maximum": math.inf}, "a number as 'maximum', found 'Infinity' at PLACE; fix it"),
+        ({"patternProperties": []}, "an object of schemas as 'patternProperties', found .* at PLACE; fix it"),
+        ({"minimum": 1, "allOf": [{"foo": 3}]}, "found 'foo' at PLACE/allOf/0; remove it"),
         ({**STRING, "nullable": True}, "without 'nullable', which is not supported, found it at PLACE; remove it"),
         ({"type": "integer", "maxDigits": 1}, "without 'maxDigits', which is not supported, found it at PLACE"),
-        *(
-            ({**first, **second}, f"without '{next(iter(second))}' next to '{read}', .*, found both at PLACE")
-            for read, first, second in (
-                ("pattern", {**STRING, "pattern": "a"}, {"maxLength": 3}),
-                ("format", {**STRING, "format": "date"}, {"minLength": 3}),
-                ("enum", {"enum": ["a"]}, {"maxLength": 3}),
-                ("const", {"const": "a"}, {"pattern": "a"}),
-                ("properties", {"properties": {}}, {"enum": [1]}),
-                ("properties", {"properties": {}}, {"minProperties": 1}),
-                ("properties", {"properties": {}}, {"additionalProperties": NULL}),
-                ("prefixItems", {"prefixItems": [NULL]}, {"items": NULL}),
-                ("prefixItems", {"prefixItems": [NULL]}, {"minItems": 2}),
-                ("prefixItems", {"prefixItems": [NULL]}, {"maxItems": 0}),
-            )
-        ),
         ({"allOf": [STRING, NULL]}, "one value of 'type', found another one at PLACE/allOf/1"),
         ({"anyOf": [NULL], **STRING}, "one value of 'type', found another one at PLACE/anyOf/0"),
     ],
@@ -92,6 +84,76 @@ def test_one_error_each(schema: dict[str, Any], message: str, nested: bool) -> N
     place = "#/properties/a~1b/items" if nested else "#"
     with pytest.raises(DataError, match=f"^from_json_schema: expected .*{message.replace('PLACE', place)}"):
         BackgroundProcessor.from_json_schema(inside(schema) if nested else schema, byte_level())
+
+
+AGE: dict[str, Any] = {"type": "integer", "minimum": 0, "exclusiveMaximum": 120}
+PERSON: dict[str, Any] = {"type": "object", "properties": {"age": AGE, "in": {"type": "array", "items": {"$ref": "#"}}}}
+OF_LLGUIDANCE: list[tuple[dict[str, Any], str, list[Any], list[Any]]] = [  # schema, keyword, allowed, forbidden
+    (AGE, "'minimum' at #", [0, 119], [-1, 120, 1.5, "a"]),
+    ({"type": "number", "exclusiveMinimum": 0, "maximum": 1}, "'exclusiveMinimum' at #", [0.5, 1], [0, 1.5]),
+    ({"maximum": 3}, "'maximum' at #", [3, "a", None], [4]),
+    ({"type": "integer", "multipleOf": 5}, "'multipleOf' at #", [0, 10], [3]),
+    ({**STRING, "format": "ipv4"}, "'format': 'ipv4' at #", ["1.2.3.4"], ["1.2.3", "a"]),
+    ({**STRING, "pattern": "^a+$", "maxLength": 3}, "'maxLength' next to 'pattern' at #", ["aaa"], ["aaaa", "b"]),
+    ({**STRING, "format": "date", "minLength": 3}, "'minLength' next to 'format' at #", ["2020-01-02"], ["2020"]),
+    ({"enum": ["a", "bcde"], "maxLength": 3}, "'maxLength' next to 'enum' at #", ["a"], ["bcde"]),
+    ({"const": "ab", "pattern": "a"}, "'pattern' next to 'const' at #", ["ab"], ["a"]),
+    ({"properties": {"a": NULL}, "enum": [{"a": None}, {}]}, "'enum' next to 'properties' at #", [{"a": None}], [3]),
+    (
+        {"type": "object", "properties": {"a": NULL}, "required": ["a"], "maxProperties": 2},
+        "'maxProperties' next to 'properties' at #", [{"a": None, "b": 1}], [{"a": None, "b": 1, "c": 1}],
+    ),
+    ({"type": "object", "minProperties": 2}, "'minProperties' above 1 at #", [{"a": 1, "b": 2}], [{"a": 1}]),
+    (
+        {"type": "object", "patternProperties": {"^a": NULL}, "additionalProperties": False},
+        "'patternProperties' at #", [{}, {"ab": None}], [{"ab": 1}, {"b": None}],
+    ),
+    (
+        {"type": "array", "prefixItems": [NULL], "items": {"const": 1}, "maxItems": 3},
+        "'items' next to 'prefixItems' at #", [[], [None, 1]], [[None, 2], [None, 1, 1, 1]],
+    ),
+    ({"type": "array", "prefixItems": [NULL], "minItems": 2}, "'minItems' next to 'prefix", [[None, 1]], [[None]]),
+    ({"type": "array", "prefixItems": [NULL], "maxItems": 0}, "'maxItems' next to 'prefixItems' at #", [[]], [[None]]),
+    (
+        {"type": ["array", "null"], "items": {"oneOf": [{**STRING, "maxLength": 2}, {**STRING, "format": "ipv6"}]}},
+        "'format': 'ipv6' at #/items/oneOf/1", [None, ["ab", "::1"]], [["abc"]],
+    ),
+    (PERSON, "'minimum' at #/properties/age", [{"in": [{"in": [{"in": [{"in": [{"in": []}]}]}]}]}], [{"age": 120}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", range(len(OF_LLGUIDANCE)))
+def test_keywords_that_llguidance_reads(case: int) -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+    schema, keyword, allowed, forbidden = OF_LLGUIDANCE[case]
+    weights = BackgroundProcessor.from_json_schema(schema, byte_level()).weights
+    for values, wanted in ((allowed, True), (forbidden, False)):
+        for value in values:
+            assert _is_allowed(weights, json.dumps(value)) == wanted, value
+    for options in ({"longest": 9}, {"canonical": True}):
+        ((option, value),) = options.items()
+        message = f"^from_json_schema: {option}={value} does not go with {re.escape(keyword)}.* llguidance reads; leave"
+        with pytest.raises(OptionError, match=message):
+            BackgroundProcessor.from_json_schema(schema, byte_level(), **options)  # type: ignore[arg-type]
+
+
+def test_whitespace_of_both_packages() -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+    items: list[dict[str, Any]] = [{"type": "integer"}, {"type": "integer", "minimum": 0}]
+    wanted = {None: {"[1,2]", "[1, 2]"}, "": {"[1,2]"}, r"[\n ]*": {"[1,2]", "[1, 2]", "[1,\n2]"}}
+    for item, (whitespace, right) in product(items, wanted.items()):
+        schema = {"type": "array", "items": item}
+        weights = BackgroundProcessor.from_json_schema(schema, byte_level(), whitespace=whitespace).weights
+        assert {text for text in ("[1,2]", "[1, 2]", "[1,\n2]") if _is_allowed(weights, text)} == right
+
+
+def test_a_schema_that_llguidance_does_not_read() -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+    message = (
+        "schema that llguidance reads within its limits, found: .*minimum .5. is greater than maximum .3.*; fix it"
+    )
+    with pytest.raises(DataError, match=message):
+        BackgroundProcessor.from_json_schema({"type": "integer", "minimum": 5, "maximum": 3}, byte_level())
 
 
 def test_a_place_behind_a_reference() -> None:
@@ -164,6 +226,7 @@ CASES: list[Case] = [  # schema, whether a value is right, examples
         {"properties": {"a": {}}, "required": ["a"], "additionalProperties": True},
         lambda v: list(v) == ["a"], [{"a": 1}, {"a": {"b": [None]}}], [{}, 1, {"b": 1}],
     ),
+    ({"properties": {"a": NULL}, "additionalProperties": STRING}, lambda v: {*v} <= {"a"}, [{"a": None}], [1, []]),
     (
         {"allOf": [STRING, {"$ref": "#/$defs/a"}], "minLength": 2, "$defs": {"a": {"maxLength": 3}}},
         lambda v: 2 <= len(v) <= 3, ["ab"], ["a", "abcd"],
@@ -241,6 +304,17 @@ def _is_accepted(automaton: Any, text: str) -> bool:
         if state < 0:
             return False
     return bool(automaton.finals[state] == 0)
+
+
+def _is_allowed(weights: Any, text: str) -> bool:
+    tokens = byte_level().convert_tokens_to_ids([*"".join(byte_level().tokenize(text))])
+    states = weights.start(1)
+    for token in [*tokens, byte_level().eos_token_id]:
+        (row,) = weights.rows(states, torch.zeros(1, weights.num_tokens))
+        if token not in row.tokens.tolist():
+            return False
+        states = weights.advance(states, np.array([token]))
+    return True
 
 
 def _random_text(automaton: Any, generator: np.random.Generator) -> str:
