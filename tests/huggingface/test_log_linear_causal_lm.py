@@ -48,6 +48,7 @@ NETWORKS = {
     },
     "GPTJ": {"n_embd": 16, "n_layer": 1, "n_head": 2, "rotary_dim": 4},
     "Cohere": HIDDEN,
+    "FalconH1": {**HIDDEN, "num_key_value_heads": 2, "mamba_d_ssm": 16, "mamba_n_heads": 2, "mamba_d_state": 4},
     "RecurrentGemma": {**HIDDEN, "num_hidden_layers": 3, "lru_width": 16, "logits_soft_cap": 1e4},
 }
 MAIN = ["GPT2", "Llama", "Mamba"]
