@@ -1,20 +1,23 @@
-"""Agreement of subject and verb: score the public minimal pairs of CLAMS (Mueller et al. 2020) with the trained rows.
+"""Agreement of subject and verb: score minimal pairs, in the format of CLAMS (Mueller et al. 2020), with trained rows.
 
-    clams.py --data FOLDER --out OUT --language french [--most 300] ROW …
+    clams.py --data FOLDER --out OUT --language french [--seeds 1 2 3] [--most 300] ROW …
     clams.py --data FOLDER --language french [--most 300] --dict DICT --path CHECKPOINT
 
-A pair is right if the grammatical sentence has the higher probability, ends included. A tie, for example of two words
-that are <unk> to a model, counts one half. Rows of open words, pieces or characters give every string a probability, so
-that no pair is left out; `known` counts the pairs with only words of the training text. Another language model of words
-can be given by its checkpoint and dictionary; `known` then counts the pairs with only words of its dictionary. Of a
-longer list, every n-th pair is taken.
+FOLDER/clams has the pairs: the public ones (French, German), or those of agreement_pairs.py. A pair is right if the
+grammatical sentence has the higher probability, ends included. A tie is wrong, for example of two words that are <unk>
+to a softmax. `known` counts the pairs with only words of the training text. Another language model of words can be
+given by its checkpoint and dictionary; `known` then counts the pairs with only words of its dictionary. Of a longer
+list, every n-th pair is taken. Percentages of several seeds are means, with the standard deviation in the line `all`.
 """
 
 import argparse
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
+from statistics import mean, stdev
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
@@ -33,11 +36,11 @@ Score = Callable[[Sequence[str], str], str]
 
 @dataclass(frozen=True)
 class Outcome:
-    """The number of right pairs. Ties are halves."""
+    """The number of right pairs."""
 
-    right: float
+    right: int
     pairs: int
-    known_right: float = 0  # of pairs without unknown words
+    known_right: int = 0  # of pairs without unknown words
     known_pairs: int = 0
 
 
@@ -75,7 +78,7 @@ def log_probs(
 
 def outcome(pairs: Sequence[Pair], values: dict[str, float], known: set[str]) -> Outcome:
     """Count the right pairs. `known`: the words of the training text."""
-    right = [(values[good] > values[bad]) + (values[good] == values[bad]) / 2 for good, bad in pairs]
+    right = [values[good] > values[bad] for good, bad in pairs]
     inside = [known.issuperset(f"{good} {bad}".split()) for good, bad in pairs]
     both = sum(r for r, i in zip(right, inside, strict=True) if i)
     return Outcome(sum(right), len(pairs), both, sum(inside))
@@ -90,18 +93,26 @@ def phenomena(data: Path, code: str) -> dict[str, Path]:
     return found
 
 
-def table(outcomes: dict[str, dict[str, Outcome]]) -> str:
-    """Return the percentage of right pairs, with a line per phenomenon and a column per row."""
+def table(outcomes: dict[str, list[dict[str, Outcome]]]) -> str:
+    """Return the percentage of right pairs, with a line per phenomenon and a column per row.
+
+    Args:
+        outcomes: by row, of each seed, by phenomenon.
+    """
     rows = list(outcomes)
     lines = ["| | pairs | of known words | " + " | ".join(rows) + " |", "|---|" + "---:|" * (len(rows) + 2)]
-    for name in [*next(iter(outcomes.values())), "all", "all, known words"]:
+    for name in [*outcomes[rows[0]][0], "all", "all, known words"]:
         cells = []
         for row in rows:
-            found = list(outcomes[row].values()) if name.startswith("all") else [outcomes[row][name]]
-            known = name.endswith("known words")
-            right = sum(one.known_right if known else one.right for one in found)
-            pairs = sum(one.known_pairs if known else one.pairs for one in found)
-            cells.append(f"{100 * right / pairs:.1f}" if pairs else "–")
+            shares = []
+            for seed in outcomes[row]:
+                found = list(seed.values()) if name.startswith("all") else [seed[name]]
+                known = name.endswith("known words")
+                right = sum(one.known_right if known else one.right for one in found)
+                pairs = sum(one.known_pairs if known else one.pairs for one in found)
+                shares.append(100 * right / pairs if pairs else float("nan"))
+            spread = f" ± {stdev(shares):.1f}" if name == "all" and len(shares) > 1 else ""
+            cells.append(f"{mean(shares):.1f}{spread}" if pairs else "–")
         sizes = f"{sum(one.pairs for one in found):,} | {sum(one.known_pairs for one in found):,}"
         lines.append(f"| {name.replace('_', ' ')} | {sizes} | {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -119,39 +130,40 @@ def sentences_of(lists: dict[str, list[Pair]]) -> list[str]:
 
 def measure_checkpoint(
     path: Path, dictionary: Path, language: str, data: Path, most: int, scored: Score = score
-) -> dict[str, dict[str, Outcome]]:
+) -> dict[str, list[dict[str, Outcome]]]:
     """Measure one model of words, by phenomenon."""
     lists = lists_of(language, data, most)
     known = set(load_dictionary(dictionary).symbols)
     values = log_probs(sentences_of(lists), ["llrnn", "score", "--path", str(path)], str, scored)
-    return {path.parent.name: {name: outcome(pairs, values, known) for name, pairs in lists.items()}}
+    return {path.parent.name: [{name: outcome(pairs, values, known) for name, pairs in lists.items()}]}
 
 
 def measure(
-    rows: Sequence[Row], language: str, data: Path, out: Path, most: int, scored: Score = score
-) -> dict[str, dict[str, Outcome]]:
-    """Measure rows, by row and phenomenon."""
+    rows: Sequence[Row], language: str, seeds: Sequence[int], data: Path, out: Path, most: int, scored: Score = score
+) -> dict[str, list[dict[str, Outcome]]]:
+    """Measure rows, by row, seed and phenomenon."""
     lists = lists_of(language, data, most)
     known = set((out / language / "text" / "train.txt").read_text(encoding="utf-8").split())
     sentences = sentences_of(lists)
-    outcomes = {}
-    for row in rows:
-        place = out / language / f"{row.name}-1"
+    outcomes = defaultdict(list)
+    for row, seed in product(rows, seeds):
+        place = out / language / f"{row.name}-{seed}"
         if not (place / "result.json").exists():
             raise DataError(f"{place}: expected a row that `languages.py train` has finished, found none")
         values = log_probs(sentences, row_command(row, place), unit_writer(row, place), scored)
-        outcomes[row.name] = {name: outcome(pairs, values, known) for name, pairs in lists.items()}
+        outcomes[row.name].append({name: outcome(pairs, values, known) for name, pairs in lists.items()})
     return outcomes
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="minimal pairs of agreement under trained rows")
-    parser.add_argument("rows", nargs="*", metavar="ROW", help="finished rows of language_rows.py, of seed 1")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="finished rows of language_rows.py")
     parser.add_argument("--data", type=Path, required=True, help="the folder of all texts, with `clams` in it")
     parser.add_argument("--out", type=Path, default=Path("OUT"), help="what languages.py wrote")
     parser.add_argument("--path", type=Path, help="checkpoint of another language model, of words")
     parser.add_argument("--dict", type=Path, help="its dict.txt")
-    parser.add_argument("--language", required=True, help="french or german")
+    parser.add_argument("--language", required=True, help="a language of the pairs, such as french")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the rows (default: 1)")
     parser.add_argument("--most", type=int, default=300, help="pairs of a phenomenon (default: %(default)s)")
     args = parser.parse_args()
     return exit_status("clams.py", lambda: act(args))
@@ -162,16 +174,17 @@ def act(args: argparse.Namespace) -> int:
     if args.language not in LANGUAGES:
         raise OptionError(f"--language {args.language}: expected one of {', '.join(LANGUAGES)}")
     check_least("--most", args.most, 1, "pairs")
-    open_rows = [row.name for row in ROWS.values() if row.units != "unk" and not row.network]
+    trained = [row.name for row in ROWS.values() if not row.network]
     for name in args.rows:
-        if name not in open_rows:
-            raise OptionError(f"there is no row {name!r} that spells every word; there are: {', '.join(open_rows)}")
+        if name not in trained:
+            raise OptionError(f"there is no row {name!r} that is trained; there are: {', '.join(trained)}")
     if (args.path is None) != (args.dict is None) or (args.path is None) == (not args.rows):
         raise OptionError("expected either rows, or --path and --dict")
     if args.path is not None:
         print(table(measure_checkpoint(args.path, args.dict, args.language, args.data, args.most)))
     else:
-        print(table(measure([ROWS[name] for name in args.rows], args.language, args.data, args.out, args.most)))
+        rows = [ROWS[name] for name in args.rows]
+        print(table(measure(rows, args.language, args.seeds, args.data, args.out, args.most)))
     return 0
 
 

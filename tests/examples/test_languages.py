@@ -23,9 +23,10 @@ from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.prior.prior import Prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install '.[pieces]'")
-texts, rows, tables, mixtures, curves, languages, clams = load(
+texts, rows, tables, mixtures, curves, languages, clams, agreement_pairs = load(
     EXAMPLES / "languages",
     *"language_texts language_rows language_table language_mixtures language_curves languages clams".split(),
+    "agreement_pairs",
 )
 SWAHILI = texts.LANGUAGES["swahili"]
 
@@ -174,19 +175,62 @@ def test_a_mixture_is_a_distribution(finished: Path, shell: Shell, tmp_path: Pat
 @pytest.mark.slow
 def test_pairs_of_agreement(data: Path, finished: Path, shell: Shell) -> None:
     chosen = [rows.ROWS[name] for name in ("spelling", "characters", "bpe-500")]
-    found = clams.measure(chosen, "swahili", data, finished, 10, scored(shell))
-    assert all(result["simple_agrmt"].pairs == 2 for result in found.values())
-    assert found["spelling"]["simple_agrmt"].known_pairs == 1  # `tenait` is in no training text
+    found = clams.measure(chosen, "swahili", [1], data, finished, 10, scored(shell))
+    assert all(result["simple_agrmt"].pairs == 2 for (result,) in found.values())
+    assert found["spelling"][0]["simple_agrmt"].known_pairs == 1  # `tenait` is in no training text
     place = finished / "swahili" / "unk-1"
     closed = clams.measure_checkpoint(
         place / "model" / "checkpoint_best.pt", place / "dict.txt", "swahili", data, 10, scored(shell)
     )
-    assert closed["model"]["simple_agrmt"].pairs == 2
+    assert closed["model"][0]["simple_agrmt"].pairs == 2
     shown = clams.table(found).splitlines()
     assert shown[0] == "| | pairs | of known words | spelling | characters | bpe-500 |"
     assert shown[2].startswith("| simple agrmt | 2 | 1 | ")
     assert clams.some([("a", "b")] * 10, 4) == [("a", "b")] * 4
+
+
+def test_ties_are_wrong_and_seeds_are_averaged() -> None:
     values = {"a": -1.0, "b": -2.0, "c": -2.0}
-    assert clams.outcome([("a", "b"), ("b", "c")], values, {"a", "b"}) == clams.Outcome(1.5, 2, 1, 1), "a tie is half"
-    unknown = {"x": clams.outcome([("b", "c")] * 4, values, set())}
-    assert clams.table({"unk": unknown}).splitlines()[2] == "| x | 4 | 0 | 50.0 |", "as much as by chance"
+    pairs = [("a", "b"), ("b", "c")]
+    assert clams.outcome(pairs, values, {"a", "b"}) == clams.Outcome(1, 2, 1, 1), "the second pair is a tie"
+    seeds = [{"x": clams.outcome(pairs, values, set())}, {"x": clams.outcome(pairs[:1] * 2, values, set())}]
+    lines = clams.table({"unk": seeds}).splitlines()
+    assert lines[2:] == ["| x | 2 | 0 | 75.0 |", "| all | 2 | 0 | 75.0 ± 35.4 |", "| all, known words | 2 | 0 | – |"]
+
+
+TREES = """
+1 Ο ο DET _ Case=Nom|Number=Sing 2 det
+2 λύκος λύκος NOUN _ Case=Nom|Number=Sing 3 nsubj
+3 Τρέχει τρέχω VERB _ Number=Sing|VerbForm=Fin 0 root
+
+1 λύκοι λύκος NOUN _ Case=Nom|Number=Plur 3 nsubj
+2 σήμερα σήμερα ADV _ _ 3 advmod
+3 τρέχουν τρέχω VERB _ Number=Plur|VerbForm=Fin 0 root
+
+1 λύκοι λύκος NOUN _ Case=Nom|Number=Plur 3 nsubj
+2 δύο δύο NUM _ _ 1 nummod
+3 τρέχουν τρέχω VERB _ Number=Plur|VerbForm=Fin 0 root
+
+1 λύκος λύκος NOUN _ Case=Nom|Number=Sing 2 nsubj
+2 τρέχουν τρέχω VERB _ Number=Plur|VerbForm=Fin 0 root
+
+1 λύκος λύκος NOUN _ Case=Nom|Number=Sing 2 nsubj
+2 έχει έχω VERB _ Number=Sing|VerbForm=Fin 0 root
+"""
+
+
+def test_pairs_from_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 3rd sentence has a numeral, the 4th does not agree, and the verb of the 5th has no plural form."""
+    rows_of = [line.replace(" ", "\t") + "\t_\t_" if line else "" for line in TREES.strip().splitlines()]
+    for split in ("train", "dev", "test"):
+        write(tmp_path / "ud-greek-gdt" / f"{split}.conllu.gz", "\n".join(rows_of) + "\n\n")
+    found = agreement_pairs.pairs_by_kind(texts.LANGUAGES["greek"], tmp_path)
+    assert found == {
+        "plural-far": [("plural-far", "λύκοι σήμερα τρέχουν", "λύκοι σήμερα τρέχει")] * 2,
+        "singular-near": [("singular-near", "Ο λύκος Τρέχει", "Ο λύκος Τρέχουν")] * 2,
+    }
+    for argv, status in ((["greek"], 0), (["french"], 2)):
+        monkeypatch.setattr("sys.argv", ["agreement_pairs.py", "--data", str(tmp_path), "--out", str(tmp_path), *argv])
+        assert agreement_pairs.main() == status
+    assert "no treebank with trees for 'french'; there are: hungarian, greek, czech" in capsys.readouterr().err
+    assert len(clams.read_pairs(clams.phenomena(tmp_path, "el")["plural-far"])) == 2
