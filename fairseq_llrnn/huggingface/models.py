@@ -146,7 +146,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
     def _init_weights(self, module: nn.Module) -> None:
         """Leave the head as it is. The network initialises itself."""
 
-    def is_custom_code(self) -> bool:  # type: ignore[override]
+    def is_custom_code(self) -> bool:
         """Whether the network is. In custom code, transformers does not compute all buffers that a file leaves out."""
         return bool(self.model.is_custom_code())
 
