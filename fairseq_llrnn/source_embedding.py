@@ -2,12 +2,12 @@
 
     read = SourceEmbedding(Prior.load("data-bin/prior.de"), 256)
     vectors = read(read.encode(["ein Haus steht dort ."]))                   # (B, L) -> (B, L, 256)
-    read = SourceEmbedding(prior, 256, beside)                               # the sum of both embeddings
+    read = SourceEmbedding(prior, 256, other_embedding)                      # the sum of both embeddings
 
 Sizes: B batch, L source length, V words, D width. e(x) = Σ_f ψ_f(x) U_f, as for target words in a decoder. A prior
 built with input_top_words all gives every word its own row in addition to those of its features. Padding is the zero
-vector, and strings outside the dictionary are `<unk>`. The module `beside` may embed them as well. The background and
-other parts of the prior are unused.
+vector, and strings outside the dictionary are `<unk>`. The module `other_embedding` may embed them as well. The
+background and other parts of the prior are unused.
 """
 
 from __future__ import annotations
@@ -35,15 +35,20 @@ class SourceEmbedding(nn.Module):
 
     source_prior_fingerprint: Tensor
 
-    def __init__(self, prior: Prior, size: int, beside: nn.Module | None = None) -> None:
-        """prior: of the source's dictionary. size: D. beside: another embedding of that width, with its `words`."""
+    def __init__(self, prior: Prior, size: int, other_embedding: nn.Module | None = None) -> None:
+        """
+        Args:
+            prior: of the source's dictionary.
+            size: D.
+            other_embedding: another embedding of that width, with its `words`.
+        """
         super().__init__()
         self.prior = prior
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
         self.embedding_dim, self.padding_idx = size, prior.index(PAD)  # torch's names, which fairseq's encoders use
         class_of = torch.from_numpy(prior.input.class_of.copy())
         self.features = FeatureEmbedding(prior.input.features, class_of, size)
-        self.characters = beside  # its name in checkpoints
+        self.characters = other_embedding  # its name in checkpoints
         self.register_buffer(FINGERPRINT, fingerprint_of(prior))
 
     def forward(self, tokens: Tensor) -> Tensor:

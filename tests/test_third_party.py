@@ -17,7 +17,7 @@ from fairseq_llrnn.prior.building import build_prior
 MODULE = '''
 """Days of the week: their features from a list, and a background that makes them as likely as a list says.
 
-Behind a day, the next one has a class of its own: a row of the output layer beside that of its signature.
+Behind a day, the next one has a class of its own: a row of the output layer next to that of its signature.
 """
 
 from dataclasses import dataclass
@@ -213,7 +213,7 @@ class Power:
 class Powers(Extension):
     options = {HEAD: PowerConfig}
 
-    def head_arguments(self, args, task, beside=None):
+    def head_arguments(self, args, task, context_size=None):
         power = getattr(args, "mass_power", 1.0)
         return {} if power == 1.0 else {"class_weights": lambda head: Power(power)}
 

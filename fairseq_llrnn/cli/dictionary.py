@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from fairseq_llrnn.cli.lexicon import counted
-from fairseq_llrnn.cli.places import STDOUT, beside, check_text_place, text_output
+from fairseq_llrnn.cli.places import STDOUT, check_text_place, report_stream, text_output
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.tables import note, say_notes
@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         file.writelines(f"{word} {shown[word]}\n" for word in frequent)
         file.writelines(f"{word} 0\n" for word in added)
     for name, count in counts.items():
-        print(f"{name:<30}  {count:>10,}", file=beside(args.out))
+        print(f"{name:<30}  {count:>10,}", file=report_stream(args.out))
     if args.out != STDOUT:
         print(f"dictionary written to {args.out}")
     if missing.unheard:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fairseq_llrnn.cli.places import STDIN, STDOUT, beside, check_text_place, stdin_lines, text_output
+from fairseq_llrnn.cli.places import STDIN, STDOUT, check_text_place, report_stream, stdin_lines, text_output
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.tables import note, say_notes
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     if text is not None:
         figures["words of the text without a row"] = sum(word not in forms for word in counts)
     for name, count in figures.items():
-        print(f"{name:<38}  {count:>10,}", file=beside(args.out))
+        print(f"{name:<38}  {count:>10,}", file=report_stream(args.out))
     if args.out != STDOUT:
         print(f"table written to {Path(args.out)}")
     return 0

@@ -114,7 +114,7 @@ def check_text_place(path: str | None, read: Iterable[str | None], option: str =
         check_place(path, f"{option} {path}", read)
 
 
-def beside(path: str | None) -> TextIO:
+def report_stream(path: str | None) -> TextIO:
     """Return the stream for messages about a text output: stderr if the text is printed to stdout."""
     return sys.stderr if path in (None, STDOUT) else sys.stdout
 

@@ -11,7 +11,7 @@ room. There are three kinds of groups:
     wanted    a soft `must`: slots of a full group keep a thousandth of their weight, </s> a hundredth
     others    at most as often as the quota, softly
 
-A token that spells a string of a group whose own token is another (`Group.beside`) also keeps a thousandth of its
+A token that spells a string of a group whose own token is another (`Group.spellings`) also keeps a thousandth of its
 weight.
 
 The state of a hypothesis has the remaining quota of each group. Every slot is alone in its class, and so is </s>. So
@@ -99,8 +99,8 @@ class QuotaSlots(EvidenceSlots):
         forbidden = (quotas.member & must.unsqueeze(1)).any(2)
         log_closed = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
         # log factor in all states: pieces should not spell a string that has its own token
-        beside = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.beside
-        log_open = torch.where(beside, LOG_KEEPS, 0.0)
+        spellings = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.spellings
+        log_open = torch.where(spellings, LOG_KEEPS, 0.0)
         full = (quotas.member & (self.most > 0).unsqueeze(1)).any(2)
         log_full = torch.where(full, log_closed, 0.0) + log_open
         # log factor of </s> while a group has room: (B, G)

@@ -40,7 +40,7 @@ class SentenceSlot:
     log_part: float  # log of its part of the weight ε
     times: int = 0  # number of source words that offer it as evidence
     groups: tuple[int, ...] = field(default=())  # indices of the sentence's groups; () for evidence
-    is_beside: bool = False  # a piece or word that spells (part of) a group's string that has another token
+    is_spelling: bool = False  # a piece or word that spells (part of) a group's string that has another token
 
 
 @dataclass(frozen=True)
@@ -50,13 +50,13 @@ class Groups:
     member: Tensor  # (B, J, G) bool
     most: Tensor  # (B, G); 0 for padding
     must: Tensor  # (B, G) bool
-    beside: Tensor  # (B, J) bool, slots that spell a string with another token
+    spellings: Tensor  # (B, J) bool, slots that spell a string with another token
 
     def widened(self, slots: int) -> Groups:
         """Return the same groups for more slots. The new slots are in no group."""
         more = slots - self.member.size(1)
-        member, beside = functional.pad(self.member, (0, 0, 0, more)), functional.pad(self.beside, (0, more))
-        return replace(self, member=member, beside=beside)
+        member, spellings = functional.pad(self.member, (0, 0, 0, more)), functional.pad(self.spellings, (0, more))
+        return replace(self, member=member, spellings=spellings)
 
 
 def requested_groups(table: GroupTable, sources: np.ndarray) -> list[list[RequestedGroup]]:
@@ -105,8 +105,11 @@ def sentence_slots(
         row, input_id = slot_of[word]
         unknown = word >= target.num_words
         slots.append(SentenceSlot(word, row, unknown, input_id, False, tuple(places), log_weight, 0, tuple(groups)))
-    beside = {word: row for r in requested for word, row in r.group.beside if word not in at and word not in grouped}
-    return slots + [SentenceSlot(w, row, False, w, False, (), -math.inf, is_beside=True) for w, row in beside.items()]
+    pairs = (pair for each in requested for pair in each.group.spellings)
+    spellings = {word: row for word, row in pairs if word not in at and word not in grouped}
+    for word, row in spellings.items():
+        slots.append(SentenceSlot(word, row, False, word, False, (), -math.inf, is_spelling=True))
+    return slots
 
 
 def groups_of(
@@ -116,11 +119,11 @@ def groups_of(
     num_groups, width = max(1, *map(len, requested)), max(1, *map(len, slots))
     member = np.zeros((len(slots), width, num_groups), dtype=bool)
     most, must = np.zeros((len(slots), num_groups), dtype=np.int64), np.zeros((len(slots), num_groups), dtype=bool)
-    beside = np.zeros((len(slots), width), dtype=bool)
+    spellings = np.zeros((len(slots), width), dtype=bool)
     for sentence, (of_slots, of_groups) in enumerate(zip(slots, requested, strict=True)):
         for j, slot in enumerate(of_slots):
             member[sentence, j, list(slot.groups)] = True
-            beside[sentence, j] = slot.is_beside
+            spellings[sentence, j] = slot.is_spelling
         for g, request in enumerate(of_groups):
             most[sentence, g], must[sentence, g] = request.most, request.group.must
-    return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must, beside)))
+    return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must, spellings)))

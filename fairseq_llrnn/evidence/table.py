@@ -112,7 +112,7 @@ class Group:
     rows: tuple[int, ...]  # of EvidenceTable.rows
     input_ids: tuple[int, ...]  # target ids that a network reads instead
     must: bool
-    beside: tuple[tuple[int, int], ...] = ()  # other tokens that spell some of the strings, with their rows
+    spellings: tuple[tuple[int, int], ...] = ()  # other tokens that spell some of the strings, with their rows
 
 
 @dataclass(frozen=True)

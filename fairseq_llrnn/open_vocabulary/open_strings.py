@@ -6,7 +6,7 @@ speller's input: H, or the width of a model's own states.
 A `Speller` spells strings of open classes in addition to the n-grams, if the open vocabulary is of its kind.
 
     @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
-    def my_speller(head, table, told, beside): return MySpeller(…)
+    def my_speller(head, table, sizes, input_size): return MySpeller(…)
 
 A prior of such a kind stores the rare words of its n-grams (`OpenVocabulary.rare`).
 
@@ -139,21 +139,21 @@ class OpenWords(ClassSource):
         self.replaces = mixture.of_class
 
     @classmethod
-    def of(cls, head: Head, table: OpenTable | None, told: Any = None, beside: int | None = None) -> OpenWords:
-        """Build the source of a head; told and beside: as in `open_words` (prior/parts/open_vocabulary.py).
+    def of(cls, head: Head, table: OpenTable | None, sizes: Any = None, input_size: int | None = None) -> OpenWords:
+        """Build the source of a head; sizes and input_size: as in `open_words` (prior/parts/open_vocabulary.py).
 
         Raises:
-            OptionError: told or beside without a speller that uses them, or no table.
+            OptionError: sizes or input_size without a speller that uses them, or no table.
         """
         kind = KIND if table is None else table.vocabulary.kind
         # if it is KIND, n-grams spell alone
-        speller = SPELLED[kind](head, table, told, beside) if kind != KIND and kind in kinds() else None
-        if table is None or (speller is None and (told, beside) != (None, None)):
+        speller = SPELLED[kind](head, table, sizes, input_size) if kind != KIND and kind in kinds() else None
+        if table is None or (speller is None and (sizes, input_size) != (None, None)):
             raise OptionError(NO_SPELLER)
         names = head.prior.output.features.names
         mixture = OpenMixture(table.vocabulary, int(head.output.class_of[head.unk]), names)
         source = cls(mixture, table, head.num_words, head.unk, speller)
-        source.reads_beside = beside is not None
+        source.reads_context = input_size is not None
         return source
 
     # ---- text -------------------------------------------------------------------------------------------------------

@@ -28,12 +28,12 @@ def row_scores(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:
     return scores.to(bias.dtype).view(*hidden.shape[:-1], -1).add_(bias)
 
 
-def row_scores_beside(hidden: Tensor, rows: Tensor, bias: Tensor, beside: Tensor) -> Tensor:
-    """Return the scores of R rows, followed by J scores `beside`: hidden (N, H), beside (N, J) -> (N, R + J)."""
-    if torch.is_grad_enabled() or not hidden.dtype == rows.dtype == bias.dtype == beside.dtype:
-        return torch.cat([row_scores(hidden, rows, bias), beside], dim=1)
-    scores = beside.new_empty(len(hidden), len(rows) + beside.size(1))  # allocated once: it is as wide as all classes
-    scores[:, len(rows) :] = beside
+def row_scores_with(hidden: Tensor, rows: Tensor, bias: Tensor, others: Tensor) -> Tensor:
+    """Return the scores of R rows, followed by J scores `others`: hidden (N, H), others (N, J) -> (N, R + J)."""
+    if torch.is_grad_enabled() or not hidden.dtype == rows.dtype == bias.dtype == others.dtype:
+        return torch.cat([row_scores(hidden, rows, bias), others], dim=1)
+    scores = others.new_empty(len(hidden), len(rows) + others.size(1))  # allocated once: it is as wide as all classes
+    scores[:, len(rows) :] = others
     torch.mm(hidden, rows.T, out=scores[:, : len(rows)]).add_(bias)
     return scores
 

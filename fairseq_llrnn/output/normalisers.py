@@ -33,7 +33,7 @@ from fairseq_llrnn.output.feature_weights import (
     at_least_float32,
     draw_weights,
     row_scores,
-    row_scores_beside,
+    row_scores_with,
 )
 
 
@@ -376,7 +376,7 @@ class ExactRows:
         if slots is None:
             return row_scores(hidden, *self.composed)
         if slots.replaced is None:
-            return row_scores_beside(hidden, *self.composed, slots.scores)
+            return row_scores_with(hidden, *self.composed, slots.scores)
         scores, context = row_scores(hidden, *self.composed), slots.scores
         place = torch.tensor([slots.replaced], device=scores.device)
         scores = scores.index_copy(-1, place, context[:, -1:].to(scores.dtype))

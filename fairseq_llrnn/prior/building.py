@@ -57,7 +57,7 @@ from fairseq_llrnn.prior.parts.languages import part_of, with_codes
 from fairseq_llrnn.prior.parts.lexical import (
     add_translations,
     background_of,
-    check_beside,
+    check_translations,
     lemmas_of,
     source_lemmas_of,
 )
@@ -138,7 +138,7 @@ def build(
     below = with_codes(_static_term(options, background), code)
     assert isinstance(below, Atom)
     evidence = rules_of(options, patterns)
-    check_beside(options.translations, background)
+    check_translations(options.translations, background)
     piece_texts, named = _texts_of_pieces(options, path, words), named_in(background)
     uses_source = evidence is not None or options.translations is not None
     needs_source = uses_source or any(entry.part.needs_source for _, entry in named)

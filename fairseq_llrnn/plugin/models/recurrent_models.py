@@ -46,7 +46,7 @@ class RecurrentDecoder(LogLinearDecoder):
     """Words by their features or characters -> recurrent network -> log-linear output over signatures.
 
     It may start from a source, read a part of it at every position, and attend to it afterwards. A subclass chooses
-    among these by `start`, `beside` and `output_states`.
+    among these by `start`, `source_input` and `output_states`.
 
     Args:
         head: it needs embeddings.
@@ -71,7 +71,7 @@ class RecurrentDecoder(LogLinearDecoder):
         """Return the state before the first word, (B, G, R, H), or None for zeros."""
         return None
 
-    def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor | None:
+    def source_input(self, encoder_out: EncoderOut, positions: range) -> Tensor | None:
         """Return the further input at these positions of the target: (B, positions, X), or None."""
         return None
 
@@ -92,9 +92,9 @@ class RecurrentDecoder(LogLinearDecoder):
         else:
             unread = previous[:, -1:]
         read = self.head.embed(unread, None if search is None else self.input_rows(incremental_state))
-        beside = self.beside(source, range(previous.size(1) - unread.size(1), previous.size(1)))
-        if beside is not None:
-            read = torch.cat([read, beside.to(read.dtype)], dim=-1)
+        source_input = self.source_input(source, range(previous.size(1) - unread.size(1), previous.size(1)))
+        if source_input is not None:
+            read = torch.cat([read, source_input.to(read.dtype)], dim=-1)
         run = self.network.run(read, state)
         if search is None:
             network_terms = [term for terms in self.network.terms for term in terms(run, unread)]
@@ -178,7 +178,7 @@ class AttentionDecoder(RecurrentDecoder):
         summary = encoder_out["summary"][0]  # shape: (B, E)
         return torch.tanh(self.bridge(summary)).view(-1, *self.state_shape)
 
-    def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor | None:
+    def source_input(self, encoder_out: EncoderOut, positions: range) -> Tensor | None:
         if not self.context_every_step:
             return None
         return encoder_out["summary"][0].unsqueeze(1).expand(-1, len(positions), -1)

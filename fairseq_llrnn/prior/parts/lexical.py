@@ -217,7 +217,7 @@ OPTION = "translations.units=lemma"
 SOURCE_OPTION = "translations.source_lexicon"
 
 
-def check_beside(options: TranslationOptions | None, background: Expression) -> None:
+def check_translations(options: TranslationOptions | None, background: Expression) -> None:
     """Raise OptionError if a background names `translations` that are missing, or if their options have no effect."""
     is_named = any(atom.text == TRANSLATIONS for atom in atoms(background))
     if is_named and options is None:

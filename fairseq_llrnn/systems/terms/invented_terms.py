@@ -235,8 +235,8 @@ class InventedTerms:
         group, size = self.groups.group_of[" ".join(words[begin:end])], end - begin
         forms = sum(" ".join(words[i : i + size]) in self.groups.words_of[group] for i in range(len(words) - size + 1))
         rest = np.concatenate([target[: spans[begin][0]], target[spans[end - 1][1] :]])
-        beside = [word for word, _ in self.table.groups.groups[group].beside]
-        return forms == 1 and not np.isin(rest, beside).any()
+        spellings = [word for word, _ in self.table.groups.groups[group].spellings]
+        return forms == 1 and not np.isin(rest, spellings).any()
 
     def _free(self, source: np.ndarray) -> list[tuple[int, int]]:
         """Return the spans of the words of a source (L,) without special symbols and without marks."""

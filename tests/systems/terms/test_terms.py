@@ -455,7 +455,7 @@ def test_only_words_of_required_phrases_are_unlikely_and_no_articles(monkeypatch
         table, terms = make(row, must=must)
         batch(table, terms, ["dog </s>"])
         (group,) = table.groups.groups
-        assert sorted(table.target.symbols[word] for word, _ in group.beside) == kept
+        assert sorted(table.target.symbols[word] for word, _ in group.spellings) == kept
 
 
 def test_a_network_reads_a_phrase_as_its_head_or_its_last_known_word(monkeypatch: pytest.MonkeyPatch) -> None:

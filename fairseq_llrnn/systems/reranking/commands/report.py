@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.places import beside, check_text_place, text_output
+from fairseq_llrnn.cli.places import check_text_place, report_stream, text_output
 from fairseq_llrnn.cli.tables import note, warn
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.systems.reranking.commands._page import page
@@ -88,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         file.write(page(evaluation, measured, files | priors))
     signatures = [f"{name}: {signature}" for name, signature in priors.items()]
     _report_unknown(texts)
-    print("\n\n".join([size(evaluation), *map(as_text, measured), *signatures]), file=beside(args.out))
+    print("\n\n".join([size(evaluation), *map(as_text, measured), *signatures]), file=report_stream(args.out))
     return 0
 
 

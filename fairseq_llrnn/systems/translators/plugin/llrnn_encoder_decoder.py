@@ -98,7 +98,7 @@ class MaxoutDecoder(RecurrentDecoder):
     def start(self, encoder_out: EncoderOut) -> Tensor:
         return torch.tanh(self.bridge(self.summary(encoder_out))).view(-1, *self.state_shape)
 
-    def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor:
+    def source_input(self, encoder_out: EncoderOut, positions: range) -> Tensor:
         return self.summary(encoder_out).unsqueeze(1).expand(-1, len(positions), -1)
 
     def output_states(self, hidden: Tensor, read: Tensor, encoder_out: EncoderOut) -> HiddenStates:

@@ -57,7 +57,7 @@ class ConvolutionalDecoder(RecurrentDecoder):
 
     attends = False
 
-    def beside(self, encoder_out: EncoderOut, positions: range) -> Tensor:
+    def source_input(self, encoder_out: EncoderOut, positions: range) -> Tensor:
         vectors = encoder_out["summary"][0]  # shape: (B, M, Q)
         places = torch.tensor(positions, device=vectors.device).clamp_max(vectors.size(1) - 1)
         return vectors.index_select(1, places)

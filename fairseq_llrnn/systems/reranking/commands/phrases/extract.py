@@ -7,7 +7,7 @@ import numpy as np
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, is_alignable
 from fairseq_llrnn.alignment.bitext import Bitext, read_text_bitext
 from fairseq_llrnn.alignment.word_links import METHODS, directed_links, symmetrised
-from fairseq_llrnn.cli.places import beside, check_text_place
+from fairseq_llrnn.cli.places import check_text_place, report_stream
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.systems.reranking.commands.phrases import write_to
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
     sentences = plural(len(bitext.source), "sentence pair")
     print(
         f"{plural(pairs, 'phrase pair')} of {sentences}, {plural(len(links.source), 'link')}",
-        file=beside(args.out),
+        file=report_stream(args.out),
     )
     return 0
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
-from fairseq_llrnn.cli.places import beside, check_text_place
+from fairseq_llrnn.cli.places import check_text_place, report_stream
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.systems.reranking.commands.phrases import write_to
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     with bar:
         written = write_to(args.out, _scored(read_phrase_table(args.table), scorer, bar))
     _note(scorer)
-    print(f"{plural(written, 'phrase pair')} scored", file=beside(args.out))
+    print(f"{plural(written, 'phrase pair')} scored", file=report_stream(args.out))
     if scorer.prior is not None:
-        print(f"prior  {scorer.prior}", file=beside(args.out))
+        print(f"prior  {scorer.prior}", file=report_stream(args.out))
     return 0
 
 
