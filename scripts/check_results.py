@@ -103,6 +103,9 @@ def compare(found: list[Figure], runs: list[Figure]) -> Iterator[str]:
         other = values.get((run["page"], run["section"], run.get("baseline"), run["metric"]), run.get("baseline_value"))
         if other != run.get("baseline_value"):
             yield f"{place}: baseline_value is {run.get('baseline_value')} in {RUNS} and {other} in the table"
+    for run in runs:
+        if "command" not in run:
+            yield f"{' | '.join(identity(run))}: expected a command in {RUNS}, found none; add it by hand"
     for left in kept:
         yield f"{' | '.join(left)}: expected this figure in a table, found none; correct the table or {RUNS}"
     if len(runs) != len({identity(run) for run in runs}):
@@ -148,7 +151,7 @@ def check_commands(root: Path, runs: list[Figure]) -> Iterator[str]:
     folders = [root / "docs", root / "examples", root / "fairseq_llrnn"]
     pages = [root / "README.md", *(page for folder in folders for page in sorted(folder.rglob("*.md")))]
     texts = {str(page.relative_to(root)): page.read_text("utf-8") for page in pages}
-    texts[RUNS] = "".join(f"```bash\n{command}\n```\n" for command in sorted({run["command"] for run in runs}))
+    texts[RUNS] = "".join(f"```bash\n{command}\n```\n" for command in sorted({run.get("command", "") for run in runs}))
     for name, text in texts.items():
         yield from (f"{name}: {wrong}" for words in commands(text) if (wrong := check_command(words, root)))
 

@@ -87,6 +87,7 @@ def test_a_figure_has_the_numbers_on_its_right(check: ModuleType) -> None:
         ("docs/results/page.md", "one.py", "two.py", "page.md: scripts/two.py: expected a script of this repository"),
         ("docs/results/page.md", "--quick", "--quack", "one.py: expected options that its source has, found --quack"),
         ("docs/results/runs.jsonl", "one.py --", "one.py --new --", "runs.jsonl: scripts/one.py: expected options"),
+        ("docs/results/runs.jsonl", '"command"', '"comand"', "expected a command in docs/results/runs"),
     ],
 )
 def test_a_difference_is_printed(
