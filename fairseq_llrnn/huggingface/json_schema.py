@@ -1,16 +1,16 @@
 """JSON schemas as regular expressions, by outlines-core, or as grammars of llguidance.
 
-outlines-core reads one kind of keyword of each part of a schema, in the order of SELECTORS and then `type`, and passes
-over the others. So parts are rewritten before. References and `allOf` are merged into the part that has them, and what
-is next to `anyOf` into each of its alternatives. If outlines-core would pass over a keyword that restricts the texts,
-`schema_regex` raises UnsupportedKeyword, and `json_grammar` gives the schema to llguidance. `oneOf` is read as `anyOf`.
-For outlines-core, objects have the listed `properties` alone, in their order, and a `pattern` is matched as a whole.
+outlines-core reads one kind of keyword of each part of a schema, in the order of SELECTORS and then `type`, and ignores
+the others. So parts are rewritten before. References and `allOf` are merged into the part that has them, and what is
+next to `anyOf` into each of its alternatives. If outlines-core would ignore a keyword that restricts the texts,
+`schema_regex` raises UnsupportedKeyword, and `json_grammar` rewrites the schema for llguidance. `oneOf` is read as
+`anyOf`. An object has the listed `properties` in their order, and others only if `additionalProperties` or
+`patternProperties` has a schema for them. A `pattern` is matched as a whole.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -23,28 +23,33 @@ DEEPEST_SCHEMA = 60  # objects and arrays inside each other
 MOST_PARTS = 20_000  # of a schema, references written out
 RECURSIONS = 3  # of a reference to what holds it
 LARGEST_COUNT = 2**32 - 2  # of a repetition in Python's regular expressions
+LARGEST_BOUND = 2**53  # of a number, as a float64 has it
+NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 SELECTORS = ("properties", "prefixItems", "enum", "const")
 BY_TYPE: dict[str, tuple[str, ...]] = {  # keywords that restrict the texts of a type
     "string": ("minLength", "maxLength", "pattern", "format"),
-    "number": (),
-    "integer": (),
+    "number": NUMBERS,
+    "integer": NUMBERS,
     "boolean": (),
     "null": (),
     "array": ("prefixItems", "items", "minItems", "maxItems"),
-    "object": ("properties", "required", "additionalProperties", "minProperties", "maxProperties"),
-}
+    "object": (
+        "properties", "patternProperties", "required", "additionalProperties", "minProperties", "maxProperties",
+    ),
+}  # fmt: skip
+LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 BOUNDS = (("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties"))
 ANYTHING = {"type": [kind for kind in BY_TYPE if kind != "integer"]}
 DEFINITIONS = ("$defs", "definitions")
 OF_ANY_TYPE = ("$ref", "type", "enum", "const", "allOf", "anyOf", "oneOf")
-SUPPORTED = {*DEFINITIONS, *OF_ANY_TYPE, *(key for keys in BY_TYPE.values() for key in keys)}
+KEYWORDS = {*DEFINITIONS, *OF_ANY_TYPE, *(key for keys in BY_TYPE.values() for key in keys)}
 ANNOTATIONS = {
     "$schema", "$id", "$anchor", "$comment", "$vocabulary", "title", "description", "default", "example", "examples",
     "deprecated", "readOnly", "writeOnly", "contentEncoding", "contentMediaType", "contentSchema", "discriminator",
     "externalDocs", "xml", "id",
 }  # fmt: skip
-NUMBERS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 BY_LLGUIDANCE = {*NUMBERS, "patternProperties"}
+FORMATS = ("date-time", "date", "time", "uuid", "uri", "email")
 FORMATS_BY_LLGUIDANCE = ("duration", "hostname", "ipv4", "ipv6")
 NOT_SUPPORTED = {
     "uniqueItems", "contains", "minContains", "maxContains", "additionalItems", "not", "if", "then", "else",
@@ -56,15 +61,12 @@ NOT_SUPPORTED = {
 }  # fmt: skip
 
 
+ESCAPE = re.compile(r"\\.", re.DOTALL)
+OTHERWISE_IN_RUST = re.compile(r"\{,|\[\^?\]?[^\]]*?(?:\[|&&|~~|--)")  # without escapes
+
+
 class UnsupportedKeyword(DataError):
-    """A keyword that outlines-core would pass over, and llguidance reads."""
-
-
-def json_grammar(schema: str | dict[str, Any], whitespace: str | None) -> str:
-    """Return a Lark grammar of the texts that a JSON schema allows, for llguidance. Arguments as in `schema_regex`."""
-    parsed = json.loads(schema) if isinstance(schema, str) else schema
-    options = {"coerce_one_of": True, "whitespace_pattern": " ?" if whitespace is None else whitespace}
-    return f"start: %json {json.dumps({'x-guidance': options, **parsed})}"
+    """A keyword that outlines-core would ignore, and its place. llguidance reads it."""
 
 
 def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str) -> str:
@@ -74,7 +76,7 @@ def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str
 
     Raises:
         OptionError: outlines-core is not installed.
-        UnsupportedKeyword: outlines-core would pass over a keyword. There is no other fault.
+        UnsupportedKeyword: outlines-core would ignore a keyword. The other keywords that it reads are right.
         DataError: no JSON schema, or one that has unsupported keywords, or is too deep or too large.
     """
     try:
@@ -82,38 +84,45 @@ def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str
     except ImportError:
         raise OptionError(f"{name}: expected the package outlines-core, found none; {from_checkout('hf')}") from None
     try:
-        text = schema if isinstance(schema, str) else json.dumps(schema)
-        parsed = json.loads(text)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DataError(f"{name}: expected a JSON schema, found {shown(str(error))}; fix it") from None
-    if not isinstance(parsed, dict):
-        raise DataError(f"{name}: expected an object as JSON schema, found {shown(text)}; fix it")
-    formats = {
-        format: getattr(json_schema, format.replace("-", "_").upper())[1:-1]
-        for format in ("date-time", "date", "time", "uuid", "uri", "email")
-    }
+        re.compile(whitespace or "")
+    except re.error as error:
+        raise DataError(
+            f"{name}: whitespace: expected a regular expression, found {shown(str(whitespace))} ({error}); fix it"
+        ) from None
+    formats = {format: getattr(json_schema, format.replace("-", "_").upper())[1:-1] for format in FORMATS}
     formats["time"] = formats["time"].replace(r"\\.", r"\.")  # a slip of outlines-core 0.2
-    reader = _Schema(parsed, formats, name)
-    expanded = reader.expand(parsed)
+    reader = _Schema(_parsed(schema, name), formats, name)
+    expanded = reader.whole()
     if reader.unsupported is not None:
         raise UnsupportedKeyword(reader.unsupported)
-    if isinstance(expanded, _NoText):
-        advice = "allow a value there"
-        if expanded.is_recursion:
-            advice = (
-                "make a property that holds its own object optional, or allow null (at most "
-                f"{RECURSIONS} recursions are written out)"
-            )
-        raise DataError(
-            f"{name}: expected a JSON schema that a finite text matches, found none for the part at {expanded.place}; "
-            f"{advice}"
-        )
     try:
         return str(json_schema.build_regex_from_schema(json.dumps(expanded), whitespace))
     except (ValueError, TypeError) as error:
         raise DataError(
             f"{name}: expected a JSON schema that outlines-core supports, found {shown(str(error))}; change the schema"
         ) from None
+
+
+def json_grammar(schema: str | dict[str, Any], whitespace: str | None, name: str) -> str:
+    """Return a Lark grammar of the texts that a JSON schema allows, for llguidance.
+
+    Raises:
+        DataError: as `schema_regex`.
+    """
+    expanded = _SchemaOfLLGuidance(_parsed(schema, name), dict.fromkeys(FORMATS, ""), name).whole()
+    options = {"coerce_one_of": True, "whitespace_pattern": " ?" if whitespace is None else whitespace}
+    return f"start: %json {json.dumps(expanded | {'x-guidance': options})}"
+
+
+def _parsed(schema: str | dict[str, Any], name: str) -> dict[str, Any]:
+    try:
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        parsed = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DataError(f"{name}: expected a JSON schema, found {shown(str(error))}; fix it") from None
+    if not isinstance(parsed, dict):
+        raise DataError(f"{name}: expected an object as JSON schema, found {shown(text)}; fix it")
+    return parsed
 
 
 class _Keyword(NamedTuple):
@@ -138,11 +147,29 @@ class _Schema:
     within the recursions is left out, with all that requires it.
     """
 
+    keywords = KEYWORDS - BY_LLGUIDANCE
+
     def __init__(self, schema: dict[str, Any], formats: dict[str, str], name: str) -> None:
         """formats: regular expressions by the values of `format`."""
         self.schema, self.formats, self.name, self.num_parts = schema, formats, name, 0
         self.supported = {*formats.values()}  # patterns
         self.unsupported: str | None = None  # the first keyword that needs llguidance, and its place
+
+    def whole(self) -> Any:
+        """Return the schema. Raises DataError if no finite text matches it, or as `expand`."""
+        expanded = self.expand(self.schema)
+        if isinstance(expanded, _NoText):
+            advice = "allow a value there"
+            if expanded.is_recursion:
+                advice = (
+                    "make a property that holds its own object optional, or allow null (at most "
+                    f"{RECURSIONS} recursions are written out)"
+                )
+            raise DataError(
+                f"{self.name}: expected a JSON schema that a finite text matches, found none for the part at "
+                f"{expanded.place}; {advice}"
+            )
+        return expanded
 
     def expand(
         self, part: Any, place: str = "#", depth: int = 0, references: tuple[str, ...] = (),
@@ -191,8 +218,9 @@ class _Schema:
             found["prefixItems"] = [expanded("prefixItems", number) for number in range(len(found["prefixItems"]))]
             if nothing := next((each for each in found["prefixItems"] if isinstance(each, _NoText)), None):
                 return nothing
-        if "properties" in found:
-            found["properties"] = {key: expanded("properties", key) for key in found["properties"]}
+        for key in ("properties", "patternProperties"):
+            if key in found:
+                found[key] = {name: expanded(key, name) for name in found[key]}
         for key in ("items", "additionalProperties"):
             if key in found:
                 found[key] = expanded(key)
@@ -229,10 +257,10 @@ class _Schema:
                 for number, each in enumerate(value):
                     if nothing := self._gather(each, f"{place}/allOf/{number}", depth + 1, references, keywords):
                         return nothing
-            elif key in BY_LLGUIDANCE:
+            elif key in KEYWORDS - self.keywords:
                 self._skip(repr(key), place)
-            elif key in SUPPORTED and key not in DEFINITIONS:
-                if key.startswith(("min", "max")):
+            elif key in KEYWORDS and key not in DEFINITIONS:
+                if key in LENGTHS:
                     value = int(value)
                 before = keywords[key].value if key in keywords else value
                 if key == "required":
@@ -252,15 +280,14 @@ class _Schema:
                 f"{self.name}: expected a schema without {key!r}, which is not supported, found it at {place}; remove "
                 "it, or use `pattern`, `enum` or `anyOf`"
             )
-        if key not in SUPPORTED | BY_LLGUIDANCE:
-            advice = did_you_mean(
-                key, sorted(SUPPORTED | BY_LLGUIDANCE | NOT_SUPPORTED), "remove it, or begin its name with x-"
-            )
+        if key not in KEYWORDS:
+            advice = did_you_mean(key, sorted(KEYWORDS | NOT_SUPPORTED), "remove it, or begin its name with x-")
             raise self._error(place, "keywords of JSON Schema", repr(key), advice)
         wanted, is_right = _values_of(key)
         if not is_right(value):
-            is_name = key == "type" and isinstance(value, str)
-            advice = did_you_mean(value, BY_TYPE, "fix it") if is_name else "fix it"
+            advice = "leave it out" if key in NUMBERS else "fix it"
+            if key == "type" and isinstance(value, str):
+                advice = did_you_mean(value, BY_TYPE, "fix it")
             raise self._error(place, f"{wanted} as {key!r}", shown(json.dumps(value)), advice)
 
     def _finished(self, found: dict[str, Any], place: str) -> Any:
@@ -276,11 +303,8 @@ class _Schema:
         others = [key for key in found if key not in (selector, "type")]
         if selector in ("enum", "const"):
             self._skip_ignored(selector, others, found, place)
-            values = found["enum"] if selector == "enum" else [found["const"]]
-            values = [_quoted(value) for value in values if types is None or any(_is_of(value, t) for t in types)]
-            if types is not None and "integer" in types:  # outlines-core writes 1.0 otherwise
-                values = [int(value) if _is_of(value, "integer") else value for value in values]
-            return {"enum": values} if values else _NoText(place)
+            values = _values_of_types(found["enum"] if selector == "enum" else [found["const"]], types)
+            return {"enum": [_quoted(value) for value in values]} if values else _NoText(place)
         if selector in ("properties", "prefixItems"):
             self._skip_ignored(selector, [*SELECTORS], found, place)
             return (self._object if selector == "properties" else self._tuple)(found, place)
@@ -318,40 +342,56 @@ class _Schema:
         first, *others = [key for key in own if key in found] or [""]
         if first in ("pattern", "format"):
             self._skip_ignored(first, others, found, place)
-            if first == "format" and found["format"] not in self.formats:
-                if found["format"] not in FORMATS_BY_LLGUIDANCE:
-                    known = (*self.formats, *FORMATS_BY_LLGUIDANCE)
-                    advice = did_you_mean(found["format"], known, "use `pattern`")
-                    wanted = f"one of {', '.join(known)} as 'format'"
-                    raise self._error(place, wanted, repr(found["format"]), advice)
-                self._skip(f"'format': {found['format']!r}", place)
-                return {}
-            pattern = self.formats[found["format"]] if first == "format" else _whole(found["pattern"])
-            within = f"(?am:{pattern})"
-            try:
-                if pattern not in self.supported:
-                    re.compile(pattern)
-                    parse_regex(within, f"{shown(found[first])} at {place}", self.name, has_json_strings=True)
-                    self.supported.add(pattern)
-            except (re.error, OverflowError, RecursionError) as error:
-                wanted = "a regular expression in Python's syntax as 'pattern'"
-                reason, advice = str(error), "fix it"
-                if "global flags" in reason:  # which Python reads at the start of the whole expression only
-                    reason, advice = "global flags", "write them as in (?i:…)"
-                raise self._error(place, wanted, f"{shown(found[first])} ({reason})", advice) from None
-            return {"pattern": within}
+            if first == "pattern":
+                return {"pattern": f"(?am:{self._pattern(found['pattern'], place)})"}
+            self._check_format(found["format"], place)
+            if found["format"] in FORMATS:
+                return {"pattern": f"(?am:{self.formats[found['format']]})"}
+            self._skip(f"'format': {found['format']!r}", place)
+            return {}
         return {key: found[key] for key in ("minLength", "maxLength") if key in found}
 
+    def _check_format(self, format: str, place: str) -> None:
+        known = (*FORMATS, *FORMATS_BY_LLGUIDANCE)
+        if format not in known:
+            advice = did_you_mean(format, known, "use `pattern`")
+            raise self._error(place, f"one of {', '.join(known)} as 'format'", repr(format), advice)
+
+    def _pattern(self, given: str, place: str) -> str:
+        """Return a pattern without the anchors at its ends. Raises DataError unless it is one that we support."""
+        pattern = _whole(given)
+        try:
+            if pattern not in self.supported:
+                re.compile(pattern)
+                parse_regex(f"(?am:{pattern})", f"{shown(given)} at {place}", self.name, has_json_strings=True)
+                self.supported.add(pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            wanted = "a regular expression in Python's syntax as 'pattern'"
+            reason, advice = str(error), "fix it"
+            if "global flags" in reason:  # which Python reads at the start of the whole expression only
+                reason, advice = "global flags", "write them as in (?i:…)"
+            raise self._error(place, wanted, f"{shown(given)} ({reason})", advice) from None
+        return pattern
+
     def _object(self, found: dict[str, Any], place: str) -> Any:
-        self._skip_ignored("properties", ["minProperties", "maxProperties"], found, place)
+        ignored = ["minProperties", "maxProperties"]
+        additional = found.get("additionalProperties", ANYTHING)
+        if additional != ANYTHING and not isinstance(additional, _NoText):
+            ignored.append("additionalProperties")
+        self._skip_ignored("properties", ignored, found, place)
+        properties = self._properties(found, place)
+        if isinstance(properties, _NoText):
+            return properties
+        required = [*map(_in_quotes, found.get("required", []))]
+        return {"properties": {_in_quotes(key): each for key, each in properties.items()}, "required": required}
+
+    def _properties(self, found: dict[str, Any], place: str) -> Any:
+        """Return the properties that have a text, or _NoText if a required one has none."""
         self._check_required(found, found["properties"], place)
-        required = found.get("required", [])
-        if nothing := next((each for key in required if isinstance(each := found["properties"][key], _NoText)), None):
+        required = (found["properties"][key] for key in found.get("required", []))
+        if nothing := next((each for each in required if isinstance(each, _NoText)), None):
             return nothing
-        properties = {
-            _in_quotes(key): each for key, each in found["properties"].items() if not isinstance(each, _NoText)
-        }
-        return {"properties": properties, "required": [*map(_in_quotes, required)]}
+        return {key: each for key, each in found["properties"].items() if not isinstance(each, _NoText)}
 
     def _tuple(self, found: dict[str, Any], place: str) -> Any:
         length = len(found["prefixItems"])
@@ -369,7 +409,7 @@ class _Schema:
             raise self._error(place, "names of `properties` as 'required'", repr(unknown[0]), advice)
 
     def _skip_ignored(self, read: str, keys: list[str], found: dict[str, Any], place: str) -> None:
-        """Note the first of some keywords of a part that outlines-core passes over next to `read`."""
+        """Note the first of some keywords of a part that outlines-core ignores next to `read`."""
         ignored = next((key for key in keys if key != read and key in found), None)
         if ignored is not None:
             self._skip(f"{ignored!r} next to {read!r}", place)
@@ -379,6 +419,43 @@ class _Schema:
 
     def _error(self, place: str, wanted: str, found: str, advice: str = "fix it") -> DataError:
         return DataError(f"{self.name}: expected {wanted}, found {found} at {place}; {advice}")
+
+
+class _SchemaOfLLGuidance(_Schema):
+    """A JSON schema with its references and `allOf` merged, and all other keywords, for llguidance."""
+
+    keywords = KEYWORDS
+
+    def _finished(self, found: dict[str, Any], place: str) -> Any:
+        types = _types(found)
+        part = {key: False if isinstance(value, _NoText) else value for key, value in found.items()}
+        if "enum" in found:
+            part["enum"] = _values_of_types(found["enum"], types)
+        if types == [] or part.get("enum") == []:
+            return _NoText(place)
+        if "format" in found:
+            self._check_format(found["format"], place)
+        if "pattern" in found:
+            part["pattern"] = f"^(?:{self._same_in_rust(found['pattern'], place)})$"
+        if "patternProperties" in found:
+            schemas = found["patternProperties"].items()
+            part["patternProperties"] = {key: not isinstance(each, _NoText) and each for key, each in schemas}
+            for key in found["patternProperties"]:
+                self._same_in_rust(key, place)
+        if "properties" in found:
+            part["properties"] = self._properties(found, place)
+            if isinstance(part["properties"], _NoText):
+                return part["properties"]
+            part["additionalProperties"] = part.get("additionalProperties") or False
+        return part
+
+    def _same_in_rust(self, given: str, place: str) -> str:
+        pattern = self._pattern(given, place)
+        if OTHERWISE_IN_RUST.search(ESCAPE.sub("x", pattern)):
+            wanted = "a pattern that Rust, in llguidance, reads as Python does"
+            advice = r"write \[, \&, \~ and \- for [, &, ~ and - inside of brackets, and {0,n} for {,n}"
+            raise self._error(place, wanted, shown(given), advice)
+        return pattern
 
 
 def _values_of(key: str) -> tuple[str, Any]:
@@ -391,10 +468,10 @@ def _values_of(key: str) -> tuple[str, Any]:
         return isinstance(value, list) and all(map(of, value))
 
     if key in NUMBERS:
-        least = 0 if key == "multipleOf" else -math.inf
-        wanted = "a number above 0" if key == "multipleOf" else "a number"
-        return wanted, lambda value: type(value) in (int, float) and least < value < math.inf
-    if key.startswith(("min", "max")):
+        wanted = "a number above 0 and at most 2^53" if key == "multipleOf" else "a number from -2^53 to 2^53"
+        least = 0 if key == "multipleOf" else -LARGEST_BOUND - 1
+        return wanted, lambda value: type(value) in (int, float) and least < value <= LARGEST_BOUND
+    if key in LENGTHS:
         return (
             "a whole number of at least 0",
             lambda value: type(value) in (int, float) and 0 <= value <= LARGEST_COUNT and value % 1 == 0,
@@ -427,6 +504,16 @@ def _any_of(ways: list[Any], place: str) -> Any:
     """Return the alternatives that have a text."""
     texts = [way for way in ways if not isinstance(way, _NoText)]
     return {"anyOf": texts} if texts else _NoText(place, any(way.is_recursion for way in ways))
+
+
+def _values_of_types(values: list[Any], types: list[str] | None) -> list[Any]:
+    """Return the values of some types. None: all types."""
+    if types is None:
+        return values
+    values = [value for value in values if any(_is_of(value, kind) for kind in types)]
+    if "integer" in types:  # outlines-core writes 1.0 otherwise
+        values = [int(value) if _is_of(value, "integer") else value for value in values]
+    return values
 
 
 def _is_json(value: Any) -> bool:

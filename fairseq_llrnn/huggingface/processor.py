@@ -353,8 +353,8 @@ class BackgroundProcessor(LogitsProcessor):
     ) -> BackgroundProcessor:  # fmt: skip
         """Allow the texts that a JSON schema describes, by outlines-core (extra `hf`).
 
-        If outlines-core would pass over a keyword, such as `minimum`, llguidance reads the schema. It then works as a
-        Lark grammar (`from_grammar`), without `canonical` and `longest`.
+        If outlines-core would ignore a keyword, such as `minimum`, llguidance reads the schema. It then works as a Lark
+        grammar (`from_grammar`), without `canonical` and `longest`.
 
         Args:
             schema: as text, or a dictionary.
@@ -368,16 +368,18 @@ class BackgroundProcessor(LogitsProcessor):
         meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema")
         try:
             pattern = schema_regex(schema, whitespace, meter.name)
-        except UnsupportedKeyword as keyword:
-            for option, is_given in ((f"longest={longest}", longest is not None), ("canonical=True", canonical)):
-                if is_given:
-                    raise OptionError(
-                        f"{meter.name}: {option} does not go with {keyword}, which llguidance reads; leave out one of "
-                        "them"
-                    ) from None
-            return cls._of_lark(json_grammar(schema, whitespace), texts, meter, unread, None)
-        automaton = regex_automaton(pattern, meter, has_json_strings=True)
-        return cls._lifted(automaton, texts, canonical, meter, unread, longest)
+        except UnsupportedKeyword as error:
+            keyword = str(error)
+        else:
+            automaton = regex_automaton(pattern, meter, has_json_strings=True)
+            return cls._lifted(automaton, texts, canonical, meter, unread, longest)
+        for option, is_given in ((f"longest={longest}", longest is not None), ("canonical=True", canonical)):
+            if is_given:
+                raise OptionError(
+                    f"{meter.name}: {option} does not go with {keyword}, which llguidance reads; leave out one of them"
+                )
+        grammar = json_grammar(schema, whitespace, meter.name)
+        return cls._of_lark(grammar, "JSON schema", texts, meter, unread, None)
 
     @classmethod
     def from_grammar(
@@ -405,15 +407,16 @@ class BackgroundProcessor(LogitsProcessor):
             return cls._lifted(automaton, texts, canonical, meter, unread, longest)
         if canonical:
             raise OptionError(f"{name}: canonical=True does not go with a Lark grammar; leave it out")
-        return cls._of_lark(text, texts, meter, unread, longest)
+        return cls._of_lark(text, "Lark grammar", texts, meter, unread, longest)
 
     @classmethod
     def _of_lark(
-        cls, grammar: str, texts: TokenTexts, meter: Meter, unread: int | None, longest: int | None
+        cls, grammar: str, kind: str, texts: TokenTexts, meter: Meter, unread: int | None, longest: int | None
     ) -> BackgroundProcessor:
+        """kind: of the user's input, for messages."""
         pairs = zip(texts.first, texts.later, strict=True)
         cannot_begin = np.array([first != later and (first is None or later != b" " + first) for first, later in pairs])
-        weights = LarkWeights(_lark_matcher(grammar, texts, meter), cannot_begin, texts.eos, meter.name)
+        weights = LarkWeights(_lark_matcher(grammar, kind, texts, meter), cannot_begin, texts.eos, meter.name, kind)
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
@@ -753,7 +756,7 @@ class _LarkTokens:
         raise NotImplementedError
 
 
-def _lark_matcher(grammar: str, texts: TokenTexts, meter: Meter) -> Any:
+def _lark_matcher(grammar: str, kind: str, texts: TokenTexts, meter: Meter) -> Any:
     """llguidance's parser at its beginning."""
     try:
         import llguidance
@@ -767,7 +770,7 @@ def _lark_matcher(grammar: str, texts: TokenTexts, meter: Meter) -> Any:
         grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
     matcher = llguidance.LLMatcher(of_tokens, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
     if matcher.is_error():
-        raise lark_error(meter.name, matcher.get_error())
+        raise lark_error(meter.name, kind, matcher.get_error())
     return matcher
 
 

@@ -16,6 +16,7 @@ one row of all K tokens. After the end-of-sequence token nothing has weight.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -249,13 +250,15 @@ class LarkWeights(TokenWeights[list[Any]]):
 
     has_distances = False
 
-    def __init__(self, matcher: Any, cannot_begin: np.ndarray, eos: int, name: str) -> None:
+    def __init__(self, matcher: Any, cannot_begin: np.ndarray, eos: int, name: str, kind: str) -> None:
         """
         Args:
+            name, kind: of the user's input, for messages.
             matcher: an LLMatcher at its beginning, without an error.
             cannot_begin: (K,) bool, tokens that have another text at the beginning.
         """
-        self.matcher, self.cannot_begin, self.eos, self.name = matcher, cannot_begin, eos, name
+        self.matcher, self.cannot_begin, self.eos = matcher, cannot_begin, eos
+        self.name, self.kind = name, kind
         self.num_tokens = len(cannot_begin)
 
     def start(self, n: int) -> list[Any]:
@@ -292,22 +295,22 @@ class LarkWeights(TokenWeights[list[Any]]):
                 allowed &= ~self.cannot_begin
             tokens = np.flatnonzero(allowed)
             if matcher.is_error() or len(tokens) == 0:
-                raise lark_error(self.name, matcher.get_error() or "no token goes on")
+                raise lark_error(self.name, self.kind, matcher.get_error() or "no token goes on")
             found.append(Row(torch.from_numpy(tokens).to(scores.device), None))
         return found
 
 
-def lark_error(name: str, message: str) -> DataError:
-    """Of a grammar that llguidance does not read, or that costs too much."""
+def lark_error(name: str, kind: str, message: str) -> DataError:
+    """Return the error of a grammar or schema (its kind) that llguidance does not read, or that costs too much."""
     first = message.strip().partition("\n")[0]
+    first = re.sub(r"^at \d+\(\d+\): failed to compile JSON schema: ", "", first)
     if "NoExtension" in first or first == "no token goes on":
         return DataError(
             f"{name}: expected a token with which the text can go on, found none after what is written; use a "
             "tokenizer that has all characters of the grammar"
         )
     return DataError(
-        f"{name}: expected a Lark grammar or JSON schema that llguidance reads within its limits, found: {first}; fix "
-        "it, or make it smaller"
+        f"{name}: expected a {kind} that llguidance reads within its limits, found: {first}; fix it, or make it smaller"
     )
 
 

@@ -70,7 +70,7 @@ tokenizer_of = cache(tiny_tokenizer)
             "expected at most .*, found .* raise",
         ),
         (lambda t: P.from_grammar('S -> "a', t), "from_grammar, line 1: expected words in quotes"),
-        (lambda t: P.from_grammar("start: x", t), "from_grammar: expected a Lark grammar or JSON schema that"),
+        (lambda t: P.from_grammar("start: x", t), "from_grammar: expected a Lark grammar that llguidance reads"),
         (lambda t: P.from_words([], t), "from_words: expected words, found none"),
         (lambda t: P.from_words(["a", ""], t), "from_words: expected words, found an empty one"),
         (lambda t: P.from_terms([], t), "from_terms: expected terms with a form each, found none"),
