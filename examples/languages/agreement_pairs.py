@@ -4,8 +4,9 @@
 
 A pair is a sentence, and the same sentence with its verb in the other number. The verb is finite or a past participle.
 Its subject is one noun or pronoun of the same number, without coordination or a numeral. The other form has the same
-lemma, part of speech and features except the number, and occurs in the treebanks of the language. Forms of both numbers
-are left out.
+lemma, part of speech and features except the number, and occurs in the treebanks of the language. A verb whose form is
+the same in both numbers makes no pair. Neither does a verb with an infinitive or subordinate verb that has a number (it
+may be impersonal), nor an active one with a neuter noun and no object (the noun may be its object).
 
 OUT/clams has a file for each of singular and plural, near and far. In far pairs, words stand between subject and verb.
 `clams.py --data OUT --out RUNS --language greek ROW …` scores them.
@@ -23,11 +24,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples sh
 from example_parts.command_line import exit_status
 from language_texts import CZECH, LANGUAGES, Language
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_binary
 from fairseq_llrnn.lexicon.readers.conllu import Token, in_one_word, iter_conllu_words, treebank
 
 SUBJECTS = ("nsubj", "nsubj:pass")
+KINDS = tuple(f"{number}-{distance}" for number in ("plural", "singular") for distance in ("far", "near"))
 NUMBERS = {"Number:Sing": "Number:Plur", "Number:Plur": "Number:Sing"}
 VERBS = ("VERB", "AUX")
 HELD_OUT = ("dev", "test")  # whose sentences become pairs; the forms come from the training text, too
@@ -48,9 +50,9 @@ class VerbForms:
     def other_number(self, verb: Token) -> str | None:
         """Return the form of the other number, first in the alphabet. None if there is none, or if it is the same."""
         feats = frozenset(verb.feats)
-        number = next((feature for feature in feats if feature in NUMBERS), None)
-        if number is None:
+        if len(numbers := feats & NUMBERS.keys()) != 1:
             return None
+        (number,) = numbers
         other = self._forms.get((verb.lemma, verb.upos, feats - {number} | {NUMBERS[number]}), set())
         form = min(other, default=None)
         if form is None or form in self._forms[verb.lemma, verb.upos, feats] or verb.form.lower() in other:
@@ -72,6 +74,15 @@ def is_controller(subject: Token, children: Sequence[Token], verb: Token) -> boo
     )
 
 
+def may_be_otherwise(verb: Token, subject: Token, children: Sequence[Token]) -> bool:
+    """Whether the other number may be right, since the verb is impersonal, or the noun is its object."""
+    is_active = "Voice:Pass" not in verb.feats and subject.deprel == "nsubj" and verb.upos == "VERB"
+    has_object = any((child.deprel or "").startswith("obj") for child in children)
+    return any(child.deprel in ("xcomp", "ccomp", "csubj") and NUMBERS.keys() & child.feats for child in children) or (
+        "Gender:Neut" in subject.feats and is_active and not has_object
+    )
+
+
 def pairs_of(sentence: list[Token], forms: VerbForms) -> Iterator[Pair]:
     """Yield the pairs of a sentence."""
     words = [in_one_word(token.form) for token in sentence]
@@ -86,6 +97,8 @@ def pairs_of(sentence: list[Token], forms: VerbForms) -> Iterator[Pair]:
         auxiliaries = [child for child in children[at] if (child.deprel or "").startswith(("aux", "cop"))]
         other = forms.other_number(verb)
         if other is None or not is_controller(subject, children[place], verb):
+            continue
+        if may_be_otherwise(verb, subject, children[at]):
             continue
         if any(NUMBERS.keys() & {*auxiliary.feats} for auxiliary in auxiliaries):
             continue  # another word has the number, too
@@ -107,7 +120,9 @@ def pairs_by_kind(language: Language, data: Path) -> dict[Kind, list[Pair]]:
     found: dict[Kind, list[Pair]] = defaultdict(list)
     for pair in (pair for text in texts[:held_out] for sentence in text for pair in pairs_of(sentence, forms)):
         found[pair[0]].append(pair)
-    return dict(sorted(found.items()))
+    if not found:
+        raise DataError(f"{data}: expected subjects and verbs in the treebank of {language.name}, found none")
+    return {kind: found[kind] for kind in KINDS}
 
 
 def write(language: Language, data: Path, out: Path) -> None:
@@ -134,7 +149,7 @@ def act(args: argparse.Namespace) -> int:
     possible = [name for name, language in LANGUAGES.items() if language.kind == "treebank" or name == "czech"]
     for name in args.languages:
         if name not in possible:
-            raise OptionError(f"there is no treebank with trees for {name!r}; there are: {', '.join(possible)}")
+            raise OptionError(f"LANGUAGE: expected one of {', '.join(possible)}, found {name!r}; choose one of these")
     for name in args.languages:
         write(LANGUAGES[name], args.data, args.out)
     return 0

@@ -4,8 +4,8 @@
     clams.py --data FOLDER --language french [--most 300] --dict DICT --path CHECKPOINT
 
 FOLDER/clams has the pairs: the public ones (French, German), or those of agreement_pairs.py. A pair is right if the
-grammatical sentence has the higher probability, ends included. A tie is wrong, for example of two words that are <unk>
-to a softmax. `known` counts the pairs with only words of the training text. Another language model of words can be
+grammatical sentence has the higher probability, ends included. A tie counts as wrong. A softmax has one if both forms
+are <unk>. `known` counts the pairs with only words of the training text. Another language model of words can be
 given by its checkpoint and dictionary; `known` then counts the pairs with only words of its dictionary. Of a longer
 list, every n-th pair is taken. Percentages of several seeds are means, with the standard deviation in the line `all`.
 """
@@ -146,10 +146,11 @@ def measure(
     known = set((out / language / "text" / "train.txt").read_text(encoding="utf-8").split())
     sentences = sentences_of(lists)
     outcomes = defaultdict(list)
-    for row, seed in product(rows, seeds):
-        place = out / language / f"{row.name}-{seed}"
+    places = {(row, seed): out / language / f"{row.name}-{seed}" for row, seed in product(rows, seeds)}
+    for place in places.values():
         if not (place / "result.json").exists():
             raise DataError(f"{place}: expected a row that `languages.py train` has finished, found none")
+    for (row, _), place in places.items():
         values = log_probs(sentences, row_command(row, place), unit_writer(row, place), scored)
         outcomes[row.name].append({name: outcome(pairs, values, known) for name, pairs in lists.items()})
     return outcomes
@@ -180,6 +181,8 @@ def act(args: argparse.Namespace) -> int:
             raise OptionError(f"there is no row {name!r} that is trained; there are: {', '.join(trained)}")
     if (args.path is None) != (args.dict is None) or (args.path is None) == (not args.rows):
         raise OptionError("expected either rows, or --path and --dict")
+    if args.path is not None and args.seeds != [1]:
+        raise OptionError("--seeds goes with rows; leave it out next to --path")
     if args.path is not None:
         print(table(measure_checkpoint(args.path, args.dict, args.language, args.data, args.most)))
     else:

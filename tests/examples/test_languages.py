@@ -216,21 +216,33 @@ TREES = """
 
 1 λύκος λύκος NOUN _ Case=Nom|Number=Sing 2 nsubj
 2 έχει έχω VERB _ Number=Sing|VerbForm=Fin 0 root
+
+1 παιδί παιδί NOUN _ Case=Nom|Gender=Neut|Number=Sing 2 nsubj
+2 τρέχει τρέχω VERB _ Number=Sing|VerbForm=Fin 0 root
+
+1 λύκος λύκος NOUN _ Case=Nom|Number=Sing 2 nsubj
+2 τρέχει τρέχω VERB _ Number=Sing|VerbForm=Fin 0 root
+3 τρώει τρώω VERB _ Number=Sing|VerbForm=Fin 2 ccomp
 """
 
 
 def test_pairs_from_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The 3rd sentence has a numeral, the 4th does not agree, and the verb of the 5th has no plural form."""
+    """No pair: a numeral (3rd sentence), no agreement (4th), no plural form (5th), a neuter (6th), two verbs."""
     rows_of = [line.replace(" ", "\t") + "\t_\t_" if line else "" for line in TREES.strip().splitlines()]
     for split in ("train", "dev", "test"):
         write(tmp_path / "ud-greek-gdt" / f"{split}.conllu.gz", "\n".join(rows_of) + "\n\n")
     found = agreement_pairs.pairs_by_kind(texts.LANGUAGES["greek"], tmp_path)
     assert found == {
         "plural-far": [("plural-far", "λύκοι σήμερα τρέχουν", "λύκοι σήμερα τρέχει")] * 2,
+        "plural-near": [],
+        "singular-far": [],
         "singular-near": [("singular-near", "Ο λύκος Τρέχει", "Ο λύκος Τρέχουν")] * 2,
     }
     for argv, status in ((["greek"], 0), (["french"], 2)):
         monkeypatch.setattr("sys.argv", ["agreement_pairs.py", "--data", str(tmp_path), "--out", str(tmp_path), *argv])
         assert agreement_pairs.main() == status
-    assert "no treebank with trees for 'french'; there are: hungarian, greek, czech" in capsys.readouterr().err
+    assert (
+        "LANGUAGE: expected one of hungarian, greek, czech, found 'french'; choose one of these"
+        in capsys.readouterr().err
+    )
     assert len(clams.read_pairs(clams.phenomena(tmp_path, "el")["plural-far"])) == 2
