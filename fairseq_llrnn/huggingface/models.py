@@ -147,7 +147,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         """Leave the head as it is. The network initialises itself."""
 
     def is_custom_code(self) -> bool:
-        """Whether the network is. In custom code, transformers does not compute all buffers that a file leaves out."""
+        """Return whether the network is custom code. If not, transformers computes buffers that a file leaves out."""
         return bool(self.model.is_custom_code())
 
     # ---- numbers ----------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ def network_of(pretrained: Any) -> Any:
         if type(getattr(pretrained, name, None)) is not type(module):
             raise OptionError(
                 f"wrap: expected a model whose network is a {type(network).__name__}, found "
-                f"{type(pretrained).__name__}; a decoder without its encoder is not supported"
+                f"{type(pretrained).__name__}; load a whole model whose network AutoModel makes, not a decoder alone"
             )
         setattr(network, name, getattr(pretrained, name))
     return network

@@ -189,7 +189,7 @@ def test_what_cannot_be_wrapped() -> None:
         LogLinearForCausalLM.wrap(softmax("GPT2").transformer, tokenizer())
     sizes = {"d_model": 16, "decoder_layers": 1, "decoder_attention_heads": 2, "decoder_ffn_dim": 16}
     decoder = transformers.BartForCausalLM(transformers.BartConfig(vocab_size=ROWS, **sizes))
-    with pytest.raises(OptionError, match="network is a BartModel, found BartForCausalLM; a decoder without"):
+    with pytest.raises(OptionError, match="network is a BartModel, found BartForCausalLM; load a whole"):
         LogLinearForCausalLM.wrap(decoder, tokenizer())
     capped = softmax("RecurrentGemma", logits_soft_cap=0.5)
     with pytest.raises(
