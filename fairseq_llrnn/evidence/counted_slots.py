@@ -99,8 +99,8 @@ class QuotaSlots(EvidenceSlots):
         forbidden = (quotas.member & must.unsqueeze(1)).any(2)
         log_closed = torch.where(forbidden, NEGATIVE_INFINITY, LOG_KEEPS)
         # log factor in all states: pieces should not spell a string that has its own token
-        spellings = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.spellings
-        log_open = torch.where(spellings, LOG_KEEPS, 0.0)
+        is_spelling = torch.zeros_like(forbidden) if slots.groups is None else slots.groups.spelling_mask
+        log_open = torch.where(is_spelling, LOG_KEEPS, 0.0)
         full = (quotas.member & (self.most > 0).unsqueeze(1)).any(2)
         log_full = torch.where(full, log_closed, 0.0) + log_open
         # log factor of </s> while a group has room: (B, G)

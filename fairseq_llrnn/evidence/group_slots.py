@@ -50,13 +50,13 @@ class Groups:
     member: Tensor  # (B, J, G) bool
     most: Tensor  # (B, G); 0 for padding
     must: Tensor  # (B, G) bool
-    spellings: Tensor  # (B, J) bool, slots that spell a string with another token
+    spelling_mask: Tensor  # (B, J) bool, slots that spell a string with another token
 
     def widened(self, slots: int) -> Groups:
         """Return the same groups for more slots. The new slots are in no group."""
         more = slots - self.member.size(1)
-        member, spellings = functional.pad(self.member, (0, 0, 0, more)), functional.pad(self.spellings, (0, more))
-        return replace(self, member=member, spellings=spellings)
+        member, mask = functional.pad(self.member, (0, 0, 0, more)), functional.pad(self.spelling_mask, (0, more))
+        return replace(self, member=member, spelling_mask=mask)
 
 
 def requested_groups(table: GroupTable, sources: np.ndarray) -> list[list[RequestedGroup]]:
@@ -119,11 +119,11 @@ def groups_of(
     num_groups, width = max(1, *map(len, requested)), max(1, *map(len, slots))
     member = np.zeros((len(slots), width, num_groups), dtype=bool)
     most, must = np.zeros((len(slots), num_groups), dtype=np.int64), np.zeros((len(slots), num_groups), dtype=bool)
-    spellings = np.zeros((len(slots), width), dtype=bool)
+    spelling_mask = np.zeros((len(slots), width), dtype=bool)
     for sentence, (of_slots, of_groups) in enumerate(zip(slots, requested, strict=True)):
         for j, slot in enumerate(of_slots):
             member[sentence, j, list(slot.groups)] = True
-            spellings[sentence, j] = slot.is_spelling
+            spelling_mask[sentence, j] = slot.is_spelling
         for g, request in enumerate(of_groups):
             most[sentence, g], must[sentence, g] = request.most, request.group.must
-    return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must, spellings)))
+    return Groups(*(torch.from_numpy(array).to(device) for array in (member, most, must, spelling_mask)))

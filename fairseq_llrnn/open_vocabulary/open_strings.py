@@ -153,7 +153,7 @@ class OpenWords(ClassSource):
         names = head.prior.output.features.names
         mixture = OpenMixture(table.vocabulary, int(head.output.class_of[head.unk]), names)
         source = cls(mixture, table, head.num_words, head.unk, speller)
-        source.reads_context = input_size is not None
+        source.needs_spelling = input_size is not None
         return source
 
     # ---- text -------------------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ class ClassSource(nn.Module):
     needs_source_states: ClassVar[bool] = False  # whether its rows depend on the encoder's states
     needs_all_rows: ClassVar[bool] = False  # whether it needs an exact normaliser
     reads_marks: ClassVar[bool] = False  # whether `retokenize_target` takes source tokens with marks of required terms
-    reads_context = False  # whether it needs `Batch.spelling`
+    needs_spelling = False  # whether it needs `Batch.spelling`
     num_columns = 0  # columns that it adds to hidden states and feature weights; may grow with new contexts
     replaces: int | None = None  # the signature whose score it replaces
 

@@ -89,18 +89,18 @@ def shared(lexicon: Lexicon, symbols: Sequence[str], floor: int) -> Lexicon:
 
 
 def findings_of(
-    table: Table, symbols: Sequence[str], counts: np.ndarray, known: Collection[tuple[str, str]]
+    table: Table, symbols: Sequence[str], counts: np.ndarray, reported: Collection[tuple[str, str]]
 ) -> list[Finding]:
     """Return findings for the packages that a table's rows come from.
 
     Args:
         symbols, counts: the words of a dictionary.
-        known: names and languages of packages that have a finding already.
+        reported: names and languages of packages that have a finding already.
     """
     forms: dict[tuple[str, str], set[str]] = {}
     for row in table.rows:
         name, _, code = row.source.partition(":")
-        if name in SOURCES and code in SOURCES[name].codes and (name, code) not in known:
+        if name in SOURCES and code in SOURCES[name].codes and (name, code) not in reported:
             forms.setdefault((name, code), set()).add(row.form)
     return [
         _finding(SOURCES[name], code, symbols, counts, [word in listed for word in symbols])

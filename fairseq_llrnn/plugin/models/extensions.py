@@ -68,13 +68,13 @@ class Extension:
     recorded: ClassVar[Mapping[str, Sequence[str]]] = {}
     modules: ClassVar[Mapping[str, str]] = {}
 
-    def head_arguments(self, args: Args, task: Any, context_size: int | None = None) -> dict[str, Any]:
+    def head_arguments(self, args: Args, task: Any, spelling_size: int | None = None) -> dict[str, Any]:
         """Return further arguments of LogLinearHead: `normaliser`, `classes`, `class_weights`, …
 
         Args:
             task: it has a `prior`.
-            context_size: width of the context and state that the model can pass on with the hidden states
-                (`Batch.spelling`), if a source of classes needs them (`reads_context`). None: it passes none.
+            spelling_size: width of the context and state that the model can pass on with the hidden states
+                (`Batch.spelling`), if a source of classes needs them (`needs_spelling`). None: it passes none.
 
         Raises:
             OptionError: options out of range, or that exclude each other.
@@ -187,15 +187,15 @@ def check_dropouts(args: Args, *names: str) -> None:
             raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
 
 
-def all_head_arguments(args: Args, task: Any, context_size: int | None = None) -> dict[str, Any]:
+def all_head_arguments(args: Args, task: Any, spelling_size: int | None = None) -> dict[str, Any]:
     """Return the arguments of a LogLinearHead from all extensions.
 
     Args:
-        context_size: as for `Extension.head_arguments`.
+        spelling_size: as for `Extension.head_arguments`.
     """
     arguments: dict[str, Any] = {}
     for extension in EXTENSIONS:
-        more = extension.head_arguments(args, task, context_size)
+        more = extension.head_arguments(args, task, spelling_size)
         classes = [*arguments.pop("classes", ()), *more.pop("classes", ())]
         check_single_maker(arguments, more)
         arguments |= {**more, "classes": classes} if classes else more

@@ -58,7 +58,7 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, target, context_size)
         joined = None if args.attention == "none" else reader.output_size + args.decoder_hidden_size
-        head = build_head(args, task, reader.output_size, context_size=joined)
+        head = build_head(args, task, reader.output_size, spelling_size=joined)
         decoder = AttentionDecoder(
             target,
             network,
@@ -68,7 +68,7 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
             args.context_every_step,
             task.cfg.max_target_positions,
             args.bf16_products,
-            any(source.reads_context for source in head.sources),
+            any(source.needs_spelling for source in head.sources),
         )
         encoder = SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)

@@ -151,7 +151,7 @@ def build_head(
     task: Any,
     source_size: int | None = None,
     output: str = HIDDEN_SIZE,
-    context_size: int | None = None,
+    spelling_size: int | None = None,
     normalised: bool = False,
 ) -> LogLinearHead:
     """Build the head of such a decoder, with embeddings.
@@ -160,7 +160,7 @@ def build_head(
         task: it has a prior.
         source_size: width of the encoder's states, if any.
         output: the option with the width of the head's input.
-        context_size: width of the states that the model can pass on with its hidden states (None: none).
+        spelling_size: width of the states that the model can pass on with its hidden states (None: none).
         normalised: whether hidden states, and embeddings times the root of their width, have unit variance at the
             start.
     """
@@ -171,7 +171,7 @@ def build_head(
         embedding=input_embedding(args, args.decoder_embed_dim**-0.5 if normalised else None),
         source_size=source_size,
         initial_scale=0.0 if getattr(args, "start_at_background", False) else scale,
-        **head_options(args, task, context_size),
+        **head_options(args, task, spelling_size),
     )
     warm_up_lexicon(args, head)
     return head
@@ -183,13 +183,13 @@ def input_embedding(args: Namespace | DecoderConfig, row_rms: float | None = Non
     return input_of(args, features) or features
 
 
-def head_options(args: Namespace | FairseqDataclass, task: Any, context_size: int | None = None) -> dict[str, Any]:
+def head_options(args: Namespace | FairseqDataclass, task: Any, spelling_size: int | None = None) -> dict[str, Any]:
     """Return arguments of LogLinearHead from the options: classes, class weights and normaliser.
 
     Args:
-        task, context_size: as for `build_head`.
+        task, spelling_size: as for `build_head`.
     """
-    arguments = all_head_arguments(args, task, context_size)
+    arguments = all_head_arguments(args, task, spelling_size)
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 

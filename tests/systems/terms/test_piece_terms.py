@@ -107,12 +107,12 @@ def test_a_form_is_one_token_however_many_pieces_it_has(prior: Prior) -> None:
     slots = slots_of(table, source)
     whole, known = table.convention.whole, prior.symbols
     assert slots.groups is not None
-    every = zip(slots.words[0].tolist(), slots.groups.spellings[0].tolist(), strict=True)
+    every = zip(slots.words[0].tolist(), slots.groups.spelling_mask[0].tolist(), strict=True)
     words = {table.target.symbols[word]: word for word, is_spelling in every if not is_spelling}
-    assert slots.words[slots.groups.spellings].tolist() == [known.index(whole("ab"))]
+    assert slots.words[slots.groups.spelling_mask].tolist() == [known.index(whole("ab"))]
     assert set(words) == {*map(whole, FORMS["ab"]), f"{whole('ab')} {whole('Ann')}"}
     assert whole("ab") in known and min(words.values()) >= len(known), "a single piece may be a part of other words"
-    assert bool(slots.unknown[slots.exist & ~slots.groups.spellings].all())
+    assert bool(slots.unknown[slots.exist & ~slots.groups.spelling_mask].all())
     names = prior.output.features.names
     rows = {
         word: {names[f] for f in table.rows[table.groups.groups[0].rows[i]][0]}
@@ -196,8 +196,8 @@ def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: b
         if must and (full or (word == EOS and missing)):
             return 0.0
         own = before.get(word, 0.0) + table.rules.weight * sum(1 / len(group) for group in of_word)
-        spellings = word == prior.index(table.convention.whole("ab"))  # the piece that spells a form
-        return own * (1e-3 if full or spellings else 1.0)  # of what may be said, once more
+        is_spelling = word == prior.index(table.convention.whole("ab"))  # the piece that spells a form
+        return own * (1e-3 if full or is_spelling else 1.0)  # of what may be said, once more
 
     ended = 0.0
     tokens = torch.tensor(columns)

@@ -80,7 +80,7 @@ class OutputTrees(Extension):
     modules: ClassVar = {"tree": "--output-tree: expected this option"}
 
     def head_arguments(
-        self, args: Namespace | FairseqDataclass, task: Any, context_size: int | None = None
+        self, args: Namespace | FairseqDataclass, task: Any, spelling_size: int | None = None
     ) -> dict[str, Any]:
         tree = tree_of(args, task.prior)
         return {} if tree is None else {"normaliser": tree}

@@ -65,10 +65,10 @@ class SpellerExtension(Extension):
     options: ClassVar = {HEAD: SpellerConfig, ATTENTIVE: SpellerStart}
 
     def head_arguments(
-        self, args: Namespace | FairseqDataclass, task: Any, context_size: int | None = None
+        self, args: Namespace | FairseqDataclass, task: Any, spelling_size: int | None = None
     ) -> dict[str, Any]:
         sizes, is_apart = speller_sizes(args), getattr(args, "speller_start", SHARED) == SEPARATE  # not in old ones
-        if is_apart and context_size is None:
+        if is_apart and spelling_size is None:
             raise OptionError(
                 "--speller-start separate: it needs attention on the source, found --attention none; leave out one of "
                 "them"
@@ -83,7 +83,7 @@ class SpellerExtension(Extension):
             return {}
         from fairseq_llrnn.prior.parts.open_vocabulary import open_words
 
-        return {"classes": [open_words(sizes, context_size if is_apart else None)]}
+        return {"classes": [open_words(sizes, spelling_size if is_apart else None)]}
 
 
 EXTENSIONS.append(SpellerExtension())
