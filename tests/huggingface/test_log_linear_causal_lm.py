@@ -418,7 +418,7 @@ def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tmp_path: Path
 
 
 def test_half_precision_and_compile_run(tmp_path: Path) -> None:
-    model = made(prior_with(tmp_path, "ngram:2"))
+    model = made(prior_with(tmp_path))
     ids, mask = rows(*LANGUAGE[:2])
     given = {"input_ids": ids, "attention_mask": mask, "labels": ids.masked_fill(mask == 0, -100)}
     exact = model(**given).loss
@@ -426,7 +426,7 @@ def test_half_precision_and_compile_run(tmp_path: Path) -> None:
         rounded = model(**given).loss
     rounded.backward()
     torch.testing.assert_close(rounded.float(), exact, atol=0.1, rtol=0.05)
-    compiled = torch.compile(model, backend="aot_eager")
+    compiled = torch.compile(model, backend="eager")
     torch.testing.assert_close(compiled(**given).loss, exact, atol=1e-5, rtol=1e-5)
     halves = model.to(torch.bfloat16)
     assert halves(**given).loss.isfinite()

@@ -13,7 +13,10 @@ from shell import Shell
 from tiny_world import World
 from translation_world import TranslationWorld
 
-SUBJECTS = ["train: mixture with a cache", "train: evidence", "llrnn prior", "llrnn rescore"]
+SUBJECTS = [
+    pytest.param("train: mixture with a cache", marks=pytest.mark.slow), "train: evidence", "llrnn prior",
+    "llrnn rescore",
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
