@@ -162,7 +162,8 @@ def test_tests_of_the_core_name_no_system(root: Path) -> None:
 
 
 # all of them at once in the next test; tests/test_imports.py finds what imports a system
-@pytest.mark.parametrize("name", [SYSTEMS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in SYSTEMS[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_without_a_system_all_else_is_as_before(name: str, without: Without, beside_fairseq: Shell) -> None:
     beside_fairseq.run("python", "-c", GONE, name, cwd=without(name))
 

@@ -48,6 +48,6 @@ def test_a_damaged_model_is_used_or_refused(shell: Shell, world: World, tmp_path
     checkpoint = tmp_path / "model" / "checkpoint_last.pt"
     prior = make_model_prior(world, checkpoint, shell, tmp_path / "prior")
     for name, target in {**checkpoint_targets(checkpoint, world.data), **model_prior_target(prior)}.items():
-        found = fuzz(target, name, 20, 1, tmp_path)
+        found = fuzz(target, name, 12, 1, tmp_path)
         assert not found.faults and found.counts["refused"], name
     assert found.counts["accepted"]
