@@ -159,6 +159,11 @@ class _Sums:
         if need_added and class_weights.entries is not None:
             self.added.append(difference[class_weights.entries.rows, class_weights.entries.classes])
 
+    def last(self) -> list[Tensor]:
+        """Return the gradients of the last chunk, and the sums until then."""
+        lists = self.hidden, self.groups, self.slots, self.added
+        return [each for each in (*(parts[-1] for parts in lists if parts), self.rows, self.bias) if each is not None]
+
     def all(self, class_weights: ClassWeights, slices: Sequence[slice]) -> list[Tensor | None]:
         """Return the gradients in the order of `needs`."""
         lists = self.hidden, self.groups, self.slots, self.added
@@ -170,6 +175,15 @@ class _Sums:
         return [hidden, self.rows, self.bias if groups is None else groups, slots, added]
 
 
+def _computed_after(hidden: Tensor, earlier: Sequence[Tensor]) -> Tensor:
+    """Return the same states, which depend on earlier tensors.
+
+    Without this order, inductor computes the scores of all chunks before the gradients of rows, and keeps N × S scores.
+    """
+    zeros = [each.flatten()[:1].isnan().to(hidden.dtype) * 0.0 for each in earlier]
+    return hidden + torch.stack(zeros).sum()
+
+
 def _losses_and_sums(
     arguments: _Arguments, slices: Sequence[slice], needs: Sequence[bool], weight: Tensor | None
 ) -> tuple[Tensor, _Sums, tuple[Tensor | None, Tensor | None]]:
@@ -178,6 +192,8 @@ def _losses_and_sums(
     sums, difference, slot_difference = _Sums(needs), None, None
     for positions in slices:
         chunk = arguments if len(slices) == 1 else arguments.at(positions)
+        if losses and torch.compiler.is_compiling():
+            chunk = chunk._replace(hidden=_computed_after(chunk.hidden, [losses[-1], *sums.last()]))
         difference = slot_difference = None  # free the memory of the previous chunk
         loss, difference, slot_difference = _loss_and_differences(chunk)
         losses.append(loss)

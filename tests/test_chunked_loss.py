@@ -173,11 +173,18 @@ def test_no_tensor_of_all_positions_and_classes(is_counted: bool) -> None:
     assert alive.peak < 4 * positions * classes // 4  # bytes: a quarter of one such tensor
 
 
-def test_a_compiled_loss_keeps_gradients_and_no_chunk() -> None:
+@pytest.mark.parametrize("short", [None, torch.bfloat16])
+def test_a_compiled_loss_keeps_gradients_and_no_chunk(short: torch.dtype | None) -> None:
+    """The scores of a chunk depend on the gradients of earlier ones, so that a compiler cannot postpone these."""
     functional.CPU_CELLS, saved = 500, list[Any]()
+    scores, gradients = list[torch.fx.Node](), list[torch.fx.Node]()
 
     def see(graph: torch.fx.GraphModule, _: Any) -> Any:
         (output,) = (node for node in graph.graph.nodes if node.op == "output")
+        for node in graph.graph.nodes:
+            if node.target in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
+                shape = tuple(node.meta["val"].shape)
+                (scores if shape[1:] == (classes,) else gradients if shape == (classes, H) else []).append(node)
         saved.extend(node.meta["val"].numel() for node in output.args[0] if node is not None)
 
         def run(arguments: list[Any]) -> Any:
@@ -195,11 +202,27 @@ def test_a_compiled_loss_keeps_gradients_and_no_chunk() -> None:
         return nll.masked_fill(~mask, 0.0).sum()
 
     compiled = torch.compile(loss, backend=aot_autograd(fw_compiler=see, bw_compiler=see), fullgraph=True)
-    found, expected = compiled(hidden, rows), cross_entropy((hidden @ rows.T)[:30], targets[:30], reduction="sum")
+    with torch.autocast("cpu", short or torch.bfloat16, enabled=short is not None):
+        found, expected = compiled(hidden, rows), loss(hidden, rows)
+    if short is None:
+        torch.testing.assert_close(expected, cross_entropy((hidden @ rows.T)[:30], targets[:30], reduction="sum"))
     torch.testing.assert_close(found, expected)
     for one, other in zip(*(torch.autograd.grad(each, [hidden, rows]) for each in (found, expected)), strict=True):
         torch.testing.assert_close(one, other)
     assert max(saved) == classes * H
+    assert len(scores) == len(gradients) == 4
+    for number, node in enumerate(scores):
+        assert {*gradients[:number]} <= inputs_of(node)
+
+
+def inputs_of(node: torch.fx.Node) -> set[torch.fx.Node]:
+    """Return all nodes that a node depends on."""
+    found, waiting = set[torch.fx.Node](), [node]
+    while waiting:
+        new = {*waiting.pop().all_input_nodes} - found
+        found |= new
+        waiting += new
+    return found
 
 
 @pytest.mark.parametrize("short", [None, torch.bfloat16, torch.float16])
