@@ -88,3 +88,11 @@ def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     found = last_line(capsys)
     assert (found["words"], found["types"]) == (20_000, 3_000)
     assert found["priors"]["unigram"]["seconds"] > 0 and found["priors"]["unigram"]["gib"] > 0.01
+
+
+def test_the_loss_eager_and_compiled(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    (module,) = load(SCRIPTS, "bench_loss")
+    monkeypatch.setattr(torch, "compile", lambda loss, fullgraph: loss)
+    monkeypatch.setattr(sys, "argv", ["bench", "--positions", "20", "--classes", "30", "--width", "4", "--rounds", "1"])
+    assert module.main() == 0
+    assert list(last_line(capsys)) == ["eager_mb", "eager_s", "compiled_mb", "compiled_s"]
