@@ -62,18 +62,11 @@ def main() -> int:
     steps = {"eager": partial(step, loss), "compiled": partial(step, torch.compile(loss, fullgraph=True))}
     return_freed_blocks()
     rounds = in_turns({name: partial(timed, run, args.device) for name, run in steps.items()}, args.rounds, args.rounds)
-    found = {name: (peak_memory(run, args.device) / 1e6, rounds.median(name)) for name, run in steps.items()}
-    for name, (megabytes, seconds) in found.items():
-        print(f"{name:<10}{megabytes:>8,.0f} MB{seconds:>10.3f} s")
-    print(
-        json.dumps(
-            {
-                f"{name}_{unit}": round(n, 4)
-                for name, pair in found.items()
-                for unit, n in zip(("mb", "s"), pair, strict=True)
-            }
-        )
-    )
+    figures = {}
+    for name, run in steps.items():
+        figures[f"{name}_mb"], figures[f"{name}_s"] = peak_memory(run, args.device) / 1e6, rounds.median(name)
+        print(f"{name:<10}{figures[f'{name}_mb']:>8,.0f} MB{figures[f'{name}_s']:>10.3f} s")
+    print(json.dumps({name: round(value, 4) for name, value in figures.items()}))
     return 0
 
 
