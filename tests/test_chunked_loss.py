@@ -173,8 +173,9 @@ def test_no_tensor_of_all_positions_and_classes(is_counted: bool) -> None:
     assert alive.peak < 4 * positions * classes // 4  # bytes: a quarter of one such tensor
 
 
+@pytest.mark.parametrize("width", [16, 1024])
 @pytest.mark.parametrize("short", [None, torch.bfloat16])
-def test_a_compiled_loss_keeps_gradients_and_no_chunk(short: torch.dtype | None) -> None:
+def test_a_compiled_loss_keeps_gradients_and_no_chunk(short: torch.dtype | None, width: int) -> None:
     """The scores of a chunk depend on the gradients of earlier ones, so that a compiler cannot postpone these."""
     functional.CPU_CELLS, saved = 500, list[Any]()
     scores, gradients = list[torch.fx.Node](), list[torch.fx.Node]()
@@ -184,7 +185,7 @@ def test_a_compiled_loss_keeps_gradients_and_no_chunk(short: torch.dtype | None)
         for node in graph.graph.nodes:
             if node.target in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
                 shape = tuple(node.meta["val"].shape)
-                (scores if shape[1:] == (classes,) else gradients if shape == (classes, H) else []).append(node)
+                (scores if shape[1:] == (classes,) else gradients if shape == (classes, width) else []).append(node)
         saved.extend(node.meta["val"].numel() for node in output.args[0] if node is not None)
 
         def run(arguments: list[Any]) -> Any:
@@ -194,14 +195,15 @@ def test_a_compiled_loss_keeps_gradients_and_no_chunk(short: torch.dtype | None)
         return run
 
     positions, classes = 32, 60
-    hidden, rows = (torch.randn(n, H, requires_grad=True) for n in (positions, classes))
+    hidden, rows = (torch.randn(n, width, requires_grad=True) for n in (positions, classes))
     targets, mask = torch.arange(positions), torch.arange(positions) < 30
 
     def loss(hidden: Tensor, rows: Tensor) -> Tensor:
         nll = log_linear_nll(hidden, targets, rows, torch.zeros(classes), is_counted=mask)
         return nll.masked_fill(~mask, 0.0).sum()
 
-    compiled = torch.compile(loss, backend=aot_autograd(fw_compiler=see, bw_compiler=see), fullgraph=True)
+    backend = aot_autograd(fw_compiler=see, bw_compiler=see)
+    compiled = torch.compile(loss, backend=backend, fullgraph=True, dynamic=False)
     with torch.autocast("cpu", short or torch.bfloat16, enabled=short is not None):
         found, expected = compiled(hidden, rows), loss(hidden, rows)
     if short is None:
@@ -209,7 +211,7 @@ def test_a_compiled_loss_keeps_gradients_and_no_chunk(short: torch.dtype | None)
     torch.testing.assert_close(found, expected)
     for one, other in zip(*(torch.autograd.grad(each, [hidden, rows]) for each in (found, expected)), strict=True):
         torch.testing.assert_close(one, other)
-    assert max(saved) == classes * H
+    assert max(saved) == classes * width
     assert len(scores) == len(gradients) == 4
     for number, node in enumerate(scores):
         assert {*gradients[:number]} <= inputs_of(node)

@@ -246,3 +246,22 @@ def test_pairs_from_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
         in capsys.readouterr().err
     )
     assert len(clams.read_pairs(clams.phenomena(tmp_path, "el")["plural-far"])) == 2
+
+
+def test_what_pairs_and_scores_need(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for split in ("train", "dev", "test"):
+        write(
+            tmp_path / "ud-greek-gdt" / f"{split}.conllu.gz",
+            "1\tλύκος\tλύκος\tNOUN" + "\t_" * 2 + "\t0\troot\t_\t_\n\n",
+        )
+    place = ["--data", str(tmp_path), "--out", str(tmp_path), "--language", "greek"]
+    for script, argv, message in (
+        (agreement_pairs, [*place[:4], "greek"], "expected subjects and verbs in the treebank of greek, found none"),
+        (clams, [*place, "spelling-mixed"], "there is no row 'spelling-mixed' that is trained; there are: "),
+        (clams, [*place, "--path", "a.pt", "--dict", "b", "--seeds", "1", "2"], "--seeds goes with rows; leave it out"),
+    ):
+        monkeypatch.setattr("sys.argv", ["script", *argv])
+        assert script.main() == 2
+        assert message in capsys.readouterr().err

@@ -90,9 +90,13 @@ def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     assert found["priors"]["unigram"]["seconds"] > 0 and found["priors"]["unigram"]["gib"] > 0.01
 
 
-def test_the_loss_eager_and_compiled(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("short", [[], ["--short"]])
+def test_the_loss_eager_and_compiled(
+    short: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (module,) = load(SCRIPTS, "bench_loss")
     monkeypatch.setattr(torch, "compile", lambda loss, fullgraph: loss)
-    monkeypatch.setattr(sys, "argv", ["bench", "--positions", "20", "--classes", "30", "--width", "4", "--rounds", "1"])
+    sizes = ["--positions", "20", "--classes", "30", "--width", "4", "--rounds", "1"]
+    monkeypatch.setattr(sys, "argv", ["bench", *sizes, *short])
     assert module.main() == 0
     assert list(last_line(capsys)) == ["eager_mb", "eager_s", "compiled_mb", "compiled_s"]
