@@ -31,6 +31,8 @@ SCRIPT = re.compile(r"^ *(?:\w+=(?:\S|\"[^\"]*\")+ )*(?:python|bash) ((?:example
 OF_COLUMN = {"Std": "std", "p": "p", "Low": "low", "High": "high"}  # of the figure on the left
 IDENTITY = ("page", "section", "row", "metric")
 NUMBERS = ("value", "std", "n", "p", "low", "high", "baseline_value", "baseline_std")
+OF_TABLE = tuple(name for name in NUMBERS if not name.startswith("baseline"))
+INHERITED = ("data", "command", "commit", "recorded", "note")  # by a new row
 Figure = dict[str, Any]
 
 
@@ -158,11 +160,16 @@ def check_commands(root: Path, runs: list[Figure]) -> Iterator[str]:
 
 def updated(found: list[Figure], runs: list[Figure]) -> Iterator[Figure]:
     """Yield the figures of the tables with the other fields of runs. New rows take those of the row before."""
-    kept, before = {identity(run): run for run in runs}, dict[str, Any]()
+    kept, values = {identity(run): run for run in runs}, {identity(figure): figure["value"] for figure in found}
+    run: Figure = {}
     for figure in found:
-        is_same_table = all(before.get(name) == figure[name] for name in ("page", "section"))
-        before = kept.get(identity(figure), before if is_same_table else {})
-        yield figure | {key: value for key, value in before.items() if key not in {*IDENTITY, *NUMBERS, "direction"}}
+        is_same_table = all(run.get(name) == figure[name] for name in ("page", "section"))
+        if own := kept.get(identity(figure)):
+            run = {key: value for key, value in own.items() if key in figure or key not in OF_TABLE} | figure
+        else:
+            run = figure | {key: value for key, value in run.items() if is_same_table and key in INHERITED}
+        baseline = (run["page"], run["section"], run.get("baseline"), run["metric"])
+        yield run | ({"baseline_value": values[baseline]} if baseline in values else {})
 
 
 def main() -> int:

@@ -122,3 +122,16 @@ def test_a_new_row_takes_the_data_of_the_line_before(
     runs = [json.loads(line) for line in path.read_text().splitlines()]
     assert [run["row"] for run in runs] == ["a · softmax", "a · softmax", "a · new", "a · ours", "b"]
     assert (runs[2]["value"], runs[2]["command"]) == (33.0, "python scripts/one.py -- --other")
+
+
+def test_an_update_keeps_baselines_and_corrects_their_values(
+    check: ModuleType, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = root / "docs" / "results" / "runs.jsonl"
+    before = [json.loads(line) for line in path.read_text().splitlines()]
+    before[2] |= {"baseline": "a · softmax", "baseline_value": 30.0, "baseline_std": 0.5}
+    path.write_text("".join(json.dumps(run) + "\n" for run in before))
+    monkeypatch.setattr(sys, "argv", [*sys.argv, "--update"])
+    assert check.main() == 0
+    before[2]["baseline_value"] = 31.0  # in its own row
+    assert [json.loads(line) for line in path.read_text().splitlines()] == before
