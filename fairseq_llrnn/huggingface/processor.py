@@ -379,7 +379,7 @@ class BackgroundProcessor(LogitsProcessor):
                     f"{meter.name}: {option} does not go with {keyword}, which llguidance reads; leave out one of them"
                 )
         grammar = json_grammar(schema, whitespace, meter.name)
-        return cls._of_lark(grammar, "JSON schema", texts, meter, unread, None)
+        return cls._of_lark(grammar, f"JSON schema with {keyword}", texts, meter, unread, None)
 
     @classmethod
     def from_grammar(
@@ -761,7 +761,9 @@ def _lark_matcher(grammar: str, kind: str, texts: TokenTexts, meter: Meter) -> A
     try:
         import llguidance
     except ImportError:
-        raise OptionError(f"{meter.name}: expected the package llguidance, found none; {from_checkout('hf')}") from None
+        raise OptionError(
+            f"{meter.name}: expected the package llguidance for a {kind}, found none; {from_checkout('hf')}"
+        ) from None
     limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
     of_tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_LarkTokens(texts)))
     grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]

@@ -238,6 +238,10 @@ def test_pairs_from_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
         "singular-far": [],
         "singular-near": [("singular-near", "Ο λύκος Τρέχει", "Ο λύκος Τρέχουν")] * 2,
     }
+    for part in texts.CZECH:
+        write(tmp_path / "czech-treebanks" / f"cs_{part}.conllu.gz", "\n".join(rows_of) + "\n\n")
+    czech = agreement_pairs.pairs_by_kind(texts.LANGUAGES["czech"], tmp_path)
+    assert czech == {kind: pairs[:1] * len(texts.CZECH) for kind, pairs in found.items()}
     for argv, status in ((["greek"], 0), (["french"], 2)):
         monkeypatch.setattr("sys.argv", ["agreement_pairs.py", "--data", str(tmp_path), "--out", str(tmp_path), *argv])
         assert agreement_pairs.main() == status

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import product
@@ -182,12 +183,18 @@ def test_whitespace_of_both_packages() -> None:
 
 def test_a_schema_that_llguidance_does_not_read() -> None:
     pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
-    message = "a JSON schema that llguidance reads within its limits, found: Unsatisfiable schema: minimum .*; fix it"
+    message = "with 'minimum' at # that llguidance reads within .*, found: Unsatisfiable schema: minimum .*; fix it"
     with pytest.raises(DataError, match=message) as raised:
         BackgroundProcessor.from_json_schema({"type": "integer", "minimum": 5, "maximum": 3}, byte_level())
     assert raised.value.__context__ is None  # one traceback, not two
     with pytest.raises(DataError, match=r"whitespace: expected a regular expression, found '\(' \(.*\); fix it"):
         BackgroundProcessor.from_json_schema(AGE, byte_level(), whitespace="(")
+
+
+def test_without_llguidance_the_message_has_the_keyword(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "llguidance", None)
+    with pytest.raises(OptionError, match="the package llguidance for a JSON schema with 'minimum' at #, found none; "):
+        BackgroundProcessor.from_json_schema({"type": "integer", "minimum": 5}, byte_level())
 
 
 def test_a_place_behind_a_reference() -> None:
