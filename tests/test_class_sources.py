@@ -96,7 +96,7 @@ def test_a_search_tells_sentences_of_equal_words_by_their_states(dates: ModuleTy
 
 def test_log_probs_need_the_text_so_far_where_a_source_does(dates: ModuleType) -> None:
     prior = build(evidence=True)
-    evidence_table(prior, once=True)
+    evidence_table(prior).once = True
     head, source, states, target, hidden = make(prior)
     assert not head.needs_context
     with pytest.raises(DataError, match="the background needs `previous`, the tokens before each position"):

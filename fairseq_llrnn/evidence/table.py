@@ -245,7 +245,6 @@ class EvidenceTable:
         output: Signatures,
         shapes: bool,
         max_slots: int = MAX_SLOTS,
-        once: bool = False,
         convention: Convention | None = None,
         source_vocabulary: frozenset[str] = frozenset(),
     ) -> None:
@@ -253,10 +252,11 @@ class EvidenceTable:
 
         Args:
             output: φ of the target's dictionary. shapes: whether φ has surface shapes.
-            max_slots: of a sentence. once: whether each is generated as often as the source has it (counted_slots.py).
+            max_slots: of a sentence.
             convention: of the pieces of both sides, or None. source_vocabulary: words of the source, if in pieces.
         """
-        self.rules, self.source, self.target, self.max_slots, self.once = rules, source, target, max_slots, once
+        self.rules, self.source, self.target, self.max_slots = rules, source, target, max_slots
+        self.once = False  # searches set it: a string is generated as often as the source has it (counted_slots.py)
         self.convention, self.source_vocabulary = convention, source_vocabulary
         self.source_words, self.target_words = WordSpans(source, convention), WordSpans(target, convention)
         self.rows: list[tuple[tuple[int, ...], tuple[float, ...]]] = []  # features and their values

@@ -57,7 +57,7 @@ KINDS = {
     "llrnn_translation": Kind(
         "llrnn_lstm",
         (),
-        ("source_lang", "target_lang", "max_slots", "evidence_once"),
+        ("source_lang", "target_lang", "max_slots"),
         {"eval-lm": "llrnn validate"},
         "llrnn generate {data} --path {path} --gen-subset {subset} --max-len-b 50 > translations.txt",
     ),

@@ -126,7 +126,7 @@ class PriorView(Protocol):
 
     def index(self, symbol: str) -> int: ...
 
-    def offers(self, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None: ...
+    def offers(self, max_slots: int | None = None) -> EvidenceTable | None: ...
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ class Part:
         """The kinds of strings that source tokens offer, or () if they offer none."""
         return ()
 
-    def offers(self, prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
+    def offers(self, prior: PriorView, max_slots: int | None = None) -> EvidenceTable | None:
         """Return the strings that source tokens offer to a translation. Arguments: see prior/parts/evidence.py."""
         return None
 

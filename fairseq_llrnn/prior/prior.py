@@ -115,13 +115,13 @@ class Prior:
         """The kinds of strings that source tokens offer, or () if they offer none."""
         return tuple(kind for part in self.parts for kind in part.offered_kinds)
 
-    def offers(self, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable | None:
+    def offers(self, max_slots: int | None = None) -> EvidenceTable | None:
         """Return the strings that source tokens offer, the one table of this prior's session, or None.
 
         Args:
-            max_slots, once: settings of the table, used at the first call (prior/parts/evidence.py).
+            max_slots: setting of the table, used at the first call (prior/parts/evidence.py).
         """
-        tables = (part.offers(self, max_slots, once) for part in self.parts)
+        tables = (part.offers(self, max_slots) for part in self.parts)
         return next((table for table in tables if table is not None), None)
 
     @property

@@ -12,7 +12,6 @@ import torch
 from evidence_world import EvidenceWorld
 from shell import Shell
 from small_corpus import Done
-from tiny_world import EVERY_SENTENCE
 
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.prior.prior import Prior
@@ -49,22 +48,6 @@ def sentence_of(done: Done) -> dict[str, Any]:
 
 
 # ---- the figures ----------------------------------------------------------------------------------------------------
-
-
-def test_the_same_as_fairseqs_scorer_that_knows_what_was_said(
-    explain: Explain, shell: Shell, evidence: EvidenceWorld, evidence_model: Path
-) -> None:
-    scored = shell.run(
-        "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", evidence_model, "--gen-subset", "test",
-        "--score-reference", "--evidence-once", "--num-workers", 0, "--batch-size", 5, *EVERY_SENTENCE,
-    )  # fmt: skip
-    sources, targets = evidence.text("test", "src"), evidence.text("test", "tgt")
-    unknown = Prior.load(evidence.data / "lexical").symbols
-    chosen = [i for i, line in enumerate(targets) if set(line.split()) - set(unknown)][:3]
-    for number in chosen:
-        expected = [score * math.log(2) for score in scored.positional()[number]]
-        sentence = sentence_of(explain("--json", "--source", sources[number], targets[number]))
-        assert [-w["nats"] for w in sentence["words"]] == pytest.approx(expected, abs=2e-3)
 
 
 def test_its_own_translation_has_the_strings(

@@ -42,7 +42,9 @@ STRINGS = ["12", "Zoé", "Bob", "Ann", "chien", "</s>", "<unk>", "deux", "7"]
 
 
 def counted_table() -> EvidenceTable:
-    return evidence_table(replace(PRIOR), once=True)
+    table = evidence_table(replace(PRIOR))
+    table.once = True
+    return table
 
 
 def grouped(table: EvidenceTable, mixture: EvidenceMixture, groups: list[list[Group]]) -> CountedSlots:

@@ -234,7 +234,7 @@ def test_a_word_that_another_background_forbids_has_no_mass_and_no_gradient_of_i
 
 def test_each_is_said_as_often_as_one_likes() -> None:
     prior = make_prior()
-    evidence_table(prior, once=True)
+    evidence_table(prior).once = True
     bound = prior.background().bind(padded(SENTENCES[:2]))
     assert isinstance(bound, CountedSlots), "12 is counted"
     psa = torch.tensor([WORDS.index("psa")] * 2)

@@ -1,5 +1,4 @@
-"""Evidence that knows what was said, through fairseq's commands: searches with and without candidates, which know it
-unless --evidence-freely is given; training, in two steps, and scoring with --evidence-once."""
+"""Copied strings are counted in searches and by `llrnn explain`, unless --evidence-freely is given."""
 
 import argparse
 import json
@@ -10,9 +9,8 @@ from types import SimpleNamespace
 import pytest
 from evidence_world import UNKNOWN, EvidenceWorld
 from shell import Result, Shell
-from tiny_world import EVERY_SENTENCE
 
-from fairseq_llrnn.plugin.tasks.evidence_options import check_evidence_options, counted_in_search
+from fairseq_llrnn.plugin.tasks.evidence_options import counted_in_search
 
 SOURCES = ["quark Karim Zoé quark sdrol 4711", "el tahc Ann tiov 12 Zoé", "enu emmop tneit neib", ""]
 SEARCHES = [["--beam", 5], ["--beam", 3, "--diverse-beam-groups", 3], ["--sampling", "--beam", 4, "--nbest", 4]]
@@ -23,34 +21,21 @@ def written(found: Result) -> dict[int, list[str]]:
     return {number: text.split() for number, text in found.best().items()}
 
 
-@pytest.fixture(scope="module")
-def once(shell: Shell, evidence: EvidenceWorld, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model trained with it, too, which was stopped once."""
-    place = tmp_path_factory.mktemp("once")
-    for epochs in (1, 2):
-        shell.run(
-            "fairseq-train", *evidence.train_args("llrnn_transformer", "lexical", place, raw=True), "--evidence-once",
-            "--max-epoch", epochs, "--disable-validation",
-        )  # fmt: skip
-    return place / "checkpoint_last.pt"
-
-
-def test_searches_may_do_without_what_training_knew() -> None:
-    """`llrnn generate` takes --evidence-once from the checkpoint."""
-    shares = {"evidence_dropout": 0.0, "invented_evidence": 0.0}
-    both = argparse.Namespace(max_slots=16, evidence_once=True, evidence_freely=True, **shares)
-    check_evidence_options(both)
-    table = SimpleNamespace(once=True)
-    with counted_in_search(both, SimpleNamespace(offers=lambda: table)):
+def test_only_searches_count_strings() -> None:
+    for is_free in (False, True):
+        table = SimpleNamespace(once=False)
+        prior = SimpleNamespace(offers=lambda found=table: found)
+        with counted_in_search(argparse.Namespace(evidence_freely=is_free), prior):
+            assert table.once != is_free
         assert not table.once
-    assert table.once
 
 
 @pytest.mark.parametrize("options", SEARCHES)
 def test_no_unknown_word_is_said_more_often_than_its_source_has_it(
-    shell: Shell, evidence: EvidenceWorld, once: Path, options: list[object]
+    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], options: list[object]
 ) -> None:
-    found = evidence.interactive(shell, once, SOURCES, "--prior", evidence.data / "lexical", *options, "--seed", 3)
+    more = ["--prior", evidence.data / "lexical", *options, "--seed", 3]
+    found = evidence.interactive(shell, evidence_models["lexical"], SOURCES, *more)
     for number, best in written(found).items():
         said, has = Counter(best), Counter(SOURCES[number].split())
         if "--sampling" not in options:  # a draw may be the thousandth
@@ -67,15 +52,6 @@ def test_a_model_that_was_trained_without_it_says_no_less(
         right.append(sum(min(said[word], has[word]) for said, has in pairs for word in UNKNOWN))
         too_many.append(sum(max(said[word] - has[word], 0) for said, has in pairs for word in UNKNOWN))
     assert right[1] >= right[0] and too_many[1] <= too_many[0] and too_many[1] == 0
-
-
-def test_references_that_go_against_it_have_a_score(shell: Shell, evidence: EvidenceWorld, once: Path) -> None:
-    found = shell.run(
-        "fairseq-generate", *evidence.task_args("lexical", raw=True), "--path", once, "--gen-subset", "test",
-        "--evidence-once", "--score-reference", "--num-workers", 0, *EVERY_SENTENCE,
-    )  # fmt: skip
-    scores = [score for some in found.hypotheses().values() for score, _ in some]
-    assert len(scores) == len(evidence.text("test", "src")) and all(score > -50 for score in scores)
 
 
 def test_explain_knows_what_was_said(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:

@@ -153,7 +153,7 @@ def test_alignments_need_attention(arch: str, options: list[str], aligns: bool, 
 
 @pytest.mark.parametrize(
     "options",
-    ["--max-slots 3", "--evidence-once", "--evidence-freely", "--evidence-dropout 0.5", "--invented-evidence 0.5"],
+    ["--max-slots 3", "--evidence-freely", "--evidence-dropout 0.5", "--invented-evidence 0.5"],
 )
 def test_options_of_evidence_that_there_is_none_of(options: str, translation: TranslationWorld) -> None:
     """In training; what a checkpoint has recorded, no other command minds."""

@@ -29,7 +29,7 @@ class Pieces:
         return self.world.place / "model" / "checkpoint_last.pt"
 
     def train(self, save_dir: Path | None, *options: object) -> Result:
-        """A Transformer, and an LSTM whose slots know what was said."""
+        """A Transformer, and an LSTM whose searches do not count strings."""
         arch = "llrnn_transformer" if self.convention == "sentencepiece" else "llrnn_lstm"
         return self.shell.run(
             "fairseq-train", *self.world.train_args(arch, "lexical", save_dir, raw=True), "--max-tokens", 512,
@@ -38,7 +38,7 @@ class Pieces:
 
     @property
     def task_options(self) -> list[str]:
-        return [] if self.convention == "sentencepiece" else ["--evidence-once"]
+        return [] if self.convention == "sentencepiece" else ["--evidence-freely"]
 
     @functools.cache  # noqa: B019, several tests ask the same of a few worlds
     def generate(self, *options: object) -> Result:

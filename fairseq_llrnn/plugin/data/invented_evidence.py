@@ -227,7 +227,7 @@ class OfferedStrings:
             task: a translation task with a prior.
         """
         self.prior, self.cfg = task.prior, task.cfg
-        self.table = evidence_table(self.prior, self.cfg.max_slots, self.cfg.evidence_once)
+        self.table = evidence_table(self.prior, self.cfg.max_slots)
         self.unk, self.dictionary = task.source_dictionary.unk(), task.target_dictionary
         # if a slot may be several tokens of a target, targets are read with slots instead
         self.are_long = isinstance(self.table, PieceTable) or bool(self.table.rules.asked)

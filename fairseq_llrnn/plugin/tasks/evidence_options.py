@@ -21,16 +21,13 @@ class EvidenceConfig(FairseqDataclass):
         default=MAX_SLOTS,
         metadata={"help": "maximum number of strings to copy from a source sentence, in training and search"},
     )
-    evidence_once: bool = field(
+    evidence_freely: bool = field(
         default=False,
         metadata={
-            "help": "count copied strings in training and scoring, as searches do: a string that was copied as often "
-            "as the source has it keeps 0.001 of its weight, and the end of the sentence 0.01 of its weight while an "
-            "unknown word is not copied yet"
+            "help": "do not count copied strings in searches. By default, a string that was copied as often as the "
+            "source has it keeps 0.001 of its weight, and the end of the sentence 0.01 of its weight while an unknown "
+            "word is not copied yet"
         },
-    )
-    evidence_freely: bool = field(
-        default=False, metadata={"help": "do not count copied strings in searches; strings may be repeated"}
     )
     evidence_dropout: float = field(
         default=0.2,

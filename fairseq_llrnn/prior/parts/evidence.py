@@ -133,20 +133,18 @@ class EvidencePart(Part):
     def offered_kinds(self) -> tuple[str, ...]:
         return self.rules.kinds
 
-    def offers(self, prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
+    def offers(self, prior: PriorView, max_slots: int | None = None) -> EvidenceTable:
         """Return the one table of this prior's session.
 
         Args:
             max_slots: most strings of a sentence, at the first call (None: as in the existing table, or MAX_SLOTS).
-            once: whether a string is offered as often as the source contains it, at the first call; None: as in the
-                existing table, or False.
 
         Raises:
-            ValueError: the table exists with other settings.
+            ValueError: the table exists with another limit.
         """
         rules, session, shapes = self.rules, prior.session, bool(prior.settings.get("shapes"))
         limit = MAX_SLOTS if max_slots is None else max_slots
-        arguments = rules, session.source, session.target, prior.output, shapes, limit, bool(once)
+        arguments = rules, session.source, session.target, prior.output, shapes, limit
         pieces, vocabulary = pieces_of(prior), self.source_vocabulary
 
         def make() -> EvidenceTable:
@@ -157,8 +155,6 @@ class EvidencePart(Part):
         table = session.memoize("evidence", make)
         if max_slots not in (None, table.max_slots):
             raise ValueError(f"expected a session with {max_slots} slots a sentence, found one with {table.max_slots}")
-        if once not in (None, table.once):
-            raise ValueError(f"expected a session whose slots are counted: {once}, found one with {table.once}")
         return table
 
     def source_index(self, prior: PriorView, word: str) -> int | None:
@@ -248,11 +244,11 @@ def kinds_text(source_words: Mapping[str, int]) -> str:
     return ", ".join(uncounted.get(kind, f"{kind} {count:,}") for kind, count in source_words.items())
 
 
-def evidence_table(prior: PriorView, max_slots: int | None = None, once: bool | None = None) -> EvidenceTable:
+def evidence_table(prior: PriorView, max_slots: int | None = None) -> EvidenceTable:
     """Return the strings that source tokens offer, as `EvidencePart.offers`. Raises ValueError also without
     evidence.
     """
-    table = prior.offers(max_slots, once)
+    table = prior.offers(max_slots)
     if table is None:
         raise ValueError("the prior has no evidence")
     return table
