@@ -32,7 +32,7 @@ OF_COLUMN = {"Std": "std", "p": "p", "Low": "low", "High": "high"}  # of the fig
 IDENTITY = ("page", "section", "row", "metric")
 NUMBERS = ("value", "std", "n", "p", "low", "high", "baseline_value", "baseline_std")
 OF_TABLE = tuple(name for name in NUMBERS if not name.startswith("baseline"))
-INHERITED = ("data", "command", "commit", "recorded", "note")  # by a new row
+INHERITED = ("data", "command", "commit", "note")  # by a new row
 Figure = dict[str, Any]
 
 
@@ -159,8 +159,8 @@ def check_commands(root: Path, runs: list[Figure]) -> Iterator[str]:
 
 
 def updated(found: list[Figure], runs: list[Figure]) -> Iterator[Figure]:
-    """Yield the figures of the tables with the other fields of runs. New rows take those of the row before."""
-    kept, values = {identity(run): run for run in runs}, {identity(figure): figure["value"] for figure in found}
+    """Yield the figures of the tables with the other fields of runs. New rows take INHERITED of the row before."""
+    kept, rows_of = {identity(run): run for run in runs}, {identity(figure): figure for figure in found}
     run: Figure = {}
     for figure in found:
         is_same_table = all(run.get(name) == figure[name] for name in ("page", "section"))
@@ -168,8 +168,10 @@ def updated(found: list[Figure], runs: list[Figure]) -> Iterator[Figure]:
             run = {key: value for key, value in own.items() if key in figure or key not in OF_TABLE} | figure
         else:
             run = figure | {key: value for key, value in run.items() if is_same_table and key in INHERITED}
-        baseline = (run["page"], run["section"], run.get("baseline"), run["metric"])
-        yield run | ({"baseline_value": values[baseline]} if baseline in values else {})
+        if baseline := rows_of.get((run["page"], run["section"], run.get("baseline"), run["metric"])):
+            run = {key: value for key, value in run.items() if key != "baseline_std"}
+            run |= {f"baseline_{key}": baseline[key] for key in ("value", "std") if key in baseline}
+        yield run
 
 
 def main() -> int:

@@ -2,6 +2,7 @@
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -68,7 +69,7 @@ def test_parts_of_adjacent_source_words_are_in_reach() -> None:
     ]
     elements = ["", "s"]
 
-    def counts(k: int, match: script.Match) -> list[float]:
+    def counts(k: int, match: Callable[[str, str], bool]) -> list[float]:
         row = script.reach(pairs, WORDS, elements, translations, k, match)
         return [row[name] for name in ("unseen", "compounds", "adjacent", "anywhere")]
 
