@@ -4,7 +4,7 @@
     python scripts/bench_transformer_lm.py PRIOR TRAIN VALID TEST --output log-linear       # train, print one JSON line
     python scripts/bench_transformer_lm.py PRIOR TRAIN VALID TEST --time 20                 # contestants in turn
     python scripts/bench_transformer_lm.py PRIOR TRAIN VALID TEST --time 20 --device cuda --layers 6 --context 256 \\
-        --batch 32768 --dropout 0.2                                                         # the sizes of issue 51
+        --batch 32768 --dropout 0.2                                                         # a GPU
 
 The texts have one tokenised sentence per line and may be gzip files. Their words are those of the prior's dictionary.
 Outputs: softmax (an embedding tied to the output, over the unigram of TRAIN) and log-linear (tied feature weights).

@@ -31,7 +31,7 @@ def test_only_searches_count_strings() -> None:
 
 
 @pytest.mark.parametrize("options", SEARCHES)
-def test_no_unknown_word_is_said_more_often_than_its_source_has_it(
+def test_no_unknown_word_is_copied_more_often_than_its_source_has_it(
     shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], options: list[object]
 ) -> None:
     more = ["--prior", evidence.data / "lexical", *options, "--seed", 3]
@@ -42,7 +42,7 @@ def test_no_unknown_word_is_said_more_often_than_its_source_has_it(
             assert all(said[word] <= has[word] for word in UNKNOWN), (best, SOURCES[number])
 
 
-def test_a_model_that_was_trained_without_it_says_no_less(
+def test_counting_removes_repeated_strings_and_loses_none(
     shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]
 ) -> None:
     sources, right, too_many = evidence.text("test", "src"), [], []
@@ -51,10 +51,10 @@ def test_a_model_that_was_trained_without_it_says_no_less(
         pairs = [(Counter(best), Counter(sources[number].split())) for number, best in written(found).items()]
         right.append(sum(min(said[word], has[word]) for said, has in pairs for word in UNKNOWN))
         too_many.append(sum(max(said[word] - has[word], 0) for said, has in pairs for word in UNKNOWN))
-    assert right[1] >= right[0] and too_many[1] <= too_many[0] and too_many[1] == 0
+    assert right[1] >= right[0] and too_many[0] > 0 == too_many[1]
 
 
-def test_explain_knows_what_was_said(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
+def test_explain_counts_copied_strings(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
     path, source = evidence_models["lstm"], "quark tahc"
     done = shell.run("llrnn", "explain", "--path", path, "--source", source, "--json", "quark quark")
     first, second, _ = json.loads(done.out)["words"]

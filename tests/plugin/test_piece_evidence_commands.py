@@ -118,7 +118,7 @@ def test_typed_text_is_translated_as_files_are(pieces: Pieces) -> None:
 def test_references_have_one_score_everywhere(pieces: Pieces) -> None:
     """--score-reference, a forced search, the criterion, a scorer of sentences: a slot is one token for all of them."""
     reference = pieces.generate("--score-reference")
-    forced = pieces.generate("--prefix-size", 60, *([] if pieces.task_options else ["--evidence-freely"]))
+    forced = pieces.generate("--prefix-size", 60, "--evidence-freely")
     assert scores(forced) == pytest.approx(scores(reference), abs=1e-3)
     lengths = {number: len(text.split()) + 1 for number, [text] in reference.printed("T").items()}
     validated = pieces.shell.run(

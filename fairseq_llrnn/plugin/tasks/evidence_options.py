@@ -24,9 +24,9 @@ class EvidenceConfig(FairseqDataclass):
     evidence_freely: bool = field(
         default=False,
         metadata={
-            "help": "do not count copied strings in searches. By default, a string that was copied as often as the "
-            "source has it keeps 0.001 of its weight, and the end of the sentence 0.01 of its weight while an unknown "
-            "word is not copied yet"
+            "help": "do not count copied strings in searches and in `llrnn explain`. Without this option, a string "
+            "that was copied as often as the source has it keeps 0.001 of its weight, and the end of the sentence 0.01 "
+            "of its weight while an unknown word is not copied yet"
         },
     )
     evidence_dropout: float = field(
@@ -69,6 +69,6 @@ def check_evidence_is_used(cfg: Any, prior: Prior) -> None:
 
 
 def counted_in_search(cfg: Any, prior: Prior) -> AbstractContextManager[None]:
-    """Let searches inside the block count which evidence was said, for all models, unless cfg forbids it."""
+    """Let searches inside the block count copied strings, for all models, unless cfg forbids it."""
     table = prior.offers()
     return nullcontext() if table is None else replaced(table, "once", lambda before: not cfg.evidence_freely)
