@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.class_weights import expanded
 from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.files.numbers import LARGEST_PARAMETER
 
 AT_ONCE = 1 << 26  # elements of a temporary tensor: 256 MB in float32
 
@@ -49,7 +50,8 @@ def draw_weights(weight: Tensor, rows: SparseRows, row_rms: float | None) -> Non
 
     Args:
         rows: Φ.
-        row_rms: root mean square of the elements of Φ W after scaling, ignoring rows of zeros. None: no scaling.
+        row_rms: root mean square of the elements of Φ W after scaling, ignoring rows of zeros, or less if weights
+            would exceed LARGEST_PARAMETER (tiny values of features). None: no scaling.
     """
     nn.init.uniform_(weight, -0.1, 0.1)
     if row_rms == 0.0:
@@ -58,7 +60,8 @@ def draw_weights(weight: Tensor, rows: SparseRows, row_rms: float | None) -> Non
         parts = weight.double().split(max(1, AT_ONCE // max(1, rows.num_rows)), dim=1)
         squares = torch.stack([rows.compose(part.contiguous()).square().sum(1) for part in parts]).sum(0)
         if count := squares.count_nonzero().item():
-            weight.mul_(row_rms * (count * weight.size(1) / squares.sum()).sqrt())
+            factor = row_rms * (count * weight.size(1) / squares.sum()).sqrt()
+            weight.mul_(factor.clamp(max=LARGEST_PARAMETER / 0.1))
 
 
 class SparseRows(nn.Module):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.feature_table import FeatureTable
+from fairseq_llrnn.files.numbers import LARGEST_PARAMETER
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.normalisers import LogLinearOutput
@@ -90,6 +91,14 @@ def test_all_weights_have_one_factor() -> None:
     factors = scaled / drawn
     torch.testing.assert_close(factors, torch.full_like(factors, factors[0, 0].item()))
     torch.testing.assert_close(wider, 3.0 * scaled)
+
+
+@pytest.mark.parametrize("value", [1e-45, 1e-30, 1e-12])
+def test_tiny_values_have_finite_weights(value: float) -> None:
+    output = output_of([{"a": value}, {"b": value}], 16)
+    largest = output.weight.abs().max()
+    assert 0.5 * LARGEST_PARAMETER < largest <= LARGEST_PARAMETER
+    assert output.rows.compose(output.weight).isfinite().all()
 
 
 @pytest.mark.parametrize("rows", [[{}, {}], [{}]])
