@@ -1,16 +1,19 @@
 """Agreement of subject and verb: score minimal pairs, in the format of CLAMS (Mueller et al. 2020), with trained rows.
 
-    clams.py --data FOLDER --out OUT --language french [--seeds 1 2 3] [--most 300] ROW …
+    clams.py ROW … --data FOLDER --out OUT --language french [--seeds 1 2 3] [--most 300]
     clams.py --data FOLDER --language french [--most 300] --dict DICT --path CHECKPOINT
 
 FOLDER/clams has the pairs: the public ones (French, German), or those of agreement_pairs.py. A pair is right if the
 grammatical sentence has the higher probability, ends included. A tie counts as wrong. A softmax has one if both forms
 are <unk>. `known` counts the pairs with only words of the training text. Another language model of words can be
 given by its checkpoint and dictionary; `known` then counts the pairs with only words of its dictionary. Of a longer
-list, every n-th pair is taken. Percentages of several seeds are means, with the standard deviation in the line `all`.
+list, every n-th pair is taken. Percentages of several seeds are means, with standard deviations in the last lines.
+Compare `mean of lists`: a model that always prefers the singular has 50 % there, and more in `all` if there are more
+pairs with a right singular.
 """
 
 import argparse
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -30,6 +33,7 @@ from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.text_lines import iter_lines
 
+KNOWN = "all, known words"
 Pair = tuple[str, str]  # the grammatical sentence, and the other one
 Score = Callable[[Sequence[str], str], str]
 
@@ -93,6 +97,19 @@ def phenomena(data: Path, code: str) -> dict[str, Path]:
     return found
 
 
+def percentage(found: Sequence[Outcome], is_known: bool) -> float:
+    """Return the percentage of right pairs, or of those of known words. NaN: there are none."""
+    right = sum(one.known_right if is_known else one.right for one in found)
+    pairs = sum(one.known_pairs if is_known else one.pairs for one in found)
+    return 100 * right / pairs if pairs else math.nan
+
+
+def cell(shares: Sequence[float], has_spread: bool) -> str:
+    if math.isnan(mean(shares)):
+        return "–"
+    return f"{mean(shares):.1f}" + (f" ± {stdev(shares):.1f}" if has_spread and len(shares) > 1 else "")
+
+
 def table(outcomes: dict[str, list[dict[str, Outcome]]]) -> str:
     """Return the percentage of right pairs, with a line per phenomenon and a column per row.
 
@@ -101,18 +118,17 @@ def table(outcomes: dict[str, list[dict[str, Outcome]]]) -> str:
     """
     rows = list(outcomes)
     lines = ["| | pairs | of known words | " + " | ".join(rows) + " |", "|---|" + "---:|" * (len(rows) + 2)]
-    for name in [*outcomes[rows[0]][0], "all", "all, known words"]:
+    lists = list(outcomes[rows[0]][0])
+    groups = {name: [[name]] for name in lists} | {"mean of lists": [[name] for name in lists], "all": [lists]}
+    for name, groups_of_lists in [*groups.items(), (KNOWN, [lists])]:
         cells = []
         for row in rows:
-            shares = []
-            for seed in outcomes[row]:
-                found = list(seed.values()) if name.startswith("all") else [seed[name]]
-                known = name.endswith("known words")
-                right = sum(one.known_right if known else one.right for one in found)
-                pairs = sum(one.known_pairs if known else one.pairs for one in found)
-                shares.append(100 * right / pairs if pairs else float("nan"))
-            spread = f" ± {stdev(shares):.1f}" if name == "all" and len(shares) > 1 else ""
-            cells.append(f"{mean(shares):.1f}{spread}" if pairs else "–")
+            shares = [
+                mean(percentage([seed[one] for one in group], name == KNOWN) for group in groups_of_lists)
+                for seed in outcomes[row]
+            ]
+            cells.append(cell(shares, name not in lists))
+        found = [outcomes[rows[0]][0][one] for group in groups_of_lists for one in group]
         sizes = f"{sum(one.pairs for one in found):,} | {sum(one.known_pairs for one in found):,}"
         lines.append(f"| {name.replace('_', ' ')} | {sizes} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -195,7 +195,15 @@ def test_ties_are_wrong_and_seeds_are_averaged() -> None:
     assert clams.outcome(pairs, values, {"a", "b"}) == clams.Outcome(1, 2, 1, 1), "the second pair is a tie"
     seeds = [{"x": clams.outcome(pairs, values, set())}, {"x": clams.outcome(pairs[:1] * 2, values, set())}]
     lines = clams.table({"unk": seeds}).splitlines()
-    assert lines[2:] == ["| x | 2 | 0 | 75.0 |", "| all | 2 | 0 | 75.0 ± 35.4 |", "| all, known words | 2 | 0 | – |"]
+    assert lines[2:] == [
+        "| x | 2 | 0 | 75.0 |",
+        "| mean of lists | 2 | 0 | 75.0 ± 35.4 |",
+        "| all | 2 | 0 | 75.0 ± 35.4 |",
+        "| all, known words | 2 | 0 | – |",
+    ]
+    uneven = {"x_y": clams.Outcome(0, 1, 0, 1), "z": clams.Outcome(3, 3)}
+    lines = clams.table({"unk": [uneven]}).splitlines()
+    assert [line.split(" | ")[-1] for line in lines[4:]] == ["50.0 |", "75.0 |", "0.0 |"]
 
 
 TREES = """
