@@ -41,7 +41,7 @@ from translated_texts import Pairs, read_pairs
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, translation_table
 from fairseq_llrnn.alignment.bitext import bitext_of
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import LLRNNError
 
 SHORTEST = 3  # letters of a part of an unseen word
 SHORTEST_OF_TEXT = 4  # of a part of a training word, which may be no compound
@@ -138,9 +138,7 @@ def least_distance(parts: Iterable[Parts], offered: Sequence[Sequence[str]], mat
         part: [i for i, words in enumerate(offered) if any(match(part, word) for word in words)]
         for pair in parts for part in pair
     }  # fmt: skip
-    return min(
-        (abs(i - j) for first, last in parts for i in places[first] for j in places[last]), default=math.inf
-    )
+    return min((abs(i - j) for first, last in parts for i in places[first] for j in places[last]), default=math.inf)
 
 
 def new_strings(offered: Sequence[Sequence[str]], counts: Counter[str], elements: Sequence[str]) -> set[str]:
@@ -182,15 +180,8 @@ def reach(
     return {**found, "strings": float(np.mean(strings)), "bleu": bleu.score}
 
 
-def read(source: str, target: str) -> Pairs:
-    pairs = read_pairs(source, target)
-    if not pairs:
-        raise DataError(f"{source}: expected sentences, found none; give another text")
-    return pairs
-
-
 def print_table(args: argparse.Namespace) -> None:
-    train, pairs = read(args.train_source, args.train), read(args.source, args.reference)
+    train, pairs = read_pairs(args.train_source, args.train), read_pairs(args.source, args.reference)
     counts = Counter(word for _, target in train for word in target)
     elements = learned_elements(counts)
     split = SPLITTERS[args.splitter](counts, elements)

@@ -98,7 +98,7 @@ def reach(prior: Prior, pairs: Pairs, shown: set[str], shown_in_source: set[str]
     tokens = max(1, sum(len(source) for source, _ in pairs))
     shares = [
         ("translations of a source token", offered / tokens),
-        ("different ones of a sentence", of_sentences / max(1, len(pairs))),
+        ("different ones of a sentence", of_sentences / len(pairs)),
     ]
     return "\n".join(
         [f"{name:<44} {number:>7,}" for name, number in lines] + [f"{name:<44} {mean:>7.1f}" for name, mean in shares]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
-from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.files.text_lines import check_as_long, iter_lines
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
@@ -24,9 +24,11 @@ def translations_of(prior: Prior) -> LexicalPart:
 
 
 def read_pairs(source: str, reference: str) -> Pairs:
-    """Return sentences and their translations. Raises DataError if one text is longer."""
+    """Return sentences and their translations. Raises DataError if there are none, or if one text is longer."""
     sides = [[line.split() for _, line in iter_lines(path)] for path in (source, reference)]
     check_as_long(source, reference, *map(len, sides))
+    if not sides[0]:
+        raise DataError(f"{source}: expected sentences, found none; give another text")
     return list(zip(*sides, strict=True))
 
 

@@ -14,9 +14,9 @@ from example_modules import SCRIPTS, load
 WORDS = Counter("spiel haus spielhaus arbeit anzug arbeitsanzug schule tasche schultasche tag zeit arbeitszeit".split())
 TRAIN = [  # Wortspiel is split, because its parts are more frequent
     *[("word", "wort"), ("play", "spiel"), ("house", "haus")] * 3,
-    *[("word play", "wortspiel"), ("blue", "blau")],
+    *[("word play", "wortspiel"), ("blue", "blau"), ("home", "hause")],
 ]
-TEXT = [("a play house", "ein spielhaus"), ("blue", "blau")]
+TEXT = [("a play house", "ein spielhaus"), ("play house", "spielhause"), ("blue", "blau")]
 
 
 def test_a_compound_is_two_known_words_and_an_element() -> None:
@@ -93,14 +93,19 @@ def options(tmp_path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.parametrize(("more", "in_reach"), [([], "1"), (["--stems"], "2")])
 def test_the_command_prints_a_table(
-    options: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    more: list[str],
+    in_reach: str,
+    options: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["compound_reach.py", *options, "--aligner", "ibm1"])
+    monkeypatch.setattr(sys, "argv", ["compound_reach.py", *options, "--aligner", "ibm1", *more])
     assert script.main() == 0
     elements, _, *rows = capsys.readouterr().out.splitlines()
     assert elements == "linking elements: none"
-    assert [row.split()[:5] for row in rows] == [[k, "2", "1", "1", "1"] for k in ("3", "5", "10")]
+    assert [row.split()[:5] for row in rows] == [[k, "3", "2", in_reach, in_reach] for k in ("3", "5", "10")]
 
 
 @pytest.mark.parametrize("name", ["train", "reference"])
