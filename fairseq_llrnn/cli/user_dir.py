@@ -10,7 +10,8 @@ HELP = "print the folder for fairseq's --user-dir"
 EXAMPLES = (
     'fairseq-train data-bin --user-dir "$(llrnn user-dir)" --task llrnn_language_modeling --prior data-bin/prior '
     "--arch llrnn_lm --criterion log_linear --sample-break-mode eos --tokens-per-sample 512 --max-tokens 2048 "
-    "--optimizer adam --lr 0.002 --max-epoch 30 --no-epoch-checkpoints --save-dir another",
+    "--required-batch-size-multiple 1 --optimizer adam --lr 0.002 --max-epoch 30 --no-epoch-checkpoints "
+    "--save-dir another",
 )
 
 
