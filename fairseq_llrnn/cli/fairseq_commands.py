@@ -25,7 +25,7 @@ OPTIONS = {
     "--dropout": ("P", "dropout probability"),
     "--valid-subset": ("NAME", "text to score (default: valid)"),
     "--gen-subset": ("NAME", "text to read (default: test)"),
-    "--beam": ("N", "beam size (default: 5)"),
+    "--beam": ("N", "beam size (default: 5; for a language model `llrnn generate` samples one sentence)"),
     "--nbest": ("N", "hypotheses to print (default: 1)"),
     "--max-len-b": ("N", "maximum length of a hypothesis in words (default: 200)"),
     "--prefix-size": ("N", "words of each line that begin its hypothesis (0: a language model samples sentences)"),

@@ -37,7 +37,7 @@ def learned_temperature(head: Head) -> LearnedTemperature:
     """
     if not head.background.bind().sparse or head.has_source_strings:
         raise OptionError(
-            f"{OPTION} needs a prior with n-grams or an automaton, and without evidence; build one with "
+            f"{OPTION} needs a prior with n-grams, an automaton or a cache, and without evidence; build one with "
             "`llrnn prior --background ngram:…` or `automaton:…`, or leave the option out"
         )
     check_row_sources(head, OPTION)

@@ -121,7 +121,7 @@ def test_it_begins_as_the_background(world: World) -> None:
 
 
 def test_what_it_does_not_go_with(world: World, translation: TranslationWorld, evidence: EvidenceWorld) -> None:
-    message = f"{LEARN} needs a prior with n-grams or an automaton, and without evidence"
+    message = f"{LEARN} needs a prior with n-grams, an automaton or a cache, and without evidence"
     for args in (world.train_args(), translation.train_args("llrnn_transformer"), evidence.train_args()):
         with pytest.raises(OptionError, match=message):
             build([*args, LEARN])

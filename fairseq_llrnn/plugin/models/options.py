@@ -37,7 +37,7 @@ from fairseq_llrnn.source_embedding import SourceEmbedding
 OF_CELLS = (f"; {name}: {cell.about}" for name, cell in all_cells().items() if cell.about)
 CELL = {"help": "".join(["kind of recurrent cell", *OF_CELLS])}
 LEARN_TEMPERATURE = {
-    "help": "learn the influence of n-grams or an automaton: a power of their class weights that depends on the "
+    "help": "learn the influence of n-grams, an automaton or a cache: a power of their class weights that depends on the "
     "network's state and on the signature, initially 1"
 }
 LEXICAL_WARMUP = {
