@@ -29,6 +29,7 @@ from tqdm import tqdm
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, Pairs
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import DataError, OptionError, from_checkout
+from fairseq_llrnn.features.feature_table import ranges
 from fairseq_llrnn.files.processes import default_workers
 
 ITERATIONS = 5  # of EM; after these, the translations of Model 1 hardly change
@@ -135,10 +136,8 @@ def _tabulate(bitext: Bitext, null: int, num_targets: int) -> tuple[np.ndarray, 
     for first, last in _portions(source.lengths * target.lengths):
         per_target = np.repeat(source.lengths[first:last], target.lengths[first:last])
         begin = np.repeat(source.offsets[first:last], target.lengths[first:last])
-        # the sources of one target token are begin, begin + 1, …
-        step = np.arange(per_target.sum()) - np.repeat(per_target.cumsum() - per_target, per_target)
         tokens = target.tokens[target.offsets[first] : target.offsets[last]]
-        pairs = source.tokens[np.repeat(begin, per_target) + step] * num_targets + np.repeat(tokens, per_target)
+        pairs = source.tokens[ranges(begin, per_target)] * num_targets + np.repeat(tokens, per_target)
         keys, entry = np.unique(pairs, return_inverse=True)
         parts.append((keys, entry.astype(np.int32), per_target))
     keys = np.unique(np.concatenate([part[0] for part in parts]))

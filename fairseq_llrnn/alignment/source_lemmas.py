@@ -31,7 +31,7 @@ import numpy as np
 
 from fairseq_llrnn.alignment.bitext import Bitext
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.features.feature_table import are_rows
+from fairseq_llrnn.features.feature_table import are_rows, ranges
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
 
 
@@ -128,8 +128,7 @@ class SourceLemmas:
         """Return t(u | s) of all source words, with n(s, u) from a table of forms. A row has n(s) + κ links."""
         row_sizes, shared = np.diff(forms.offsets), np.diff(self.table.offsets)[self.head_of]
         sources = np.repeat(np.arange(len(row_sizes)), row_sizes), np.repeat(np.arange(len(row_sizes)), shared)
-        step = np.arange(shared.sum()) - np.repeat(shared.cumsum() - shared, shared)
-        places = np.repeat(self.table.offsets[:-1][self.head_of], shared) + step
+        places = ranges(self.table.offsets[:-1][self.head_of], shared)
         targets = np.concatenate([forms.targets, self.table.targets[places]])
         weights = np.concatenate([
             forms.probabilities * forms.links[sources[0]].astype(np.float64),

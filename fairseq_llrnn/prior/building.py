@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.alignment.aligners import choose_aligner
-from fairseq_llrnn.alignment.bitext import ParallelText
+from fairseq_llrnn.alignment.binarized_bitext import read_bitext
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList, check_order, count_words, load_dictionary
 from fairseq_llrnn.features.spelling import UserPatterns
@@ -82,10 +82,6 @@ class BuildResult:
     table: Table  # lexical features of words
 
 
-# a folder of fairseq-preprocess, the name of a dictionary and its words -> the bitext
-ReadBitext = Callable[[str, str, WordList], ParallelText]
-
-
 def build_prior(dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
     """Build a prior from files or objects, as `llrnn prior` does.
 
@@ -106,7 +102,6 @@ def build(
     dictionary: Dictionary,
     recipe: Recipe | None = None,
     open_model: OpenModel | None = None,
-    read_bitext: ReadBitext | None = None,
     option_name: Callable[[str], str] = str,
 ) -> BuildResult:
     """Build a prior.
@@ -116,7 +111,6 @@ def build(
     Args:
         dictionary: a dict.txt of fairseq-preprocess, or the V symbols, beginning with those of fairseq.
         open_model: reads other trained models, for `model:FILE`.
-        read_bitext: reads data of fairseq, for `translations.data`.
         option_name: as in `settings.checked`.
 
     Raises:
@@ -149,12 +143,6 @@ def build(
         )
     check_background(background, as_paths(options.text), open_model is not None)
     if options.translations is not None and isinstance(options.translations.data, (str, Path)):
-        if read_bitext is None:
-            raise OptionError(
-                f"translations.data {options.translations.data}: only `llrnn prior` reads a folder of fairseq; in "
-                "Python give a ParallelText (alignment/bitext.py), or pass `read_bitext` to `build` "
-                "(prior/building.py)"
-            )
         bitext = read_bitext(str(options.translations.data), str(path or "the dictionary"), words)
         options = replace(options, translations=replace(options.translations, data=bitext))
     source_option = f"--background {options.background}" if evidence is None else "--evidence"
@@ -163,7 +151,7 @@ def build(
         warn_of_forms("evidence.mapping", evidence.mapping, source)
         targets = (word for entry_words in evidence.mapping.values() for word in entry_words)
         warn_of_forms("evidence.mapping", targets, words.symbols)
-    source_vocabulary = None if evidence is None else source_vocabulary_of(options, evidence, source)
+    source_vocabulary = None if evidence is None else source_vocabulary_of(options, source)
     text = PieceText.read(piece_texts, CONVENTIONS[str(options.pieces)], options.workers) if piece_texts else None
     check, held_out = TextCheck(words.ordinary), HeldOut() if path is None else read_held_out(path, words)
     counts, all_counts = _both_counts(options, words, check, held_out)

@@ -129,19 +129,20 @@ def backgrounds() -> Iterator[str]:
 def test_every_background(text: Path, background: str) -> None:
     opener: Any = pytest.fail
     with pytest.raises(LLRNNError, match=r"^--background .*nowhere.*: (cannot be read|expected .* found no)"):
-        building.build(SYMBOLS, Recipe(text=text, background=background), opener, opener)
+        building.build(SYMBOLS, Recipe(text=text, background=background), opener)
 
 
-def test_a_bitext_is_read_after_all_that_can_be_refused(text: Path) -> None:
+def test_a_bitext_is_read_after_all_that_can_be_refused(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that is not there, what does not go together, a weight of nothing beside a background."""
 
     def read_bitext(*arguments: object) -> Any:
         raise AssertionError("a bitext was read")
 
+    monkeypatch.setattr(building, "read_bitext", read_bitext)
     start = {"text": text, "translations": {"data": "folder"}}
     nothing = {"translations": {"data": "folder", "weight": 0}}
     learned = {"translations": {"data": "folder", "learned": True}}
-    weighed = "translations.{} {} has no effect, since --background .* weighs the translations"
+    weighed = "translations.{} has no effect, since --background .* weighs the translations"
     for values, message in (
         ({"words": {"lexicon": "nowhere"}}, "words.lexicon nowhere: cannot be read"),
         ({"background": "ngram(2, text=nowhere)"}, "--background .*: text nowhere: cannot be read"),
@@ -155,11 +156,11 @@ def test_a_bitext_is_read_after_all_that_can_be_refused(text: Path) -> None:
     ):
         recipe = checked(Recipe, {**start, **values}, str)
         with pytest.raises(LLRNNError, match=message):
-            building.build(SYMBOLS, recipe, read_bitext=read_bitext)
+            building.build(SYMBOLS, recipe)
     for background, values in (("unigram", nothing), ("ngram:2", learned), ("ngram:2 times translations", learned)):
         recipe = checked(Recipe, {**start, **values, "background": background}, str)  # where it says something
         with pytest.raises(AssertionError, match="a bitext was read"):
-            building.build(SYMBOLS, recipe, read_bitext=read_bitext)
+            building.build(SYMBOLS, recipe)
 
 
 def test_what_may_be_no_path(text: Path) -> None:

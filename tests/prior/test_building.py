@@ -273,9 +273,9 @@ def test_what_parts_know_of_a_word(files: Path) -> None:
         assert classes.word(prior, number) == expected
 
 
-def test_a_folder_of_fairseq_needs_who_reads_it(files: Path) -> None:
+def test_a_folder_without_a_bitext(files: Path) -> None:
     recipe = Recipe(translations=TranslationOptions(files))
-    with pytest.raises(OptionError, match="translations.data .*: only `llrnn prior` reads a folder of fairseq"):
+    with pytest.raises(OptionError, match="expected a bitext"):
         build_prior([*SPECIALS, "le"], recipe)
 
 

@@ -1,6 +1,7 @@
 """Lexical translations in a prior: background, round trip, and rejection of unsound files."""
 
 import json
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from prior_of_words import SYMBOLS, assert_needs_its_source_words, build, damage_json, replace_arrays
+from translation_world import TranslationWorld
 
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
 from fairseq_llrnn.backgrounds.base import StaticBackground
@@ -188,3 +190,12 @@ def test_a_source_dictionary_beside_translations_alone_is_theirs_or_refused() ->
         assert prior.fingerprint == build_prior(SYMBOLS, recipe).fingerprint
         with pytest.raises(OptionError, match="source_dictionary: expected the words of the source side of --lexical"):
             build_prior(SYMBOLS, replace(recipe, source_dictionary=SOURCE_SYMBOLS[:-1]))
+
+
+def test_a_folder_of_fairseq_is_read_without_it(
+    translation: TranslationWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fairseq", None)
+    options = TranslationOptions(translation.data, aligner="ibm1")
+    prior = build_prior(translation.data / "dict.tgt.txt", Recipe(translations=options, top_words=5))
+    assert prior.find(LexicalPart).table.offsets[-1] > 0

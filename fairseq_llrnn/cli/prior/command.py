@@ -50,7 +50,7 @@ def key_of(option: str) -> str | None:
 def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.model_options import need_fairseq
     from fairseq_llrnn.cli.prior import language
-    from fairseq_llrnn.cli.prior.fairseq_data import open_model, read_bitext
+    from fairseq_llrnn.cli.prior.fairseq_data import open_model
     from fairseq_llrnn.cli.prior.table import print_table, warning
     from fairseq_llrnn.cli.tables import say_notes
     from fairseq_llrnn.prior.background_terms import named_in, read_background
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     if any(named.part.needs_fairseq for _, named in named_in(read_background(recipe.background))):
         need_fairseq()
     try:
-        built = build(dictionary, recipe, open_model, read_bitext, option_name)
+        built = build(dictionary, recipe, open_model, option_name)
     except LLRNNError as error:
         if time.perf_counter() - started >= LONG:
             error.args = (f"{error}; nothing was written: {args.out} is unchanged",)

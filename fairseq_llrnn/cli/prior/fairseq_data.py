@@ -1,14 +1,10 @@
-"""Inputs of `llrnn prior` that fairseq reads: trained models, and binary bitexts."""
+"""Trained models as inputs of `llrnn prior`."""
 
 import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.model_options import need_fairseq
-
 if TYPE_CHECKING:
-    from fairseq_llrnn.alignment.bitext import ParallelText
-    from fairseq_llrnn.features.dictionary import WordList
     from fairseq_llrnn.prior.model_files import SharedWords
     from fairseq_llrnn.prior.part import PriorView
     from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
@@ -28,14 +24,6 @@ def open_model(checkpoint: str, prior: "PriorView", options: "ModelOptions") -> 
     )  # fmt: skip
     files = find_model_files(checkpoint, places, options.weight, options.temperature)
     return ModelPart(files), _notes(build_general_model(files, prior.symbols, prior.allowed).shared)
-
-
-def read_bitext(folder: str, dictionary: str, words: "WordList") -> "ParallelText":
-    """Return the training data of a folder of fairseq-preprocess."""
-    need_fairseq()
-    from fairseq_llrnn.plugin.data import binarized_bitext
-
-    return binarized_bitext.read_bitext(folder, dictionary, words)
 
 
 def _notes(shared: "SharedWords") -> dict[str, int]:

@@ -1,6 +1,5 @@
 """Data sets of the tasks, for training.
 
-    binarized_bitext.py   read the bitext of fairseq-preprocess, to align its words
     evidence_data.py      copied words read as unknown, targets with slots as tokens, warnings about lost strings
     invented_evidence.py  invented unknown words on both sides
     unknown_words.py      count <unk>
