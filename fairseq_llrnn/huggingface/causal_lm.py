@@ -200,7 +200,7 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         loss = logits = None
         if labels is not None:
             shifted = torch.cat([labels[:, 1:], torch.full_like(labels[:, :1], -100)], dim=1)
-            self._check_labels(labels, input_ids, attention_mask)
+            self._check_labels(labels, input_ids)
             loss = self._loss(batch, aligned(self.to_targets(labels=shifted), head.pad), num_items_in_batch)
         if self._needs_logits(labels):
             back = torch.arange(read.size(1), device=read.device) - first + 1  # shape: (B, T), the column of a position
@@ -227,7 +227,7 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         words = words.masked_fill(~is_real, self.head.pad)
         return words.masked_fill((begun == 0) | (is_first & (tokens == start)), NOT_READ)
 
-    def _check_labels(self, labels: Tensor, input_ids: Tensor, attention_mask: Tensor | None) -> None:
+    def _check_labels(self, labels: Tensor, input_ids: Tensor) -> None:
         """Raise DataError for labels that are moved already, so that the label at t is the token at t + 1."""
         if torch.compiler.is_compiling():
             return
@@ -257,20 +257,34 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
             model_kwargs["cache_params"] = model_kwargs.pop("past_key_values")
 
     def _new_search(self, config: GenerationConfig, model_kwargs: dict[str, Any], sentences: int) -> Search:
-        """Raises DataError for prompts that are padded on the right."""
+        """Return a new search.
+
+        Raises DataError for prompts that are padded on the right. Its `to_read` raises it for parts of prompts, or
+        embeddings without the tokens that the background reads.
+        """
         mask, embeds = model_kwargs.get("attention_mask"), model_kwargs.get("inputs_embeds")
         if mask is not None and bool((mask[:, -1] == 0).any()):
             raise DataError(
                 "generate: expected prompts that are padded on the left, found padding on the right; set "
                 "padding_side='left' of the tokenizer"
             )
+        length = getattr(config, "_mask_length", 0) if mask is None else mask.size(1)  # of the prompts
         hypotheses = sentences * max(config.num_beams, config.num_return_sequences or 1)
         each = torch.arange(hypotheses, device=self.device) // (hypotheses // sentences)
 
         def to_read(written: Tensor) -> Tensor:
-            if mask is None or embeds is not None:  # prompts of embeddings may have no tokens
-                return self._to_read(written, None) if embeds is None else self.to_words(input_ids=written)
-            more = mask.new_ones(len(written), max(0, written.size(1) - mask.size(1)))
+            if embeds is not None:  # prompts of embeddings may have no tokens
+                if not written.size(1):
+                    self._no_tokens(embeds)
+                return self.to_words(input_ids=written)
+            if written.size(1) < length:
+                raise DataError(
+                    "generate: expected whole prompts, which the background reads, found their last tokens; give all "
+                    "tokens next to past_key_values, and no prefill_chunk_size"
+                )
+            if mask is None:
+                return self._to_read(written, None)
+            more = mask.new_ones(len(written), written.size(1) - mask.size(1))
             return self._to_read(written, torch.cat([mask, more], dim=1))
 
         return Search(self, config, each, lambda: self.head.start(hypotheses), to_read)

@@ -15,8 +15,11 @@ import json
 import re
 import re._constants as kinds  # type: ignore[import-not-found]  # Python's own parser of regular expressions
 import re._parser as python_regex  # type: ignore[import-not-found]
+from _sre import unicode_tolower  # type: ignore[import-not-found]
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from re._casefix import _EXTRA_CASES  # type: ignore[import-not-found]
 from typing import Any
 
 import numpy as np
@@ -213,18 +216,26 @@ def _category(pattern: str, flags: int) -> CharacterSet:
 
 
 @cache
-def _cases() -> dict[str, list[int]]:
-    """Characters by what they are when case is ignored, where several are the same."""
-    cases: dict[str, list[int]] = {}
+def _cases() -> list[list[int]]:
+    """Return the sets of characters that Python's re takes for the same if case is ignored."""
+    cases: dict[int, list[int]] = {}
     for number in range(LAST_WITH_CASE + 1):
-        key = _without_case(chr(number))
-        if key != chr(number):
-            cases.setdefault(key, [ord(key)]).append(number)
-    return cases
+        lower = unicode_tolower(number)
+        cases.setdefault(min(lower, *_EXTRA_CASES.get(lower, (lower,))), []).append(number)
+    return [numbers for numbers in cases.values() if len(numbers) > 1]
 
 
-def _without_case(character: str) -> str:
-    return next((form for form in (character.casefold(), character.lower()) if len(form) == 1), character)
+@cache
+def with_cases(ranges: CharacterSet) -> CharacterSet:
+    """Return a set with the other cases of its characters."""
+    lows = [low for low, _ in ranges]
+
+    def has(number: int) -> bool:
+        at = bisect_right(lows, number) - 1
+        return at >= 0 and number <= ranges[at][1]
+
+    others = (numbers for numbers in _cases() if any(map(has, numbers)))
+    return _merged([*ranges, *((number, number) for numbers in others for number in numbers)])
 
 
 # ---- regular expressions --------------------------------------------------------------------------------------------
@@ -249,6 +260,7 @@ def regex_automaton(pattern: str, meter: Meter, has_json_strings: bool = False) 
     Raises:
         DataError: it is none, or has what is not supported. LimitError: it costs too much.
     """
+    meter.check_memory(BYTES_PER_STEP * len(pattern))  # before Python parses it
     try:
         node = parse_regex(pattern, shown(pattern), meter.name, has_json_strings)
     except (re.error, OverflowError) as error:
@@ -257,6 +269,7 @@ def regex_automaton(pattern: str, meter: Meter, has_json_strings: bool = False) 
         ) from None
     except RecursionError:
         raise DataError(f"{meter.name}: expected fewer groups inside each other; write it with fewer of them") from None
+    meter.check_time()
     return byte_automaton(node, meter)
 
 
@@ -336,12 +349,7 @@ class _Regex:
 
     def cased(self, ranges: CharacterSet, flags: int) -> CharacterSet:
         """With the other cases of each character, where case is ignored."""
-        if not flags & re.IGNORECASE:
-            return ranges
-        others = (
-            _cases().get(_without_case(chr(number)), ()) for low, high in ranges for number in range(low, high + 1)
-        )
-        return _merged([*ranges, *((number, number) for numbers in others for number in numbers)])
+        return with_cases(ranges) if flags & re.IGNORECASE else ranges
 
     def unsupported(self, what: str) -> DataError:
         return DataError(

@@ -409,7 +409,7 @@ def lift(automaton: ByteAutomaton, texts: TokenTexts, meter: Meter) -> Automaton
     origins = [np.zeros_like(part) if at < begun else part + 1 for at, part in enumerate(arcs.states)]
     ends = np.flatnonzero(np.isfinite(automaton.finals))
     if np.isfinite(automaton.finals[0]):
-        origins, ends = [*origins, np.zeros(1, dtype=np.int64)], ends
+        origins.append(np.zeros(1, dtype=np.int64))
         arcs.weights.append(automaton.finals[:1])
         arcs.tokens.append(np.array([END - FIRST]))
         arcs.nexts.append(np.array([-1]))

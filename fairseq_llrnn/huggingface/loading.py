@@ -9,7 +9,6 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 from transformers.utils import logging
 
 from fairseq_llrnn.errors import DataError, LLRNNError
-from fairseq_llrnn.huggingface import causal_lm as causal_lm  # which registers its configuration
 from fairseq_llrnn.huggingface.scoring import CausalScorer, Seq2SeqScorer, tokenizer_of
 
 TOKENIZER = "tokenizer.json"

@@ -197,9 +197,6 @@ class LogLinearModel(TransformersModel, GenerationMixin):
             "a prior over the other dictionary, and a model with it"
         )
 
-    def get_output_embeddings(self) -> None:
-        """None: the head has no table of words."""
-
     def _loss(self, batch: Any, targets: Tensor, num_items_in_batch: Tensor | int | None) -> Tensor:
         smoothing = self.config.label_smoothing if self.training else 0.0
         if num_items_in_batch is None:
@@ -254,7 +251,12 @@ class LogLinearModel(TransformersModel, GenerationMixin):
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
-    def save_pretrained(self, save_directory: Path | str, *args: Any, **kwargs: Any) -> None:
+    def save_pretrained(
+        self, save_directory: Path | str, *args: Any, push_to_hub: bool = False, **kwargs: Any
+    ) -> None:
+        """Raises OptionError: push_to_hub, which would leave the prior out."""
+        if push_to_hub:
+            raise OptionError("save_pretrained: push_to_hub=True uploads no prior; call model.push_to_hub(…) instead")
         super().save_pretrained(save_directory, *args, **kwargs)
         if kwargs.get("is_main_process", True):
             self.head.prior.save(Path(save_directory) / PRIOR)

@@ -219,10 +219,10 @@ class PrefixStates(Generic[States]):
         return states
 
     def is_shorter(self, written: Tensor, sentence: Tensor | None = None) -> bool:
-        """Whether each prefix is longer than what is not read, and the beginning of one of the step before."""
+        """Whether each prefix goes on after the beginning of one of the step before, and is not longer."""
         if self._last is None or written.size(1) <= self.unread:
             return False
-        keys = _keys(written, sentence)
+        keys = [key[:-TOKEN_BYTES] for key in _keys(written, sentence)]  # a rejected candidate changes the last token
         length = len(keys[0])
         return length < len(self._last[0][0]) and {row[:length] for row in self._last[0]}.issuperset(keys)
 
@@ -533,12 +533,11 @@ class BackgroundProcessor(LogitsProcessor):
             DataError: no processors, or processors of other tokenizers, or sets without a common text. LimitError: they
             cost too much together.
         """
-        unread, longest, sentences = _common("product", processors, unread, longest)
+        unread, longest, sentences, texts = _common("product", processors, unread, longest)
         parts: list[TokenWeights] = []
         for processor in processors:
             parts += processor.weights.parts if isinstance(processor.weights, ProductWeights) else [processor.weights]
         sets = [part for part in parts if part.bytes]
-        texts = _texts_of(processors)
         terms = [part for part in sets if isinstance(part, RequiredTerms)]
         if texts is not None and len(terms) > 1 and len(terms) == len(sets):
             required = RequiredTerms([automaton for part in terms for automaton in part.parts], texts.eos)
@@ -570,13 +569,13 @@ class BackgroundProcessor(LogitsProcessor):
         Raises:
             OptionError: other weights. DataError: no processors, or processors of other tokenizers.
         """
-        unread, longest, sentences = _common("mixture", processors, unread, longest)
+        unread, longest, sentences, texts = _common("mixture", processors, unread, longest)
         if len(weights) != len(processors) or not all(0 < weight < float("inf") for weight in weights):
             raise OptionError(
                 f"mixture: expected a weight above 0 for each of {len(processors)} processors, found {list(weights)}"
             )
         mixed = MixtureWeights([processor.weights for processor in processors], weights)
-        return cls._from_weights(mixed, processors[0].eos, unread, longest, sentences, _texts_of(processors))
+        return cls._from_weights(mixed, processors[0].eos, unread, longest, sentences, texts)
 
     # ---- a step -----------------------------------------------------------------------------------------------------
 
@@ -699,8 +698,8 @@ def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> tuple[T
 
 def _common(
     kind: str, processors: Sequence[BackgroundProcessor], unread: int | None, longest: int | None
-) -> tuple[int | None, int | None, int | None]:
-    """Return `unread`, `longest` and the number of sources of a combination.
+) -> tuple[int | None, int | None, int | None, TokenTexts | None]:
+    """Return `unread`, `longest`, the number of sources and the texts of tokens of a combination.
 
     Raises:
         DataError: no processors, or processors of other tokenizers or batches.
@@ -726,11 +725,8 @@ def _common(
     if unread is None:
         unread = next((processor.states.unread for processor in processors if not processor.finds_unread), None)
     limits = [processor.longest for processor in processors if processor.longest is not None]
-    return unread, min(limits, default=None) if longest is None else longest, next(iter(sentences), None)
-
-
-def _texts_of(processors: Sequence[BackgroundProcessor]) -> TokenTexts | None:
-    return next((processor.texts for processor in processors if processor.texts is not None), None)
+    longest = min(limits, default=None) if longest is None else longest
+    return unread, longest, next(iter(sentences), None), next(iter(texts), None)
 
 
 def _texts(tokenizer: Any, name: str) -> TokenTexts:

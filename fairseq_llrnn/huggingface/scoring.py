@@ -394,7 +394,7 @@ def tokenizer_of(model: Any) -> Any:
     head = getattr(model, "head", None)
     if head is None or getattr(model, "is_wrapped", False):
         raise DataError(
-            "expected a tokenizer, since the model's tokens are not the words of a prior, found none; put it next to "
-            "the weights with tokenizer.save_pretrained(folder), or set model.tokenizer"
+            "expected a tokenizer, since the model's tokens are not the words of a prior, found none; set "
+            "model.tokenizer, or save the tokenizer in the model's folder and read that with fairseq_llrnn.load"
         )
     return head.prior.tokenizer()

@@ -211,6 +211,11 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         logits = self._logits(batch) if self._needs_logits(labels) else None
         return Seq2SeqLMOutput(loss=loss, logits=logits, **rest)
 
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """Return what the decoder reads, (B, T): the labels after the start token. transformers' collator calls it."""
+        tokens = labels.masked_fill(labels == IGNORED, self.config.pad_token_id)
+        return torch.cat([torch.full_like(tokens[:, :1], self.config.start_token_id), tokens[:, :-1]], dim=1)
+
     def _bind(
         self, source: Tensor | None, decoder_input_ids: Tensor | None, labels: Tensor | None, targets: Tensor | None,
         text: Tensor | None,
@@ -222,8 +227,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         """
         head, start = self.head, self.config.start_token_id
         if labels is not None and targets is not None:
-            tokens = labels.masked_fill(labels == IGNORED, self.config.pad_token_id)
-            read = torch.cat([torch.full_like(tokens[:, :1], start), tokens[:, :-1]], dim=1)
+            read = self.prepare_decoder_input_ids_from_labels(labels)
             if decoder_input_ids is not None:
                 same = decoder_input_ids.shape == read.shape
                 if not (
@@ -281,7 +285,7 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
         generation_config: GenerationConfig,
     ) -> dict[str, Any]:
         """Also keep the source, which transformers passes to the encoder alone."""
-        is_tokens = inputs_tensor.dim() == 2
+        is_tokens = inputs_tensor.dim() == 2 and not bool((inputs_tensor == IGNORED).all())  # of encoder_outputs alone
         if is_tokens and model_kwargs.get("attention_mask") is None:
             model_kwargs["attention_mask"] = self._mask(inputs_tensor)
         if generation_config.forced_bos_token_id is not None and not self.is_wrapped:
@@ -289,8 +293,8 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
                 "generate: expected no forced_bos_token_id, since training forces no first word, found "
                 f"{generation_config.forced_bos_token_id}; set it to None"
             )
+        self._check_source(inputs_tensor if is_tokens else None, None)
         if is_tokens:
-            self._check_source(inputs_tensor, None)
             model_kwargs["source"] = inputs_tensor  # a tensor: repeated for each hypothesis of a sentence
         return super()._maybe_prepare_encoder_kwargs_for_generation(
             inputs_tensor, model_kwargs, model_input_name, generation_config

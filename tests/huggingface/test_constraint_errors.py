@@ -29,6 +29,8 @@ DEEP: dict[str, Any] = {"type": "null"}
 for _ in range(300):
     DEEP = {"type": "array", "items": DEEP}
 
+MANY = {f"name{at}": {"type": "string"} for at in range(300)}  # optional properties, whose expression is long
+
 tokenizer_of = cache(tiny_tokenizer)
 
 
@@ -45,6 +47,11 @@ tokenizer_of = cache(tiny_tokenizer)
             "at most 5 megabytes, found about .* raise the limit",
         ),
         (lambda t: P.from_regex("a{1,200}", t, limits=Limits(seconds=1e-9)), "at most 1e-09 seconds, found more"),
+        (lambda t: P.from_regex("a" * 200_000, t, limits=SMALL), "at most 30 megabytes, found about"),
+        (
+            lambda t: P.from_json_schema({"type": "object", "properties": MANY}, t, limits=SMALL),
+            "from_json_schema: expected at most .* raise the limit",
+        ),
         (lambda t: P.from_regex("(" * 3000, t), "from_regex: expected fewer groups inside each other"),
         (lambda t: P.from_regex("(a", t), "a regular expression in Python's syntax, found missing \\)"),
         (lambda t: P.from_regex("(a)\\1", t), "an expression without backreferences, found"),

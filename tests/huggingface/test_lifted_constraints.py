@@ -19,6 +19,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.huggingface import BackgroundProcessor
+from fairseq_llrnn.huggingface.constraints import with_cases
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
@@ -463,3 +464,13 @@ def test_texts_of_tokens_are_read_once_until_the_tokens_change() -> None:
     assert first.texts is second.texts
     tokenizer.add_tokens(["zzz"])
     assert BackgroundProcessor.from_regex("zzz", tokenizer).texts.size == first.texts.size + 1
+
+
+@pytest.mark.parametrize(
+    "ranges", [((97, 99),), ((65, 90),), ((0x130, 0x131),), ((0x3B1, 0x3C9),), ((0x6B, 0x6B), (0x2126, 0x2126))]
+)
+def test_cases_are_ignored_as_in_python(ranges: tuple[tuple[int, int], ...]) -> None:
+    pattern = re.compile("(?i)[" + "".join(f"{chr(low)}-{chr(high)}" for low, high in ranges) + "]")
+    allowed = with_cases(ranges)
+    for number in range(0x2200):
+        assert any(low <= number <= high for low, high in allowed) == bool(pattern.fullmatch(chr(number)))

@@ -350,6 +350,8 @@ def test_arguments_of_the_network_pass_through(tmp_path: Path) -> None:
     prompt, _ = rows("la", end=False)
     from_embeds = of_grammar.generate(prompt, inputs_embeds=of_grammar.get_input_embeddings()(prompt), max_new_tokens=8)
     assert from_embeds[0, -1] == 2
+    with pytest.raises(DataError, match="expected input_ids next to inputs_embeds, since the background reads them"):
+        of_grammar.generate(inputs_embeds=of_grammar.get_input_embeddings()(prompt), max_new_tokens=8)
     assert model(input_ids=ids, logits_to_keep=2).logits.shape == (1, 2, len(SYMBOLS))
 
 
@@ -378,6 +380,15 @@ def test_what_the_model_is_not_given(tmp_path: Path) -> None:
         model(input_ids=ids[:, :1], past_key_values=cache)
     with pytest.raises(DataError, match="prompts that are padded on the left, found padding on the right; set padding"):
         model.generate(ids, attention_mask=mask, max_new_tokens=4)
+    for name in ("GPT2", "Llama"):
+        for options in ({"prefill_chunk_size": 1}, {"past_key_values": transformers.DynamicCache()}):
+            one = made(prior_with(tmp_path, "ngram:2 plus cache:4"), name)
+            if "past_key_values" in options:
+                one.model(ids[:1, :2], past_key_values=options["past_key_values"], use_cache=True)
+                options["attention_mask"] = torch.ones(1, 3, dtype=torch.int64)
+            prompt = ids[:1, 2:3] if "past_key_values" in options else ids[:1, :3]
+            with pytest.raises(DataError, match="expected whole prompts, which the|the first of input_ids"):
+                one.generate(prompt, max_new_tokens=4, **options)
     with pytest.raises(DataError, match="LogLinearForCausalLM.generate: assisted generation is not supported; use gre"):
         model.generate(ids[:1, :2], assistant_model=model, max_new_tokens=4)
     with pytest.raises(DataError, match="resize_token_embeddings: not supported"):
@@ -393,6 +404,8 @@ def test_a_model_comes_back_with_its_prior_and_nothing_is_pickled(tmp_path: Path
     for settings in ({}, {"tie_word_embeddings": False}, {"feature_input": False}):
         model = made(prior_with(tmp_path), **settings)
         folder = tmp_path / "-".join(["saved", *settings])
+        with pytest.raises(OptionError, match="push_to_hub=True uploads no prior; call model.push_to_hub"):
+            model.save_pretrained(folder, push_to_hub=True)
         model.save_pretrained(folder)
         assert {path.suffix for path in folder.rglob("*") if path.is_file()} == {
             ".json",

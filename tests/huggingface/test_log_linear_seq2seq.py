@@ -213,8 +213,22 @@ def test_arguments_of_the_network_pass_through(tmp_path: Path) -> None:
     torch.testing.assert_close(
         model(input_ids=source, decoder_inputs_embeds=target_embeds, labels=targets).loss, found.loss
     )
-    with pytest.raises(DataError, match="expected input_ids next to inputs_embeds or encoder_outputs, since the"):
-        model(inputs_embeds=embeds, labels=targets)
+    encoded = model.get_encoder()(source, attention_mask=mask)
+    for call in (
+        lambda: model(inputs_embeds=embeds, labels=targets),
+        lambda: model.generate(inputs_embeds=embeds, max_new_tokens=4),
+        lambda: model.generate(encoder_outputs=encoded, max_new_tokens=4),
+    ):
+        with pytest.raises(DataError, match="expected input_ids next to inputs_embeds or encoder_outputs, since the"):
+            call()
+    without_source = made(prior_with(tmp_path, "bigrams"), "Bart")
+    source = english(without_source, *ENGLISH)
+    mask = source.ne(1).long()
+    encoded = without_source.get_encoder()(source, attention_mask=mask)
+    expected = without_source.generate(source, max_new_tokens=6)
+    for inputs in ({"encoder_outputs": encoded}, {"inputs_embeds": without_source.get_input_embeddings()(source)}):
+        found = without_source.generate(**inputs, attention_mask=mask, max_new_tokens=6)
+        assert torch.equal(found, expected)
 
 
 def test_numbers_of_another_prior(tmp_path: Path) -> None:

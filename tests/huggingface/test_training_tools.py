@@ -134,6 +134,20 @@ def test_label_smoothing_of_a_trainer_works_where_no_token_is_forbidden(tmp_path
     wanted = transformers.Trainer(softmax(), options).compute_loss(softmax(), dict(batch))
     ours = LogLinearForCausalLM.wrap(softmax(), tokenizer()).train()
     torch.testing.assert_close(transformers.Trainer(ours, options).compute_loss(ours, dict(batch)), wanted)
+    sides = {f"{side}_{name}": 1 for side in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    special = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "decoder_start_token_id": 2, "dropout": 0.0}
+    config = transformers.BartConfig(
+        vocab_size=len(TOKENS), d_model=8, encoder_ffn_dim=8, decoder_ffn_dim=8, **sides, **special
+    )
+    losses = []
+    for wrap in (False, True):
+        torch.manual_seed(1)
+        model: Any = transformers.BartForConditionalGeneration(config)
+        model = LogLinearForSeq2SeqLM.wrap(model, tokenizer()) if wrap else model
+        collate = transformers.DataCollatorForSeq2Seq(tokenizer(), model=model, padding=True)
+        collated = collate([{"input_ids": [4, 5, 2], "labels": [4, 2]}, {"input_ids": [6, 2], "labels": [6, 8, 2]}])
+        losses.append(transformers.Trainer(model.train(), options).compute_loss(model, dict(collated)))
+    torch.testing.assert_close(losses[1], losses[0])
     forbids = causal(tmp_path)
     row = {name: value.unsqueeze(0) for name, value in examples(forbids)[0].items()}
     with pytest.raises(OptionError, match="LogLinearForCausalLM: not supported with label_smoothing_factor"):
