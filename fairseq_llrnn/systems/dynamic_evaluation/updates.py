@@ -1,7 +1,6 @@
 """The steps of dynamic evaluation: after a group of sentences, weights θ follow its gradient g, and decay towards θ₀.
 
-    sgd   θ ← θ − η g                 + λ (θ₀ − θ)
-    rms   θ ← θ − η g / (√MS + ε)     + min(1, λ √MS / mean √MS) (θ₀ − θ)
+    θ ← θ − η g / (√MS + ε) + min(1, λ √MS / mean √MS) (θ₀ − θ)
 
 θ₀ are the weights after training. MS is the mean of squared gradients of groups of the training text, per weight. mean
 √MS is the mean over all weights, so weights with large gradients in training decay faster.
@@ -25,35 +24,25 @@ def gradients(loss: Tensor, weights: Sequence[Tensor]) -> list[Tensor]:
 
 
 def mean_squares(losses: Iterable[Tensor], weights: Sequence[Tensor]) -> list[Tensor]:
-    """Return MS, in the shapes of `weights`: the mean of the squared gradients of scalars.
-
-    Raises:
-        ValueError: there are no scalars.
-    """
+    """Return MS, in the shapes of `weights`: the mean of the squared gradients of scalars."""
     sums, count = [torch.zeros_like(weight) for weight in weights], 0
     for count, loss in enumerate(losses, start=1):  # noqa: B007
         for total, slope in zip(sums, gradients(loss, weights), strict=True):
             total.addcmul_(slope, slope)
-    if not count:
-        raise ValueError("expected losses, found none")
     return [total / count for total in sums]
 
 
 class Updates:
-    """Change `weights` in place, by the rule rms with `squares`, or else by sgd."""
+    """Change `weights` in place."""
 
-    def __init__(
-        self, weights: Sequence[Tensor], squares: Sequence[Tensor] | None = None, epsilon: float = 0.0
-    ) -> None:
+    def __init__(self, weights: Sequence[Tensor], squares: Sequence[Tensor], epsilon: float) -> None:
         """squares: MS, in the shapes of `weights`. epsilon: ε."""
         self.weights = list(weights)
         self.start = [weight.detach().clone() for weight in weights]  # θ₀
-        self.scales = self.pulls = [weight.new_ones(()) for weight in self.start]  # factors of η and of λ
-        if squares is not None:
-            roots = [square.sqrt() for square in squares]
-            mean = sum(float(root.sum()) for root in roots) / sum(root.numel() for root in roots)
-            self.scales = [1.0 / (root + epsilon) for root in roots]
-            self.pulls = [root / (mean or 1.0) for root in roots]  # 0 if all gradients are 0
+        roots = [square.sqrt() for square in squares]
+        mean = sum(float(root.sum()) for root in roots) / sum(root.numel() for root in roots)
+        self.scales = [1.0 / (root + epsilon) for root in roots]  # factors of η
+        self.pulls = [root / (mean or 1.0) for root in roots]  # factors of λ, 0 if all gradients are 0
 
     @torch.no_grad()
     def reset(self) -> None:

@@ -47,7 +47,7 @@ def weights_of(scorer: TextScorer) -> list[torch.Tensor]:
 
 
 def nats_of(
-    scorer: TextScorer, lines: list[str], rate: float, decay: float, squares: list[torch.Tensor] | None = None
+    scorer: TextScorer, lines: list[str], rate: float, decay: float, squares: list[torch.Tensor]
 ) -> list[float]:
     """Of each line, by steps after two lines each, which are taken back."""
     updates = Updates(weights_of(scorer), squares, EPSILON)
@@ -69,8 +69,8 @@ def slopes_by_hand(scorer: TextScorer, lines: list[str]) -> tuple[list[float], l
     return nats.sum(1).tolist(), slopes
 
 
-@pytest.mark.parametrize(("prior", "rule"), [("prior", "rms"), ("softmax", "sgd")])
-def test_a_text_is_scored_as_by_hand(prior: str, rule: str, models: dict[str, Path], world: World) -> None:
+@pytest.mark.parametrize("prior", ["prior", "softmax"])
+def test_a_text_is_scored_as_by_hand(prior: str, models: dict[str, Path], world: World) -> None:
     lines, training, rate, decay = world.text("test")[:7], world.text("test1"), 0.01, 0.05
     scorer = scorer_of(models[prior])
     weights = weights_of(scorer)
@@ -85,17 +85,15 @@ def test_a_text_is_scored_as_by_hand(prior: str, rule: str, models: dict[str, Pa
         for weight, first, slope, square in zip(weights, start, step, squares, strict=True):
             theta, root = weight.detach().numpy(), np.sqrt(square)
             divided, share = (slope / (root + EPSILON), np.minimum(1.0, decay * root / mean))
-            if rule == "sgd":
-                divided, share = slope, decay
             theta[...] = theta - rate * divided + share * (first - theta)
 
     scorer = scorer_of(models[prior])  # from the checkpoint again
     of_training = training_squares(scorer, weights_of(scorer), "test1", 100, 1)
     for ours, square in zip(of_training, squares, strict=True):
         np.testing.assert_allclose(ours.numpy(), square, rtol=0, atol=1e-10)
-    result = nats_of(scorer, lines, rate, decay, of_training if rule == "rms" else None)
+    result = nats_of(scorer, lines, rate, decay, of_training)
     assert result == pytest.approx(expected, abs=1e-10)
-    static = nats_of(scorer, lines, 0.0, 0.0)
+    static = nats_of(scorer, lines, 0.0, 0.0, of_training)
     assert result[:2] == pytest.approx(static[:2], abs=1e-10)
     assert all(abs(x - y) > 1e-4 for x, y in zip(result[2:], static[2:], strict=True)), "the steps count"
 
@@ -109,7 +107,7 @@ def test_a_later_sentence_changes_no_earlier_score(prior: str, models: dict[str,
     one, two = (nats_of(scorer, text, 0.01, 0.01, squares) for text in (lines, others))
     assert one[:6] == two[:6] and len(one) == len(lines)
     assert all(x != y for x, y in zip(one[8:], two[8:], strict=True))
-    assert nats_of(scorer, lines, 0.0, 0.5, squares) == nats_of(scorer, lines, 0.0, 0.0)
+    assert nats_of(scorer, lines, 0.0, 0.5, squares) == nats_of(scorer, lines, 0.0, 0.0, squares)
 
 
 def test_no_training_sentence_that_the_model_can_read(models: dict[str, Path]) -> None:
@@ -165,7 +163,8 @@ def test_a_damaged_data_folder_is_one_line(models: dict[str, Path], llrnn: Llrnn
 
 def test_steps_that_are_too_large_end_a_text(models: dict[str, Path], world: World) -> None:
     scorer = scorer_of(models["prior"])
-    nats = nats_of(scorer, world.text("test"), 1e300, 0.0)
+    squares = training_squares(scorer, weights_of(scorer), "train", 20, 2)
+    nats = nats_of(scorer, world.text("test"), 1e300, 0.0, squares)
     assert all(map(math.isfinite, nats[:2])) and len(nats) < 16
     assert math.fsum(nats) == math.inf
 
@@ -197,7 +196,7 @@ def test_the_command(prior: str, models: dict[str, Path], shell: Shell, world: W
     static = scored["bits_per_token"] * math.log(2)
 
     facts = json.loads(shell.run("llrnn", NAME, "--json", "--path", path, *pairs, stdin=text.read_text()).out)
-    assert (facts["rule"], facts["sentences"], facts["prior"]) == ("rms", 1, scored["prior"])
+    assert (facts["sentences"], facts["prior"]) == (1, scored["prior"])
     assert facts["static"]["nats"] == pytest.approx(static, abs=1e-6)
     tried = facts["pairs"]
     assert [(p["rate"], p["decay"]) for p in tried] == [(0.0, 0.0), (0.0, 0.01), (0.003, 0.0), (0.003, 0.01)]
@@ -219,11 +218,10 @@ def test_the_command(prior: str, models: dict[str, Path], shell: Shell, world: W
 def test_a_text_that_says_the_same_again_is_learned(models: dict[str, Path], llrnn: Llrnn, tmp_path: Path) -> None:
     text = tmp_path / "again.txt"
     text.write_text("le chat voit la mer xyz\n" * 30, encoding="utf-8")
-    for rule, rate in (("rms", 1e-2), ("sgd", 0.3)):
-        done = llrnn(NAME, text, "--path", models["prior"], "--rule", rule, "--rate", rate, "--decay", 0, "--json")
-        facts = json.loads(done.out)
-        assert facts["best"] == facts["pairs"][0] and facts["best"]["nats"] < facts["static"]["nats"] - 0.5
-        assert done.err == "note: 30 unknown words scored as <unk>\n"
+    done = llrnn(NAME, text, "--path", models["prior"], "--rate", 1e-2, "--decay", 0, "--json")
+    facts = json.loads(done.out)
+    assert facts["best"] == facts["pairs"][0] and facts["best"]["nats"] < facts["static"]["nats"] - 0.5
+    assert done.err == "note: 30 unknown words scored as <unk>\n"
 
 
 @pytest.mark.parametrize(
@@ -237,10 +235,6 @@ def test_a_text_that_says_the_same_again_is_learned(models: dict[str, Path], llr
         (["--epsilon", "0"], "--epsilon 0: expected a number above 0, at most 1"),
         (["--sentences", "0"], "--sentences 0: expected a number of at least 1"),
         (["--groups", "0"], "--groups 0: expected a number of at least 1"),
-        (
-            ["--rule", "sgd", "--groups", "9"],
-            "--groups 9: it needs --rule rms, found sgd, which has no gradient statistics; leave it out",
-        ),
         (["--subset", "nowhere"], "…expected the data set 'nowhere'…found test, test1, train, valid; choose one…"),
     ],
 )
@@ -258,7 +252,7 @@ def test_models_and_texts_that_are_refused(
         f"--path {path}:{path}: expected one checkpoint, found 2; dynamic evaluation adapts one model"
     )
     shutil.copy(path, tmp_path / "a:b.pt")
-    places = ("--data", world.data, "--prior", world.prior("prior"), "--rule", "sgd", "--rate", 0.1)
+    places = ("--data", world.data, "--prior", world.prior("prior"), "--rate", 0.001)
     assert llrnn(NAME, text, "--path", tmp_path / "a:b.pt", *places).code == 0
     empty = tmp_path / "empty.txt"
     empty.touch()
@@ -301,7 +295,7 @@ def squares_by_hand() -> Matrix:
     return [[sum(s[i][j] ** 2 for s in slopes) / len(slopes) for j in range(WORDS)] for i in range(WORDS)]
 
 
-def by_hand(rule: str, rate: float, decay: float, epsilon: float) -> tuple[list[float], Matrix]:
+def by_hand(rate: float, decay: float, epsilon: float) -> tuple[list[float], Matrix]:
     theta, losses, squares = [list(row) for row in START], [], squares_by_hand()
     mean = sum(math.sqrt(squares[i][j]) for i, j in CELLS) / len(CELLS)
     for group in TEXT:
@@ -309,10 +303,7 @@ def by_hand(rule: str, rate: float, decay: float, epsilon: float) -> tuple[list[
         losses.append(loss)
         for i, j in CELLS:
             back, root = START[i][j] - theta[i][j], math.sqrt(squares[i][j])
-            if rule == "sgd":
-                theta[i][j] += decay * back - rate * slope[i][j]
-            else:
-                theta[i][j] += min(1.0, decay * root / mean) * back - rate * slope[i][j] / (root + epsilon)
+            theta[i][j] += min(1.0, decay * root / mean) * back - rate * slope[i][j] / (root + epsilon)
     return losses, theta
 
 
@@ -322,13 +313,12 @@ def loss_of(theta: Tensor, group: list[tuple[int, int]]) -> Tensor:
 
 
 @pytest.mark.parametrize(("rate", "decay"), [(0.3, 0.0), (0.3, 0.2), (0.01, 0.9)])  # 0.9 is cut off at some weights
-@pytest.mark.parametrize("rule", ["sgd", "rms"])
-def test_steps_are_those_by_hand(rule: str, rate: float, decay: float) -> None:
+def test_steps_are_those_by_hand(rate: float, decay: float) -> None:
     theta = torch.tensor(START, dtype=torch.float64, requires_grad=True)
     squares = mean_squares((loss_of(theta, group) for group in TRAINING), [theta])
     torch.testing.assert_close(squares[0], torch.tensor(squares_by_hand(), dtype=torch.float64), rtol=0, atol=1e-10)
-    updates = Updates([theta], squares if rule == "rms" else None, 0.05)
-    expected, end = by_hand(rule, rate, decay, 0.05)
+    updates = Updates([theta], squares, 0.05)
+    expected, end = by_hand(rate, decay, 0.05)
     for _ in range(2):  # the second time from the beginning
         updates.reset()
         losses = []
@@ -354,8 +344,3 @@ def test_gradients_of_weights_that_are_not_read_and_of_sparse_ones() -> None:
     of_table, of_unread = gradients(table(torch.tensor([1, 1, 3])).sum(), [table.weight, unread])
     assert of_table.tolist() == [[0.0, 0.0], [2.0, 2.0], [0.0, 0.0], [1.0, 1.0]]
     assert of_unread.tolist() == [0.0, 0.0, 0.0]
-
-
-def test_no_mean_of_nothing() -> None:
-    with pytest.raises(ValueError, match="expected losses, found none"):
-        mean_squares([], [torch.ones(1)])

@@ -11,25 +11,23 @@ import math
 import os
 from collections.abc import Sequence
 from itertools import chain, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import note, plural
-from fairseq_llrnn.errors import OptionError, check_least, check_unused_options
+from fairseq_llrnn.errors import OptionError, check_least
 
 NAME = "dynamic-evaluation"
 HELP = "loss of a text under a language model that learns from the text scored so far"
 EXAMPLES = (
     "llrnn dynamic-evaluation valid.txt --path checkpoints/checkpoint_best.pt",
     "llrnn dynamic-evaluation test.txt --path checkpoints/checkpoint_best.pt --rate 3e-4 --decay 0 --json",
-    "llrnn dynamic-evaluation valid.txt --path checkpoints/checkpoint_best.pt --rule sgd --rate 0.01 0.03 --decay 0",
 )
-RATES = {"rms": [1e-4, 3e-4, 1e-3], "sgd": [0.01, 0.03, 0.1]}  # without --rate
+RATES = [1e-4, 3e-4, 1e-3]
 DECAYS = [0.0, 1e-3]
 LARGEST_RATE = 1e3
 LARGEST_NATS = 700.0  # whose perplexity is finite
-OF_RMS: dict[str, Any] = {"subset": "train", "groups": 500, "epsilon": 1e-3}  # options of rms, and their defaults
 
 
 class Trial(NamedTuple):
@@ -60,13 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_places(model, translates=False)
     steps = parser.add_argument_group("the steps (with several rates and decays, each pair is tried)")
     steps.add_argument(
-        "--rule", choices=sorted(RATES), default="rms",
-        help="rms: divide the gradient of each weight by the root of its mean square in training, and multiply the "
-        "decay by it; sgd: neither (default: rms)",
-    )  # fmt: skip
-    steps.add_argument(
-        "--rate", nargs="+", type=_number, metavar="ETA",
-        help=f"size η of a step (default: {'; '.join(f'{rule}: {_listed(rates)}' for rule, rates in RATES.items())})",
+        "--rate", nargs="+", type=_number, default=RATES, metavar="ETA",
+        help=f"size η of a step (default: {_listed(RATES)})",
     )  # fmt: skip
     steps.add_argument(
         "--decay", nargs="+", type=_number, default=DECAYS, metavar="LAMBDA",
@@ -74,18 +67,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     steps.add_argument("--sentences", type=int, default=1, metavar="N", help="sentences of a group (default: 1)")
     steps.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens of a group (default: 2048)")
-    statistics = parser.add_argument_group("mean squares of gradients, for --rule rms")
+    statistics = parser.add_argument_group("mean squares of gradients in training")
     statistics.add_argument(
-        "--subset", metavar="NAME", help=f"part of the data folder used for gradients (default: {OF_RMS['subset']})"
+        "--subset", default="train", metavar="NAME", help="part of the data folder used for gradients (default: train)"
     )
     statistics.add_argument(
-        "--groups", type=int, metavar="N",
-        help="number of random groups of its sentences (or of its blocks, for models of blocks) "
-        f"(default: {OF_RMS['groups']})",
+        "--groups", type=int, default=500, metavar="N",
+        help="number of random groups of its sentences (or of its blocks, for models of blocks) (default: 500)",
     )  # fmt: skip
     statistics.add_argument(
-        "--epsilon", type=float, metavar="E",
-        help=f"added to the roots of the mean squares (default: {OF_RMS['epsilon']:g})",
+        "--epsilon", type=float, default=1e-3, metavar="E",
+        help="added to the roots of the mean squares (default: 0.001)",
     )  # fmt: skip
     results = parser.add_argument_group("results")
     results.add_argument("--json", action="store_true", help="print the losses as JSON")
@@ -104,8 +96,7 @@ def _listed(numbers: Sequence[float]) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    rates = args.rate or RATES[args.rule]
-    statistics = _checked(args, rates)
+    _check(args)
     check_text(args.text)
     need_fairseq()
     from fairseq_llrnn.evaluation.texts import sum_of
@@ -126,15 +117,12 @@ def run(args: argparse.Namespace) -> int:
         place = " on stdin" if args.text == STDIN else f" in {args.text}"
         raise OptionError(f"expected a text, found none{place}; write one sentence per line")
     weights = [weight for weight in scorer.model.parameters() if weight.requires_grad]
-    static = sum_of(chain.from_iterable(scored_groups(scorer, groups, Updates(weights), 0.0, 0.0)))
+    squares = training_squares(scorer, weights, args.subset, args.groups, args.sentences)
+    updates = Updates(weights, squares, args.epsilon)
+    static = sum_of(chain.from_iterable(scored_groups(scorer, groups, updates, 0.0, 0.0)))
     tokens = static.words + static.sentences
     trials = [Trial(0.0, 0.0, static.bits * math.log(2) / tokens)]
-    if statistics is None:
-        updates = Updates(weights)
-    else:
-        subset, most, epsilon = statistics
-        updates = Updates(weights, training_squares(scorer, weights, subset, most, args.sentences), epsilon)
-    for rate, decay in product(rates, args.decay):
+    for rate, decay in product(args.rate, args.decay):
         lines = chain.from_iterable(scored_groups(scorer, groups, updates, rate, decay))
         trials.append(Trial(rate, decay, -math.fsum(line.log_prob for line in lines) / tokens))
     if static.unknown_words:
@@ -143,36 +131,28 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _checked(args: argparse.Namespace, rates: Sequence[float]) -> tuple[str, int, float] | None:
-    """Return subset, groups and ε of the statistics, or None for a rule without any. Raises OptionError."""
-    for option, values, most in (("--rate", rates, LARGEST_RATE), ("--decay", args.decay, 1.0)):
+def _check(args: argparse.Namespace) -> None:
+    """Raise OptionError for numbers out of range."""
+    for option, values, most in (("--rate", args.rate, LARGEST_RATE), ("--decay", args.decay, 1.0)):
         for value in values:
             if not 0.0 <= value <= most:  # NaN is not
                 raise OptionError(f"{option} {value:g}: expected a number from 0 to {most:g}")
     for option in ("sentences", "max_tokens", "groups"):
         check_least(f"--{option.replace('_', '-')}", getattr(args, option), 1)
-    if args.epsilon is not None and not 0.0 < args.epsilon <= 1.0:
+    if not 0.0 < args.epsilon <= 1.0:
         raise OptionError(f"--epsilon {args.epsilon:g}: expected a number above 0, at most 1")
     if ":" in args.path and not os.path.exists(args.path):
         raise OptionError(
             f"--path {args.path}: expected one checkpoint, found {args.path.count(':') + 1}; dynamic evaluation adapts "
             "one model"
         )
-    chosen = {name: getattr(args, name) for name in OF_RMS}
-    if args.rule == "sgd":
-        check_unused_options(
-            chosen, "it needs --rule rms, found sgd, which has no gradient statistics; leave it out"
-        )
-        return None
-    subset, most, epsilon = (OF_RMS[name] if value is None else value for name, value in chosen.items())
-    return subset, most, epsilon
 
 
 def _print(args: argparse.Namespace, trials: Sequence[Trial], tokens: int, prior: str | None) -> None:
     """Print the losses of the static model, which is the first trial, and of each pair."""
     best = min(trials, key=lambda trial: trial.nats)
     if args.json:
-        facts = {"rule": args.rule, "sentences": args.sentences, "tokens": tokens, "static": trials[0].facts()}
+        facts = {"sentences": args.sentences, "tokens": tokens, "static": trials[0].facts()}
         pairs = [trial.facts() for trial in trials[1:]]
         print(json.dumps({**facts, "pairs": pairs, "best": best.facts(), "prior": prior}))
         return
