@@ -69,7 +69,7 @@ OFFERED = {
     "rare_words": "rare-words",
     "reranking": "rescore report phrases",
     "regularisation": "--weight-drop --activation-penalty --change-penalty",
-    "speller": "neural --speller-embed-dim --speller-hidden-size --speller-dropout --speller-start",
+    "speller": "neural --speller-embed-dim --speller-hidden-size --speller-dropout",
     "terms": "terms --terms --term-strength --term-forms --source-lexicon --invented-terms",
     "translators": "llrnn_rctm llrnn_encoder_decoder llrnn_seq2seq llrnn_rnnsearch",
     "variable_computation": (

@@ -27,7 +27,6 @@ from fairseq_llrnn import register, systems
 from fairseq_llrnn.cli.main import COMMANDS, FAIRSEQ, Parser, load
 from fairseq_llrnn.cli.model_options import USER_CODE
 from fairseq_llrnn.plugin.models.extensions import (
-    ATTENTIVE,
     EXTENSIONS,
     HEAD,
     INPUT,
@@ -43,7 +42,7 @@ from fairseq_llrnn.settings import Key, keys
 
 MODELS = {
     HEAD: "all models", INPUT: "models with an input layer of features", SOURCE: "models with an encoder",
-    RECURRENT: "models with a recurrent network", ATTENTIVE: "llrnn_lstm",
+    RECURRENT: "models with a recurrent network",
 }  # fmt: skip
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -213,7 +213,7 @@ class Power:
 class Powers(Extension):
     options = {HEAD: PowerConfig}
 
-    def head_arguments(self, args, task, spelling_size=None):
+    def head_arguments(self, args, task):
         power = getattr(args, "mass_power", 1.0)
         return {} if power == 1.0 else {"class_weights": lambda head: Power(power)}
 

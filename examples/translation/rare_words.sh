@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Rare words in translation: annotated unknown words (Luong et al. 2015) beside a lexical background and slots. The same
-# network in all rows; docs/results/terms-and-copying.md has the results. Two rows are hybrid (Luong & Manning 2016): a network reads
-# source words by their characters, and one spells unknown words, from a state shared with words, or by a way of its own.
+# Rare words in translation: annotated unknown words (Luong et al. 2015) next to a lexical background and slots. All rows
+# have the same network; docs/results/terms-and-copying.md has the results. One row is hybrid (Luong & Manning 2016): a
+# network reads source words by their characters, and another network spells unknown words.
 #
 #   bash examples/translation/rare_words.sh MULTI30K [WORK-DIRECTORY]
 #
@@ -85,7 +85,7 @@ row() { # row NAME UPDATES
     mkdir -p "$place"
     case $name in
     slots) impl=raw ;;
-    hybrid-*) impl=raw own=(--source-characters cnn --speller-hidden-size 64 --speller-start "${name#*-}") ;;
+    hybrid) impl=raw own=(--source-characters cnn --speller-hidden-size 64) ;;
     positional-all) data=$work/data/positional-all ;;
     esac
     options=("$data" --user-dir fairseq_llrnn --task llrnn_translation --prior "$data/prior" --cpu)
@@ -104,7 +104,7 @@ row() { # row NAME UPDATES
             --unknown-to "$work/data/unk/dict.en.txt"
         hypotheses "$place/test.log" >"$work/no-copies.fr"
         ;;
-    slots | words | hybrid-*)
+    slots | words | hybrid)
         time run "$place/test.log" fairseq-interactive "${options[@]}" --input "$text" --buffer-size 2000 --max-tokens 3000
         hypotheses "$place/test.log" >"$work/$name.part"
         ;;
@@ -118,12 +118,12 @@ row() { # row NAME UPDATES
     echo "$2" >"$work/$name.updates"
     mv "$work/$name.part" "$work/$name.fr"
 }
-for pair in ${ROWS:-unk=600 copyable=600 positional=600 positional-all=540 slots=420 words=540 hybrid-shared=330 hybrid-separate=330}; do
+for pair in ${ROWS:-unk=600 copyable=600 positional=600 positional-all=540 slots=420 words=540 hybrid=330}; do
     row "${pair%=*}" "${pair#*=}"
 done
 
 systems=()
-for name in no-copies unk copyable positional positional-all slots words hybrid-shared hybrid-separate; do
+for name in no-copies unk copyable positional positional-all slots words hybrid; do
     [ ! -e "$work/$name.fr" ] || systems+=("$name=$work/$name.fr")
 done
 llrnn report --source "$work/text/test.en" --reference "$work/text/test.fr" --system "${systems[@]}" --tokenize none \

@@ -32,15 +32,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OwnClassWeights, broadcast_groups
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
-from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 
 LOG_KEEPS = -6.907755  # log of a thousandth: the factor of slots of full groups
 # log of a hundredth: the factor of </s> while a wanted slot is missing; a smaller one could prevent the end
 LOG_END_KEEPS = -4.605170
-END = SPECIALS.index(EOS)
 
 
 @dataclass(frozen=True)
@@ -245,7 +244,9 @@ class CountedSlots(EvidenceMixture):
         return weights + self._log_factor_at(self.column_classes(state), state).to(weights.dtype)
 
     def log_shares(self, state: Tensor) -> Tensor:
-        return self._lose(super().log_shares(state), self.column_classes(state), state)
+        shares = super().log_shares(state)
+        return self._lose(shares, self.column_classes(state), state) if self.source.strict else shares
 
     def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
-        return self._lose(super().word_log_probs(classes, state), self.column_classes(state), state)
+        log_probs = super().word_log_probs(classes, state)
+        return self._lose(log_probs, self.column_classes(state), state) if self.source.strict else log_probs

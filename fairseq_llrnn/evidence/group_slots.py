@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -39,7 +39,7 @@ class SentenceSlot:
     places: tuple[int, ...]
     log_part: float  # log of its part of the weight ε
     times: int = 0  # number of source words that offer it as evidence
-    groups: tuple[int, ...] = field(default=())  # indices of the sentence's groups; () for evidence
+    groups: tuple[int, ...] = ()  # indices of the sentence's groups; () for evidence
     is_spelling: bool = False  # a piece or word that spells (part of) a group's string that has another token
 
 

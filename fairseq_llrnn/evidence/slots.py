@@ -210,7 +210,7 @@ class SlotRows(ClassSource):
     def retokenize_target(self, source: Tensor, target: Tensor) -> Tensor:
         return target if self.table is None else merged_target(self.table(), source, target)
 
-    def explained(self, batch: Batch, terms: dict[str, Any]) -> dict[str, Any]:
+    def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         rows = batch.rows.of_source[self.name]
         return {} if rows is None else {"slot_rows": rows[0][0]}  # shape: (J, H')
 

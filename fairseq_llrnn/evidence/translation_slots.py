@@ -41,7 +41,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.algebra import BySource
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, ExactBuffers
 from fairseq_llrnn.backgrounds.class_weights import expanded
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
@@ -176,7 +176,7 @@ def _numbers(groups: Tensor) -> Tensor:
     return torch.arange(len(groups), device=groups.device) - torch.searchsorted(groups, groups)
 
 
-class Unsupported(nn.Module):
+class Unsupported(ExactBuffers):
     """The words with less weight without evidence. Its buffer is in no checkpoint."""
 
     log_factors: Tensor  # (V,) log f
@@ -185,7 +185,7 @@ class Unsupported(nn.Module):
         """factors: f, (V,) from 0 to 1. of_root: whether they apply to b₀, and not to all of b₁."""
         super().__init__()
         with np.errstate(divide="ignore"):
-            self.register_buffer("log_factors", torch.from_numpy(np.log(factors)), persistent=False)
+            self.keep(log_factors=torch.from_numpy(np.log(factors)))
         self.of_root = of_root
 
     def lift(self, base: BoundBackground, slots: Slots) -> Tensor:

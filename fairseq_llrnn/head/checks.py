@@ -160,9 +160,11 @@ def check_source_ids(prior: Prior, source: Tensor) -> None:
     end = len(prior.session.source.symbols)
     wrong = (plain(source) >= end) | (source < 0)
     if bool(wrong.any()):
+        first = int(source[wrong][0])
         raise DataError(
-            f"source: expected ids of source words, from 0 to {end - 1:,}, found {int(plain(source)[wrong][0]):,}; "
-            "encode sources with encode_source of a head that has this prior object"
+            f"source: expected ids of source words, from 0 to {end - 1:,}, found "
+            f"{first if first < 0 else plain(first):,}; encode sources with encode_source of a head that has this "
+            "prior object"
         )
 
 

@@ -86,7 +86,7 @@ class LogLinearHead(nn.Module):
     """The output layer, and optionally the input embedding, over a prior."""
 
     prior_fingerprint: Tensor
-    log_sizes: Tensor  # (S,)
+    class_sizes: Tensor  # (S,) int64
 
     start, advance, step, top_k = search.start, search.advance, search.step, search.top_k
     to_input_ids = search.to_input_ids
@@ -176,9 +176,9 @@ class LogLinearHead(nn.Module):
         self.normaliser: Normaliser
         self.set_normaliser(normaliser)
         leave_out = self.output.class_of.new_tensor([self.eos, self.unk])
-        sizes = torch.bincount(self.background.class_of, minlength=self.background.num_classes).float()
-        sizes[self.background.class_of[leave_out]] = 0.0  # excluded from label smoothing
-        self.register_buffer("log_sizes", sizes.log(), persistent=False)
+        sizes = torch.bincount(self.background.class_of, minlength=self.background.num_classes)
+        sizes[self.background.class_of[leave_out]] = 0  # excluded from label smoothing
+        self.register_buffer("class_sizes", sizes, persistent=False)
         self.register_buffer("prior_fingerprint", fingerprint_of(prior))
 
     # ---- modules ----------------------------------------------------------------------------------------------------
@@ -248,8 +248,13 @@ class LogLinearHead(nn.Module):
             DataError: the batch is empty, or `source` does not have one row per sentence.
         """
         check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
-        if source is not None and self.has_source_strings and not torch.compiler.is_compiling():
-            check_source_ids(self.prior, source)
+        if self.has_source_strings and not torch.compiler.is_compiling():
+            if source is not None:
+                check_source_ids(self.prior, source)
+            elif bool((previous >= self.num_words).any()):
+                raise DataError(
+                    "LogLinearHead: the tokens contain strings of source sentences, and need `source`, (B, L); pass it"
+                )
         as_whole = self.training or torch.is_grad_enabled() or torch.compiler.is_compiling()
         tokens, backgrounds = self.for_background(previous), []
         for rows in [slice(None)] if as_whole else chunk_slices(previous, self.background.bind()):
@@ -275,14 +280,11 @@ class LogLinearHead(nn.Module):
             background = module.bind(background, None if source is None else plain(source))
         return background
 
-    def batch(
-        self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None, spelling: Tensor | None = None
-    ) -> Batch:
+    def batch(self, hidden: Tensor, condition: Condition, source_states: Tensor | None = None) -> Batch:
         """Return the batch of hidden states (B, T, H), with the rows of all classes and the class weights.
 
         Args:
             source_states: of the encoder, (B, L, E), if classes of the prior use them.
-            spelling: the input of what spells unknown words, (B, T, X), if not `hidden`.
 
         Raises:
             DataError: source_states are needed but missing, or do not have one row per sentence.
@@ -292,12 +294,11 @@ class LogLinearHead(nn.Module):
 
         def make_batch(sentences: slice, background: BoundBackground, shared: Rows | None = None) -> Batch:
             states_of = None if source_states is None else source_states[sentences]
-            spelled_from = None if spelling is None else spelling[sentences]
             background = background.with_hidden(hidden[sentences].flatten(0, 1))
             states, class_weights = background.teacher_forced(condition.previous[sentences])
             rows = self._rows(background, states_of, shared)
             arguments = hidden[sentences], background, states, class_weights, rows
-            return self._scored(*arguments, spelling=spelled_from, sentences=sentences)
+            return self._scored(*arguments, sentences=sentences)
 
         (sentences, background), *later = condition.backgrounds
         with outside_autocast(hidden):
@@ -468,7 +469,7 @@ class LogLinearHead(nn.Module):
         It also counts in full if a slot has taken its word. Smoothing in proportion to the background would favour
         other words of the same source and </s>: sentences would end too early.
         """
-        sizes = functional.pad(self.log_sizes, (0, batch.log_mass.size(-1) - len(self.log_sizes)))
+        sizes = functional.pad(self.class_sizes.float().log(), (0, batch.log_mass.size(-1) - len(self.class_sizes)))
         log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
         unsmoothed = log_q.isneginf().all(-1)  # only </s> may come, or padding: the label stays unsmoothed
         log_q = log_q.masked_fill(unsmoothed.unsqueeze(-1), 0.0)
@@ -557,6 +558,7 @@ class LogLinearHead(nn.Module):
 
         Use it to remove sentences outside a grammar, which `loss` rejects. source: (B, L).
         """
+        check_token_ids(self, targets=targets)
         condition, tokens = self.bind(self.previous(targets), source), self.for_background(targets)
         shares = [
             background.log_share(background.flat_states(condition.previous[rows]), tokens[rows].flatten())

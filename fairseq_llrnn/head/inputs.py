@@ -19,7 +19,7 @@ from torch.utils.data import get_worker_info
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PAD, UNK, OpenWords, plain
-from fairseq_llrnn.head.checks import check_token_ids
+from fairseq_llrnn.head.checks import check_rows, check_token_ids
 from fairseq_llrnn.output.class_source import Head
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.prior.prior import Prior
@@ -93,13 +93,15 @@ def encode(head: Head, lines: Iterable[str], source: Tensor | None = None) -> Te
             string's token then replaces them.
 
     Raises:
-        DataError: as in `numbers`. TypeError: a single string.
+        DataError: a word got a new id in a worker of a DataLoader, or `source` does not have one row per sentence.
+        TypeError: a single string.
     """
     lines = _sentences(lines)
     words = head.prior.session.target
     is_open = head.has_source_strings or any(class_source.opens for class_source in head.sources)
     tokens = numbers(lines, words, words.index if is_open else None)
     if source is not None and len(tokens):
+        check_rows((len(tokens),), "sentences", "sentences", source=source)
         rows = []
         for of_source, row in zip(source, tokens, strict=True):
             for class_source in head.sources:
@@ -117,7 +119,8 @@ def encode_source(head: Head, lines: Iterable[str], terms: Marks | None = None) 
         terms: terms to mark in the sentences; terms of a single line follow its sentence, separated by tabs.
 
     Raises:
-        DataError: the prior has no source words; as in `numbers`. TypeError: a single string.
+        DataError: the prior has no source words, or a word got a new id in a worker of a DataLoader.
+        TypeError: a single string.
     """
     lines = _sentences(lines)
     prior = head.prior

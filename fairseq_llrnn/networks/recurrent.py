@@ -311,15 +311,14 @@ class GlobalAttention(nn.Module):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -0.1, 0.1)
 
-    def forward(self, hidden: Tensor, source: Tensor, padding: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def forward(self, hidden: Tensor, source: Tensor, padding: Tensor) -> tuple[Tensor, Tensor]:
         """Attend to the source.
 
         Args:
             hidden: (B, T, H). source: (B, L, E). padding: (B, L) bool, true at padding.
 
         Returns:
-            attentional states (B, T, H); weights (B, T, L), zero on padding and summing to one; [context; h], the input
-            of the states, (B, T, E + H).
+            attentional states (B, T, H); weights (B, T, L), zero on padding and summing to one.
         """
         query = self.query(hidden)
         if self.kind == "additive":
@@ -332,4 +331,4 @@ class GlobalAttention(nn.Module):
         scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
         weights = scores.softmax(-1).to(source.dtype)
         joined = torch.cat([weights @ source, hidden], dim=-1)
-        return torch.tanh(self.combine(joined)), weights, joined
+        return torch.tanh(self.combine(joined)), weights

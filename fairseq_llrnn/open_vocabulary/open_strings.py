@@ -6,7 +6,7 @@ speller's input: H, or the width of a model's own states.
 A `Speller` spells strings of open classes in addition to the n-grams, if the open vocabulary is of its kind.
 
     @register_speller("neural")                 in a module that registry.py finds in the group `spellers`
-    def my_speller(head, table, sizes, input_size): return MySpeller(…)
+    def my_speller(head, table, sizes): return MySpeller(…)
 
 A prior of such a kind stores the rare words of its n-grams (`OpenVocabulary.rare`).
 
@@ -35,6 +35,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from fairseq_llrnn.backgrounds.base import ExactBuffers
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import KIND, SPELLED, OpenVocabulary, kinds
@@ -73,7 +74,7 @@ class Speller(nn.Module):
         raise NotImplementedError
 
 
-class OpenMixture(nn.Module):
+class OpenMixture(ExactBuffers):
     """<unk> as the open classes: `scores` are log π_o + aᵀφ(o)."""
 
     log_shares: Tensor  # (O,)
@@ -88,7 +89,7 @@ class OpenMixture(nn.Module):
         super().__init__()
         self.rows = SparseRows(vocabulary.features.with_names(names))
         self.of_class = unk_class
-        self.register_buffer("log_shares", torch.from_numpy(vocabulary.log_shares.copy()).float(), persistent=False)
+        self.keep(log_shares=torch.from_numpy(vocabulary.log_shares.copy()).float())
 
     def composed(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         """Return rows (O, H') and biases (O,) of the classes, given weight (F, H') and bias (F,) of LogLinearOutput."""
@@ -139,22 +140,20 @@ class OpenWords(ClassSource):
         self.replaces = mixture.of_class
 
     @classmethod
-    def of(cls, head: Head, table: OpenTable | None, sizes: Any = None, input_size: int | None = None) -> OpenWords:
-        """Build the source of a head; sizes and input_size: as in `open_words` (prior/parts/open_vocabulary.py).
+    def of(cls, head: Head, table: OpenTable | None, sizes: Any = None) -> OpenWords:
+        """Build the source of a head. sizes: as in `open_words` (prior/parts/open_vocabulary.py).
 
         Raises:
-            OptionError: sizes or input_size without a speller that uses them, or no table.
+            OptionError: sizes without a speller that uses them, or no table.
         """
         kind = KIND if table is None else table.vocabulary.kind
         # if it is KIND, n-grams spell alone
-        speller = SPELLED[kind](head, table, sizes, input_size) if kind != KIND and kind in kinds() else None
-        if table is None or (speller is None and (sizes, input_size) != (None, None)):
+        speller = SPELLED[kind](head, table, sizes) if kind != KIND and kind in kinds() else None
+        if table is None or (speller is None and sizes is not None):
             raise OptionError(NO_SPELLER)
         names = head.prior.output.features.names
         mixture = OpenMixture(table.vocabulary, int(head.output.class_of[head.unk]), names)
-        source = cls(mixture, table, head.num_words, head.unk, speller)
-        source.needs_spelling = input_size is not None
-        return source
+        return cls(mixture, table, head.num_words, head.unk, speller)
 
     # ---- text -------------------------------------------------------------------------------------------------------
 
@@ -196,15 +195,9 @@ class OpenWords(ClassSource):
         ids = targets[places].cpu().numpy()
         log_strings = torch.from_numpy(self.table.log_probs(ids)).to(scores.device)
         if self.speller is not None:
-            states = batch.spelled_from.flatten(0, 1)[places, : self.speller.hidden_size]
+            states = batch.hidden.flatten(0, 1)[places, : self.speller.hidden_size]
             log_strings = self.speller.log_strings(states, ids, log_strings)
         return log_prob.index_add(0, places, log_spelling(scores[places], log_strings).to(log_prob.dtype))
-
-    def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Rename weights of older checkpoints, which were called `speller`."""
-        old = f"{prefix}speller."
-        for name in [name for name in state_dict if name.startswith(old)]:
-            state_dict[f"{prefix}{self.name}.speller.{name.removeprefix(old)}"] = state_dict.pop(name)
 
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"opened": (self.mixture, batch.kept[self.name][0])}

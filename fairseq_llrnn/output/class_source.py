@@ -88,7 +88,6 @@ class ClassSource(nn.Module):
     needs_source_states: ClassVar[bool] = False  # whether its rows depend on the encoder's states
     needs_all_rows: ClassVar[bool] = False  # whether it needs an exact normaliser
     reads_marks: ClassVar[bool] = False  # whether `retokenize_target` takes source tokens with marks of required terms
-    needs_spelling = False  # whether it needs `Batch.spelling`
     num_columns = 0  # columns that it adds to hidden states and feature weights; may grow with new contexts
     replaces: int | None = None  # the signature whose score it replaces
 
@@ -99,7 +98,12 @@ class ClassSource(nn.Module):
         return background
 
     def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:
-        """Restore the tokens of the background's training text in `text` (B, T). tokens: the input of training."""
+        """Restore words of the background's training text that have ids beyond the dictionary.
+
+        Args:
+            tokens: the text with these ids, (B, T').
+            text: the same, with <unk> for them unless sources add strings.
+        """
         return text
 
     def input_id_of(self, tokens: Tensor, read: Tensor) -> Tensor:

@@ -63,7 +63,6 @@ class Batch:
     rows: Rows
     slots: SlotScores | None  # (N, …) scores of classes without a row among the signatures
     kept: Mapping[str, Tensor]  # (B, T, …) scores of class sources, by their names, for `finish`
-    spelling: Tensor | None = None  # (B, T, X) the input of the speller of unknown words; None: `hidden`
     temperature: float | Tensor = 1.0  # divides aᵀφ; a tensor is (N, 1)
     pinned: Pinned | None = None
     sentences: slice = field(default_factory=lambda: slice(None))  # of the whole batch
@@ -74,11 +73,6 @@ class Batch:
         yield self
         for make in self.rest:
             yield make()
-
-    @property
-    def spelled_from(self) -> Tensor:
-        """(B, T, H') or (B, T, X)."""
-        return self.hidden if self.spelling is None else self.spelling
 
     @property
     def log_mass(self) -> Tensor:
@@ -227,8 +221,12 @@ def chunked(
                 return method(head, batch, *arguments, **options)
             answers = []
             for part in batch.parts():
-                selected = [a[part.sentences] if isinstance(a, Tensor) else a for a in arguments]
-                answers.append(method(head, part, *selected, **options))  # type: ignore[arg-type]
+
+                def select(value: Any, sentences: slice = part.sentences) -> Any:
+                    return value[sentences] if isinstance(value, Tensor) else value
+
+                named = {name: select(value) for name, value in options.items()}
+                answers.append(method(head, part, *map(select, arguments), **named))
         if answers[0].dim() == 2:
             return torch.cat(answers)
         width = max(answer.size(2) for answer in answers)

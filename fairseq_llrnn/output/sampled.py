@@ -30,9 +30,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, ExactBuffers
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, find_sorted, log_shares
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.class_source import Head, check_row_sources
@@ -80,7 +80,7 @@ class Sample:
     log_weights: Tensor  # (U,) −log π ≥ 0
 
 
-class ClassSampler(nn.Module):
+class ClassSampler(ExactBuffers):
     """Draw samples of about `expected` classes from the masses (S,) of a background without context."""
 
     inclusion: Tensor  # (S,)
@@ -89,7 +89,7 @@ class ClassSampler(nn.Module):
         super().__init__()
         if expected < 1:
             raise ValueError(f"expected={expected}: expected at least 1 class")
-        self.register_buffer("inclusion", inclusion_probabilities(log_mass, expected), persistent=False)
+        self.keep(inclusion=inclusion_probabilities(log_mass, expected))
 
     def draw(self) -> Sample:
         """Return a new sample, drawn with torch's generator."""
@@ -206,6 +206,10 @@ class SampledOutput:
     ) -> Tensor:
         """Raise OptionError."""
         raise OptionError(NOT_SMOOTHED)
+
+    def scores(self, hidden: Tensor, slots: SlotScores | None) -> Tensor:
+        """Return the exact scores."""
+        return self._exact.scores(hidden, slots)
 
     def distribution(
         self, hidden: Tensor, slots: SlotScores | None, class_weights: ClassWeights, temperature: float | Tensor = 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,13 +16,15 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.base import Background, StaticBackground
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
 from fairseq_llrnn.output.records import FEW, RowPair
 from fairseq_llrnn.output.sampled import Sampled
+from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Recipe
+from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.prior.recipe import Recipe
 
 
 def make_head(**options: object) -> LogLinearHead:
@@ -393,3 +396,50 @@ def test_classes_of_the_prior_s_own_background_keep_nothing_from_batch_to_batch(
         learned[0][0] -= 1.0
         assert torch.equal(losses[1][0], head.loss(hidden, TARGETS)) and losses[0][0] != losses[1][0]
         assert torch.equal(losses[1][1], head.top_k(hidden[:, 0], head.start(3), 12)[0])
+
+
+SOURCES = ["kaza 77", "kaza kaza"]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_log_weights_and_probabilities_stay_exact_in_half_precision(dtype: torch.dtype, tmp_path: Path) -> None:
+    """A model in half precision has short parameters, but no short log weights or probabilities of sampling."""
+    unsupported = {"numbers": 1e-3}
+    text = tmp_path / "text"
+    text.write_text("le chat 12 zoé\n" * 3, encoding="utf-8")
+    recipe = Recipe(
+        text=text, top_words=2, open_vocabulary=OpenOptions(types=1), background="cache(3)",
+        evidence=EvidenceOptions(("numbers",), unsupported=unsupported), source_dictionary=[*SPECIALS, "kaza", "12"],
+    )  # fmt: skip
+    head = LogLinearHead(build_prior(SYMBOLS, recipe), H, source_size=H, normaliser=Sampled(3))
+    before = {name: value for name, value in head.named_buffers() if value.is_floating_point()}
+    assert len(before) > 3
+    head.to(dtype)
+    assert head.output.weight.dtype == dtype
+    after = dict(head.named_buffers())
+    short = {name for name, value in before.items() if not torch.equal(after[name], value)}
+    assert not short
+
+
+def test_wrong_tokens_are_named() -> None:
+    recipe = Recipe(top_words=2, evidence=EvidenceOptions(("numbers",)), source_dictionary=[*SPECIALS, "kaza"])
+    head = LogLinearHead(build_prior(SYMBOLS, recipe), H, source_size=H)
+    source = head.encode_source(SOURCES)
+    targets = head.encode(["le chat 77", "le chat"], source)
+    hidden, states = torch.randn(*targets.shape, H), torch.randn(*source.shape, H)
+    for call, message in (
+        (lambda: head.loss(hidden, targets), "contain strings of source sentences, and need `source`"),
+        (lambda: head.loss(hidden, targets, source=source - 99, source_states=states), "found -"),
+        (lambda: head.encode(["le chat"], source), "sentences"),
+        (lambda: head.possible(targets + 999, source), "token ids from"),
+    ):
+        with pytest.raises(DataError, match=message):
+            call()
+
+
+def test_a_head_in_training_is_explained() -> None:
+    torch.manual_seed(1)
+    head = LogLinearHead(make_prior(), H, normaliser=Sampled(3))
+    hidden, tokens = torch.randn(1, 3, H), head.encode(["le chat"])
+    training = head.train().explain(hidden, tokens[0])
+    assert [word.log_prob for word in training] == [word.log_prob for word in head.eval().explain(hidden, tokens[0])]

@@ -54,8 +54,9 @@ def test_parts_say_what_the_whole_says(head: LogLinearHead, monkeypatch: pytest.
         batch = head.batch(hidden, head.bind(previous))
         assert bool(batch.rest) == split
         return [
-            head.target_log_probs(batch, targets), head.smoothing_gain(batch, targets), head.adaptor_norm(batch, 1.0),
-            head.word_log_probs(batch), head.sources_of(batch, targets), head.possible(targets),
+            head.target_log_probs(batch, targets), head.smoothing_gain(batch, targets=targets),
+            head.adaptor_norm(batch, 1.0), head.word_log_probs(batch), head.sources_of(batch, targets=targets),
+            head.possible(targets),
             head.loss(hidden, targets, reduction="none", label_smoothing=0.1, adaptor_penalty=0.2),
         ]  # fmt: skip
 

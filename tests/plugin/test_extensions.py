@@ -17,7 +17,7 @@ class Makes(Extension):
     def __init__(self, **parts: Any) -> None:
         self.parts = parts
 
-    def head_arguments(self, args: Any, task: Any, spelling_size: int | None = None) -> dict[str, Any]:
+    def head_arguments(self, args: Any, task: Any) -> dict[str, Any]:
         return dict(self.parts)
 
     def source_embedding(self, args: Any, task: Any, size: int) -> nn.Module | None:

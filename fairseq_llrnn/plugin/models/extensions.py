@@ -33,7 +33,7 @@ Args: TypeAlias = Namespace | FairseqDataclass
 Config = TypeVar("Config", bound=type)
 
 # groups of models with the same options
-HEAD, INPUT, SOURCE, RECURRENT, ATTENTIVE = "head", "input", "source", "recurrent", "attentive"
+HEAD, INPUT, SOURCE, RECURRENT = "head", "input", "source", "recurrent"
 
 
 class TaskExtension:
@@ -68,13 +68,11 @@ class Extension:
     recorded: ClassVar[Mapping[str, Sequence[str]]] = {}
     modules: ClassVar[Mapping[str, str]] = {}
 
-    def head_arguments(self, args: Args, task: Any, spelling_size: int | None = None) -> dict[str, Any]:
+    def head_arguments(self, args: Args, task: Any) -> dict[str, Any]:
         """Return further arguments of LogLinearHead: `normaliser`, `classes`, `class_weights`, …
 
         Args:
             task: it has a `prior`.
-            spelling_size: width of the context and state that the model can pass on with the hidden states
-                (`Batch.spelling`), if a source of classes needs them (`needs_spelling`). None: it passes none.
 
         Raises:
             OptionError: options out of range, or that exclude each other.
@@ -187,15 +185,11 @@ def check_dropouts(args: Args, *names: str) -> None:
             raise OptionError(f"--{name.replace('_', '-')} {probability}: expected a probability from 0 to below 1")
 
 
-def all_head_arguments(args: Args, task: Any, spelling_size: int | None = None) -> dict[str, Any]:
-    """Return the arguments of a LogLinearHead from all extensions.
-
-    Args:
-        spelling_size: as for `Extension.head_arguments`.
-    """
+def all_head_arguments(args: Args, task: Any) -> dict[str, Any]:
+    """Return the arguments of a LogLinearHead from all extensions."""
     arguments: dict[str, Any] = {}
     for extension in EXTENSIONS:
-        more = extension.head_arguments(args, task, spelling_size)
+        more = extension.head_arguments(args, task)
         classes = [*arguments.pop("classes", ()), *more.pop("classes", ())]
         check_single_maker(arguments, more)
         arguments |= {**more, "classes": classes} if classes else more

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
+from fairseq_llrnn.files.packed import packing_of
 from fairseq_llrnn.plugin.compat.loading import Places, build_model, prior_folder, read_checkpoint, take_places
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.names import find_model, name_of
@@ -28,7 +29,6 @@ from fairseq_llrnn.prior.model_files import CHECKPOINT, DICTIONARY, ModelFiles, 
 from fairseq_llrnn.registry import load_all
 
 STOCK_TASK, OUR_TASK = "language_modeling", "llrnn_language_modeling"
-GZIP = b"\x1f\x8b"  # first bytes of such files
 OPTION = "--background model:"  # in messages
 
 
@@ -126,23 +126,13 @@ def build_general_model(files: ModelFiles, symbols: Sequence[str], allowed: np.n
     _check_kind(checkpoint, state["cfg"])
     task = state["cfg"].task
     dictionary = files.paths[DICTIONARY]
-    load_dictionary(dictionary)  # its errors name the line; fairseq's do not
-    if dictionary.read_bytes()[:2] == GZIP:  # fairseq cannot read it
+    words = load_dictionary(dictionary)  # its errors name the line; fairseq's do not
+    if packing_of(dictionary.read_bytes()) is not None:  # fairseq cannot read it
         raise DataError(f"{dictionary}: expected text, found a compressed file; unpack it")
-    task.data = str(files.paths[DICTIONARY].parent)
+    task.data = str(dictionary.parent)
     if name_of(state["cfg"], "task") == OUR_TASK:
         task.prior = str(files.prior)  # if it is missing, the model's task raises the error
     model, _ = build_model(checkpoint, state)
-    return GeneralModel(model, compare_words(files, symbols, allowed))
-
-
-def compare_words(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray) -> SharedWords:
-    """Return the words that the model shares with V `symbols`, of which the `allowed` (V,) can be a next word.
-
-    Raises:
-        DataError: it shares none, or a damaged dictionary.
-    """
-    words = load_dictionary(files.paths[DICTIONARY])
     shared = SharedWords.of(symbols, allowed, words.symbols, ~words.specials)
     if shared.in_both == 0:
         raise DataError(
@@ -150,7 +140,7 @@ def compare_words(files: ModelFiles, symbols: Sequence[str], allowed: np.ndarray
             f"{int((~words.specials).sum()):,} words (the first is {words.symbols[4]!r}); use a model of the same "
             "language and tokenisation"
         )
-    return shared
+    return GeneralModel(model, shared)
 
 
 def _check_kind(path: str, cfg: Any) -> None:

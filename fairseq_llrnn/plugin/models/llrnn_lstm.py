@@ -9,7 +9,6 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.networks.recurrent import ATTENTIONS, GlobalAttention
-from fairseq_llrnn.plugin.models.extensions import ATTENTIVE, takes
 from fairseq_llrnn.plugin.models.options import build_head, build_network, check_decoder, prior_of, set_defaults
 from fairseq_llrnn.plugin.models.recurrent_models import (
     AttentionDecoder,
@@ -21,7 +20,6 @@ from fairseq_llrnn.plugin.models.recurrent_models import (
 
 
 @dataclass
-@takes(ATTENTIVE)
 class LLRNNLSTMConfig(RecurrentTranslationConfig):
     """Options of llrnn_lstm."""
 
@@ -57,8 +55,7 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
         reader = recurrent_reader(args, task, args.encoder_bidirectional, args.reverse_source)
         context_size = reader.output_size if args.context_every_step else 0
         network = build_network(args, target, context_size)
-        joined = None if args.attention == "none" else reader.output_size + args.decoder_hidden_size
-        head = build_head(args, task, reader.output_size, spelling_size=joined)
+        head = build_head(args, task, reader.output_size)
         decoder = AttentionDecoder(
             target,
             network,
@@ -68,7 +65,6 @@ class LLRNNLSTMModel(RecurrentTranslationModel):
             args.context_every_step,
             task.cfg.max_target_positions,
             args.bf16_products,
-            any(source.needs_spelling for source in head.sources),
         )
         encoder = SourceEncoder(source, reader, task.cfg.max_source_positions, args.bf16_products)
         return cls(encoder, decoder)

@@ -23,11 +23,12 @@ from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, Fairseq
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.dictionary import ID_MASK
+from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.head.checks import check_allowed
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.output.records import Batch, State
+from fairseq_llrnn.plugin.compat.dictionaries import reads_strings, with_unk
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
@@ -61,10 +62,7 @@ def encoder_input_ids(tokens: Tensor, dictionary: Dictionary, embedding: nn.Modu
     """Remove marks from source tokens, and replace strings outside the dictionary by <unk>, unless the embedding reads
     them.
     """
-    tokens = tokens & ID_MASK
-    if any(getattr(part, "reads_strings", False) for part in embedding.modules()):
-        return tokens
-    return tokens.masked_fill(tokens >= len(dictionary), dictionary.unk())
+    return plain(tokens) if reads_strings(embedding) else with_unk(tokens, dictionary)
 
 
 @contextmanager
@@ -107,7 +105,6 @@ class HiddenStates:
     hidden: Tensor  # (B, T, H) or (B, 1, H)
     attention: Tensor | None = None  # on the source, (B, T, L) or (B, 1, L)
     terms: Sequence[Term] = ()
-    spelling: Tensor | None = None  # (B, T, X) state from which unknown words are spelled; None: `hidden`
 
 
 @dataclass
@@ -173,7 +170,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
         if encoder_out is not None and self.head.sources:
             source_states = encoder_out["encoder_out"][0].transpose(0, 1)
         # inside `forward`, so that torch's DistributedDataParallel sees the use of the head's parameters
-        batch = self.head.batch(hidden, condition, source_states, states.spelling)
+        batch = self.head.batch(hidden, condition, source_states)
         attention = None if states.attention is None else [states.attention]
         return hidden, {"attn": attention, "batch": batch, "condition": condition, "terms": states.terms}
 

@@ -37,8 +37,8 @@ from fairseq_llrnn.source_embedding import SourceEmbedding
 OF_CELLS = (f"; {name}: {cell.about}" for name, cell in all_cells().items() if cell.about)
 CELL = {"help": "".join(["kind of recurrent cell", *OF_CELLS])}
 LEARN_TEMPERATURE = {
-    "help": "learn the influence of n-grams, an automaton or a cache: a power of their class weights that depends on the "
-    "network's state and on the signature, initially 1"
+    "help": "learn the influence of n-grams, an automaton or a cache: a power of their class weights that depends on "
+    "the network's state and on the signature, initially 1"
 }
 LEXICAL_WARMUP = {
     "help": "hide the prior's lexical translations from some training sentences: from all at first, from none after N "
@@ -151,7 +151,6 @@ def build_head(
     task: Any,
     source_size: int | None = None,
     output: str = HIDDEN_SIZE,
-    spelling_size: int | None = None,
     normalised: bool = False,
 ) -> LogLinearHead:
     """Build the head of such a decoder, with embeddings.
@@ -160,7 +159,6 @@ def build_head(
         task: it has a prior.
         source_size: width of the encoder's states, if any.
         output: the option with the width of the head's input.
-        spelling_size: width of the states that the model can pass on with its hidden states (None: none).
         normalised: whether hidden states, and embeddings times the root of their width, have unit variance at the
             start.
     """
@@ -171,7 +169,7 @@ def build_head(
         embedding=input_embedding(args, args.decoder_embed_dim**-0.5 if normalised else None),
         source_size=source_size,
         initial_scale=0.0 if getattr(args, "start_at_background", False) else scale,
-        **head_options(args, task, spelling_size),
+        **head_options(args, task),
     )
     warm_up_lexicon(args, head)
     return head
@@ -183,13 +181,9 @@ def input_embedding(args: Namespace | DecoderConfig, row_rms: float | None = Non
     return input_of(args, features) or features
 
 
-def head_options(args: Namespace | FairseqDataclass, task: Any, spelling_size: int | None = None) -> dict[str, Any]:
-    """Return arguments of LogLinearHead from the options: classes, class weights and normaliser.
-
-    Args:
-        task, spelling_size: as for `build_head`.
-    """
-    arguments = all_head_arguments(args, task, spelling_size)
+def head_options(args: Namespace | FairseqDataclass, task: Any) -> dict[str, Any]:
+    """Return arguments of LogLinearHead from the options: classes, class weights and normaliser."""
+    arguments = all_head_arguments(args, task)
     if getattr(args, "learn_background_temperature", False):
         from fairseq_llrnn.output.learned_temperature import learned_temperature
 

@@ -146,8 +146,6 @@ class AttentionDecoder(RecurrentDecoder):
         attention: None: use only the summary.
         context_every_step: the network reads the summary with every word (Cho et al. 2014).
         max_positions: the maximum length of a target.
-        spell_from_context: spell unknown words from [context; h], with a separate layer, and not from the attentional
-            state that predicts words (Luong & Manning 2016, §4.3: `separate path`).
     """
 
     def __init__(
@@ -160,12 +158,10 @@ class AttentionDecoder(RecurrentDecoder):
         context_every_step: bool,
         max_positions: int,
         bf16_products: bool,
-        spell_from_context: bool = False,
     ) -> None:
         super().__init__(dictionary, network, head, max_positions, bf16_products)
         self.attention, self.attends = attention, attention is not None
         self.context_every_step = context_every_step
-        self.spell_from_context = spell_from_context
         states = network.num_states
         self.state_shape = (states, len(network.layers), head.hidden_size)  # (G, R, H)
         if head.has_source_strings:
@@ -187,10 +183,10 @@ class AttentionDecoder(RecurrentDecoder):
         if self.attention is None:
             return HiddenStates(hidden)
         source, padding = encoder_out["encoder_out"][0].transpose(0, 1), encoder_out["encoder_padding_mask"][0]
-        attended, weights, joined = self.attention(hidden, source, padding)
-        drop = self.network.dropout_out, self.training, self.network.variational
-        spelling = dropout(joined, *drop) if self.spell_from_context else None
-        return HiddenStates(dropout(attended, *drop), weights, spelling=spelling)
+        attended, weights = self.attention(hidden, source, padding)
+        return HiddenStates(
+            dropout(attended, self.network.dropout_out, self.training, self.network.variational), weights
+        )
 
 
 @dataclass

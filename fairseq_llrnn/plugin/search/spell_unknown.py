@@ -115,9 +115,7 @@ def _encoded(model: BaseFairseqModel, sample: dict[str, Any], row: int) -> Any:
 
 @torch.no_grad()
 def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: Tensor) -> tuple[Tensor, Tensor]:
-    """Return log p(<unk>, open class | K) at places (n,) of a hypothesis (T,), and the speller's states: (n, O), (n, H
-    or X).
-    """
+    """Return log p(<unk>, open class | K) (n, O) at places (n,) of a hypothesis (T,), and its hidden states (n, H)."""
     decoder = model.decoder
     head, dictionary = decoder.head, decoder.dictionary
     words = tokens.masked_fill(tokens >= len(dictionary), dictionary.unk()).unsqueeze(0)
@@ -125,4 +123,4 @@ def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: T
     batch = decoder(previous, encoder_out=encoder_out)[1]["batch"]
     scores = batch.kept[OpenWords.name][0, places]  # shape: (n, O)
     log_probs = head.target_log_probs(batch, words)[0, places].unsqueeze(1) + scores.log_softmax(-1)
-    return log_probs, batch.spelled_from[0, places]
+    return log_probs, batch.hidden[0, places]

@@ -83,12 +83,11 @@ class OpenVocabularyPart(Part):
         return {"open classes": len(self.vocabulary.names)}
 
 
-def open_words(speller: Any = None, input_size: int | None = None) -> ClassSourceOf:
+def open_words(speller: Any = None) -> ClassSourceOf:
     """Return a factory of a head's open classes: `LogLinearHead(prior, H, classes=[open_words(SpellerSizes(…))])`.
 
     Args:
         speller: sizes of a speller to combine with n-grams (open_vocabulary/open_strings.py), if the prior has one.
-        input_size: the width of the speller's inputs if they are not the hidden states (`batch`'s `spelling`).
 
     Raises:
         OptionError: (when the head is made) an argument is given, and the prior has only n-grams.
@@ -97,7 +96,7 @@ def open_words(speller: Any = None, input_size: int | None = None) -> ClassSourc
     def make(head: Head) -> ClassSource:
         from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 
-        return OpenWords.of(head, head.prior.open_words, speller, input_size)
+        return OpenWords.of(head, head.prior.open_words, speller)
 
     return make
 

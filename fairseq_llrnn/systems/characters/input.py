@@ -67,10 +67,7 @@ class CharacterWords(CharacterEmbedding):
         return spelled + by_features
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
-        """Rename the weights of features in older checkpoints, which were called `embedding`."""
-        old = f"{prefix}embedding.weight"
-        if self.features is not None and old in state_dict:
-            state_dict[f"{prefix}{self.name}.features.weight"] = state_dict.pop(old)
+        """As `ClassSource.check_weights`."""
 
 
 @dataclass(frozen=True)

@@ -135,8 +135,8 @@ class Panel:
             raise DataError(f"{where}: expected a Firing, found {kind}; return Firing() for no effect")
         if not (isinstance(firing.groups, Mapping) and isinstance(firing.exceptions, Mapping)):
             raise DataError(f"{where}: expected groups and exceptions by name, as {{name: value}}; found {firing!r}")
-        named = {"everywhere": firing.everywhere, **firing.groups, **firing.exceptions}
-        for name, value in named.items():
+        values = [("everywhere", firing.everywhere), *firing.groups.items(), *firing.exceptions.items()]
+        for name, value in values:
             if not isinstance(value, numbers.Real) or not math.isfinite(value):
                 raise DataError(f"{where}: expected finite numbers, found {value!r} for {name!r}; fix the class")
         for word in firing.exceptions:

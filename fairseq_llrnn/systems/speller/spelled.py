@@ -106,9 +106,9 @@ class SpelledStrings:
         strings = self.vocabulary.strings
         return (strings if fold == WHOLE else self.rare.without(strings, fold)).characters
 
-    def log_base(self, tails: np.ndarray, fold: int = WHOLE) -> np.ndarray:
+    def log_base(self, tails: np.ndarray) -> np.ndarray:
         """Return log b in some contexts (m, n), with ends allowed: (m, A) float32."""
-        rows = self._rows_of(tails, fold)  # may replace self._rows
+        rows = self._rows_of(tails, WHOLE)  # may replace self._rows
         return self._rows[rows]
 
     # ---- one string, one context ------------------------------------------------------------------------------------

@@ -13,13 +13,12 @@ if TYPE_CHECKING:
 
 
 @register_speller(KIND)
-def neural_speller(head: Any, table: OpenTable, sizes: Any, input_size: int | None) -> Speller:
+def neural_speller(head: Any, table: OpenTable, sizes: Any) -> Speller:
     """Return the network. sizes: SpellerSizes, or None for the default."""
     from fairseq_llrnn.systems.speller.network import NeuralSpeller
     from fairseq_llrnn.systems.speller.spelled import SpelledStrings
 
     spelled = head.prior.session.memoize(KIND, lambda: SpelledStrings(table.vocabulary, table.words))
-    size = head.hidden_size if input_size is None else input_size
     return NeuralSpeller(
-        len(table.vocabulary.names), spelled.alphabet.size, size, sizes or SpellerSizes(), spelled
+        len(table.vocabulary.names), spelled.alphabet.size, head.hidden_size, sizes or SpellerSizes(), spelled
     )

@@ -179,7 +179,6 @@ class ConvolutionalSource(nn.Module):
         dropout_in: float = 0.0,
         variational: bool = False,
         embedding: nn.Module | None = None,
-        longest: int = LONGEST,
     ) -> None:
         super().__init__()
         self.pad, self.output_size = pad, size
@@ -188,7 +187,7 @@ class ConvolutionalSource(nn.Module):
         self.sentence: SentenceModel | None = None
         self.length: PoissonLength | None = None
         if ngram_layers is None:
-            self.sentence = SentenceModel(size, longest)
+            self.sentence = SentenceModel(size)
         else:
             self.ngrams = NgramModel(size, ngram_layers)
             self.translate = nn.Linear(size, size, bias=False)  # T

@@ -224,7 +224,7 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     classes = positions.classes(extra["batch"].background, words).unsqueeze(2)
     assert (classes >= decoder.head.background.num_classes).any(), "some targets are exceptions"
     sizes = torch.ones(scores.size(-1), dtype=torch.float64)
-    sizes[: len(decoder.head.log_sizes)] = decoder.head.log_sizes.exp()
+    sizes[: len(decoder.head.class_sizes)] = decoder.head.class_sizes.double()
     q = sizes * ~mass.isneginf()
     q = q / q.sum(-1, keepdim=True)
     expected = (q * scores).sum(-1) - scores.gather(2, classes).squeeze(2)

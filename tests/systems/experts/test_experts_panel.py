@@ -77,6 +77,8 @@ def test_an_expert_that_cannot_be_opened_is_named() -> None:
         (Firing(groups=["POS:N"]), "expected groups and exceptions by name"),  # type: ignore[arg-type]
         (Firing(everywhere=math.nan), "expected finite numbers, found nan for 'everywhere'"),
         (Firing(exceptions={"deux": math.inf}), "expected finite numbers, found inf for 'deux'"),
+        (Firing(everywhere=math.nan, exceptions={"everywhere": 1.0}), "expected finite numbers, found nan for"),
+        (Firing(groups={"POS:N": math.nan}, exceptions={"POS:N": 1.0}), "expected finite numbers, found nan for"),
         (Firing(exceptions={"deux": "1"}), "expected finite numbers, found '1' for 'deux'"),  # type: ignore[dict-item]
         (Firing(groups={"POS:Nom": 1.0}), "output features of the prior, found 'POS:Nom'; `llrnn show`"),
     ],

@@ -9,13 +9,11 @@ import torch
 from small_priors import SYMBOLS
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.head import FeatureInput, LogLinearHead
+from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart, open_words
-from fairseq_llrnn.systems.characters.input import CharacterInput
-from fairseq_llrnn.systems.characters.network import CharacterOptions
 from fairseq_llrnn.systems.speller.network import SpellerSizes
 from fairseq_llrnn.testing import check_class_features
 
@@ -76,21 +74,3 @@ def test_sizes_need_such_a_prior() -> None:
     for other in (prior(neural=False), build_prior(SYMBOLS, Recipe(top_words=2))):
         with pytest.raises(OptionError, match="needs a prior whose open vocabulary is spelled by a network"):
             LogLinearHead(other, H, classes=[SPELLED])
-
-
-def test_weights_of_older_names_are_read() -> None:
-    """The network that spells was called `speller`, and features beside characters `embedding`."""
-    torch.manual_seed(1)
-    read = CharacterInput(CharacterOptions(4, ((1, 3),)), FeatureInput(5))
-    made = prior()
-    first, second = (LogLinearHead(made, H, classes=[SPELLED], embedding=read).eval() for _ in range(2))
-    older = {
-        name.replace("open_words.speller", "speller").replace("characters.features", "embedding"): value
-        for name, value in first.state_dict().items()
-    }
-    assert {"embedding.weight", "characters.network.embedding.weight", "speller.gate"} <= set(older)
-    second.load_state_dict(older)
-    hidden, tokens = torch.randn(1, 3, H), first.encode(["zoé zèbre"])
-    with torch.no_grad():
-        torch.testing.assert_close(second.loss(hidden, tokens), first.loss(hidden, tokens))
-        torch.testing.assert_close(second.embed(tokens), first.embed(tokens))

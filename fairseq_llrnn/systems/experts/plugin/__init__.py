@@ -52,7 +52,7 @@ class Experts(Extension):
         word_of = None if source is None else source.__getitem__
         return OpenedExperts(open_experts(load_experts(names), task.prior, word_of))
 
-    def head_arguments(self, args: Args, task: Any, spelling_size: int | None = None) -> dict[str, Any]:
+    def head_arguments(self, args: Args, task: Any) -> dict[str, Any]:
         panels = [
             extension.panel for extension in getattr(task, "extensions", ()) if isinstance(extension, OpenedExperts)
         ]

@@ -79,9 +79,7 @@ class OutputTrees(Extension):
     options: ClassVar = {HEAD: TreeConfig}
     modules: ClassVar = {"tree": "--output-tree: expected this option"}
 
-    def head_arguments(
-        self, args: Namespace | FairseqDataclass, task: Any, spelling_size: int | None = None
-    ) -> dict[str, Any]:
+    def head_arguments(self, args: Namespace | FairseqDataclass, task: Any) -> dict[str, Any]:
         tree = tree_of(args, task.prior)
         return {} if tree is None else {"normaliser": tree}
 

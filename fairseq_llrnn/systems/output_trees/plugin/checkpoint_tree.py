@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairseq_llrnn.errors import DataError, PriorError
-from fairseq_llrnn.plugin.compat.loading import prior_of_state, read_checkpoint
+from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.output_trees.tree import Tree
@@ -23,6 +23,7 @@ def tree_of_checkpoint(path: str, prior_folder: str | None) -> tuple[Tree, Prior
         OptionError: the prior is not found.
         PriorError: the prior differs from the one of training.
     """
+    path = checkpoint_file(path)
     state = read_checkpoint(path)
     saved = next((value for name, value in state["model"].items() if str(name).endswith(PARENTS)), None)
     if saved is None:

@@ -4,17 +4,10 @@ from argparse import Namespace
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import FairseqDataclass
 
-from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.plugin.models.extensions import ATTENTIVE, EXTENSIONS, HEAD, Extension, check_dropouts, check_sizes
-from fairseq_llrnn.systems.speller import KIND, SpellerSizes
-
-SHARED, SEPARATE = "shared", "separate"
-SPELLER_START = {
-    "help": "initial state of the network that spells unknown words: the attentional state that also predicts words "
-    "(shared), or a separate layer over context and decoder state (separate; Luong & Manning 2016)"
-}
+from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, check_dropouts, check_sizes
+from fairseq_llrnn.systems.speller import SpellerSizes
 
 
 @dataclass
@@ -50,40 +43,18 @@ def speller_sizes(args: Namespace | FairseqDataclass) -> SpellerSizes | None:
     return SpellerSizes(**sizes) if sizes else None
 
 
-@dataclass
-class SpellerStart(FairseqDataclass):
-    """Option of models that provide context and state."""
-
-    speller_start: ChoiceEnum([SHARED, SEPARATE]) = field(  # type: ignore[valid-type]
-        default=SHARED, metadata=SPELLER_START
-    )
-
-
 class SpellerExtension(Extension):
     """Heads with a network that spells open words."""
 
-    options: ClassVar = {HEAD: SpellerConfig, ATTENTIVE: SpellerStart}
+    options: ClassVar = {HEAD: SpellerConfig}
 
-    def head_arguments(
-        self, args: Namespace | FairseqDataclass, task: Any, spelling_size: int | None = None
-    ) -> dict[str, Any]:
-        sizes, is_apart = speller_sizes(args), getattr(args, "speller_start", SHARED) == SEPARATE  # not in old ones
-        if is_apart and spelling_size is None:
-            raise OptionError(
-                "--speller-start separate: it needs attention on the source, found --attention none; leave out one of "
-                "them"
-            )
-        opened = task.prior.open_words if is_apart else None
-        if is_apart and (opened is None or opened.vocabulary.kind != KIND):
-            raise OptionError(
-                "--speller-start separate: it needs a prior built with `llrnn prior --open-vocabulary neural`; build "
-                "one, or leave the option out"
-            )
-        if sizes is None and not is_apart:
+    def head_arguments(self, args: Namespace | FairseqDataclass, task: Any) -> dict[str, Any]:
+        sizes = speller_sizes(args)
+        if sizes is None:
             return {}
         from fairseq_llrnn.prior.parts.open_vocabulary import open_words
 
-        return {"classes": [open_words(sizes, spelling_size if is_apart else None)]}
+        return {"classes": [open_words(sizes)]}
 
 
 EXTENSIONS.append(SpellerExtension())
