@@ -44,7 +44,6 @@ def main() -> int:
         learner = Learner.begin(objective, Plan(iterations=args.steps), parameters)
         learner.run()
         climbed = time.process_time() - begun
-        assert learner.history is not None
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
             f"| {order} | {form.size:,} | {once:.2f} | {memory:.1f} | {first:.3f} | "

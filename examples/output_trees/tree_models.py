@@ -28,7 +28,8 @@ from fairseq_llrnn.systems.output_trees.learner import Schedule, TreeLearner
 from fairseq_llrnn.systems.output_trees.reassignment import complete_tree
 from fairseq_llrnn.systems.output_trees.tree import Tree
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput, VisitProbabilities
+from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
+from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
 
 WIDTH = 200
 CONTEXT = 4  # words that the log-bilinear model sees

@@ -65,7 +65,6 @@ class CharacterOptions:
     embed_dim: int = 15  # d
     filters: tuple[tuple[int, int], ...] = SMALL  # (w, number of filters), by width
     highway_layers: int = 1
-    mlp: bool = False  # one plain layer instead of highway layers
     size: int | None = None  # of the result, after a linear map; None: h, without a map
 
     @property
@@ -97,7 +96,7 @@ def parse_filters(text: str) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(filters))
 
 
-def written(filters: Sequence[tuple[int, int]]) -> str:
+def format_filters(filters: Sequence[tuple[int, int]]) -> str:
     """Format filters for `parse_filters`."""
     return ",".join(f"{width}:{count}" for width, count in filters)
 
@@ -168,8 +167,7 @@ class CharacterNetwork(nn.Module):
         self.embedding = nn.Embedding(num_symbols, options.embed_dim)
         self.filters = nn.ModuleList(Filters(options.embed_dim, w, n) for w, n in options.filters)
         self.widest = max(w for w, _ in options.filters)
-        plain = [nn.Sequential(nn.Linear(size, size), nn.ReLU())] if options.mlp else []
-        self.layers = nn.Sequential(*plain, *(Highway(size) for _ in range(options.highway_layers)))
+        self.layers = nn.Sequential(*(Highway(size) for _ in range(options.highway_layers)))
         self.projection = nn.Identity() if options.size is None else nn.Linear(size, options.size)
 
     def forward(self, symbols: Tensor, lengths: Tensor) -> Tensor:

@@ -64,15 +64,6 @@ class MaximumOfStates(nn.Module):
         return states.masked_fill(tokens.eq(self.network.pad).unsqueeze(-1), -math.inf).amax(1)
 
 
-def word_table(num_words: int, pad: int, size: int) -> nn.Embedding:
-    """Return an embedding with a row per word."""
-    table = nn.Embedding(num_words, size, padding_idx=pad)
-    nn.init.uniform_(table.weight, -INITIAL, INITIAL)
-    with torch.no_grad():
-        table.weight[pad] = 0.0
-    return table
-
-
 def build_encoder(
     kind: str, embedding: nn.Module, pad: int, embed_size: int, size: int, dropout: float = 0.0
 ) -> SumOfWords | MaximumOfStates:

@@ -132,7 +132,8 @@ def prepare(texts: Mapping[str, Sequence[Path | str]], settings: Settings, out: 
             rng, conjunctions = random.Random(f"{settings.seed} {name}"), Conjunctions(LANGUAGES[settings.language])
             for paragraph in paragraphs:
                 growing.add(paragraph, all_examples(paragraph, conjunctions, settings.next_every, rng))
-            splits[name], of_splits[name] = growing.split(), growing.counts()
+            splits[name] = growing.split()
+            of_splits[name] = growing.counts(splits[name])
     with whole_folder(out) as folder:
         _write(folder / DICTIONARY, (f"{word} {count}\n" for word, count in counts.items()))
         _write(folder / STRINGS, (f"{word}\n" for word in words.symbols[words.num_words :]))
@@ -206,8 +207,7 @@ class _Growing:
         }
         return Split(np.array(self.tokens, dtype=np.int32), np.array(self.ends, dtype=np.int64), examples)
 
-    def counts(self) -> Counts:
-        split = self.split()
+    def counts(self, split: Split) -> Counts:
         answers = {name: np.bincount(rows[:, -1]).tolist() for name, rows in split.examples.items()}
         examples = {name: len(rows) for name, rows in split.examples.items()}
         return Counts(self.paragraphs, self.repeated, len(split.ends), len(split.tokens), examples, answers)

@@ -33,7 +33,6 @@ class LBFGS:
 
     function: Function
     x: Tensor  # (P,)
-    kept: int = KEPT
     value: float = field(init=False)
     gradient: Tensor = field(init=False)  # (P,)
     evaluations: int = 0
@@ -66,7 +65,7 @@ class LBFGS:
         moved = value < self.value
         difference = (x - self.x, gradient - self.gradient)
         if float(difference[0] @ difference[1]) > 1e-12 * float(difference[1] @ difference[1]):
-            self.steps = [*self.steps, difference][-self.kept :]
+            self.steps = [*self.steps, difference][-KEPT:]
         self.x, self.value, self.gradient = x, value, gradient
         return moved
 
@@ -96,10 +95,10 @@ class LBFGS:
         return {"x": self.x, "gradient": self.gradient, "value": self.x.new_tensor([self.value]), "steps": steps}
 
     @classmethod
-    def resume(cls, function: Function, state: Mapping[str, Tensor], kept: int = KEPT) -> LBFGS:
+    def resume(cls, function: Function, state: Mapping[str, Tensor]) -> LBFGS:
         """Return the search at `state`; its next step equals that of the original search."""
         search = cls.__new__(cls)
-        search.function, search.kept, search.evaluations = function, kept, 0
+        search.function, search.evaluations = function, 0
         search.x, search.gradient = state["x"].clone(), state["gradient"].clone()
         search.value = float(state["value"][0])
         search.steps = [(moved.clone(), changed.clone()) for moved, changed in state["steps"]]

@@ -63,9 +63,9 @@ class Learner:
     valid: Moments | None
     delta: Tensor  # (K, R) of `nested`, outside the L-BFGS search
     best: Tensor  # (P,) the parameters, then δ (K·R)
-    best_value: float = -math.inf
-    history: list[Progress] | None = None
-    seconds: float = 0.0  # before this process
+    best_value: float
+    history: list[Progress]
+    seconds: float  # before this process
 
     @classmethod
     def begin(cls, objective: Objective, plan: Plan, parameters: Parameters, valid: Moments | None = None) -> Learner:
@@ -91,7 +91,6 @@ class Learner:
     def run(self, watch: Callable[[Learner, Progress], None] = lambda learner, progress: None) -> None:
         """Optimise until `is_done`. `watch` is called after each step."""
         begun = time.monotonic() - self.seconds
-        assert self.history is not None
         while not self.is_done():
             moved = self.search.step()
             self.seconds = time.monotonic() - begun
@@ -103,7 +102,6 @@ class Learner:
 
     def is_done(self) -> bool:
         """Return whether a stopping criterion of the plan holds."""
-        assert self.history is not None
         steps, plan = self.history, self.plan
         if len(steps) >= plan.iterations:
             return True
@@ -141,7 +139,6 @@ class Learner:
         score = value.objective if valid is None else valid
         if best := score > self.best_value:
             self.best_value, self.best = score, self._whole()
-        assert self.history is not None
         return Progress(len(self.history) + 1, self.seconds, value.objective, value.bound, valid, best)
 
     def _whole(self) -> Tensor:
@@ -160,7 +157,7 @@ class Learner:
         """Return the state that `resume` needs in addition to objective, plan and texts."""
         rows = [
             [p.iteration, p.seconds, p.objective, p.bound, math.nan if p.valid is None else p.valid, float(p.best)]
-            for p in self.history or ()
+            for p in self.history
         ]
         history = torch.tensor(rows, dtype=torch.float64).view(-1, 6)
         arrays = {"delta": self.delta, "best": self.best, "best_value": torch.tensor([self.best_value]).double()}

@@ -30,16 +30,6 @@ class Moments:
     unary: Tensor  # (R,) float64, sum 1
     pairs: tuple[Tensor, ...]  # K sparse (R, R), float64, sum 1; entry x, y: x is l places before y
 
-    @property
-    def size(self) -> int:
-        """Return R."""
-        return len(self.unary)
-
-    @property
-    def order(self) -> int:
-        """Return K."""
-        return len(self.pairs)
-
 
 def layout(tokens: np.ndarray, lengths: np.ndarray, separator: int, order: int) -> np.ndarray:
     """Return the cycle of a text: K separators before the words of each sentence that has words.

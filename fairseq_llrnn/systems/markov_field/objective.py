@@ -114,8 +114,8 @@ class Tightened:
     log_z: tuple[float, ...]  # initially, and after each iteration
 
 
-def tighten(star: Star, delta: Tensor, iterations: int = ITERATIONS, tolerance: float = TOLERANCE) -> Tightened:
-    """Minimise log Z★ by L-BFGS from `delta` (K, R), until its relative decrease is below `tolerance`."""
+def tighten(star: Star, delta: Tensor, iterations: int = ITERATIONS) -> Tightened:
+    """Minimise log Z★ by L-BFGS from `delta` (K, R), until its relative decrease is below TOLERANCE."""
 
     def function(x: Tensor) -> tuple[float, Tensor]:
         beliefs = star.solve(x.view_as(delta))
@@ -125,7 +125,7 @@ def tighten(star: Star, delta: Tensor, iterations: int = ITERATIONS, tolerance: 
     values = [search.value]
     while len(values) <= iterations and search.step():
         values.append(search.value)
-        if values[-2] - values[-1] < tolerance * max(1.0, abs(values[-1])):
+        if values[-2] - values[-1] < TOLERANCE * max(1.0, abs(values[-1])):
             break
     best = search.x.view_as(delta)
     return Tightened(best, star.solve(best), tuple(values))

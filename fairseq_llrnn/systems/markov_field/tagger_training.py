@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.files.text_lines import ReadCount, place
 from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS, iter_conllu_sentences
 from fairseq_llrnn.systems.markov_field.lbfgs import of_tags
@@ -57,8 +58,7 @@ class TaggerOptions:
             )
         check_least("--rare", self.rare, 1)
         check_least("--iterations", self.iterations, 1)
-        if not 0.0 <= self.penalty < float("inf"):
-            raise OptionError(f"--penalty {self.penalty}: expected a finite number of at least 0")
+        check_penalty("--penalty", self.penalty)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.files.numbers import check_penalty
+from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.markov_field.pseudo_likelihood import windows
 
@@ -31,7 +33,6 @@ from .star import MEMORY
 from .vocabulary import FieldText, FieldWords, words_of_prior, words_of_text
 
 BOUND, PSEUDO = "bound", "pseudo-likelihood"
-OBJECTIVES = (BOUND, PSEUDO)
 SAVE_EVERY = 60.0  # seconds
 Watch = Callable[[Progress], None]
 
@@ -57,8 +58,7 @@ class FieldOptions:
     def check(self) -> None:
         """Raise OptionError for numbers out of range."""
         check_least("--iterations", self.iterations, 1)
-        if not 0.0 <= self.penalty < float("inf"):
-            raise OptionError(f"--penalty {self.penalty}: expected a finite number of at least 0")
+        check_penalty("--penalty", self.penalty)
         if not 0 <= self.seed < 2**63:  # torch's range
             raise OptionError(f"--seed {self.seed}: expected a number from 0 to {2**63 - 1:,}")
 
@@ -210,8 +210,7 @@ def _digest(paths: Sequence[str]) -> str:
     digest = hashlib.sha256()
     for path in paths:
         if os.path.isfile(path):
-            with open(path, "rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(bytes.fromhex(file_digest(Path(path))))
     return digest.hexdigest()
 
 

@@ -20,6 +20,8 @@ from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.features.dictionary import EOS, UNK, count_words, read_ids
 from fairseq_llrnn.prior.prior import Prior
 
+from .tagger import sparse
+
 
 @dataclass(frozen=True)
 class FieldWords:
@@ -44,14 +46,14 @@ class FieldWords:
         numbers = np.array([self.index.get(word, unknown) for word in words], dtype=np.int64)
         return np.where(self.row_of[numbers] < 0, unknown, numbers)
 
-    def read(self, paths: Sequence[str], workers: int | None = 1) -> FieldText:
+    def read(self, paths: Sequence[str]) -> FieldText:
         """Read tokenised texts, a sentence a line.
 
         Raises:
             DataError: a file cannot be read or is not UTF-8, or no file has words.
         """
         unknown = self.index[UNK]
-        ids, lengths = read_ids(paths, self.symbols, unknown, workers)
+        ids, lengths = read_ids(paths, self.symbols, unknown, 1)
         if len(ids) == 0:
             raise DataError(
                 f"{', '.join(paths)}: expected a sentence a line, found no words; give a tokenised text"
@@ -81,7 +83,7 @@ class FieldText:
         return int((self.lengths == 0).sum())
 
 
-def words_of_text(paths: Sequence[str], size: int, workers: int | None = 1) -> FieldWords:
+def words_of_text(paths: Sequence[str], size: int) -> FieldWords:
     """Return </s>, <unk>, and the `size` most frequent words of some texts, each a kind of token.
 
     Raises:
@@ -89,7 +91,7 @@ def words_of_text(paths: Sequence[str], size: int, workers: int | None = 1) -> F
         OptionError: a size below 1.
     """
     check_least("--words", size, 1)
-    counts, _ = count_words(paths, workers)
+    counts, _ = count_words(paths, 1)
     ordered = sorted(counts, key=lambda word: (-counts[word], word))
     symbols = (EOS, UNK, *[word for word in ordered if word not in (EOS, UNK)][:size])
     return FieldWords(symbols, np.arange(len(symbols)), np.zeros(len(symbols)))
@@ -119,11 +121,5 @@ def words_of_prior(prior: Prior, folder: str) -> tuple[FieldWords, Tensor, Tenso
             )
     with np.errstate(invalid="ignore"):
         shares = np.where(row_of >= 0, weights - class_weights[classes], 0.0)
-    table = prior.output.features.select(used)
-    rows = np.repeat(np.arange(len(used)), np.diff(table.offsets))
-    places = torch.from_numpy(np.stack([rows, table.indices]))
-    features = torch.sparse_coo_tensor(
-        places, torch.from_numpy(table.values.astype(np.float64)), (len(used), table.num_features), is_coalesced=True,
-        check_invariants=False,
-    )  # fmt: skip
+    features = sparse(prior.output.features.select(used))
     return FieldWords(symbols, row_of, shares), torch.from_numpy(class_weights[used]), features

@@ -108,7 +108,10 @@ def check_masses(class_weights: np.ndarray) -> None:
         or not np.isfinite(class_weights).all()
         or (class_weights < 0).any()
     ):
-        raise ValueError(f"masses: expected a row of finite numbers from 0 on, found {class_weights.shape}, or others")
+        raise ValueError(
+            "masses: expected a vector of finite numbers of at least 0, one for each of at least one leaf, found the "
+            f"shape {class_weights.shape} or other numbers"
+        )
 
 
 def cut_evenly(order: np.ndarray, arity: int) -> Tree:

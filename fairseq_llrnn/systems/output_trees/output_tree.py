@@ -38,7 +38,7 @@ from fairseq_llrnn.systems.output_trees.builders import (
 from fairseq_llrnn.systems.output_trees.learner import Schedule, TreeLearner
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_log_linear import VisitProbabilities
+from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
 
 USERS = {
     "arity": KINDS[1:],

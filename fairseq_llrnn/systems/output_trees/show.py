@@ -15,7 +15,7 @@ from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.files.atomic_write import writing
 from fairseq_llrnn.systems.output_trees.tree import Tree, load_tree
-from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, check_tree, draw_tree, words_of_nodes
+from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, draw_tree, words_of_nodes
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
@@ -50,7 +50,6 @@ def run(args: argparse.Namespace) -> int:
         check_place(args.picture, f"--picture {args.picture}")
         need_matplotlib("--picture")
     tree, prior = _read(args.tree, args.folder or prior_option)
-    check_tree(tree, prior, args.tree)
     nodes = words_of_nodes(tree, prior, WORDS)
     if args.picture is not None:
         with writing(f"--picture {args.picture}", "result"):
@@ -71,7 +70,8 @@ def _read(path: str, folder: str | None) -> "tuple[Tree, Prior]":
         from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
 
         prior = Prior.load(folder)
-        return load_tree(path, class_fingerprint(prior.symbols, prior.output.class_of)), prior
+        fingerprint = class_fingerprint(prior.symbols, prior.output.class_of)
+        return load_tree(path, fingerprint, prior.output.num_classes), prior
     need_fairseq()
     from fairseq_llrnn.systems.output_trees.plugin.checkpoint_tree import tree_of_checkpoint
 

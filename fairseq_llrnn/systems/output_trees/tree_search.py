@@ -113,7 +113,7 @@ def best_classes(
         node, above = nodes[row, column], bound[row, column]
         waiting[row, node] = NEGATIVE_INFINITY
         visits = grouped(layer, row, node)
-        buffer = _scores(layer, rows, hidden, class_weights, visits)
+        buffer = _scores(rows, hidden, class_weights, visits)
         best_values = nothing.new_full((len(row) + 1, k), NEGATIVE_INFINITY)
         log_probs, classes = best_values.clone(), torch.zeros_like(best_values, dtype=torch.int64)
         for group in visits.groups:
@@ -158,9 +158,7 @@ def _merge_slots(best: _Best, of_slots: Tensor, sums: Tensor, rows: Tensor, shar
     best.merge(log_probs + share[:, static:], log_probs, numbers.expand_as(log_probs))
 
 
-def _scores(
-    layer: TreeTables, rows: tuple[Tensor, Tensor], hidden: Tensor, class_weights: MassesAt, visits: Visits
-) -> Tensor:
+def _scores(rows: tuple[Tensor, Tensor], hidden: Tensor, class_weights: MassesAt, visits: Visits) -> Tensor:
     """Return the scores of all children of the visited nodes, masses included: (cells,)."""
     children = visits.children.clamp_min(0)
     bias = rows[1][children].masked_fill(visits.children < 0, NEGATIVE_INFINITY)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.explain.pictures import new_figure, plain, save
 from fairseq_llrnn.systems.output_trees.reassignment import rank_among_equal
 from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
@@ -45,15 +44,6 @@ class NodeWords:
 
     def as_json(self) -> dict[str, Any]:
         return {**vars(self), "words": list(self.words)}
-
-
-def check_tree(tree: Tree, prior: Prior, where: str) -> None:
-    """Raise DataError unless the tree has one leaf per class of the prior."""
-    if tree.leaves != prior.output.num_classes:
-        raise DataError(
-            f"{where}: expected a tree over the {prior.output.num_classes:,} classes of the prior, found one over "
-            f"{tree.leaves:,}; give the prior that it was made for"
-        )
 
 
 def words_of_nodes(tree: Tree, prior: Prior, most: int) -> list[NodeWords]:

@@ -58,7 +58,7 @@ class TermGroups:
         return target.open(written) if self._in_pieces else target.index(written)
 
     def _row(self, form: str, extra_features: Mapping[str, float]) -> int:
-        """Return the feature row of a form: `more` and the features of its words, or those of their spelling."""
+        """Return the feature row of a form: `extra_features`, and the features of its words or of their spelling."""
         features: dict[str, float] = {FEATURE: 1.0}
         for word in form.split():
             target = self.table.target.word_index.get(self.table.token_string(word))

@@ -204,7 +204,7 @@ class InventedTerms:
             if not free or len(covered) >= num_words:
                 break
             # A term must occur once; its words may be forms of two lemmas, or part of another term.
-            if not covered.isdisjoint(range(begin, end)) or not self._is_said_once(begin, end, words, target, spans):
+            if not covered.isdisjoint(range(begin, end)) or not self._occurs_once(begin, end, words, target, spans):
                 continue
             covered.update(range(begin, end))
             place = self._place(translations, free, [target[slice(*span)] for span in spans[begin:end]])
@@ -228,7 +228,7 @@ class InventedTerms:
             in_order.sort(key=lambda run: run[1] - run[0] == 1)
         return in_order
 
-    def _is_said_once(
+    def _occurs_once(
         self, begin: int, end: int, words: Sequence[str], target: np.ndarray, spans: Sequence[tuple[int, int]]
     ) -> bool:
         """Return whether the rest of the target has no form of the span's group, and no token that spells one."""

@@ -26,7 +26,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from html.entities import html5
 from pathlib import Path
-from typing import Any
 from xml.parsers import expat
 
 from fairseq_llrnn.errors import DataError
@@ -86,7 +85,6 @@ class _Reading:
     """State of the entry that is being read."""
 
     path: Path | str
-    parser: Any
     languages_to_read: tuple[str, ...]  # without regions
     entries: list[TermEntry] = field(default_factory=list)
     languages: set[str] = field(default_factory=set)  # of the whole file
@@ -176,7 +174,7 @@ def iter_tbx(count: ReadCount, languages: Sequence[str]) -> Iterator[TermEntry]:
     """
     path, parser = count.file, expat.ParserCreate()
     source, target = (_tag(language) for language in languages)
-    reading = _Reading(path, parser, (_primary(source), _primary(target)))
+    reading = _Reading(path, (_primary(source), _primary(target)))
 
     def start(name: str, attributes: dict[str, str]) -> None:
         if attributes:  # expat drops unknown entities in attributes silently

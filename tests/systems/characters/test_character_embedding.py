@@ -269,7 +269,7 @@ def by_loops(model: CharacterNetwork, word: list[int]) -> Tensor:
     return y if isinstance(model.projection, torch.nn.Identity) else model.projection(y)
 
 
-@pytest.mark.parametrize("options", [{}, {"highway_layers": 0}, {"highway_layers": 2, "size": 4}, {"mlp": True}])
+@pytest.mark.parametrize("options", [{}, {"highway_layers": 0}, {"highway_layers": 2, "size": 4}])
 def test_values_and_gradients_are_those_of_the_equations(options: dict[str, object]) -> None:
     model = network(**options)
     weights = torch.randn(len(WORDS), model(*padded(WORDS)).size(1)).double()

@@ -24,7 +24,6 @@ MODELS: dict[str, list[str]] = {
     "added": ADDED,
     "tied": [*ADDED, "--tie-features"],
     "two layers": [*SMALL, "--highway-layers", "2"],
-    "a plain layer": [*SMALL, "--highway-layers", "mlp"],
     "a window": [*SMALL, "--context-window", "2"],
 }
 TRANSLATORS: dict[str, list[str]] = {
@@ -100,8 +99,8 @@ def test_the_architectures_have_the_sizes_of_the_thesis(world: World, arch: str,
     [
         (["--character-mode", "add"], "--character-mode add: it needs --input-characters cnn; add it"),
         (["--highway-layers", "2"], "--highway-layers 2: it needs --input-characters cnn"),
-        ([*SMALL, "--highway-layers", "11"], "--highway-layers 11: expected a number from 0 to 10, or mlp"),
-        ([*SMALL, "--highway-layers", "-1"], "--highway-layers -1: expected a number from 0 to 10, or mlp"),
+        ([*SMALL, "--highway-layers", "11"], "--highway-layers 11: expected a number from 0 to 10"),
+        ([*SMALL, "--highway-layers", "-1"], "--highway-layers -1: expected a number from 0 to 10"),
         ([*SMALL, "--character-embed-dim", "0"], "--character-embed-dim 0: expected a number of at least 1"),
         ([*SMALL, "--character-filters", "3"], "--character-filters 3: expected widths and their numbers of filters"),
         ([*SMALL, "--tie-features"], "--tie-features: with --input-characters cnn it needs"),

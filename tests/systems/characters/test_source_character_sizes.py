@@ -20,7 +20,7 @@ from fairseq_llrnn.systems.characters.network import (
     CharacterEmbedding,
     CharacterNetwork,
     CharacterOptions,
-    written,
+    format_filters,
 )
 
 SOURCE = ["--source-characters", "cnn"]
@@ -39,7 +39,7 @@ def reader_of(model: Any) -> CharacterEmbedding:
 def sizes_of(network: CharacterNetwork) -> CharacterOptions:
     filters = tuple((f.width, f.linear.out_features) for f in network.filters)
     size = network.projection.out_features if isinstance(network.projection, torch.nn.Linear) else None
-    return CharacterOptions(network.embedding.embedding_dim, filters, len(network.layers), False, size)
+    return CharacterOptions(network.embedding.embedding_dim, filters, len(network.layers), size)
 
 
 # ---- options --------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ ARCHITECTURES = ["llrnn_lstm", "llrnn_encoder_decoder", "llrnn_rctm", "llrnn_tra
 def test_the_options_of_sizes_hold_for_the_source(translation: TranslationWorld, arch: str) -> None:
     model = build([*translation.train_args(arch), *SOURCE, *SIZES]).model
     read = reader_of(model)
-    assert sizes_of(read.network) == CharacterOptions(4, ((1, 3), (3, 5)), 2, False, read.embedding_dim)
+    assert sizes_of(read.network) == CharacterOptions(4, ((1, 3), (3, 5)), 2, read.embedding_dim)
     assert not isinstance(model.decoder.head.embedding, CharacterWords)
 
 
@@ -60,9 +60,9 @@ def test_the_options_of_sizes_hold_for_the_source(translation: TranslationWorld,
 def test_both_sides_have_the_sizes_of_the_thesis(
     translation: TranslationWorld, filters: tuple[tuple[int, int], ...], layers: int
 ) -> None:
-    given = ["--character-filters", written(filters), "--highway-layers", layers] if filters != SMALL else []
+    given = ["--character-filters", format_filters(filters), "--highway-layers", layers] if filters != SMALL else []
     model = build([*translation.train_args(), *INPUT, *SOURCE, *given]).model
-    assert sizes_of(reader_of(model).network) == CharacterOptions(15, filters, layers, False, 12)
+    assert sizes_of(reader_of(model).network) == CharacterOptions(15, filters, layers, 12)
     assert sizes_of(model.decoder.head.embedding.network) == CharacterOptions(15, filters, layers)
 
 
@@ -72,7 +72,7 @@ def test_both_sides_have_the_sizes_of_the_thesis(
         (SIZES, "--character-embed-dim 4: it needs --input-characters cnn or --source-characters cnn; add one"),
         ([*SOURCE, "--character-mode", "add"], "--character-mode add: it needs --input-characters cnn"),
         ([*SOURCE, "--character-filters", "3"], "--character-filters 3: expected widths and their numbers of filters"),
-        ([*SOURCE, "--highway-layers", "11"], "--highway-layers 11: expected a number from 0 to 10, or mlp"),
+        ([*SOURCE, "--highway-layers", "11"], "--highway-layers 11: expected a number from 0 to 10"),
     ],
 )
 @pytest.mark.parametrize("arch", ["llrnn_lstm", "llrnn_transformer"])

@@ -133,7 +133,6 @@ def test_weights_know_their_prior_and_their_words(
     [
         (("--objectives", "order,nxt"), "--objectives order,nxt: expected some of order, next, conjunction"),
         (("--objectives", "order,order"), "each once"),
-        (("--next-share", 0), "--next-share 0.0: expected a share above 0, up to 1"),
         (("--max-words", 0), "--max-words 0: expected a number of at least 1"),
         (("--sentence-dim", 7), "--sentence-dim 7: expected an even number for bigru"),
         (("--dropout", 1), "--dropout 1.0: expected a probability from 0 to below 1"),

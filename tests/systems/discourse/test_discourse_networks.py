@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from fairseq_llrnn.networks.recurrent import word_table
 from fairseq_llrnn.systems.discourse import OBJECTIVES
 from fairseq_llrnn.systems.discourse.data import (
     CANDIDATES,
@@ -21,7 +22,7 @@ from fairseq_llrnn.systems.discourse.data import (
     next_examples,
     order_examples,
 )
-from fairseq_llrnn.systems.discourse.encoders import KINDS, Classifiers, MaximumOfStates, build_encoder, word_table
+from fairseq_llrnn.systems.discourse.encoders import KINDS, Classifiers, MaximumOfStates, build_encoder
 
 PAD, WORDS, EMBED, SIZE = 1, 9, 4, 6
 SENTENCES = ([3, 4, 5], [8], [7, 7, 3, 4, 6])
@@ -35,7 +36,7 @@ def batch() -> Tensor:
 def encoder(kind: str) -> nn.Module:
     torch.manual_seed(1)
     width = SIZE if kind == "cbow" else EMBED
-    return build_encoder(kind, word_table(WORDS, PAD, width), PAD, width, SIZE).double()
+    return build_encoder(kind, word_table(WORDS, width, PAD), PAD, width, SIZE).double()
 
 
 def gru_states(layer: nn.GRU, vectors: list[Tensor]) -> list[Tensor]:
@@ -80,7 +81,7 @@ def test_an_encoder_is_its_formula(kind: str) -> None:
 def test_dropout_is_of_words_in_training_alone(kind: str) -> None:
     torch.manual_seed(3)
     width = SIZE if kind == "cbow" else EMBED
-    network = build_encoder(kind, word_table(WORDS, PAD, width), PAD, width, SIZE, dropout=0.5)
+    network = build_encoder(kind, word_table(WORDS, width, PAD), PAD, width, SIZE, dropout=0.5)
     one = network.eval()(batch())
     assert torch.equal(one, network(batch()))
     assert not torch.allclose(network.train()(batch()), network(batch()))

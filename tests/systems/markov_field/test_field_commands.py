@@ -181,7 +181,7 @@ def test_a_prior_without_mass_for_ends_says_so(llrnn: Llrnn, field_text: Path, t
         (("--width", 0), "--width 0: expected a number of at least 1"),
         (("--words", 0), "--words 0: expected a number of at least 1"),
         (("--iterations", 0), "--iterations 0: expected a number of at least 1"),
-        (("--penalty", -1), "--penalty -1.0: expected a finite number of at least 0"),
+        (("--penalty", -1), "--penalty -1.0: expected a number from 0 to 1,000,000, e.g. 0.1"),
         (("--memory", 0), "--memory 0: expected a number of GiB above 0"),
         (("--seed", 2**63), "--seed 9223372036854775808: expected a number from 0 to 9,223,372,036,854,775,807"),
         (("--form", "explicit", "--width", 50), "--width 50: it is for rows, and --form explicit has none"),

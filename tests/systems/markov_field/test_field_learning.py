@@ -98,7 +98,7 @@ def test_figure_4_6_the_lifted_model_is_nearly_the_one_of_the_exact_likelihood()
     best, lifted = (float(likelihood_of(form.potentials(p))) for p in (at_optimum, parameters))
     seen = moments.unary[moments.unary > 0]
     without_edges = float(seen @ seen.log())
-    assert learner.history is not None and learner.history[-1].bound < lifted < best  # the bound is one
+    assert learner.history[-1].bound < lifted < best  # the bound is one
     assert lifted - without_edges > 0.75 * (best - without_edges)
 
 
@@ -144,7 +144,7 @@ def test_resumed_training_is_the_same_training(method: str) -> None:
     rest.run()
     assert torch.equal(rest.search.x, whole.search.x)
     assert torch.equal(rest.best, whole.best)
-    assert [p.bound for p in rest.history or ()] == [p.bound for p in whole.history or ()]
+    assert [p.bound for p in rest.history] == [p.bound for p in whole.history]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -190,7 +190,6 @@ def test_the_scaled_search_is_the_sooner_one_and_older_trainings_go_on_without_s
         reached = []
         for learner in (scaled, unscaled):
             learner.run()
-            assert learner.history is not None
             reached.append(learner.history[-1].objective)
         assert reached[0] > reached[1] + 0.1, (name, reached)
 
@@ -200,7 +199,7 @@ def test_training_stops_when_another_text_gets_worse() -> None:
     objective, valid = Objective(form, moments_of(SENTENCES, 2, 4)), moments_of([[3, 2, 2, 2, 3]], 2, 4)
     learner = Learner.begin(objective, Plan(iterations=100, patience=5), form.initial(), valid)
     learner.run()
-    assert learner.history is not None and len(learner.history) < 100
+    assert len(learner.history) < 100
     assert not any(progress.best for progress in learner.history[-5:])
     best = max(progress.valid or -9.0 for progress in learner.history)
     parameters, delta = learner.result()

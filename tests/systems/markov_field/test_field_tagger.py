@@ -213,7 +213,7 @@ def test_train_and_tag(llrnn: Callable[..., tuple[int, str, str]], treebank: Pat
         (("--near", 2), "--near 2: expected 1 or 3 words"),
         (("--order", 4), "--order 4: expected 1, 2 or 3 for a tagger"),
         (("--rare", 0), "--rare 0: expected a number of at least 1"),
-        (("--penalty", -1), "--penalty -1.0: expected a finite number of at least 0"),
+        (("--penalty", -1), "--penalty -1.0: expected a number from 0 to 1,000,000, e.g. 0.1"),
         (("--width", 9), "--width: it needs --text; use --text instead of --conllu"),
         (("--seed", 1), "--seed: it needs --text; use --text instead of --conllu"),
     ],

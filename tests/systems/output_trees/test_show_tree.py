@@ -116,6 +116,8 @@ def test_the_tree_of_a_checkpoint(shell: Shell, world: World, tmp_path: Path) ->
     assert "arity 3" in shown and "level 0   1 node" in shown
     nodes = json.loads(shell.run("llrnn", "show", "--tree", path, "--json").out)["nodes"]
     assert nodes[0]["share"] == pytest.approx(1)
+    shell.run("llrnn", "export", path, tmp_path / "exported")
+    assert shell.run("llrnn", "show", "--tree", tmp_path / "exported").out.splitlines()[1:] == shown.splitlines()[1:]
     at_word = shell.run("llrnn", "show", world.prior("prior"), "le", "--tree", path).out
     assert at_word.splitlines()[0] == "le"
 

@@ -15,7 +15,6 @@ from fairseq_llrnn.systems.output_trees.tree import NONE, Tree, load_tree, save_
 from fairseq_llrnn.systems.output_trees.tree_words import (
     CHILDREN,
     NodeWords,
-    check_tree,
     draw_tree,
     drawn,
     words_of_nodes,
@@ -60,12 +59,6 @@ def test_nodes_are_sorted_by_level_and_share(tree: Tree) -> None:
     nodes = words_of_nodes(tree, PRIOR, 1)
     assert nodes[0].node == 0 and nodes[0].parent == NONE
     assert [(node.depth, -node.share) for node in nodes] == sorted((node.depth, -node.share) for node in nodes)
-
-
-def test_a_tree_over_other_classes_is_refused() -> None:
-    check_tree(TREES[0], PRIOR, "a.tree")
-    with pytest.raises(DataError, match=f"a.tree: expected a tree over the {CLASSES} classes of the prior, found one"):
-        check_tree(random_tree(CLASSES + 1, 2), PRIOR, "a.tree")
 
 
 def wide_tree(children: int) -> list[NodeWords]:

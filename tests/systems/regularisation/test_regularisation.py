@@ -14,6 +14,7 @@ from torch.nn import functional
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.systems.regularisation.plugin.state_penalties import state_penalties, with_dropped_weights
@@ -119,7 +120,7 @@ def test_what_a_gpu_trains_a_cpu_scores_alike(
 ) -> None:
     training = [option for option in world.train_args(save_dir=tmp_path) if option != "--cpu"]
     done = shell.run("fairseq-train", *training, *ALL, "--cell", cell, "--max-epoch", 2)
-    scored = load_text_scorer(str(tmp_path / "checkpoint_last.pt"), 4000).score(world.text("valid"))
+    scored = sum_of(load_text_scorer(str(tmp_path / "checkpoint_last.pt"), 4000).lines(world.text("valid")))
     bits = (scored.known_bits + scored.end_bits) / (scored.words + scored.sentences)
     assert bits == pytest.approx(done.json_lines("valid")[-1]["valid_nll_loss"], abs=2e-3)
 

@@ -49,8 +49,9 @@ def test_totals_and_ranks(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path
     ]
 
 
-def test_stdin_and_stdout(shell: Shell, checkpoint: Path) -> None:
-    done = shell.run("llrnn", "rescore", "--path", checkpoint, "--nbest", "-", "--out", "-", stdin=MOSES)
+def test_stdin_and_stdout(shell: Shell, checkpoint: Path, tmp_path: Path) -> None:
+    shell.run("llrnn", "export", checkpoint, tmp_path / "model")
+    done = shell.run("llrnn", "rescore", "--path", tmp_path / "model", "--nbest", "-", "--out", "-", stdin=MOSES)
     assert len(done.out.splitlines()) == 2 and done.out.endswith("un roi tient bien\n")
     assert done.err.splitlines()[0] == "score        weight  unknown words"
 

@@ -16,6 +16,7 @@ from tiny_world import Setting, World, batch, build, evaluated, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
@@ -88,7 +89,7 @@ def test_training_resumes_with_the_same_sharpness_and_scores_with_it(
     # 16 dimensions, two layers: between nothing and all of a GRU's six matrices and the scheduler
     assert 0 < said["valid_rnn_dimension"] < math.sqrt((6 * 16**2 + 32) / 2) + 0.1
 
-    scored = load_text_scorer(str(checkpoint), 4000).score(world.text("valid"))
+    scored = sum_of(load_text_scorer(str(checkpoint), 4000).lines(world.text("valid")))
     bits = (scored.known_bits + scored.end_bits) / (scored.words + scored.sentences)
     assert bits == pytest.approx(said["valid_nll_loss"], abs=2e-3)
 

@@ -14,11 +14,10 @@ from fairseq_llrnn.errors import OptionError, check_least, check_unused_options
 from fairseq_llrnn.head.inputs import FeatureInput, InputOf
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, INPUT, SOURCE, Args, Extension, non_default_options
 from fairseq_llrnn.plugin.names import announce
-from fairseq_llrnn.systems.characters.network import MOST_LAYERS, SMALL, CharacterOptions, parse_filters, written
+from fairseq_llrnn.systems.characters.network import MOST_LAYERS, SMALL, CharacterOptions, format_filters, parse_filters
 
 NONE, CNN = "none", "cnn"
 ONLY, ADD = "only", "add"
-MLP = "mlp"
 READERS = ("input_characters", "source_characters")  # options that select a network over characters
 ALONE = "it needs {}; add {}, or leave this option out"  # for its other options
 
@@ -29,11 +28,11 @@ class CharacterSizes(FairseqDataclass):
 
     character_embed_dim: int = field(default=15, metadata={"help": "width of a character's embedding"})
     character_filters: str = field(
-        default=written(SMALL), metadata={"help": "widths of the convolutions, each with its number of filters"}
+        default=format_filters(SMALL), metadata={"help": "widths of the convolutions, each with its number of filters"}
     )
     highway_layers: str = field(
         default="1",
-        metadata={"help": "number of highway layers after the convolutions; `mlp`: one plain layer instead"},
+        metadata={"help": "number of highway layers after the convolutions"},
     )
 
 
@@ -120,10 +119,10 @@ def _options(args: Args, size: int | None, reader: str) -> CharacterOptions | No
     sizes = CharacterSizes(**options)
     width, layers = sizes.character_embed_dim, str(sizes.highway_layers)
     check_least("--character-embed-dim", width, 1)
-    if layers != MLP and not (layers.isdecimal() and len(layers) < 4 and int(layers) <= MOST_LAYERS):
-        raise OptionError(f"--highway-layers {layers}: expected a number from 0 to {MOST_LAYERS}, or {MLP}")
+    if not (layers.isdecimal() and len(layers) < 4 and int(layers) <= MOST_LAYERS):
+        raise OptionError(f"--highway-layers {layers}: expected a number from 0 to {MOST_LAYERS}")
     filters = parse_filters(sizes.character_filters)
-    return CharacterOptions(width, filters, 0 if layers == MLP else int(layers), layers == MLP, size)
+    return CharacterOptions(width, filters, int(layers), size)
 
 
 EXTENSIONS.append(Characters())

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, places_in, value_of
-from fairseq_llrnn.cli.places import STDOUT, check_place, check_text, stdin_lines
+from fairseq_llrnn.cli.places import STDIN, STDOUT, check_place, check_text, text_lines
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
 from fairseq_llrnn.files.atomic_write import whole_file, writing
@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
 
     predictor = load_label_predictor(args.path, args.max_tokens, places_in(args))
     # P@5 and R@5 need five labels
-    answers = predictor.answers(stdin_lines(), args.k if args.labels is None else max(5, args.k))
+    answers = predictor.answers(text_lines(STDIN), args.k if args.labels is None else max(5, args.k))
     if args.labels is None:
         _print(answers, args)
         return 0

@@ -13,12 +13,13 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.head.checks import in_hex
+from fairseq_llrnn.networks.recurrent import word_table
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.models.extensions import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import encoder_input_ids
 from fairseq_llrnn.plugin.models.options import SourceConfig, source_embedding
 from fairseq_llrnn.source_embedding import check_source_prior
-from fairseq_llrnn.systems.discourse.encoders import BIGRU, CBOW, KINDS, Classifiers, build_encoder, word_table
+from fairseq_llrnn.systems.discourse.encoders import BIGRU, CBOW, KINDS, Classifiers, build_encoder
 from fairseq_llrnn.systems.discourse.plugin.task import DiscourseTask
 
 FINGERPRINT, CLASSIFIERS = "dictionary_fingerprint", "classifiers."
@@ -54,7 +55,7 @@ class DiscourseEncoder(BaseFairseqModel):
         width = args.sentence_dim if args.encoder == CBOW else args.encoder_embed_dim
         embedding = source_embedding(args, task, width)
         if embedding is None:
-            embedding = word_table(len(self.dictionary), self.dictionary.pad(), width)
+            embedding = word_table(len(self.dictionary), width, self.dictionary.pad())
         self.encoder = build_encoder(
             args.encoder, embedding, self.dictionary.pad(), width, args.sentence_dim, args.dropout
         )

@@ -137,6 +137,7 @@ logger = logging.getLogger(__name__)
 
 
 NAME = "discourse"
+NEXT_SHARE = 0.25  # of the NEXT examples, if other objectives are learned: they have eight sentences, others two
 
 
 @dataclass
@@ -148,13 +149,6 @@ class DiscourseConfig(FairseqDataclass):
     objectives: str = field(
         default=",".join(OBJECTIVES),
         metadata={"help": f"objectives to learn: one of {', '.join(OBJECTIVES)}, or several, separated by commas"},
-    )
-    next_share: float = field(
-        default=0.25,
-        metadata={
-            "help": "share of the NEXT examples in an epoch if NEXT is learned with other objectives; each has eight "
-            "sentences, and examples of the others have two"
-        },
     )
     epoch_examples: int = field(
         default=0,
@@ -194,8 +188,6 @@ class DiscourseTask(PluginTask):
                 f"--objectives {cfg.objectives}: expected some of {', '.join(OBJECTIVES)}, separated by commas, each "
                 "once, e.g. order,conjunction"
             )
-        if not 0.0 < cfg.next_share <= 1.0:
-            raise OptionError(f"--next-share {cfg.next_share}: expected a share above 0, up to 1, e.g. 0.25")
         check_least("--max-words", cfg.max_words, 1)
         check_least("--epoch-examples", cfg.epoch_examples, 0)
         folder = Path(cfg.data)
@@ -238,7 +230,7 @@ class DiscourseTask(PluginTask):
     def _drawn(self, objective: str, examples: int) -> int:
         """Return the number of examples in an epoch."""
         most = min(examples, self.cfg.epoch_examples or examples)
-        return max(1, round(most * self.cfg.next_share)) if objective == "next" and len(self.objectives) > 1 else most
+        return max(1, round(most * NEXT_SHARE)) if objective == "next" and len(self.objectives) > 1 else most
 
     @property
     def source_dictionary(self) -> Dictionary:

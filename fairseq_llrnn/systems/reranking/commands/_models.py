@@ -104,11 +104,13 @@ def _load_phrases(args: argparse.Namespace, jobs: Sequence["Job"]) -> "dict[str,
 
 def files_of(args: argparse.Namespace, models: Mapping[str, "Model"]) -> dict[str, Path]:
     """Return the files on which the models' scores depend, by readable names."""
+    from fairseq_llrnn.plugin.compat.loading import checkpoint_file
+
     files = {} if args.phrase_table is None else {PHRASE_TABLE: Path(args.phrase_table)}
     for name, path in chosen(args).items():
         prefix, _ = MODELS[name]
         option = f"--{prefix}path"
-        files[option] = Path(path)
+        files[option] = Path(checkpoint_file(path))
         files |= {f"{file.name} of {option}": file for file in models[name].scorer.dictionaries}
         for code in USER_CODE:
             of_code = code.files(value_of(args, prefix, code.OPTION))

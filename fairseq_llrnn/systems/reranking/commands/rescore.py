@@ -151,7 +151,7 @@ def _rescore(args: argparse.Namespace, scratch: Path) -> None:
         if dev is not None:
             _check_same_kind(dev, job)
             dev_scores = held.enter_context(closing(_score(args, dev, models, score_files[1])))
-            weighing, on_dev = _tune(args, job, dev, weighing, dev_scores, metric, priors)
+            weighing, on_dev = _tune(args, dev, weighing, dev_scores, metric, priors)
         scores = held.enter_context(closing(_score(args, job, models, score_files[0])))
         changed, baseline, best = _write(args, job, scores, weighing)
         if job.references is not None:
@@ -201,7 +201,7 @@ def _check_same_kind(dev: "Job", job: "Job") -> None:
 
 
 def _tune(
-    args: argparse.Namespace, job: "Job", dev: "Job", weighing: "Weighing", scores: "ScoreFile", metric: "CorpusMetric",
+    args: argparse.Namespace, dev: "Job", weighing: "Weighing", scores: "ScoreFile", metric: "CorpusMetric",
     priors: Mapping[str, str],
 ) -> tuple["Weighing", "Comparison"]:  # fmt: skip
     """Return the weights that are best for the dev list, also written next to --out, and the dev scores."""

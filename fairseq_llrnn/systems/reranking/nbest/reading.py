@@ -5,7 +5,6 @@ only the place of each sentence.
 """
 
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -16,7 +15,6 @@ from pathlib import Path
 from typing import cast
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.reading import check_regular_file, reading
 from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 from fairseq_llrnn.systems.reranking.nbest import fairseq_output, json_lines, moses
 from fairseq_llrnn.systems.reranking.nbest.lists import Lines, NBest, NBestFormat, without_marks
@@ -59,17 +57,12 @@ class NBestFile:
 
 
 def settle(path: Path | str, scratch: Path, what: str) -> Path:
-    """Return a file that can be read repeatedly: itself, or a copy of stdin (`-`) or a pipe in the folder `scratch`."""
-    if str(path) != STDIN and (os.path.isfile(path) or not os.path.exists(path)):
+    """Return a file that can be read repeatedly: itself, or a copy of stdin (`-`) in the folder `scratch`."""
+    if str(path) != STDIN:
         return Path(path)
-    copy = scratch / (f"{what} from stdin" if str(path) == STDIN else f"{what} from a pipe")  # errors show the name
+    copy = scratch / f"{what} from stdin"  # errors show the name
     with copy.open("wb") as target:
-        if str(path) == STDIN:
-            shutil.copyfileobj(sys.stdin.buffer, target)
-        else:
-            check_regular_file(path)
-            with reading(path), open(path, "rb") as source:
-                shutil.copyfileobj(source, target)
+        shutil.copyfileobj(sys.stdin.buffer, target)
     return copy
 
 

@@ -14,8 +14,6 @@ from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, Extension, TaskEx
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms import MAY, MUST
 
-TERM_FORMS, SOURCE_LEXICON = "--term-forms", "--source-lexicon"
-
 
 @dataclass
 class TermOptions(FairseqDataclass):

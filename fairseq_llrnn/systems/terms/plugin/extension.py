@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from fairseq.data import FairseqDataset
 
@@ -79,18 +79,10 @@ class Terminology(TaskExtension):
         return None if tokenizer is None else BeforeTab(tokenizer)
 
 
-class Encoder(Protocol):
-    """fairseq's tokeniser or subword segmenter."""
-
-    def encode(self, x: str) -> str: ...
-
-    def decode(self, x: str) -> str: ...
-
-
 class BeforeTab:
     """Encode only the text before the first tab of a line."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Any) -> None:  # fairseq's tokeniser or subword segmenter
         self.encoder = encoder
 
     def encode(self, x: str) -> str:

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class Use:
+class MatchCounts:
     """How often the terms of a run were used."""
 
     file: str
@@ -37,7 +37,7 @@ class RunTerms:
 
     def __init__(self, read: Callable[[], Terms], file: str, rows: int) -> None:
         """rows: number of terms in the file (0: only single sentences may have terms)."""
-        self.read, self._use = cache(read), Use(file, rows)
+        self.read, self._use = cache(read), MatchCounts(file, rows)
         weakref.finalize(self, _warn_without_matches, self._use)  # at the end of a process, too
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -63,7 +63,7 @@ def _fail_in_copy() -> Terms:
     raise RuntimeError("terms can be marked only in the process that read them, not in a spawned copy")
 
 
-def _warn_without_matches(use: Use) -> None:
+def _warn_without_matches(use: MatchCounts) -> None:
     if use.rows and use.sentences and not use.matched:
         logger.warning(
             f"--terms {use.file}: none of the {use.rows:,} phrases occurs in the {use.sentences:,} sentences; write "

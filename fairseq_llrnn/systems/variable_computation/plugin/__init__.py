@@ -4,7 +4,6 @@
 """
 
 import math
-from argparse import Namespace
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Optional  # fairseq reads Optional[X] from its dataclasses, and not X | None
@@ -66,47 +65,46 @@ class VariableComputation(Extension):
     options: ClassVar = {RECURRENT: ComputationConfig}
 
     def set_up_network(self, args: Args, network: RecurrentNetwork, dictionary: Dictionary) -> None:
-        _set_up(args, network, dictionary)
+        """Apply the options, which old checkpoints lack.
 
-
-def _set_up(args: Namespace | FairseqDataclass, network: RecurrentNetwork, dictionary: Dictionary) -> None:
-    """Apply the options, which old checkpoints lack.
-
-    Raises:
-        OptionError: a value out of range, an option for another cell, or an unknown word.
-    """
-    options = non_default_options(args, ComputationConfig)
-    if find_cell(args.cell).constant is None:
-        check_unused_options(
-            options,
-            f"it needs --cell vcgru or vcrnn, found {args.cell}, which always computes all dimensions; leave one of "
-            "them out",
-        )
-        return
-    from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import ComputationTarget, computation_terms
-    from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness, sharpen
-
-    target, penalty = options.get("vc_target", TARGET), options.get("vc_penalty", PENALTY)
-    sharpness, updates = options.get("vc_sharpness", SHARPNESS), options.get("vc_sharpen_updates", UPDATES)
-    if not 0.0 <= target <= 1.0:
-        raise OptionError(f"--vc-target {target}: expected a share from 0 to 1, e.g. 0.4")
-    check_penalty("--vc-penalty", penalty)
-    if not (math.isfinite(sharpness) and sharpness > 0):
-        raise OptionError(f"--vc-sharpness {sharpness}: expected a finite number above 0, e.g. 1")
-    if updates < 0:
-        raise OptionError(
-            f"--vc-sharpen-updates {updates}: expected 0 or a number of updates, e.g. half of the training's"
-        )
-    sharpen(network, Sharpness(sharpness, updates))
-    boundaries = []
-    for word in options.get("vc_guide", "").split():
-        if word not in dictionary:
-            raise OptionError(
-                f"--vc-guide: {word!r} is not in the dictionary; give words of the training text"
+        Raises:
+            OptionError: a value out of range, an option for another cell, or an unknown word.
+        """
+        options = non_default_options(args, ComputationConfig)
+        if find_cell(args.cell).constant is None:
+            check_unused_options(
+                options,
+                f"it needs --cell vcgru or vcrnn, found {args.cell}, which always computes all dimensions; leave one "
+                "of them out",
             )
-        boundaries.append(dictionary.index(word))
-    aim = ComputationTarget(target, penalty, tuple(boundaries))
-    network.terms.append(partial(computation_terms, aim, len(network.layers)))
+            return
+        from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import (
+            ComputationTarget,
+            computation_terms,
+        )
+        from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness, sharpen
+
+        target, penalty = options.get("vc_target", TARGET), options.get("vc_penalty", PENALTY)
+        sharpness, updates = options.get("vc_sharpness", SHARPNESS), options.get("vc_sharpen_updates", UPDATES)
+        if not 0.0 <= target <= 1.0:
+            raise OptionError(f"--vc-target {target}: expected a share from 0 to 1, e.g. 0.4")
+        check_penalty("--vc-penalty", penalty)
+        if not (math.isfinite(sharpness) and sharpness > 0):
+            raise OptionError(f"--vc-sharpness {sharpness}: expected a finite number above 0, e.g. 1")
+        if updates < 0:
+            raise OptionError(
+                f"--vc-sharpen-updates {updates}: expected 0 or a number of updates, e.g. half of the training's"
+            )
+        sharpen(network, Sharpness(sharpness, updates))
+        boundaries = []
+        for word in options.get("vc_guide", "").split():
+            if word not in dictionary:
+                raise OptionError(
+                    f"--vc-guide: {word!r} is not in the dictionary; give words of the training text"
+                )
+            boundaries.append(dictionary.index(word))
+        aim = ComputationTarget(target, penalty, tuple(boundaries))
+        network.terms.append(partial(computation_terms, aim, len(network.layers)))
 
 
 EXTENSIONS.append(VariableComputation())

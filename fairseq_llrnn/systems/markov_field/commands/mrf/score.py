@@ -5,7 +5,7 @@ import json
 import math
 from typing import TYPE_CHECKING
 
-from fairseq_llrnn.cli.places import stdin_lines
+from fairseq_llrnn.cli.places import STDIN, text_lines
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, check_unused_options
 
@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         advice = "--per-word prints a tab-separated table; remove --per-word or --json"
         check_unused_options({"json": args.json or None}, advice)
     model = MarkovField.load(args.model)
-    sentences = [line.split() for line in stdin_lines()]
+    sentences = [line.split() for line in text_lines(STDIN)]
     if not any(sentences):
         raise DataError("expected a text on stdin, a sentence a line, found no words; give a tokenised text")
     if empty := sum(not sentence for sentence in sentences):

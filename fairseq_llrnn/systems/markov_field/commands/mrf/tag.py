@@ -2,7 +2,7 @@
 
 import argparse
 
-from fairseq_llrnn.cli.places import stdin_lines
+from fairseq_llrnn.cli.places import STDIN, text_lines
 from fairseq_llrnn.cli.tables import note, plural, printable
 
 NAME = "mrf tag"
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.systems.markov_field.tagger_training import Tagger
 
     tagger, empty = Tagger.load(args.model), 0
-    for line in stdin_lines():
+    for line in text_lines(STDIN):
         words = line.split()
         empty += not words
         for word, tag in zip(words, tagger.tag(words), strict=True):

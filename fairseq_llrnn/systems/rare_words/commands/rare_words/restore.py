@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from fairseq_llrnn.cli.places import STDIN, check_text_place, stdin_lines, text_output
+from fairseq_llrnn.cli.places import STDIN, check_text_place, text_lines, text_output
 from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.rules import read_evidence_map
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     rows = any(line.strip() for _, line in iter_sentences(folder / TRANSLATIONS))  # a text may have no translations
     translations = read_evidence_map(folder / TRANSLATIONS, header=()) if rows else {}
     sources = [line.split() for _, line in iter_sentences(args.source)]
-    outputs = [line.split() for line in stdin_lines()]
+    outputs = [line.split() for line in text_lines(STDIN)]
     if len(outputs) != len(sources):
         raise DataError(
             f"stdin: expected {len(sources):,} lines, as in {args.source}, found {len(outputs):,}; give the "
