@@ -259,10 +259,3 @@ class Automaton:
             raise ValueError(f"the automaton has no state for what follows token {token} when the root gave it")
         if (self.chain_end == ROOT).any() and self.root_next[END] not in (-1, self.starts[0]):
             raise ValueError("the automaton has a </s> from the root that does not lead to the start")
-
-
-def ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Return begins[0], begins[0] + 1, … (lengths[0] numbers), then the range of begins[1], and so on."""
-    ends = lengths.cumsum()
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(begins - ends + lengths, lengths)

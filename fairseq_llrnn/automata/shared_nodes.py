@@ -98,13 +98,9 @@ class SharedNodes:
             self.rows.append(row)
             if self.longest is not None:
                 # </s> is no word
-                lengths = [(0, 0) if x == END else self._lengths_behind(node) for x, node, _ in row]
+                lengths = [(0, 0) if x == END else (self.lengths[n][0] + 1, self.lengths[n][1] + 1) for x, n, _ in row]
                 self.lengths.append((min(least for least, _ in lengths), max(most for _, most in lengths)))
         return node
-
-    def _lengths_behind(self, node: int) -> tuple[int, int]:
-        least, most = self.lengths[node]
-        return least + 1, most + 1
 
     # ---- lengths ----------------------------------------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ class Symbols:
         self.drops = unknown == "drop"
         self.unknown: dict[str, str] = {}  # name -> its first place; empty if they are dropped
         self.index = {name: i for i, name in enumerate(words.symbols)}
-        self.possible = words.predictable.copy()
+        self.possible = words.predictable
         self.weightless = np.zeros(len(words), dtype=bool)
         if log_weights is not None:
             self.weightless = self.possible & ~np.isfinite(log_weights)

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton, ranges
+from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
+from fairseq_llrnn.features.feature_table import ranges
 
 NO_END = np.iinfo(np.int64).max // 4  # the distance of a state from which no end is in reach
 

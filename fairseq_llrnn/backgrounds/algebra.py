@@ -93,7 +93,7 @@ class BoundCombined(BoundExplicit):
                 "around a product or mixture, not into it"
             )
         self.is_exhaustive = module.is_exhaustive
-        # depends on the source
+        # parts may depend on the source: known only after bind
         self.is_context_independent = all(part.is_context_independent for part in parts)
         self.state_columns_per_token = sum(part.state_columns_per_token for part in parts)
         self.parts = list(parts)

@@ -267,23 +267,22 @@ class AutomatonBackground(AutomatonTables):
         """
         super().__init__(class_of, num_classes, log_weights, automaton if with_folds else automaton.in_use)
         self.automaton = automaton  # as given, the cross-fitted models included
-        self.folds = automaton if len(automaton.starts) > 1 and not with_folds else None
+        self.has_folds = len(automaton.starts) > 1 and not with_folds
         self.is_exhaustive = not bool(self.rooted.any())
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         """In training, read every sentence of the text from the start state of its fold."""
-        if text is None or self.folds is None:
+        if text is None or not self.has_folds:
             return BoundAutomaton(self)
         following = functional.pad(text[:, 1:], (0, 1), value=END)
-        folds = folds_per_position(following, END, PADDING, len(self.folds.starts) - 1)
+        folds = folds_per_position(following, END, PADDING, len(self.automaton.starts) - 1)
         return BoundAutomaton(self._all_models, self._all_models.starts[1 + folds])
 
     @cached_property
     def _all_models(self) -> AutomatonBackground:
         """This background with the models of all folds."""
-        assert self.folds is not None
-        weights = self.root.word_log_weight.cpu()
-        background = AutomatonBackground(self.class_of.cpu(), self.num_classes, weights, self.folds, with_folds=True)
+        class_of, weights = self.class_of.cpu(), self.root.word_log_weight.cpu()
+        background = AutomatonBackground(class_of, self.num_classes, weights, self.automaton, with_folds=True)
         return background.to(self.class_of.device)
 
     @cached_property

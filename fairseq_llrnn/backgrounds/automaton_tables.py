@@ -229,12 +229,9 @@ class AutomatonTables(Background):
         have none.
         """
         index = states.clamp_min(0)
-        counts = (offsets[index + 1] - offsets[index]).masked_fill(states < 0, 0).flatten()
-        total = counts.cumsum(0)
-        row = torch.arange(len(states), device=counts.device).repeat_interleave(states.size(1))
-        # the k-th item is the (k − number of earlier owners' items)-th of its owner
-        shift = (offsets[index].flatten() - total + counts).repeat_interleave(counts)
-        return row.repeat_interleave(counts), shift.add_(torch.arange(len(shift), device=counts.device))
+        counts = (offsets[index + 1] - offsets[index]).masked_fill(states < 0, 0)
+        owner, places = expanded(offsets[index].flatten(), counts.flatten())
+        return owner // states.size(1), places
 
 
 def _find(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:

@@ -202,7 +202,8 @@ class ClassWeights:
     def select(self, rows: Tensor) -> ClassWeights:
         """Select distinct rows, (M,)."""
         if self.entries is None:
-            shared = broadcast_groups(self.shared, self.num_rows)[rows] if len(self.shared) > 1 else self.shared
+            shared = self.shared
+            shared = broadcast_groups(shared, self.num_rows)[rows] if len(shared) > 1 else shared
             return ClassWeights(shared, len(rows))
         entries = self.entries
         number = torch.full((self.num_rows,), -1, dtype=torch.int64, device=rows.device)
@@ -229,8 +230,9 @@ class ClassWeights:
     def for_classes(self, classes: Tensor) -> Tensor:
         """Return the log mass of one class in each row: (N,) -> (N,)."""
         if self.entries is None:
-            groups = torch.arange(self.num_rows, device=classes.device) // max(1, self.num_rows // len(self.shared))
-            return self.shared[groups, classes]
+            shared = self.shared
+            groups = torch.arange(self.num_rows, device=classes.device) // max(1, self.num_rows // len(shared))
+            return shared[groups, classes]
         mask = self.entries.classes == classes[self.entries.rows]
         rows = self.entries.rows[mask]
         mass = self.shared[0, classes] + self.entries.constant
@@ -345,7 +347,7 @@ def side_by_side(parts: Sequence[ExplicitWeights], roots: Sequence[Tensor]) -> t
 
 
 def expanded(begins: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the range begins[n], begins[n] + 1, … (counts[n] numbers) of every n, one after the other, and its n.
+    """Return n, and begins[n], begins[n] + 1, … (counts[n] numbers), for every n, one after the other.
 
     Args:
         begins, counts: (N,) int64.

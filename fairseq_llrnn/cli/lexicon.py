@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fairseq_llrnn.cli.places import STDIN, STDOUT, check_text_place, report_stream, stdin_lines, text_output
+from fairseq_llrnn.cli.places import STDIN, STDOUT, check_text_place, report_stream, text_lines, text_output
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.cli.tables import note, say_notes
@@ -85,7 +85,7 @@ def counted(paths: Sequence[str]) -> Counter[str]:
     """Count the words of texts. `-` is stdin. Raises DataError if they have no words."""
     counts, _ = count_words([path for path in paths if path != STDIN])
     if STDIN in paths:
-        counts.update(word for line in stdin_lines() for word in line.split())
+        counts.update(word for line in text_lines(STDIN) for word in line.split())
     for special in SPECIALS:
         counts.pop(special, None)
     if not counts:

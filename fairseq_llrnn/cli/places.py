@@ -35,11 +35,6 @@ def _check_stdin() -> None:
         raise DataError("stdin is closed: pass a file, or a text by `|` or `<`")
 
 
-def stdin_lines() -> Iterator[str]:
-    """Yield the lines of stdin."""
-    return text_lines(STDIN)
-
-
 def check_text(path: str) -> None:
     """Raise DataError if a text cannot be read, before a model is loaded. A pipe is not opened: it can be read only
     once.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError, OptionError, check_choice
-from fairseq_llrnn.evaluation.texts import NATS, LineScore
+from fairseq_llrnn.evaluation.texts import NATS, LineScore, characters_of
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.subwords import Convention
 
@@ -102,8 +102,7 @@ class ScoringModel:
             sums["sentence"] += 1
             sums["word"] += len(words)
             sums["token"] += sum(word.num_tokens for word in words) + self.has_ends
-            # a word is followed by a blank or by the end of the line
-            sums["character"] += sum(len(word.word) + 1 for word in words) if words else 1
+            sums["character"] += characters_of([word.word for word in words])
         if not sums["sentence"]:
             raise DataError("expected a sentence, found none; give a list of lines")
         if not sums[per]:

@@ -53,6 +53,13 @@ def are_rows(offsets: np.ndarray, indices: np.ndarray, limit: int) -> bool:
     )
 
 
+def ranges(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return begins[0], begins[0] + 1, … (lengths[0] numbers), then the range of begins[1], and so on."""
+    ends = lengths.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(begins - ends + lengths, lengths)
+
+
 def check_values(values: np.ndarray, features: str) -> None:
     """Raise ValueError for stored values with which gradients may overflow. `features` names them in the message."""
     if not np.isfinite(values).all():
@@ -125,11 +132,9 @@ class FeatureTable:
 
     def select(self, rows: np.ndarray) -> FeatureTable:
         """Return the table of the given rows, over the same features."""
-        starts, ends = self.offsets[rows], self.offsets[rows + 1]
-        entries = np.concatenate(
-            [np.arange(a, b) for a, b in zip(starts, ends, strict=True)] or [np.zeros(0, np.int64)]
-        )
-        offsets = np.concatenate([[0], np.cumsum(ends - starts)]).astype(np.int64)
+        starts, sizes = self.offsets[rows], self.offsets[rows + 1] - self.offsets[rows]
+        entries = ranges(starts, sizes)
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         return FeatureTable(self.names, offsets, self.indices[entries], self.values[entries])
 
     def of_groups(self, groups: Collection[str]) -> FeatureTable:

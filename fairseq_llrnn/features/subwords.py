@@ -90,14 +90,14 @@ class Convention:
 
     def check_dictionary(self, path: Path | str, words: WordList) -> None:
         """Raise DataError for a dictionary without any marked piece: it was made from another kind of text."""
-        ordinary = [s for s, special in zip(words.symbols, words.specials, strict=True) if not special]
+        ordinary = words.ordinary
         if any(map(self.is_marked, ordinary)):
             return
         raise DataError(f"{path}: expected {self.rule} (--pieces {self.name}), found {_describe(ordinary, self)}")
 
 
 def _describe(pieces: Sequence[str], expected: Convention) -> str:
-    """Describe pieces without a mark of `wanted`, with advice."""
+    """Describe pieces without a mark of `expected`, with advice."""
     for convention in CONVENTIONS.values():
         marked = [piece for piece in pieces if convention.is_marked(piece)]
         if convention.name != expected.name and marked:

@@ -55,7 +55,7 @@ class TextCheck:
         """Count words of the text.
 
         Args:
-            words: each with its number. None is empty.
+            words: pairs of a word, which is not empty, and its number of occurrences.
         """
         for word, count in words:
             self.words += count

@@ -20,7 +20,7 @@ import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -110,7 +110,7 @@ def remove_leftovers(folder: Path, is_name: Callable[[str], bool]) -> None:
             elif not (leftover / LOCK).exists():
                 leftover.rmdir()  # its process was killed before or after the lock, or is about to make it
             else:
-                with closing(open(leftover / LOCK, "r+b")) as file:
+                with open(leftover / LOCK, "r+b") as file:
                     if lock(file.fileno()):
                         if (leftover / EARLIER).is_dir() and not os.path.lexists(folder / name):
                             os.replace(leftover / EARLIER, folder / name)
@@ -208,6 +208,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
     Raises OSError.
     """
+    path = Path(os.path.abspath(path))  # `.` has no name that a rename could take
     with temporary_folder(path) as temporary:
         new = temporary / NEW
         new.mkdir()

@@ -53,9 +53,10 @@ def read_binary_text(prefix: Path | str, size: int) -> tuple[np.ndarray, np.ndar
             "again"
         )
     tokens = np.memmap(f"{prefix}.bin", KINDS[kind], "r", shape=(length,))
-    if not 0 <= tokens.min() <= tokens.max() < size:
+    least, most = int(tokens.min()), int(tokens.max())
+    if least < 0 or most >= size:
         raise DataError(
-            f"{prefix}.bin: expected numbers of the {size:,} words of its dictionary, found {tokens.max():,}; run "
-            "fairseq-preprocess again"
+            f"{prefix}.bin: expected numbers of the {size:,} words of its dictionary, found "
+            f"{least if least < 0 else most:,}; run fairseq-preprocess again"
         )
     return tokens, lengths

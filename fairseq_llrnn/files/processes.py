@@ -126,7 +126,7 @@ class _Worker:
     def _ended(self) -> DataError:
         return DataError(
             f"a process that worked on the text ended (status {self.process.wait()}), perhaps for lack of memory; "
-            "give `llrnn prior` fewer processes, e.g. --set workers=1"
+            "free some memory, or give `llrnn prior` fewer processes (--set workers=1)"
         )
 
     def close(self) -> None:

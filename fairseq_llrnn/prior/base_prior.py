@@ -67,18 +67,17 @@ def plain_prior(
         OptionError, DataError: as the parts do.
     """
     notes: Counter[str] = Counter(lexicon.notes)
-    specials = words.specials
     symbols = words.ordinary
     if patterns is not None and not unused_patterns:
         patterns.check_used(symbols if recipe.pieces is None else map(CONVENTIONS[recipe.pieces].bare, symbols))
-    rows = _word_rows(words, specials, lexicon, recipe, patterns, text, morphemes or {})
+    rows = _word_rows(words, lexicon, recipe, patterns, text, morphemes or {})
     if text is not None and (num_missing := len(set(symbols) - text.pieces())):
         notes["pieces without features of words, because the text of --count-text lacks them"] += num_missing
     is_known = [w in lexicon for w in (symbols if text is None else text.words())]
     if len(lexicon) and not all(is_known):
         what = "dictionary words" if text is None else "words of the text"
         notes[f"{what} that the lexicon lacks"] += is_known.count(False)
-    ordinary = ~specials
+    ordinary = ~words.specials
     surface = {"Shape": recipe.shapes, "Suffix": recipe.suffixes is not None, "Pattern": patterns is not None}
     surface["Piece"] = recipe.pieces is not None
     requested = [group for group, is_requested in surface.items() if is_requested]
@@ -121,7 +120,6 @@ def plain_prior(
 
 def _word_rows(
     words: WordList,
-    specials: np.ndarray,
     lexicon: Lexicon,
     recipe: Recipe,
     patterns: UserPatterns | None,
@@ -150,7 +148,7 @@ def _word_rows(
             row |= patterns.features(word)
         return row | dict(morphemes.get(word, {}))
 
-    return WordRows.of(map(row_of, tqdm(specials, "features", unit=" words", leave=False, disable=None)))
+    return WordRows.of(map(row_of, tqdm(words.specials, "features", unit=" words", leave=False, disable=None)))
 
 
 def _signatures(

@@ -65,7 +65,7 @@ def check_place(directory: Path) -> None:
     """
     directory = directory.resolve()  # `.` has no name that a rename could take
     with _place_errors(directory):
-        names = _names_in(directory) if os.path.isdir(directory) else set()
+        names = _names_in(directory) if os.path.isfile(directory / JSON_FILE) else set()
         if not may_replace(directory, names.__contains__):
             raise PriorError(
                 f"{directory}: expected a free name or an earlier prior, found something else there; give another --out"

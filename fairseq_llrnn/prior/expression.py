@@ -14,7 +14,7 @@
     call     =  name( [value] {, option [= value]} )        value: a word, or [word, …]; an option alone is true
 
 `times` binds tighter than `plus`. Atoms mean the same as outside of a combination: `unigram`, `ngram:3`, a path
-(base_prior.py). The parser is expression_parser.py.
+(background_terms.py). The parser is expression_parser.py.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class SharedWords:
         Args:
             symbols: ours, V.
             allowed: (V,) bool, the possible next words.
-            others: the other model's, G.
+            other_symbols: those of the other model, G.
             ordinary: (G,) bool, the words among them.
         """
         index_of = {symbol: i for i, symbol in enumerate(other_symbols)}

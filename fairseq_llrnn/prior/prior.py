@@ -42,7 +42,6 @@ from fairseq_llrnn.prior.directory import (
     unsound,
     write_directory,
 )
-from fairseq_llrnn.prior.directory import JSON_FILE as JSON_FILE  # for searches of a prior
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, combine, describe, described, required, with_atoms
 from fairseq_llrnn.prior.model_files import LoadModel
 from fairseq_llrnn.prior.part import BuildContext, Part, SavedPart, Session, Translations, names_of, part_class

@@ -26,8 +26,8 @@ from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.settings import checked, plain_values, with_paths
 
 HEADER = (
-    "# What this prior was built from; `llrnn prior --recipe recipe.toml --out DIR` builds it again. Paths begin "
-    "here.\n"
+    "# The settings of this prior. `llrnn prior --recipe recipe.toml --out DIR` builds it again.\n"
+    "# Relative paths start at this folder.\n"
 )
 
 

@@ -228,3 +228,11 @@ def test_the_rights_are_those_of_ordinary_files(tmp_path: Path) -> None:
         os.umask(before)
     assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
     assert (tmp_path / "folder").stat().st_mode & 0o777 == 0o750
+
+
+def test_the_present_folder_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "place").mkdir()
+    monkeypatch.chdir(tmp_path / "place")
+    with whole_folder(Path(".")) as folder:
+        (folder / "new").touch()
+    assert [path.name for path in (tmp_path / "place").iterdir()] == ["new"]

@@ -53,6 +53,9 @@ def test_an_exported_folder_is_replaced_and_no_other(shell: Shell, trained: Path
     shell.run("llrnn", "export", checkpoint, tmp_path / "model")
     shell.run("llrnn", "export", tmp_path / "model" / "model.pt", tmp_path / "again")
     shell.run("llrnn", "export", checkpoint, tmp_path / "model")
+    shutil.copy(tmp_path / "model" / "dict.txt", tmp_path / "model" / "dict.de.txt")  # an export of a translation model
+    shell.run("llrnn", "export", checkpoint, tmp_path / "model")
+    assert not (tmp_path / "model" / "dict.de.txt").exists()
     (tmp_path / "model" / "notes.txt").write_text("mine")
     done = shell.run("llrnn", "export", checkpoint, tmp_path / "model", code=2)
     assert "expected only files of `llrnn export`, found others; use a new name" in done.err

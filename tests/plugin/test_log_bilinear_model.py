@@ -11,6 +11,7 @@ from shell import Shell
 from tiny_world import EVERY_SENTENCE, TRAINING, World, assert_prefixes_agree, batch, build, randomised
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
 LINES = ["le chat voit la mer", "une pomme verte tient la tour"]
@@ -59,7 +60,7 @@ def test_training_resumes_scores_generates_and_explains(shell: Shell, world: Wor
     found = re.search(r"Perplexity: ([\d.]+)", scored.out)
     assert found is not None and float(found[1]) == pytest.approx(math.exp(nats), rel=1e-3)
 
-    of_text = load_text_scorer(str(path), 4000).score(world.text("valid"))
+    of_text = sum_of(load_text_scorer(str(path), 4000).lines(world.text("valid")))
     bits = (of_text.known_bits + of_text.end_bits) / (of_text.words + of_text.sentences)
     assert bits * math.log(2) == pytest.approx(nats, abs=2e-3)
 

@@ -24,6 +24,7 @@ from tiny_world import (
 )
 
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.prior.building import build_prior
@@ -145,7 +146,7 @@ def assert_every_command_reads_it(shell: Shell, world: World, prior: str, path: 
     scored = shell.run("fairseq-eval-lm", *common, *breaking, "--gen-subset", "valid")
     perplexity = re.search(r"Perplexity: ([\d.]+)", scored.out)
     assert perplexity is not None and float(perplexity[1]) == pytest.approx(math.exp(nats), rel=2e-3)
-    of_text = load_text_scorer(str(path), 4000).score(world.text("valid"))
+    of_text = sum_of(load_text_scorer(str(path), 4000).lines(world.text("valid")))
     bits = (of_text.known_bits + of_text.end_bits) / (of_text.words + of_text.sentences)
     assert bits * math.log(2) == pytest.approx(nats, abs=2e-3)
     lines = world.text("test")

@@ -68,6 +68,9 @@ def test_other_peoples_directories_are_not_touched(tmp_path: Path) -> None:
     with pytest.raises(PriorError, match="expected a free name or an earlier prior, found something else there; give"):
         build().save(tmp_path / "mine")
     assert (tmp_path / "mine" / "thesis.tex").exists()
+    (tmp_path / "mine" / "thesis.tex").rename(tmp_path / "mine" / "dictionary.txt")  # a file of priors has this name
+    with pytest.raises(PriorError, match="expected a free name or an earlier prior, found something else there; give"):
+        build().save(tmp_path / "mine")
     build().save(tmp_path / "prior")
     (tmp_path / "prior" / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(PriorError, match="expected a free name or an earlier prior, found something else"):

@@ -3,7 +3,8 @@
 from torch import Tensor
 
 from fairseq_llrnn import testing
-from fairseq_llrnn.evidence.counted_slots import END, CountedSlots
+from fairseq_llrnn.automata.automaton import END
+from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.output.context_classes import ContextClasses
 
 

@@ -17,6 +17,7 @@ from mutations import mutate, mutate_arrays, mutate_json
 from tiny_world import read_checkpoint
 
 from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.plugin.compat.loading import Places
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
@@ -85,7 +86,7 @@ def use(path: Path, data: Path) -> str:
     """Score sentences with it."""
     try:
         scorer = load_text_scorer(str(path), 100, Places(data=str(data)))
-        total = scorer.score(SENTENCES)
+        total = sum_of(scorer.lines(SENTENCES))
         assert total.sentences == len(SENTENCES)
         if np.isnan(total.bits):
             raise ArithmeticError("NaN bits")

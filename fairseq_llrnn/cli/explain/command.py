@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from fairseq_llrnn import registry
 from fairseq_llrnn.cli.explain.text import LEGEND, Source, as_json, as_table, totals
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
-from fairseq_llrnn.cli.places import stdin_lines
+from fairseq_llrnn.cli.places import STDIN, text_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable
 from fairseq_llrnn.errors import OptionError, check_least
 
@@ -168,7 +168,7 @@ def _targets(
 
     if source is None or args.sentences or not isinstance(loaded, TranslationExplainer):
         for argument in args.sentences:
-            yield from ((sentence.split(), None) for sentence in (stdin_lines() if argument == "-" else [argument]))
+            yield from ((sentence.split(), None) for sentence in (text_lines(STDIN) if argument == "-" else [argument]))
     else:
         words = loaded.translate(source.words)
         label = f"translation (beam {BEAM}):"

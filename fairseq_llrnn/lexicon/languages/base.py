@@ -3,13 +3,13 @@
 A source declares its languages, the packages to install for them, and the licence of its data:
 
     @register_source
-    class Lemmas(LanguageSource):
+    class Lemmas(FeatureSource):
         name = "simplemma"
         gives = "lemmas"
         codes = {"hu": "hu", …}
 
         def licence(self, code): return "MIT; …"
-        def read(self, words, spelling): …
+        def read(self, words, code, spelling): …
 
 A source of features yields words with theirs (`FeatureSource.read`), a source of frequencies returns weights
 (`FrequencySource.frequencies`). Its package is imported only when words are looked up. Another source is one file here,

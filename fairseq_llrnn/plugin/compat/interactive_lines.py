@@ -3,7 +3,7 @@ r"""Read the lines of fairseq-interactive, and of data with --dataset-impl raw, 
 Lines end as in `llrnn score`. fairseq's own readers also break lines at a carriage return. In fairseq-interactive, a
 line with an error has no answer, and the session continues. The error is printed with the number of the line. At the
 end, the first error is raised again with the number of errors, so that the exit status shows it. Terms follow a tab.
-fairseq strips a line on both sides, so that terms after an empty sentence (`\\tmaison`) would become a sentence.
+fairseq strips a line on both sides, so that terms after an empty sentence (`\tmaison`) would become a sentence.
 """
 
 from __future__ import annotations

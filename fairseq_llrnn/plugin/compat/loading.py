@@ -49,7 +49,7 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
 )
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading
 from fairseq_llrnn.plugin.names import find_task, name_in
-from fairseq_llrnn.prior.prior import JSON_FILE
+from fairseq_llrnn.prior.directory import JSON_FILE
 from fairseq_llrnn.registry import load_all
 
 

@@ -12,6 +12,7 @@ The options in model.pt record the folder itself as data folder and --save-dir, 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -22,11 +23,14 @@ from omegaconf import OmegaConf
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.training_words import TRAINING_WORDS, training_words
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.files.atomic_write import may_replace, recover, whole_folder, writing
+from fairseq_llrnn.files.atomic_write import may_replace, whole_folder, writing
 from fairseq_llrnn.plugin.compat.loading import EXPORTED, RECORDED, Places, prior_folder, read_checkpoint, take_places
+from fairseq_llrnn.plugin.compat.task_checkpoints import write_whole
 from fairseq_llrnn.prior.directory import read_description
 
 PRIOR, SOURCE_PRIOR = "prior", "source-prior"
+FILES = re.compile("|".join((*map(re.escape, (EXPORTED, TRAINING_WORDS, PRIOR, SOURCE_PRIOR)), r"dict\.(.+\.)?txt")))
+ADVICE = "free some space, or choose another folder"
 OMITTED = ("last_optimizer_state", "args")  # entries of a checkpoint that are not exported
 
 
@@ -56,10 +60,8 @@ def export(path: str, folder: Path, places: Places = RECORDED) -> None:
     if len(dictionaries) == 2:  # fairseq infers the languages from the names of texts, which the folder lacks
         task.source_lang, task.target_lang = (file.name.split(".")[1] for file in dictionaries)
     task.data = state["cfg"].checkpoint.save_dir = os.curdir
-    names = {EXPORTED, TRAINING_WORDS, *(file.name for file in dictionaries), *priors}
-    if not may_replace(folder, names.__contains__):
+    if not may_replace(folder, FILES.fullmatch):
         raise OptionError(f"{folder}: expected only files of `llrnn export`, found others; use a new name")
-    recover(folder)
     with writing(folder, "model"), whole_folder(folder) as new:
         for file in dictionaries:
             shutil.copyfile(file, new / file.name)
@@ -72,4 +74,4 @@ def export(path: str, folder: Path, places: Places = RECORDED) -> None:
                 (new / TRAINING_WORDS).write_text("".join(f"{word}\n" for word in sorted(words)), encoding="utf-8")
         options = OmegaConf.to_container(state["cfg"], resolve=True, enum_to_str=True)
         exported = {key: value for key, value in state.items() if key not in OMITTED}
-        torch.save(exported | {"cfg": options}, new / EXPORTED)
+        write_whole(new / EXPORTED, lambda file: torch.save(exported | {"cfg": options}, file), ADVICE)

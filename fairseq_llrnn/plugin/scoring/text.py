@@ -13,7 +13,7 @@ from fairseq.data import data_utils
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evaluation.texts import LineScore, TextScore, line_batches, sum_of
+from fairseq_llrnn.evaluation.texts import LineScore, line_batches
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
@@ -40,14 +40,6 @@ class TextScorer:
         self.pieces: str | None = None  # the convention of subword pieces of our models' priors
         if isinstance(decoder, LogLinearDecoder):
             self.pieces = decoder.head.prior.settings.get("pieces")
-
-    def score(self, lines: Iterable[str]) -> TextScore:
-        """Return the sums over the lines.
-
-        Raises:
-            DataError: a line that is longer than the model allows, or has probability 0.
-        """
-        return sum_of(self.lines(lines))
 
     def lines(self, lines: Iterable[str]) -> Iterator[LineScore]:
         """Yield the score of every line, in their order, including lines that are too long or have probability 0."""

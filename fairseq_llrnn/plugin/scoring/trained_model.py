@@ -19,7 +19,7 @@ from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.loading import Places, encode
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
-from fairseq_llrnn.plugin.scoring.explainer import KINDS, Explainer
+from fairseq_llrnn.plugin.scoring.explainer import KINDS
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 from fairseq_llrnn.plugin.scoring.text import TextScorer
 
@@ -81,10 +81,12 @@ class TrainedModel(ScoringModel):
         if not isinstance(self.model, LogLinearModel):
             raise OptionError("explain() needs a log-linear model, found one without features; use surprisals()")
         self._checked([line], None if source is None else [source])
-        explainer: Explainer = next(kind for kind in KINDS if isinstance(self.model, kind.model_class))(
-            self.model, self.task
-        )
-        return explainer.explain(line.split(), top, None if source is None else source.split())
+        explainer = next(kind(self.model, self.task) for kind in KINDS if isinstance(self.model, kind.model_class))
+        self.model.cpu()  # an explainer makes its tokens on the CPU
+        try:
+            return explainer.explain(line.split(), top, None if source is None else source.split())
+        finally:
+            self.model.to(self._scorer.device)
 
     @torch.inference_mode()
     def sample(

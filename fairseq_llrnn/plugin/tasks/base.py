@@ -40,7 +40,8 @@ from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import ColumnScorer, has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator, count_groups_by_rows
 from fairseq_llrnn.plugin.tasks.task import PluginTask
-from fairseq_llrnn.prior.prior import JSON_FILE, Prior
+from fairseq_llrnn.prior.directory import JSON_FILE
+from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
 

@@ -375,7 +375,7 @@ def _unigram_below(prior: PriorView, words: WordList, sentences: Sentences) -> n
 
 
 def _zero_probability_message(path: str, sentence: int, position: int, total: int) -> str:
-    """The message about the `where`-th word (or the end) of a sentence, counted from 0."""
+    """Return the message about token `position` of a sentence, or its end, counted from 0."""
     number, line = next((n, line) for i, (n, line) in enumerate(iter_lines(path)) if i == sentence)
     tokens = [*line.split(), "</s>"]
     before = " ".join(tokens[max(0, position - 4) : position]) or "the start"

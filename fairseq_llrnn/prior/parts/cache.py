@@ -43,11 +43,9 @@ class CachePart(Part):
 
     @classmethod
     def read(cls, saved: SavedPart) -> CachePart:
-        part = cls(*saved.values("the cache is", size=int, weight=float, decay=float, learned=bool))
-        part.check()
-        return part
+        return cls(*saved.values("the cache is", size=int, weight=float, decay=float, learned=bool))
 
-    def check(self) -> None:
+    def __post_init__(self) -> None:
         """Raise ValueError for numbers out of range."""
         from fairseq_llrnn.backgrounds.cache import check_cache
 
@@ -91,12 +89,10 @@ def _is_number(source: str) -> bool:
 def _part(source: str, options: CacheOptions, texts: Sequence[str] = ()) -> CachePart:
     """Return the part of an expression. Raises OptionError for numbers out of range."""
     decay = options.decay if options.decay is not None else LEARNED_DECAY if options.learned else DECAY
-    part = CachePart(int(source), options.weight, decay, options.learned)
     try:
-        part.check()
+        return CachePart(int(source), options.weight, decay, options.learned)
     except ValueError as error:
         raise OptionError(f"--background cache:{source}: {error}; correct the number") from None
-    return part
 
 
 @register_background("cache", CachePart, EXAMPLE, is_file=_is_number, options=CacheOptions, check=_part)

@@ -351,9 +351,7 @@ def add_evidence(
     return prior.with_part(EvidencePart(rules, source_vocabulary, target_words), source_symbols)
 
 
-def source_vocabulary_of(
-    options: Recipe, rules: EvidenceRules, source_symbols: tuple[str, ...]
-) -> frozenset[str] | None:
+def source_vocabulary_of(options: Recipe, source_symbols: tuple[str, ...]) -> frozenset[str] | None:
     """Return the known words of a source in pieces, those of its training text, or None for whole words.
 
     Raises:

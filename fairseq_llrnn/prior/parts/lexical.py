@@ -224,10 +224,10 @@ def check_translations(options: TranslationOptions | None, background: Expressio
         raise OptionError("--background: `translations` needs --lexical-translation; add it")
     if options is not None and is_named and _is_mixture(background):
         for name, example in (("weight", "0.7 … plus 0.3 translations"), ("learned", "… with weights learned")):
-            if (value := getattr(options, name)) != getattr(TranslationOptions, name):
+            if getattr(options, name) != getattr(TranslationOptions, name):
                 raise OptionError(
-                    f"translations.{name} {value:g} has no effect, since --background {background} weighs the "
-                    f"translations; leave it out, and write the weight there, as in `{example}`"
+                    f"translations.{name} has no effect, since --background {background} weighs the translations; "
+                    f"leave it out, and write the weight there, as in `{example}`"
                 )
     is_alone = isinstance(background, Atom) and (
         is_static(background.text) or not any(named.part.is_base for _, named in named_in(background))

@@ -161,8 +161,8 @@ def read_language(source: str, prior: PriorView, inputs: Inputs) -> tuple[Static
 @register_background(TABLE, StaticPart, "weights.tsv", is_file=bool)
 def read_table(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
     """Raises DataError as the reader of the file does."""
-    words = inputs.words
-    index = {word: i for i, word in enumerate(words.symbols) if words.predictable[i]}
+    words, allowed = inputs.words, inputs.words.predictable
+    index = {word: i for i, word in enumerate(words.symbols) if allowed[i]}
     weights = read_weights(Path(source), index, len(words))
     return StaticPart.of(weights / weights.sum()), {}
 
