@@ -40,8 +40,8 @@ class TaggerOptions:
     """Training options, with the names of the command line."""
 
     conllu: Sequence[str]
-    order: int = 2
-    near: int = 1
+    order: int = 1
+    near: int = 3
     rare: int = 3
     penalty: float = PENALTY
     iterations: int = 200

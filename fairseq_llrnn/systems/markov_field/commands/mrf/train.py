@@ -15,7 +15,7 @@ HELP = "train a Markov random field: of words from a text, or of words and tags 
 EXAMPLES = (
     "llrnn mrf train --text train.txt --words 2000 --out field",
     "llrnn mrf train --text train.txt --prior data-bin/prior --order 1 --out composed",
-    "llrnn mrf train --conllu train.conllu --order 1 --near 1 --out tagger",
+    "llrnn mrf train --conllu train.conllu --out tagger",
 )
 OF_TEXT = ("valid", "form", "width", "words", "prior", "objective", "method", "seed", "memory")
 OF_TREEBANK = ("near", "rare")
@@ -31,8 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     model = parser.add_argument_group("the field")
     model.add_argument(
-        "--order", type=int, default=2, metavar="K", help="number of neighbours on each side with an edge (default: 2)"
-    )
+        "--order", type=int, metavar="K",
+        help="number of neighbours on each side with an edge (default: 2, with --conllu 1)",
+    )  # fmt: skip
     model.add_argument(
         "--form", choices=("explicit", "urw", "uw", "uvw"),
         help="with --text: potentials of pairs, explicit or of low rank: U R W, U W, or U V + V W (default: uw)",
@@ -46,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --text: compose rows from the features of this prior, and use its words and background",
     )  # fmt: skip
     model.add_argument(
-        "--near", type=int, metavar="M", help="with --conllu: words with an edge to each tag, 1 or 3 (default: 1)"
+        "--near", type=int, metavar="M", help="with --conllu: words with an edge to each tag, 1 or 3 (default: 3)"
     )
     model.add_argument(
         "--rare", type=int, metavar="N",
