@@ -41,10 +41,3 @@ def test_the_page_says_what_is_read(tmp_path: Path, name: str) -> None:
     assert len(expected) == len(table.splitlines()) >= 2
     found = string_weights(automaton, NAMES, len(SPECIALS), 0, list(expected))
     assert {string: found.get(string, 0.0) for string in expected} == pytest.approx(expected, abs=5e-4, rel=1e-6)
-
-
-@pytest.mark.parametrize("heading", re.findall(r"\]\(#([^)]+)\)", PAGE))
-def test_links_lead_to_headings(heading: str) -> None:
-    found = re.findall(r"^## (.*)", PAGE, re.MULTILINE)
-    headings = [re.sub(r"[^\w\- ]", "", line).lower().replace(" ", "-") for line in found]
-    assert heading in headings

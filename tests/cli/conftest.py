@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from llrnn_command import as_typed as as_typed
 from llrnn_command import checkpoint as checkpoint
 from llrnn_command import evidence_model as evidence_model
 from llrnn_command import llrnn as llrnn
-from shell import Shell
 from small_corpus import Build, Change, Corpus, Done, Explain, Llrnn
 
 from fairseq_llrnn.prior.prior import Prior
@@ -58,12 +58,11 @@ def built(prior: Llrnn, data: Path) -> Callable[..., Prior]:
 
 
 @pytest.fixture
-def explain(shell: Shell, checkpoint: Path) -> Explain:
+def explain(as_typed: Llrnn, checkpoint: Path) -> Explain:
     """Run `llrnn explain --path checkpoint …`; another --path wins."""
 
     def run(*arguments: object, stdin: str = "", path: Path = checkpoint) -> Done:
-        done = shell.run("llrnn", "explain", "--path", path, *arguments, stdin=stdin, code=None)
-        return Done(done.code, done.out, done.err)
+        return as_typed("explain", "--path", path, *arguments, stdin=stdin, code=None)
 
     return run
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from evidence_world import EvidenceWorld
 from shell import Shell
-from small_corpus import Done
+from small_corpus import Done, Llrnn
 
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.prior.prior import Prior
@@ -31,14 +31,9 @@ Explain = Callable[..., Done]
 
 
 @pytest.fixture
-def explain(shell: Shell, evidence_model: Path) -> Explain:
+def explain(as_typed: Llrnn, evidence_model: Path) -> Explain:
     """Run `llrnn explain --path …`."""
-
-    def run(*arguments: object) -> Done:
-        done = shell.run("llrnn", "explain", "--path", evidence_model, *arguments, code=None)
-        return Done(done.code, done.out, done.err)
-
-    return run
+    return lambda *arguments: as_typed("explain", "--path", evidence_model, *arguments, code=None)
 
 
 def sentence_of(done: Done) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from shell import Shell
-from small_corpus import Done
+from small_corpus import Done, Llrnn
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 from translation_world import TranslationWorld, pairs
 
@@ -45,12 +45,11 @@ def translators(shell: Shell, translation: TranslationWorld) -> dict[str, Path]:
 
 
 @pytest.fixture
-def explain(shell: Shell, translators: dict[str, Path]) -> Explain:
+def explain(as_typed: Llrnn, translators: dict[str, Path]) -> Explain:
     """Run `llrnn explain --path …` on a model of MODELS; another `path` wins."""
 
     def run(*arguments: object, model: str = "lexical", stdin: str = "", path: Path | None = None) -> Done:
-        done = shell.run("llrnn", "explain", "--path", path or translators[model], *arguments, stdin=stdin, code=None)
-        return Done(done.code, done.out, done.err)
+        return as_typed("explain", "--path", path or translators[model], *arguments, stdin=stdin, code=None)
 
     return run
 

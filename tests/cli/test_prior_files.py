@@ -20,10 +20,6 @@ from fairseq_llrnn.prior.prior import Prior
     ("option", "text", "says"),
     [
         ("--dict", "", ": expected at least one `symbol count` line, found none; run fairseq-preprocess first"),
-        ("--dict", "le 3\nla\n", ", line 2: expected `symbol count`, found 'la'; give the dict.txt that fairseq-prep"),
-        ("--dict", "le -3\n", ", line 1: expected `symbol count`, found 'le -3'; give the dict.txt that fairseq-prep"),
-        ("--dict", "le 3\nle 2\n", ", line 2: symbol 'le' was already given in line 1; remove one of them"),
-        ("--dict", "<unk> 2\n", ", line 1: symbol '<unk>' was already given by fairseq itself; remove one of them"),
         ("--dict", b"\xff\xfe 1\n", ", line 1, byte 1: expected UTF-8, found the byte 0xff"),
         ("--dict", None, ": cannot be read: No such file or directory"),
         ("--conllu", "", ": expected CoNLL-U sentences, found none"),

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from thinned_grids import one_in
+
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
@@ -105,9 +107,7 @@ CASES: dict[str, tuple[Callable[..., BackgroundProcessor], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("canonical", [False, True])
+@pytest.mark.parametrize(("kind", "case", "canonical"), one_in(5, KINDS, CASES, [False, True]))
 def test_each_step_is_the_renormalised_distribution(kind: str, case: str, canonical: bool) -> None:
     tokenizer = tokenizer_of(kind)
     build, texts = CASES[case]
@@ -225,8 +225,7 @@ LONG_CASES: dict[str, Callable[..., BackgroundProcessor]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", LONG_CASES)
+@pytest.mark.parametrize(("case", "kind"), one_in(3, LONG_CASES, KINDS))
 def test_generate_writes_accepted_texts_with_exact_scores(kind: str, case: str) -> None:
     """Beams, samples and greedy search, with one processor; prompts of a batch are padded on the left."""
     if kind == "wordpiece" and case == "schema":

@@ -9,6 +9,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 
 import pytest
 import torch
+from thinned_grids import one_in
 from tiny_tokenizers import tiny_tokenizer
 from torch import Tensor
 
@@ -232,8 +233,7 @@ def test_the_loss_is_the_mean_of_log_p_word_by_word(background: str, tmp_path: P
     assert beside.logits.shape[:2] == ids.shape
 
 
-@pytest.mark.parametrize("name", MAIN)
-@pytest.mark.parametrize("background", BACKGROUNDS)
+@pytest.mark.parametrize(("name", "background"), one_in(3, MAIN, BACKGROUNDS))
 def test_padding_on_the_left_changes_nothing(name: str, background: str, tmp_path: Path) -> None:
     model = made(prior_with(tmp_path, background), name)
     some = ("la mer", "le chat voit", "")
@@ -258,9 +258,7 @@ def test_padding_on_the_left_changes_nothing(name: str, background: str, tmp_pat
 SEARCHES = [{"num_beams": 4, "num_return_sequences": 2}, {"num_beams": 2, "use_cache": False}]
 
 
-@pytest.mark.parametrize("name", MAIN)
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("background", BACKGROUNDS)
+@pytest.mark.parametrize(("name", "search", "background"), one_in(5, MAIN, SEARCHES, BACKGROUNDS))
 def test_scores_of_beams_are_those_of_whole_texts(
     name: str, search: dict[str, Any], background: str, tmp_path: Path
 ) -> None:

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from same_training import resumed_as_whole
 from shell import Shell, assert_says
+from small_corpus import Llrnn
 from tiny_grammar import grammar, hypotheses, in_the_language
 from tiny_world import EVERY_SENTENCE, World, make_prior
 
@@ -32,10 +32,11 @@ def explained_words(shell: Shell, checkpoint: list[object], words: list[str]) ->
 
 @pytest.mark.parametrize("kind", BACKGROUNDS)
 def test_a_language_model_from_its_prior_to_its_explanation(
-    shell: Shell, world: World, tmp_path: Path, kind: str
+    shell: Shell, as_typed: Llrnn, world: World, tmp_path: Path, kind: str
 ) -> None:
     prior = ["--prior", prior_of(shell, world, world.data, tmp_path, kind)]
-    done = resumed_as_whole(shell, lambda at: world.train_args(save_dir=at), tmp_path, *prior, "--dropout", "0.1")
+    training = [*world.train_args(save_dir=tmp_path / "whole"), *prior, "--dropout", "0.1", "--max-epoch", 2]
+    done = shell.run("fairseq-train", *training)
     straight = done.json_lines("valid")
     assert straight[-1]["valid_nats"] < (2.1 if kind == "grammar" else 2.6) < math.log(50), "with the background's help"
 
@@ -65,18 +66,18 @@ def test_a_language_model_from_its_prior_to_its_explanation(
         assert_says(short, "expected a complete string of at most 3 words, with the 2 of its prefix, that")
 
     line = world.text("valid")[0]
-    explained = shell.run("llrnn", "explain", *checkpoint, "--json", line)
+    explained = as_typed("explain", *checkpoint, "--json", line)
     words = [word for sentence in map(json.loads, explained.out.splitlines()) for word in sentence["words"]]
     assert all(math.isfinite(word["nats"]) for word in words)
     if kind == "grammar":
-        cut = shell.run("llrnn", "explain", *checkpoint, f"{line.split()[0]} {line}")
+        cut = as_typed("explain", *checkpoint, f"{line.split()[0]} {line}")
         assert re.search(r"^note: word [12], '\w+', is forbidden at this position and no word can", cut.err, re.M)
-    bits = json.loads(shell.run("llrnn", "score", *checkpoint, "--json", stdin=line + "\n").out)
+    bits = json.loads(as_typed("score", *checkpoint, "--json", stdin=line + "\n").out)
     assert bits["sentences"] == 1
     if kind == "grammar":
         good, bad = line.split(), f"{line.split()[0]} {line}".split()
         text = f"{line}\n{' '.join(bad)}\n\n{line}\n"
-        table = shell.run("llrnn", "score", *checkpoint, "--per-sentence", stdin=text)
+        table = as_typed("score", *checkpoint, "--per-sentence", stdin=text)
         rows = [row.split("\t") for row in table.out.splitlines()[1:]]
         assert [row[6].split() for row in rows] == [good, bad, [], good]
         assert rows[0][1:] == rows[3][1:] and math.isfinite(float(rows[0][1]))
@@ -85,5 +86,5 @@ def test_a_language_model_from_its_prior_to_its_explanation(
         assert rows[2][1:3] == ["-inf", "inf"] and rows[2][5] == "word 1: </s>"
         assert "note: 2 lines without a score are not in the sums\n" in table.err
         assert re.search(r"^sentences +2$", table.err, re.M)
-        stopped = shell.run("llrnn", "score", *checkpoint, stdin=text, code=2).err
+        stopped = as_typed("score", *checkpoint, stdin=text, code=2).err
         assert "line 2: expected words that the model allows, found" in stopped and "--per-sentence" in stopped

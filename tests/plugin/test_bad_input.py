@@ -18,7 +18,6 @@ from tiny_world import EVERY_SENTENCE, Setting, World, build, sentences
 from fairseq_llrnn.errors import OptionError
 
 COMMANDS = {
-    "a stock model under our criterion": (["--arch", "lstm_lm"], ["log-linear model", "--arch llrnn_…"]),
     "our model under the stock task": (
         ["--task", "language_modeling"],
         ["a model llrnn_lm needs", "--task llrnn_language_modeling"],

@@ -307,12 +307,9 @@ def test_a_training_does_not_go_on_with_another_optimizer(world: World, shell: S
         assert said in refused.err and "Traceback" not in refused.err
 
 
-@pytest.mark.parametrize("command", ["llrnn", "fairseq"])
-def test_a_resumed_training_with_another_schedule(world: World, shell: Shell, tmp_path: Path, command: str) -> None:
+def test_a_resumed_training_with_another_schedule(world: World, shell: Shell, tmp_path: Path) -> None:
     begin = ["llrnn", "train", world.data, "--cpu", "--num-workers", 0, "--save-dir", tmp_path]
     begin += ["--decoder-embed-dim", 8, "--decoder-hidden-size", 8]
-    if command == "fairseq":
-        begin = ["fairseq-train", *world.train_args(save_dir=tmp_path)]
     shell.run(*begin, "--lr-scheduler", "fixed", "--max-update", 1)
     last = tmp_path / "checkpoint_last.pt"
     before = last.read_bytes()
@@ -322,7 +319,7 @@ def test_a_resumed_training_with_another_schedule(world: World, shell: Shell, tm
     }  # fmt: skip
     for name, options in schedules.items():
         words = ["--lr-scheduler", name, *options, "--max-update", 2]
-        refused = shell.run(*begin, *words, code=2 if command == "llrnn" else 1)
+        refused = shell.run(*begin, *words, code=2)
         assert refused.err.splitlines()[-1].endswith(
             f"error: --lr-scheduler {name}: {last} was trained with --lr-scheduler fixed, whose state does not fit; "
             "add --reset-lr-scheduler, or use --lr-scheduler fixed"

@@ -18,10 +18,6 @@ VARIANTS = {
         ["--dropout", "0.2", "--dropout-in", "0.1", "--variational-dropout", "--layer-norm", *BREAKING],
     ),
     "blocks": ("separate", ["--cell", "gru", "--sample-break-mode", "none", "--tokens-per-sample", "20"]),
-    "blocks of whole sentences": (
-        "prior",
-        ["--dropout", "0.1", "--tie-features", "--sample-break-mode", "complete", "--tokens-per-sample", "30"],
-    ),
     "window": ("flat", ["--context-window", "8", "--cell", "gru", "--layer-norm", "--start-at-background", *BREAKING]),
 }
 

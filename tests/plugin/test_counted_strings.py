@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 from evidence_world import UNKNOWN, EvidenceWorld
 from shell import Result, Shell
+from small_corpus import Llrnn
 
 from fairseq_llrnn.plugin.tasks.evidence_options import counted_in_search
 
@@ -54,12 +55,14 @@ def test_counting_removes_repeated_strings_and_loses_none(
     assert right[1] >= right[0] and too_many[0] > 0 == too_many[1]
 
 
-def test_explain_counts_copied_strings(shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path]) -> None:
+def test_explain_counts_copied_strings(
+    shell: Shell, as_typed: Llrnn, evidence: EvidenceWorld, evidence_models: dict[str, Path]
+) -> None:
     path, source = evidence_models["lstm"], "quark tahc"
-    done = shell.run("llrnn", "explain", "--path", path, "--source", source, "--json", "quark quark")
+    done = as_typed("explain", "--path", path, "--source", source, "--json", "quark quark")
     first, second, _ = json.loads(done.out)["words"]
     assert first["background"] > 500 * second["background"] > 0
     found = evidence.interactive(shell, path, [source], "--beam", 5, "--max-len-a", 0)
-    done = shell.run("llrnn", "explain", "--path", path, "--source", source, "--json", found.best()[0])
+    done = as_typed("explain", "--path", path, "--source", source, "--json", found.best()[0])
     nats = sum(word["nats"] for word in json.loads(done.out)["words"])
     assert -nats == pytest.approx(found.nats()[0], abs=2e-3)

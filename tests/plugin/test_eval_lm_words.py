@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from shell import Shell
+from small_corpus import Llrnn
 from tiny_world import World
 
 from fairseq_llrnn.features.subwords import CONVENTIONS
@@ -50,12 +51,12 @@ def test_characters_of_unknown_words_are_not_known() -> None:
     ]
 
 
-def test_the_command_prints_what_score_prints(shell: Shell, world: World, trained: Path) -> None:
+def test_the_command_prints_what_score_prints(shell: Shell, as_typed: Llrnn, world: World, trained: Path) -> None:
     path = ("--path", trained / "checkpoint_best.pt")
     done = shell.run("llrnn", "eval-lm", world.data, *path, "--gen-subset", "valid", "--cpu")
     (perplexity,) = re.findall(r"Loss \(base 2\): ([\d.]+)", done.out)
     text = "".join(f"{line}\n" for line in world.text("valid"))
-    facts = json.loads(shell.run("llrnn", "score", *path, "--json", stdin=text).out)
+    facts = json.loads(as_typed("score", *path, "--json", stdin=text).out)
     if not facts["unknown_words"]:
         (per_character,) = re.findall(r"Bits per character: ([\d.]+)", done.out)
         assert float(per_character) == pytest.approx(facts["bits_per_character"], abs=2e-4)

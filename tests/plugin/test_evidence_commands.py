@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from evidence_world import UNKNOWN, EvidenceWorld
+from fairseq.dataclass.configs import GenerationConfig
 from same_training import assert_same_training
 from shell import Result, Shell
 from tiny_world import EVERY_SENTENCE, build
-from translation_world import train_stock_lm
 
 from fairseq_llrnn.errors import OptionError
 
@@ -45,7 +45,7 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(
     assert_same_training(tmp_path / "whole" / "checkpoint_last.pt", tmp_path / "parts" / "checkpoint_last.pt")
 
 
-@pytest.mark.parametrize("arch, prior", [("llrnn_lstm", "static"), ("llrnn_transformer", "lexical")])
+@pytest.mark.parametrize("arch, prior", [("llrnn_transformer", "lexical")])
 def test_training_on_text_and_validation(
     shell: Shell, evidence: EvidenceWorld, tmp_path: Path, arch: str, prior: str
 ) -> None:
@@ -125,28 +125,14 @@ def test_what_a_search_refuses(
     cases: list[tuple[object, list[object], str]] = [
         (f"{ours}:{other}", [], f"the checkpoint was trained with another prior than {evidence.data / 'static'} "),
         (stock, [], "--path: expected a model that was trained with the prior, found none with its strings of"),
-        (stock, ["--score-reference"], "found none with its strings of the source"),
     ]
     for path, options, message in cases:
         result = evidence.generate(shell, path, *options, code=None)
         assert result.code != 0 and message in result.err and "Traceback" not in result.err
 
 
-def test_a_language_model_of_fairseq_is_refused(
-    shell: Shell, evidence: EvidenceWorld, evidence_models: dict[str, Path], tmp_path: Path
-) -> None:
-    """--lm-path, where it could be loaded: fairseq wants its dictionary in the data folder."""
-    data = tmp_path / "data"
-    data.mkdir()
-    for place in evidence.raw.iterdir():
-        (data / place.name).write_bytes(place.read_bytes())
-    text = evidence.place / "train.tgt"
-    shell.run(
-        "fairseq-preprocess", "--only-source", "--trainpref", text, "--validpref", text, "--srcdict",
-        evidence.data / "dict.tgt.txt", "--destdir", data,
-    )  # fmt: skip
-    language_model = ["--lm-path", train_stock_lm(shell, data, tmp_path)]
-    arguments = [str(data), *evidence.task_args(raw=True)[1:], "--path", evidence_models["lstm"]]
-    result = shell.run("fairseq-generate", *arguments, *language_model, "--gen-subset", "test", code=None)
-    assert "--lm-path: not supported with a prior that has evidence" in result.err
-    assert result.code != 0 and "Traceback" not in result.err
+def test_a_language_model_of_fairseq_is_refused(evidence: EvidenceWorld) -> None:
+    setting = build(evidence.train_args())
+    more = {"lm_model": setting.model, "lm_weight": 1.0}
+    with pytest.raises(OptionError, match="^--lm-path: not supported with a prior that has evidence"):
+        setting.task.build_generator([setting.model], GenerationConfig(beam=2), extra_gen_cls_kwargs=more)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from shell import Shell
+from small_corpus import Llrnn
 from tiny_world import World
 from translation_world import TranslationWorld
 
@@ -27,10 +28,12 @@ def test_the_folder_has_weights_prior_and_dictionary(exported: Path, trained: Pa
     assert (exported / "model.pt").stat().st_size < (trained / "checkpoint_best.pt").stat().st_size
 
 
-def test_every_command_accepts_the_folder(shell: Shell, world: World, exported: Path, trained: Path) -> None:
+def test_every_command_accepts_the_folder(
+    shell: Shell, as_typed: Llrnn, world: World, exported: Path, trained: Path
+) -> None:
     text, checkpoint = "\n".join(world.text("valid")[:2]) + "\n", trained / "checkpoint_best.pt"
     for command in (("score", "--json"), ("score", "--per-word"), ("explain", "--json", "-")):
-        first, second = (shell.run("llrnn", *command, "--path", p, stdin=text) for p in (checkpoint, exported))
+        first, second = (as_typed(*command, "--path", p, stdin=text) for p in (checkpoint, exported))
         assert first.out == second.out and "warning" not in second.err
     valid = (world.data, "--gen-subset", "valid", "--cpu")
     first, second = (shell.run("llrnn", "eval-lm", *valid, "--path", path) for path in (checkpoint, exported))
@@ -39,39 +42,39 @@ def test_every_command_accepts_the_folder(shell: Shell, world: World, exported: 
     assert "H-0" in typed.out and "warning" not in typed.err
 
 
-def test_a_translation_model(shell: Shell, translation: TranslationWorld, tmp_path: Path) -> None:
+def test_a_translation_model(shell: Shell, as_typed: Llrnn, translation: TranslationWorld, tmp_path: Path) -> None:
     shell.run("fairseq-train", *translation.train_args("llrnn_lstm", save_dir=tmp_path / "m"), "--max-epoch", 1)
-    shell.run("llrnn", "export", tmp_path / "m" / "checkpoint_last.pt", tmp_path / "model")
+    as_typed("export", tmp_path / "m" / "checkpoint_last.pt", tmp_path / "model")
     arguments = ("--beam", 2, "--max-len-b", 5, "--cpu")
     source = translation.source("valid")[0]
     typed = shell.run("llrnn", "interactive", "--path", tmp_path / "model", *arguments, stdin=f"{source}\n")
     assert "H-0" in typed.out
 
 
-def test_an_exported_folder_is_replaced_and_no_other(shell: Shell, trained: Path, tmp_path: Path) -> None:
+def test_an_exported_folder_is_replaced_and_no_other(as_typed: Llrnn, trained: Path, tmp_path: Path) -> None:
     checkpoint = trained / "checkpoint_best.pt"
-    shell.run("llrnn", "export", checkpoint, tmp_path / "model")
-    shell.run("llrnn", "export", tmp_path / "model" / "model.pt", tmp_path / "again")
-    shell.run("llrnn", "export", checkpoint, tmp_path / "model")
+    as_typed("export", checkpoint, tmp_path / "model")
+    as_typed("export", tmp_path / "model" / "model.pt", tmp_path / "again")
+    as_typed("export", checkpoint, tmp_path / "model")
     shutil.copy(tmp_path / "model" / "dict.txt", tmp_path / "model" / "dict.de.txt")  # an export of a translation model
-    shell.run("llrnn", "export", checkpoint, tmp_path / "model")
+    as_typed("export", checkpoint, tmp_path / "model")
     assert not (tmp_path / "model" / "dict.de.txt").exists()
     (tmp_path / "model" / "notes.txt").write_text("mine")
-    done = shell.run("llrnn", "export", checkpoint, tmp_path / "model", code=2)
+    done = as_typed("export", checkpoint, tmp_path / "model", code=2)
     assert "expected only files of `llrnn export`, found others; use a new name" in done.err
-    done = shell.run("llrnn", "export", checkpoint, trained, code=2)
+    done = as_typed("export", checkpoint, trained, code=2)
     assert "expected a new folder, or one of `llrnn export`, found another; use a new name" in done.err
-    done = shell.run("llrnn", "export", checkpoint, "-", code=2)
+    done = as_typed("export", checkpoint, "-", code=2)
     assert done.err.startswith("llrnn: error: -: expected a folder, found the sign for stdout; name a folder")
     scores = [
-        json.loads(shell.run("llrnn", "score", "--json", "--path", tmp_path / name, stdin="le\n").out)["bits"]
+        json.loads(as_typed("score", "--json", "--path", tmp_path / name, stdin="le\n").out)["bits"]
         for name in ("model", "again")
     ]
     assert scores[0] == scores[1]
 
 
-def test_a_folder_of_another_kind(shell: Shell, trained: Path, tmp_path: Path) -> None:
-    done = shell.run("llrnn", "score", "--path", trained, stdin="le\n", code=2)
+def test_a_folder_of_another_kind(shell: Shell, as_typed: Llrnn, trained: Path, tmp_path: Path) -> None:
+    done = as_typed("score", "--path", trained, stdin="le\n", code=2)
     assert f"did you mean {trained / 'checkpoint_best.pt'}?" in done.err
     done = shell.run("llrnn", "eval-lm", tmp_path, "--path", tmp_path, code=2)
     assert "expected a checkpoint, or a folder of `llrnn export`, found another folder; give the .pt" in done.err

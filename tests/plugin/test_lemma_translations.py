@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from shell import Shell
-from translation_world import TranslationWorld, assert_resumed_is_never_stopped
+from small_corpus import Llrnn
+from translation_world import TranslationWorld
 
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.plugin.data.invented_evidence import certain_translations
@@ -36,15 +37,17 @@ def lemmas(shell: Shell, translation: TranslationWorld, tmp_path_factory: pytest
 
 
 def test_training_goes_on_and_the_model_translates(
-    shell: Shell, translation: TranslationWorld, lemmas: Path, tmp_path: Path
+    shell: Shell, as_typed: Llrnn, translation: TranslationWorld, lemmas: Path, tmp_path: Path
 ) -> None:
-    checkpoint = assert_resumed_is_never_stopped(shell, translation, tmp_path, [], lemmas.name)
+    training = translation.train_args(prior=lemmas.name, save_dir=tmp_path)
+    shell.run("fairseq-train", *training, "--max-tokens", 256, "--max-epoch", 2)
+    checkpoint = tmp_path / "checkpoint_last.pt"
     generated = shell.run(
         "fairseq-generate", *translation.task_args(lemmas.name), "--path", checkpoint, "--gen-subset", "test"
     ).out
     assert sum(line.startswith("H-") for line in generated.splitlines()) == len(translation.source("test"))
     source, target = translation.source("test")[0], translation.world.text("test")[0]
-    said = shell.run("llrnn", "explain", "--path", checkpoint, "--json", "--source", source, target).out
+    said = as_typed("explain", "--path", checkpoint, "--json", "--source", source, target).out
     assert any(word["evidence"] for word in json.loads(said)["words"])
 
 

@@ -109,8 +109,13 @@ def test_options_of_a_checkpoint(
     assert len(str(refused.value)) < 600 and "\n" not in str(refused.value)
 
 
-def test_overrides_that_ask_for_more(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "overrides", [{"decoder_layers": 10**8}, {"decoder_hidden_size": 7}, {"decoder_embed_dim": "wide"}]
+)
+def test_overrides_that_do_not_fit(
+    trained: Path, monkeypatch: pytest.MonkeyPatch, overrides: dict[str, object]
+) -> None:
     monkeypatch.setenv(user_errors.COMMAND, str(os.getpid()))
     path = str(trained / "checkpoint_best.pt")
     with pytest.raises(OptionError, match="--model-overrides .*: the model of .* cannot be built with these options"):
-        checkpoint_utils.load_model_ensemble_and_task([path], {"decoder_layers": 10**8})
+        checkpoint_utils.load_model_ensemble_and_task([path], overrides)

@@ -15,10 +15,11 @@ import torch
 from fairseq.dataclass.configs import GenerationConfig
 from omegaconf import OmegaConf
 from shell import Shell
+from small_corpus import Llrnn
 from tiny_world import World, batch, build, open_prior, randomise, randomised
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.evaluation.texts import LineScore
+from fairseq_llrnn.evaluation.texts import LineScore, sum_of
 from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
 from fairseq_llrnn.plugin.scoring.text import TextScorer
 from fairseq_llrnn.plugin.search.spell_unknown import spell_unknown
@@ -158,45 +159,45 @@ def test_a_share_of_rare_words_is_unknown_in_training(world: World, opened: str)
 # ---- the commands ---------------------------------------------------------------------------------------------------
 
 
-def test_scores_of_any_text(shell: Shell, world: World, model: Path) -> None:
+def test_scores_of_any_text(shell: Shell, as_typed: Llrnn, world: World, model: Path) -> None:
     """Bits of a text of known words are those of fairseq-eval-lm; unknown words are spelled, or not."""
     text = "\n".join(world.text("test")) + "\n"
-    scored = json.loads(shell.run("llrnn", "score", "--path", model, "--open", "--json", stdin=text).out)
+    scored = json.loads(as_typed("score", "--path", model, "--open", "--json", stdin=text).out)
     evaluated = shell.run("fairseq-eval-lm", *world.task_args("open"), "--path", model, "--gen-subset", "test", *ENDS)
     assert f"Loss (base 2): {scored['bits_per_token']:.3f}"[:-1] in evaluated.err + evaluated.out
     assert scored["characters"] == len(text) and scored["unknown_words"] == 0
     assert f"prior {scored['prior']}" in evaluated.err + evaluated.out
     strange = "le chat xyzzy voit Zoé\n\n<unk> <s> 1999 \U0001d11e\n"
-    scored = json.loads(shell.run("llrnn", "score", "--path", model, "--open", "--json", stdin=strange).out)
+    scored = json.loads(as_typed("score", "--path", model, "--open", "--json", stdin=strange).out)
     assert scored["unknown_words"] == 6 and scored["sentences"] == 3 and scored["spelling_bits"] > 60
     assert scored["characters"] == len(strange) and scored["unknown_characters"] == 5 + 3 + 5 + 3 + 4 + 1
     parts = [scored[f"{name}_bits"] for name in ("known", "unknown", "spelling", "end")]
     assert sum(parts) == pytest.approx(scored["bits"]) and min(parts) > 0
-    closed = shell.run("llrnn", "score", "--path", model, "--json", stdin="le chat xyzzy voit Zoé\n")
+    closed = as_typed("score", "--path", model, "--json", stdin="le chat xyzzy voit Zoé\n")
     assert json.loads(closed.out)["spelling_bits"] == 0
     assert closed.err.startswith(
         "warning: 2 of the 5 tokens of stdin are outside the dictionary (40.0%) and count as <unk>. With so many, a "
     )
     assert "lower" not in closed.err  # zoé is no word of the dictionary either
-    capitals = shell.run("llrnn", "score", "--path", model, stdin="Le CHAT xyzzy VOIT Zoé\n").err
+    capitals = as_typed("score", "--path", model, stdin="Le CHAT xyzzy VOIT Zoé\n").err
     assert (
         "warning: stdin: 3 of 5 words are in the dictionary only in another case, such as 'Le': lower-case it (sed "
         "'s/.*/\\L&/' TEXT > TEXT.lower)\n"
         "note: 5 of the 5 tokens of stdin are outside the dictionary (100.0%) and count as <unk>\n"
     ) in capitals
-    foreign = shell.run("llrnn", "score", "--path", model, stdin="Le chat xyzzy VOIT Zoé\n").err  # case explains half
+    foreign = as_typed("score", "--path", model, stdin="Le chat xyzzy VOIT Zoé\n").err  # case explains half
     assert "warning: 1 of the 5 tokens of stdin are words of the dictionary: is it of the text's language" in foreign
-    glued = shell.run("llrnn", "score", "--path", model, stdin="le chat. le chat, voit\n").err
+    glued = as_typed("score", "--path", model, stdin="le chat. le chat, voit\n").err
     assert "warning: stdin: punctuation is glued to 2 of 5 words, such as 'chat.': tokenise it (sacremoses" in glued
-    table = shell.run("llrnn", "score", "--path", model, "--open", stdin=strange).out
+    table = as_typed("score", "--path", model, "--open", stdin=strange).out
     assert "their spelling" in table and table.splitlines()[-2].startswith("bits per character")
     assert table.splitlines()[-1] == f"prior  {scored['prior']}"
 
 
-def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:
+def test_a_score_for_each_sentence(as_typed: Llrnn, model: Path) -> None:
     """As many rows as lines, which sum to the score of the text; an empty line is the end of a sentence."""
     strange = "le chat xyzzy voit\n\n  la\tmer \n"
-    table = shell.run("llrnn", "score", "--path", model, "--open", "--per-sentence", "--json", stdin=strange)
+    table = as_typed("score", "--path", model, "--open", "--per-sentence", "--json", stdin=strange)
     head, *rows = [line.split("\t") for line in table.out.splitlines()]
     assert head == ["line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence"]
     assert [[row[i] for i in (0, 3, 4, 5, 6)] for row in rows] == [
@@ -205,19 +206,19 @@ def test_a_score_for_each_sentence(shell: Shell, model: Path) -> None:
         ["3", "3", "0", "", "la mer"],
     ]
     assert "note: 1 line without words; only the sentence end of each is scored\n" in table.err
-    scored = json.loads(shell.run("llrnn", "score", "--path", model, "--open", "--json", stdin=strange).out)
+    scored = json.loads(as_typed("score", "--path", model, "--open", "--json", stdin=strange).out)
     assert json.loads(table.err.splitlines()[-1]) == scored | {"unscored_lines": 0}
     assert sum(float(row[2]) for row in rows) == pytest.approx(scored["bits"], abs=1e-4)
     assert sum(float(row[1]) for row in rows) == pytest.approx(-math.log(2) * scored["bits"], abs=1e-4)
     assert scored["empty_lines"] == 1
 
 
-def test_lines_without_a_word_have_no_bits_a_word(shell: Shell, model: Path) -> None:
-    score = ("llrnn", "score", "--path", model)
-    scored = json.loads(shell.run(*score, "--json", stdin="\n\n").out)
+def test_lines_without_a_word_have_no_bits_a_word(as_typed: Llrnn, model: Path) -> None:
+    score = ("score", "--path", model)
+    scored = json.loads(as_typed(*score, "--json", stdin="\n\n").out)
     assert (scored["words"], scored["bits_per_word"], scored["empty_lines"]) == (0, None, 2)
     assert scored["bits_per_character"] == scored["bits_per_token"] == scored["bits"] / 2
-    table = shell.run(*score, stdin="\n\n").out
+    table = as_typed(*score, stdin="\n\n").out
     assert "bits per character" in table and "bits per word" not in table
 
 
@@ -237,12 +238,12 @@ def test_a_line_that_is_too_long_among_others(monkeypatch: pytest.MonkeyPatch) -
     assert [(line.number, line.too_long_for) for line in found] == [(1, None), (2, None), (3, None), (4, 3), (5, None)]
     assert [len(line.words) for line in found] == [3, 1, 0, 4, 2]
     with pytest.raises(DataError, match="line 2: expected at most 3 words, the limit of the model, found 4;"):
-        scorer.score(["a", "a b c d"])
+        sum_of(scorer.lines(["a", "a b c d"]))
 
 
-def test_what_score_refuses(shell: Shell, world: World, model: Path, trained: Path) -> None:
+def test_what_score_refuses(as_typed: Llrnn, world: World, model: Path, trained: Path) -> None:
     def said(*args: object, stdin: str = "le chat\n") -> str:
-        return shell.run("llrnn", "score", *args, stdin=stdin, code=2).err
+        return as_typed("score", *args, stdin=stdin, code=2).err
 
     closed = said("--path", trained / "checkpoint_last.pt", "--open")
     assert "--open needs a model with an open vocabulary" in closed and "--open-vocabulary characters" in closed
@@ -339,10 +340,10 @@ def test_a_seed_of_fairseq_is_that_of_the_strings(setting: Any) -> None:
         setting.model.decoder.head.output.bias[task.prior.output.features.index["SPECIAL:<unk>"]] -= 12.0
 
 
-def test_explain_sums_to_what_training_says(shell: Shell, world: World, model: Path) -> None:
-    explained = json.loads(shell.run("llrnn", "explain", "--path", model, "--json", "le chat xyzzy voit").out)
-    command = ("llrnn", "score", "--path", model, "--open", "--json")  # explain reads unknown words as strings, too
-    scored = json.loads(shell.run(*command, stdin="le chat xyzzy voit\n").out)
+def test_explain_sums_to_what_training_says(as_typed: Llrnn, world: World, model: Path) -> None:
+    explained = json.loads(as_typed("explain", "--path", model, "--json", "le chat xyzzy voit").out)
+    command = ("score", "--path", model, "--open", "--json")  # explain reads unknown words as strings, too
+    scored = json.loads(as_typed(*command, stdin="le chat xyzzy voit\n").out)
     nats = sum(word["nats"] for word in explained["words"])
     assert nats / math.log(2) == pytest.approx(scored["bits"] - scored["spelling_bits"], rel=1e-4)
     unknown = explained["words"][2]

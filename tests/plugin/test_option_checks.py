@@ -118,7 +118,6 @@ def test_precisions_that_the_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> N
     ("options", "words"),
     [
         (["--valid-subset", "vaild"], ["expected the data set 'vaild'", "found test", "choose one of them"]),
-        (["--lr", "-0.1"], ["--lr: expected a finite number of at least 0, found -0.1"]),
     ],
 )
 def test_through_fairseq(options: list[str], words: list[str], shell: Shell, world: World) -> None:

@@ -71,7 +71,6 @@ def test_very_rare_words_keep_their_probability(world: World, dtype: torch.dtype
     "options",
     [
         ["--fp16", "--fp16-no-flatten-grads", "--adaptor-penalty", "0.001", "--store-ema", "--ema-fp32"],
-        ["--fp16", "--fp16-no-flatten-grads", "--label-smoothing", "0.01"],
         ["--memory-efficient-fp16", "--cell", "gru", "--tie-features", "--layer-norm"],
         ["--bf16-products", "--dropout", "0.1"],
     ],

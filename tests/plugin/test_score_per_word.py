@@ -5,13 +5,13 @@ import math
 from pathlib import Path
 
 import pytest
-from shell import Shell
+from small_corpus import Llrnn
 from tiny_world import World
 
 
 @pytest.fixture(scope="module")
 def score(trained: Path) -> tuple[str | Path, ...]:
-    return ("llrnn", "score", "--path", trained / "checkpoint_best.pt")
+    return ("score", "--path", trained / "checkpoint_best.pt")
 
 
 def table(text: str) -> list[list[str]]:
@@ -19,11 +19,11 @@ def table(text: str) -> list[list[str]]:
 
 
 def test_a_row_for_each_word_and_each_end(
-    shell: Shell, world: World, score: tuple[str | Path, ...], tmp_path: Path
+    as_typed: Llrnn, world: World, score: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
     """The rows of a sentence sum to its score; a word is seen if the training data have it."""
     text = f"{world.text('train')[0]} xyzzy\n\n"
-    done = shell.run(*score, "--per-word", "--json", stdin=text)
+    done = as_typed(*score, "--per-word", "--json", stdin=text)
     head, *rows = table(done.out)
     assert head == ["sentence", "position", "word", "bits", "in_training"]
     words = text.split()
@@ -32,17 +32,17 @@ def test_a_row_for_each_word_and_each_end(
     assert [row[4] for row in rows] == ["seen"] * (len(words) - 1) + ["unseen", "seen", "seen"]
     bits = json.loads(done.err.splitlines()[-1])["bits"]
     assert math.fsum(float(row[3]) for row in rows) == pytest.approx(bits, abs=1e-4)
-    nats = table(shell.run(*score, "--per-word", "--unit", "nats", stdin=text).out)
+    nats = table(as_typed(*score, "--per-word", "--unit", "nats", stdin=text).out)
     assert nats[0][3] == "nats"
     assert float(nats[1][3]) == pytest.approx(float(rows[0][3]) * math.log(2), abs=1e-5)
     (tmp_path / "other.txt").write_text("xyzzy\n")
-    other = table(shell.run(*score, "--per-word", "--train-text", tmp_path / "other.txt", stdin=text).out)
+    other = table(as_typed(*score, "--per-word", "--train-text", tmp_path / "other.txt", stdin=text).out)
     assert [row[4] for row in other[1:-1]] == ["unseen"] * (len(words) - 1) + ["seen", "seen"]
 
 
-def test_pieces_are_summed_to_words(shell: Shell, score: tuple[str | Path, ...]) -> None:
-    separate = table(shell.run(*score, "--per-word", stdin="a@@ b c\n").out)
-    joined = table(shell.run(*score, "--per-word", "--pieces", "bpe", stdin="a@@ b c\n").out)
+def test_pieces_are_summed_to_words(as_typed: Llrnn, score: tuple[str | Path, ...]) -> None:
+    separate = table(as_typed(*score, "--per-word", stdin="a@@ b c\n").out)
+    joined = table(as_typed(*score, "--per-word", "--pieces", "bpe", stdin="a@@ b c\n").out)
     assert [row[2] for row in joined[1:]] == ["ab", "c", "</s>"]
     assert float(joined[1][3]) == pytest.approx(float(separate[1][3]) + float(separate[2][3]), abs=1e-5)
 
@@ -58,16 +58,16 @@ def test_pieces_are_summed_to_words(shell: Shell, score: tuple[str | Path, ...])
     ],
 )
 def test_options_that_do_not_go_together(
-    shell: Shell, score: tuple[str | Path, ...], options: list[str], message: str
+    as_typed: Llrnn, score: tuple[str | Path, ...], options: list[str], message: str
 ) -> None:
-    assert message in shell.run(*score, *options, stdin="a\n", code=2).err
+    assert message in as_typed(*score, *options, stdin="a\n", code=2).err
 
 
 def test_without_the_training_text_nothing_is_claimed(
-    shell: Shell, world: World, score: tuple[str | Path, ...], tmp_path: Path
+    as_typed: Llrnn, world: World, score: tuple[str | Path, ...], tmp_path: Path
 ) -> None:
     for name in ("dict.txt",):
         (tmp_path / name).write_bytes((world.data / name).read_bytes())
-    done = shell.run(*score, "--per-word", "--data", tmp_path, "--prior", world.data / "prior", stdin="a\n")
+    done = as_typed(*score, "--per-word", "--data", tmp_path, "--prior", world.data / "prior", stdin="a\n")
     assert {row[4] for row in table(done.out)[1:]} == {"_"}
     assert "note: no training text found, so that in_training is _; pass the text with --train-text FILE" in done.err

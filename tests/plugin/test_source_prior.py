@@ -1,5 +1,6 @@
 """--source-prior: the encoder reads the source's words by their features. From the formula to every command."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -8,11 +9,12 @@ import torch
 from dynamic_prior import LINES
 from model_checks import assert_reads_the_sum_of_features
 from shell import Shell, assert_says
-from tiny_world import EVERY_SENTENCE, evaluated, read_checkpoint
+from small_corpus import Llrnn
+from tiny_world import EVERY_SENTENCE, build, evaluated, read_checkpoint
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped, assert_steps_agree, pairs
 
 from fairseq_llrnn import SourceEmbedding
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import LLRNNError, OptionError
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint as read_safely
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in
@@ -24,18 +26,15 @@ ARCHITECTURES = {"llrnn_lstm": ["--encoder-bidirectional"], "llrnn_transformer":
 
 
 @pytest.fixture(scope="module")
-def trained(shell: Shell, translation: TranslationWorld, source_prior: Path) -> dict[str, Path]:
-    """A checkpoint of each architecture, after four epochs that lowered the loss."""
-    found = {}
-    for arch, options in ARCHITECTURES.items():
-        place = translation.place / f"{arch}-with-source-prior"
-        arguments = [*translation.train_args(arch, save_dir=place), *options, "--source-prior", source_prior]
-        training = shell.run("fairseq-train", *arguments, "--max-epoch", 4)
-        losses = [row["train_loss"] for row in training.json_lines("train")]
-        assert losses == sorted(losses, reverse=True) and losses[0] - losses[-1] > 0.3
-        assert "the encoder reads" in training.err + training.out
-        found[arch] = place / "checkpoint_last.pt"
-    return found
+def trained(shell: Shell, translation: TranslationWorld, source_prior: Path) -> Path:
+    """A checkpoint, after four epochs that lowered the loss."""
+    place = translation.place / "llrnn_lstm-with-source-prior"
+    options = [*ARCHITECTURES["llrnn_lstm"], "--source-prior", source_prior]
+    training = shell.run("fairseq-train", *translation.train_args(save_dir=place), *options, "--max-epoch", 4)
+    losses = [row["train_loss"] for row in training.json_lines("train")]
+    assert losses == sorted(losses, reverse=True) and losses[0] - losses[-1] > 0.3
+    assert "the encoder reads" in training.err + training.out
+    return place / "checkpoint_last.pt"
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
@@ -77,11 +76,10 @@ def test_a_resumed_training_is_one_never_stopped(
     assert fingerprint_in(read_checkpoint(checkpoint), "it", FINGERPRINT) == Prior.load(source_prior).fingerprint
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_commands_need_only_the_checkpoint(
-    shell: Shell, translation: TranslationWorld, trained: dict[str, Path], source_prior: Path, arch: str, tmp_path: Path
+    shell: Shell, as_typed: Llrnn, translation: TranslationWorld, trained: Path, source_prior: Path, tmp_path: Path
 ) -> None:
-    common = [*translation.task_args(), "--path", trained[arch], "--num-workers", 0]
+    common = [*translation.task_args(), "--path", trained, "--num-workers", 0]
     lines = translation.source("test")
     whole = [*common, "--gen-subset", "test", "--max-tokens", 400, "--max-len-b", 12, *EVERY_SENTENCE]
     found = shell.run("fairseq-generate", *whole).out
@@ -95,28 +93,28 @@ def test_commands_need_only_the_checkpoint(
     checked = shell.run("fairseq-validate", *common, "--max-tokens", 400, "--log-format", "json", *EVERY_SENTENCE)
     assert checked.json_lines("valid")[-1]["valid_loss"] > 0
     target = translation.world.text("test")[0]
-    explain = ["llrnn", "explain", "--path", trained[arch], "--source", lines[0], target]
-    assert shell.run(*explain).out == shell.run(*explain, "--source-prior", source_prior).out != ""
-    if arch == "llrnn_lstm" and not lost("--neighbours"):  # the Transformer's decoder reads a table of words
-        near = ["llrnn", "show", "--neighbours", target.split()[0], "--path", trained[arch]]
-        assert shell.run(*near).out == shell.run(*near, "--source-prior", source_prior).out != ""
+    explain = ["explain", "--path", trained, "--source", lines[0], target]
+    assert as_typed(*explain).out == as_typed(*explain, "--source-prior", source_prior).out != ""
+    if not lost("--neighbours"):
+        near = ["show", "--neighbours", target.split()[0], "--path", trained]
+        assert as_typed(*near).out == as_typed(*near, "--source-prior", source_prior).out != ""
     nbest = tmp_path / "nbest"
     nbest.write_text(f"0 ||| {target} ||| lm= -1 ||| -1\n", encoding="utf-8")
     sources = tmp_path / "sources"
     sources.write_text(lines[0] + "\n", encoding="utf-8")
     best = tmp_path / "best"
-    shell.run("llrnn", "rescore", "--path", trained[arch], "--source", sources, "--nbest", nbest, "--out", best)
+    as_typed("rescore", "--path", trained, "--source", sources, "--nbest", nbest, "--out", best)
     assert best.read_text(encoding="utf-8").strip() == target
 
 
 def test_a_moved_source_prior_is_found_again(
-    translation: TranslationWorld, trained: dict[str, Path], source_prior: Path, tmp_path: Path,
+    translation: TranslationWorld, trained: Path, source_prior: Path, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
     monkeypatch.chdir(tmp_path)
     shutil.copytree(source_prior, tmp_path / "project" / "of-the-source")
     (tmp_path / "project" / "checkpoints").mkdir()
-    path = shutil.copy(trained["llrnn_lstm"], tmp_path / "project" / "checkpoints")
+    path = shutil.copy(trained, tmp_path / "project" / "checkpoints")
     state = read_safely(path)
     task, state["cfg"].checkpoint.save_dir = state["cfg"].task, "checkpoints"
     places, task.source_prior = Places(data=str(translation.data)), "of-the-source"
@@ -135,14 +133,14 @@ def test_a_moved_source_prior_is_found_again(
 
 
 def test_weights_know_their_source_prior(
-    translation: TranslationWorld, trained: dict[str, Path], source_prior: Path, shell: Shell, tmp_path: Path
+    translation: TranslationWorld, trained: Path, source_prior: Path, shell: Shell, tmp_path: Path
 ) -> None:
     """Weights beside another source prior, beside none, and without one beside one: one line each, in training too."""
     other = tmp_path / "other"
     shell.run("llrnn", "prior", "--dict", translation.data / "dict.src.txt", "--top-words", 3, "--out", other)
     for place, option, said in (
-        (trained["llrnn_lstm"], ["--source-prior", other], "was trained with another source prior than"),
-        (trained["llrnn_lstm"], [], "the checkpoint was trained with a prior of the source's words; pass it with "),
+        (trained, ["--source-prior", other], "was trained with another source prior than"),
+        (trained, [], "the checkpoint was trained with a prior of the source's words; pass it with "),
     ):
         arguments = [*translation.train_args(save_dir=place.parent), *ARCHITECTURES["llrnn_lstm"], *option]
         assert_says(shell.run("fairseq-train", *arguments, "--max-epoch", 7, code=None), said)
@@ -153,7 +151,7 @@ def test_weights_know_their_source_prior(
     assert_says(shell.run("fairseq-train", *arguments, code=None), said)
 
 
-def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: Shell, trained: dict[str, Path]) -> None:
+def test_bad_options(translation: TranslationWorld, source_prior: Path, trained: Path) -> None:
     for arch, options, message in (
         ("llrnn_lstm", ["--source-prior", translation.data / "prior"], "build it again with `llrnn prior` --dict "),
         ("llrnn_lstm", ["--source-prior", translation.place / "nowhere"], "nowhere"),
@@ -164,8 +162,9 @@ def test_bad_options(translation: TranslationWorld, source_prior: Path, shell: S
         ("llrnn_transformer", ["--source-prior", source_prior, "--share-all-embeddings"],
          "--share-all-embeddings: not supported by llrnn_transformer"),
     ):  # fmt: skip
-        assert_says(shell.run("fairseq-train", *translation.train_args(arch), *options, code=None), message)
-    state = read_safely(str(trained["llrnn_lstm"]))
+        with pytest.raises(LLRNNError, match=re.escape(message)):
+            build([*map(str, translation.train_args(arch)), *map(str, options)])
+    state = read_safely(str(trained))
     state["cfg"].task.source_prior = None
     with pytest.raises(OptionError, match="--source-prior x: expected a model that was trained with a source prior"):
         take_places("it", state["cfg"].task, Places(source_prior="x"), state)

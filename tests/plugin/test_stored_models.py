@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from llrnn_command import llrnn as llrnn
 from small_corpus import Llrnn
 from stored_priors import ARCHIVE, facts, texts_of, unpack
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shell import Shell
+from small_corpus import Llrnn
 from tiny_world import World
 
 import fairseq_llrnn
@@ -19,16 +19,16 @@ def model(trained: Path) -> Any:
     return fairseq_llrnn.load(trained / "checkpoint_best.pt")
 
 
-def test_scores_are_those_of_the_command(shell: Shell, world: World, trained: Path, model: Any) -> None:
+def test_scores_are_those_of_the_command(as_typed: Llrnn, world: World, trained: Path, model: Any) -> None:
     lines = [*world.text("valid")[:3], "", "xyzzy"]
     text = "".join(f"{line}\n" for line in lines)
-    command = ("llrnn", "score", "--path", trained / "checkpoint_best.pt")
-    facts = json.loads(shell.run(*command, "--json", stdin=text).out)
+    command = ("score", "--path", trained / "checkpoint_best.pt")
+    facts = json.loads(as_typed(*command, "--json", stdin=text).out)
     assert model.score(lines) == pytest.approx(facts["bits_per_word"])
     assert model.score(lines, per="character") == pytest.approx(facts["bits_per_character"])
     assert model.score(lines, unit="nats", per="text") == pytest.approx(facts["bits"] * math.log(2))
     assert model.score(lines, per="sentence") == pytest.approx(facts["bits"] / len(lines))
-    table = shell.run(*command, "--per-word", stdin=text).out.splitlines()[1:]
+    table = as_typed(*command, "--per-word", stdin=text).out.splitlines()[1:]
     rows = model.surprisals(lines)
     assert [f"{s}\t{p}\t{w}\t{x:.6f}\t{'seen' if seen else 'unseen'}" for s, p, w, x, seen, _ in rows] == table
     assert [row.word for row in rows if row.is_unknown] == ["xyzzy"]

@@ -16,14 +16,12 @@ from fairseq_llrnn.errors import OptionError
 EVAL_BLEU = ["--eval-bleu", "--eval-bleu-args", '{"beam": 2, "max_len_b": 9}', "--eval-bleu-detok", "space"]
 ONCE = ["--disable-validation", "--save-interval", 8]
 VARIANTS = {
-    "lstm": ("llrnn_lstm", "prior", ["--encoder-bidirectional", "--dropout", "0.1", "--variational-dropout"]),
     "without attention": (
         "llrnn_lstm",
         "separate",
         ["--attention", "none", "--reverse-source", "--context-every-step", "--cell", "gru", "--bf16-products"],
     ),
     "lexical translations": ("llrnn_transformer", "lexical", ["--lr", "0.003", "--label-smoothing", "0.1"]),
-    "transformer over features": ("llrnn_transformer", "prior", ["--lr", "0.003", "--feature-input", "--tie-features"]),
 }
 
 

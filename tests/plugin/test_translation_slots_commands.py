@@ -10,6 +10,7 @@ import pytest
 from evidence_world import EvidenceWorld
 from same_training import resumed_as_whole
 from shell import Shell
+from small_corpus import Llrnn
 from tiny_world import EVERY_SENTENCE, read_checkpoint
 
 
@@ -33,7 +34,9 @@ def arguments(evidence: EvidenceWorld, place: Path) -> list[object]:
     return [*evidence.task_args(raw=True), "--prior", place / "prior", "--path", place / "whole" / "checkpoint_last.pt"]
 
 
-def test_what_a_search_finds_has_the_score_that_it_said(shell: Shell, evidence: EvidenceWorld, trained: Path) -> None:
+def test_what_a_search_finds_has_the_score_that_it_said(
+    shell: Shell, as_typed: Llrnn, evidence: EvidenceWorld, trained: Path
+) -> None:
     """In a search, in batches of several sentences, and where it is given."""
     common = ("--max-tokens", 400, "--max-len-b", 14, "--num-workers", 0, *EVERY_SENTENCE)
     found = shell.run("fairseq-generate", *arguments(evidence, trained), "--gen-subset", "test", "--beam", 3, *common)
@@ -41,8 +44,8 @@ def test_what_a_search_finds_has_the_score_that_it_said(shell: Shell, evidence: 
     assert len(totals) == len(evidence.text("test", "src"))
     number = next(n for n, text in hypotheses.items() if text)
     source = evidence.text("test", "src")[number]
-    explained = shell.run(
-        "llrnn", "explain", "--path", trained / "whole" / "checkpoint_last.pt", "--json", "--source", source,
+    explained = as_typed(
+        "explain", "--path", trained / "whole" / "checkpoint_last.pt", "--json", "--source", source,
         hypotheses[number],
     )  # fmt: skip
     words = json.loads(explained.out)["words"]

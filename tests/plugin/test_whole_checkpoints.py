@@ -14,7 +14,7 @@ from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 from killed_at_steps import killed_before
 from omegaconf import OmegaConf
-from shell import Shell, assert_says
+from shell import Shell
 from tiny_world import World, read_checkpoint
 
 from fairseq_llrnn.errors import DataError
@@ -237,22 +237,3 @@ def test_a_restart_with_a_damaged_last_checkpoint(shell: Shell, world: World, tr
              for folder in (trained, tmp_path)]  # fmt: skip
     assert steps[1] > steps[0]
 
-
-# ---- options --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        ("{'decoder_hidden_size': 7}", "cannot be built with these options"),
-        ("{'decoder_embed_dim': 'wide'}", "cannot be built with these options"),
-        ("5", "expected a dictionary of Python"),
-    ],
-)
-def test_wrong_overrides_are_not_the_checkpoints_fault(
-    overrides: str, message: str, shell: Shell, world: World, trained: Path
-) -> None:
-    path = trained / "checkpoint_last.pt"
-    done = shell.run("fairseq-eval-lm", *world.task_args(), "--path", path, "--model-overrides", overrides, code=1)
-    assert_says(done, "--model-overrides", overrides, message)
-    assert "damaged" not in done.err

@@ -115,7 +115,7 @@ def test_source_words_that_are_no_dictionary(priors: dict[str, Path], kind: str,
         Prior.load(place)
 
 
-@pytest.mark.parametrize("change", WRONG_WORDS)
+@pytest.mark.parametrize("change", ["a word less", "a word more"])
 def test_every_kind_of_prior_says_so_as_it_is_read(priors: dict[str, Path], change: str, tmp_path: Path) -> None:
     damaged, _ = WRONG_WORDS[change]
     for kind, prior in priors.items():

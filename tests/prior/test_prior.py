@@ -7,7 +7,7 @@ import pytest
 from killed_at_steps import killed_before
 from prior_of_words import COUNTS, SYMBOLS, build, lexicon, tree
 
-from fairseq_llrnn.errors import DataError, OptionError, PriorError
+from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.array_file import write_arrays
 from fairseq_llrnn.lexicon.features import Lexicon
@@ -124,29 +124,6 @@ def test_a_kill_at_any_moment_leaves_a_whole_prior_in_its_place(tmp_path: Path) 
         step += 3
     Prior.load(place)
     assert [found.name for found in tmp_path.iterdir()] == ["prior"]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("le\t1\t2\n", "line 1: expected `word<TAB>weight`, found 3 columns"),
-        ("le\t1\nla\n", "line 2: expected `word<TAB>weight`, found 1 columns"),
-        ("chien\t1\n", "line 1: word 'chien' is not in the dictionary"),
-        ("<pad>\t1\n", "line 1: word '<pad>' is not in the dictionary"),
-        ("le\t1\nla\t2\nle\t3\n", "line 3: word 'le' was already given in line 1"),
-        ("le\tviel\n", "line 1: expected a number as weight of 'le', found 'viel'"),
-        ("le\tnan\n", "line 1: expected a finite weight ≥ 0 for 'le', found nan"),
-        ("le\tinf\n", "line 1: expected a finite weight ≥ 0 for 'le', found inf"),
-        ("le\t-1\n", "line 1: expected a finite weight ≥ 0 for 'le', found -1"),
-        ("le\t0\n", "expected at least one positive weight, found none"),
-    ],
-)
-def test_bad_weights(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "weights.tsv"
-    path.write_text(text, encoding="utf-8")
-    with pytest.raises(DataError) as caught:
-        build(Recipe(top_words=2, background=str(path)))
-    assert message in str(caught.value)
 
 
 def test_backgrounds(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_the_least_temperatures_are_exact(background: str, temperature: float, t
         check_sums(LogLinearHead(build(words(), options).prior, 4))
 
 
-@pytest.mark.parametrize("temperature", [1e-300, 1e-20, 1e-6, 1e-5, 3e-5, 0.0099, 101.0, 1e300])
+@pytest.mark.parametrize("temperature", [1e-300, 0.0099, 101.0, 1e300])
 def test_other_temperatures_are_refused(temperature: float, tmp_path: Path) -> None:
     base = Base.at(tmp_path)
     for background in (

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
-import pytest
 from shell import Result, run_script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,18 +27,6 @@ def load(folder: Path, *names: str) -> list[ModuleType]:
         return [importlib.import_module(name) for name in names]
     finally:
         sys.path.remove(str(folder))
-
-
-def run_on_texts(script: ModuleType, prior: Path, texts: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> int:
-    """The exit status of a script's `main`; texts: by the option that names each, are written beside the prior."""
-    arguments = [script.__name__, "--prior", str(prior)]
-    for name, text in texts.items():
-        path = prior.parent / name
-        path.write_text(text, encoding="utf-8")
-        arguments += [f"--{name}", str(path)]
-    monkeypatch.setattr(sys, "argv", arguments)
-    status: int = script.main()
-    return status
 
 
 def run_example(

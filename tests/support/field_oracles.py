@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.systems.markov_field.moments import Moments, count_moments
-from fairseq_llrnn.systems.markov_field.objective import Tightened
 from fairseq_llrnn.systems.markov_field.potentials import Form, Potentials
 from fairseq_llrnn.systems.markov_field.star import Star
 
@@ -80,21 +79,6 @@ def random_potentials(size: int, order: int, spread: float = 1.0, seed: int = 0,
 def no_delta(star: Star) -> Tensor:
     """δ = 0: (K, R)."""
     return torch.zeros(star.potentials.order, star.potentials.size, dtype=star.potentials.unary.dtype)
-
-
-def tighten_by_subgradient(star: Star, delta: Tensor) -> Tightened:
-    """As the thesis does (§4.4): δ − α∇ with α = 10³ first, halved whenever log Z★ did not fall; the best δ is kept."""
-    best, beliefs, rate = delta, star.solve(delta), 1e3
-    values = [beliefs.log_z]
-    for _ in range(200):
-        here = best - rate * beliefs.dual_gradient
-        found = star.solve(here)
-        if found.log_z < beliefs.log_z:
-            best, beliefs = here, found
-        else:
-            rate /= 2
-        values.append(beliefs.log_z)
-    return Tightened(best, beliefs, tuple(values))
 
 
 def moments_of(sentences: list[list[int]], order: int, size: int, block: int = 1 << 20) -> Moments:

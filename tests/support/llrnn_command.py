@@ -1,5 +1,7 @@
 """Fixtures for conftest.py: `llrnn` in this process, and a model for it."""
 
+import io
+import logging
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,24 @@ def llrnn(capsys: pytest.CaptureFixture[str]) -> Llrnn:
         out, err = capsys.readouterr()
         # a progress bar leaves carriage returns; what a person sees is what follows the last one of a line
         return Done(code, out, "\n".join(line.rpartition("\r")[2] for line in err.split("\n")))
+
+    return run
+
+
+@pytest.fixture
+def as_typed(llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch) -> Llrnn:
+    """Run `llrnn arguments…` with a text on stdin, and warnings on stderr, as in a process of its own.
+
+    Not for fairseq's commands (train, validate, …), which may end this process.
+    """
+
+    def run(*arguments: object, stdin: str = "", code: int | None = 0) -> Done:
+        with monkeypatch.context() as patch:
+            patch.setattr(logging.root, "handlers", [])  # pytest's: cli/tables.py prints warnings only without one
+            patch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+            done = llrnn(*arguments)
+        assert code in (None, done.code), done.err
+        return done
 
     return run
 

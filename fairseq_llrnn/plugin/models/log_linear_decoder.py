@@ -23,12 +23,11 @@ from fairseq.models import BaseFairseqModel, FairseqEncoderDecoderModel, Fairseq
 from torch import Tensor, nn
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.dictionary import plain
+from fairseq_llrnn.features.dictionary import ID_MASK
 from fairseq_llrnn.head.checks import check_allowed
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.output.records import Batch, State
-from fairseq_llrnn.plugin.compat.dictionaries import reads_strings, with_unk
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
@@ -62,7 +61,10 @@ def encoder_input_ids(tokens: Tensor, dictionary: Dictionary, embedding: nn.Modu
     """Remove marks from source tokens, and replace strings outside the dictionary by <unk>, unless the embedding reads
     them.
     """
-    return plain(tokens) if reads_strings(embedding) else with_unk(tokens, dictionary)
+    tokens = tokens & ID_MASK
+    if any(getattr(part, "reads_strings", False) for part in embedding.modules()):
+        return tokens
+    return tokens.masked_fill(tokens >= len(dictionary), dictionary.unk())
 
 
 @contextmanager

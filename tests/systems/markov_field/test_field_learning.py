@@ -234,20 +234,6 @@ def test_signatures_give_what_all_words_give(name: str) -> None:
     assert tight.beliefs.log_z == pytest.approx(other.beliefs.log_z, abs=1e-6)  # the best δ is one per signature
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("dense", 1, 3), "--form dense: expected one of explicit, urw, uw, uvw"),
-        (("uw", 0, 3), "--order 0: expected a number of at least 1"),
-        (("uw", 1, 0), "--width 0: expected a number of at least 1"),
-    ],
-)
-def test_a_form_that_is_none(arguments: tuple[str, int, int], message: str) -> None:
-    name, order, width = arguments
-    with pytest.raises(OptionError, match=message):
-        Form(name, order, torch.zeros(3), width)
-
-
 def test_explicit_potentials_have_no_features() -> None:
     with pytest.raises(OptionError, match="--form explicit: not possible with --prior"):
         form_of("explicit", features=torch.eye(4).to_sparse())

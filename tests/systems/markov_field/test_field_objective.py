@@ -103,14 +103,3 @@ def test_it_ends_where_scipys_does() -> None:
     )  # fmt: skip
     np.testing.assert_allclose(search.x.numpy(), other.x, atol=1e-4)
     assert search.evaluations < 3 * other.nfev
-
-
-def test_a_resumed_search_takes_the_same_steps() -> None:
-    search = LBFGS(rosenbrock, torch.tensor([-1.2, 1.0, 0.5], dtype=torch.float64))
-    for _ in range(9):
-        search.step()
-    other = LBFGS.resume(rosenbrock, search.state())
-    for _ in range(9):
-        search.step()
-        other.step()
-    assert torch.equal(search.x, other.x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,9 +14,9 @@ import torch
 from dynamic_prior import LINES
 from fairseq.optim import FairseqOptimizer, build_optimizer
 from omegaconf import OmegaConf
-from same_training import JOINED, assert_same_training
+from same_training import JOINED, assert_same_training, resumed_as_whole
 from shell import Shell
-from tiny_world import World, batch, build, randomised, read_checkpoint
+from tiny_world import World, batch, build, randomised
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
@@ -128,19 +129,9 @@ def test_rows_of_the_input_are_composed_for_a_search_alone(world: World) -> None
 
 @pytest.mark.parametrize("name", ["llrnn_adagrad", pytest.param("llrnn_adam", marks=pytest.mark.slow)])
 def test_the_command(shell: Shell, world: World, tmp_path: Path, name: str) -> None:
-    """Trained, resumed as if never stopped, with a learned tree; with Adagrad the weights of dense gradients."""
+    """Trained with a learned tree, and resumed as if never stopped."""
     tree = ("--output-tree", "learned", "--tree-arity", 4, "--optimizer", name, "--update-freq", 2, "--clip-norm", 0.5)
-    runs = (("whole", [2], [SPARSE]), ("parts", [1, 2], [SPARSE]), ("dense", [2], []))
-    for folder, epochs, more in runs[: 3 if name == "llrnn_adagrad" else 2]:
-        for epoch in epochs:
-            args = [*world.train_args(save_dir=tmp_path / folder), *tree, *more, "--max-epoch", epoch]
-            shell.run("fairseq-train", *args)
-    last = [tmp_path / folder / "checkpoint_last.pt" for folder, *_ in runs]
-    assert_same_training(last[0], last[1])
-    if name == "llrnn_adagrad":
-        weights, expected = read_checkpoint(last[0])["model"], read_checkpoint(last[2])["model"]
-        for key, value in expected.items():
-            torch.testing.assert_close(weights[key], value, rtol=1e-3, atol=1e-4)
+    resumed_as_whole(shell, partial(world.train_args, "prior"), tmp_path, *tree, SPARSE)
     model = ("--path", tmp_path / "whole" / "checkpoint_last.pt")
     assert "bits per word" in shell.run("llrnn", "score", *model, stdin="le chat voit la mer\n").out
 

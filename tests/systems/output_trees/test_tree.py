@@ -106,14 +106,6 @@ def test_nodes_outside_of_the_root_are_refused() -> None:
         numbered(np.array([-1, 2, 1, 0]), 1)
 
 
-def test_a_large_tree_takes_no_time_per_node() -> None:
-    parent = np.concatenate([[-1], np.zeros(65, dtype=int), 1 + np.arange(65 * 65) // 65])
-    leaf = np.random.default_rng(1).integers(66, len(parent), 250_000)
-    tree = Tree.from_parents(np.concatenate([parent, leaf]), 250_000)
-    assert tree.path.shape == (250_000, 3)
-    assert (tree.span[:, 1] - tree.span[:, 0] == tree.below).all()
-
-
 # Trees that are built from masses, from vectors or at random: shapes, optima, what is refused
 SIZES = [(1, 2), (2, 2), (3, 2), (5, 3), (9, 3), (10, 3), (28, 3), (64, 8), (65, 8), (1000, 7), (4226, 65)]
 

@@ -297,9 +297,7 @@ def test_rows_composed_once_have_the_gradient_of_rows(many: int) -> None:
 
 
 # The best classes of a tree by branch and bound are those of the full enumeration
-@pytest.mark.parametrize("k", [1, 3, 50])
-@pytest.mark.parametrize("kind", ["shared", "dense", "corrections"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("seed", "kind", "k"), one_in(5, range(12), ["shared", "dense", "corrections"], [1, 3, 50]))
 def test_best_classes_are_those_of_all(seed: int, kind: str, k: int) -> None:
     case = TreeCase.of(seed, ("free", "composed")[seed % 2], leaves=30)
     class_weights = (

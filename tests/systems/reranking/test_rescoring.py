@@ -160,24 +160,6 @@ def test_what_stands_behind_a_source_is_for_models_that_translate_it() -> None:
         assert scorer.calls == [(sources, hypotheses)]
 
 
-def test_a_stopped_run_scores_only_the_rest(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rescoring, "CHUNK", 1)
-    whole = list(scored(job, tmp_path / "whole", {"model": Model(Letters())}))
-    stopped = Letters()
-
-    def score(sources: Sequence[str] | None, hypotheses: Sequence[str]) -> list[float]:
-        if "dd" in hypotheses:
-            raise KeyboardInterrupt
-        return Letters.score(stopped, sources, hypotheses)
-
-    monkeypatch.setattr(stopped, "score", score)
-    with pytest.raises(KeyboardInterrupt):
-        scored(job, tmp_path / "scores", {"model": Model(stopped)})
-    rest = Letters()
-    assert list(scored(job, tmp_path / "scores", {"model": Model(rest)})) == whole
-    assert [h for _, hypotheses in rest.calls for h in hypotheses] == ["dd", "e f g", "bad"]
-
-
 # ---- weights --------------------------------------------------------------------------------------------------------
 
 

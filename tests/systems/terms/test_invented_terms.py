@@ -12,7 +12,6 @@ from shell import Shell
 from term_world import FORMS, TermWorld
 from tiny_world import build
 
-from fairseq_llrnn.alignment.source_lemmas import LemmaForms
 from fairseq_llrnn.evidence.group_slots import requested_groups
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.lexicon.merge_sources import WordForms
@@ -82,18 +81,6 @@ def test_forms_of_the_dictionary_are_in_the_group_however_many_there_are() -> No
     forms = {"chien": [*(f"chien{i}" for i in range(2 * MOST_FORMS)), "chat", "Léa"]}
     found = [term for terms in drawn(make_prior(), forms, "chat Ann") for term in terms]
     assert found and all(TARGET_WORDS.index("chat") in term.group.words for term in found)
-
-
-def test_a_lemma_is_placed_by_its_head() -> None:
-    """With translations between lemmas, the table names the head of a lemma's forms."""
-    prior = make_prior()
-    pairs = inventing("chat", prior, WordForms()).invented
-    words = len(TARGET_WORDS)
-    chien, chat = TARGET_WORDS.index("chien"), TARGET_WORDS.index("chat")
-    possible = np.arange(words) >= 4
-    lemmas = [["chien"] if i in (chien, chat) else [] for i in range(words)]
-    forms = LemmaForms.from_lemmas(lemmas, np.where(np.arange(words) == chien, 9, 1), possible)
-    assert pairs.unit_of.tolist() == list(range(words)) and forms.head_of[chat] == chien
 
 
 def test_all_folders_have_the_phrases_of_the_first(

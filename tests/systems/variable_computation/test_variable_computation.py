@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from thinned_grids import one_in
 from torch import Tensor
 
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, find_cell
@@ -83,9 +84,7 @@ def slowly(layer: VariableCell, inputs: Tensor, state: Tensor) -> tuple[Tensor, 
     return torch.stack(outputs), torch.stack(shares), widths
 
 
-@pytest.mark.parametrize("cell", VARIABLE)
-@pytest.mark.parametrize("inputs", [5, 3])
-@pytest.mark.parametrize("sharpness", [0.3, 2.0, 20.0])
+@pytest.mark.parametrize(("cell", "inputs", "sharpness"), one_in(5, VARIABLE, [5, 3], [0.3, 2.0, 20.0]))
 def test_values_and_gradients_are_the_equations(cell: str, inputs: int, sharpness: float) -> None:
     layer = made(cell, inputs, 5, sharpness)
     x = torch.randn(2, 4, inputs, dtype=torch.float64, requires_grad=True)

@@ -34,8 +34,7 @@ def made(args: list[object]) -> Setting:
     return evaluated(args, scale=0.3)
 
 
-@pytest.mark.parametrize("cell", ["vcgru", "vcrnn"])
-@pytest.mark.parametrize("attention", ["general", "none"])
+@pytest.mark.parametrize(("cell", "attention"), [("vcgru", "general"), ("vcrnn", "none")])
 def test_steps_of_a_search_equal_the_whole_sequence(translation: TranslationWorld, cell: str, attention: str) -> None:
     options = ["--cell", cell, "--vc-sharpness", "5", "--vc-sharpen-updates", "0", "--attention", attention]
     setting = made([*translation.train_args("llrnn_lstm"), *options])
