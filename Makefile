@@ -1,11 +1,11 @@
-# Each of these sets up what it needs first and is safe to run again.
+# Each target installs its requirements first. You can run it again at any time.
 #
 #   make demo              a small corpus, two models, a table, a picture, a sentence explained
 #   make demo-translation  English to French on a small bitext: two models, what each copies and gets right
-#   make test              all quick tests, in two processes (WORKERS=4: in four)
-#   make test-all          those, and the slow ones: pages of documentation, examples, full grids
-#   make test-unit         those that neither start fairseq nor run an example
-#   make test-newest       a part of those with the newest numpy 2 and the newest of all but torch, in .venv-newest
+#   make test              the quick tests in two processes; WORKERS=4 uses four
+#   make test-all          quick and slow tests: also documentation pages, examples, full grids
+#   make test-unit         tests that need no fairseq and run no example
+#   make test-newest       some unit tests with the newest versions of all packages except torch, in .venv-newest
 #   make lint              ruff and mypy
 #   make bench             the benchmarks, quick form; an error where a ratio is worse than docs/results/benchmarks.json
 #   make docs              a site of all pages, with a reference of the Python interface, in build/site
@@ -16,7 +16,7 @@ VENV := .venv
 READY := $(VENV)/.ready
 NEWEST := .venv-newest
 DOCS := .venv-docs
-TORCH := torch==2.13.0  # with CUDA, the newest one has 5.6 GB; TORCH=torch takes it
+TORCH := torch==2.13.0  # TORCH=torch installs the newest version; with CUDA it needs 5.6 GB
 WORKERS := 2
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
@@ -57,7 +57,7 @@ test-newest: $(NEWEST)/.ready
 
 lint: setup
 	ruff check .
-	mypy --no-incremental  # what it kept of earlier runs hid errors
+	mypy --no-incremental  # its cache hid errors
 
 bench: setup
 	python scripts/compare_benchmarks.py

@@ -66,6 +66,7 @@ def main() -> None:
     add_threads_option(parser)
     args = parser.parse_args()
     check_device(parser, args)
+    torch.set_num_threads(args.threads)
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         found, prompts = contestants(args.quick, args.device, Path(folder))

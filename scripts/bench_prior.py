@@ -119,7 +119,7 @@ def measure(command: list[str]) -> tuple[float, float, int, str]:
     return seconds, worked, most, wrong
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help=f"{QUICK[0]:,} words of {QUICK[1]:,} types")
     parser.add_argument("--words", type=int, help=f"of the text (default: {FULL[0]:,})")
@@ -140,6 +140,7 @@ def main() -> None:
         print(f"{words:,} words of {types:,} types, {size / 1e6:,.0f} MB, seed {args.seed}", flush=True)
         more = [] if args.workers is None else ["--set", f"workers={args.workers}"]
         figures: dict[str, dict[str, float]] = {}
+        failed = False
         for name in args.only:
             dictionary = "frequent.txt" if name == "open" else "dict.txt"
             command = [
@@ -150,6 +151,7 @@ def main() -> None:
             seconds, worked, most, wrong = measure(command)
             if wrong:
                 print(f"{name:<10} failed after {seconds:,.1f} s at {most / 2**30:.2f} GiB: {wrong}", flush=True)
+                failed = True
                 continue
             written = sum(path.stat().st_size for path in (folder / name).iterdir())
             print(
@@ -161,7 +163,8 @@ def main() -> None:
                 "prior_mb": written // 10**6,
             }  # fmt: skip
         print(json.dumps({"words": words, "types": types, "seed": args.seed, "priors": figures}))
+    return int(failed)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

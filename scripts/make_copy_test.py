@@ -15,7 +15,7 @@ A pair has at most one of each. Pairs with none are left out. Every string is ne
 texts, not even inside a word or in other case, nor in the test, and is used once. The result depends only on texts and
 seed. Texts are tokenised or not, lower-cased. With --cased they keep their case, and names get a capital.
 
-DIR gets copy.en, copy.fr and copy.facts.jsonl, which `llrnn report --facts` reads (evaluation/tallies.py).
+DIR gets copy.en, copy.fr and copy.facts.jsonl, which `llrnn report --facts` reads (systems/reranking/tallies.py).
 """
 
 import argparse

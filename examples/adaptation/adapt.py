@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
         elif args.stage == "general":
             stages.train_general(place, sizes, corpora.domains)
         else:
-            if not place.general.exists():
+            if not (place.model("general") / "trained.json").exists():
                 raise OptionError(f"{args.out}: expected the general model, found none; run `adapt.py general` first")
             for domain in domains:
                 stages.train_domain(place, sizes, domain, trained)

@@ -12,7 +12,6 @@ from stages import write_lines
 from systems import PERCENTS, SYSTEMS
 
 PAGE, PICTURE = "adaptation.md", "adaptation.png"
-FINDINGS = "## What was found"  # by hand: what stands below this line stays
 # Colours that colour-blind readers can tell apart (Okabe & Ito).
 LOOKS = {
     "general": ("#000000", "none", "--"),
@@ -33,16 +32,8 @@ def write_report(out: Path, results: Path) -> None:
     outcomes, texts = read_outcomes(out)
     results.mkdir(parents=True, exist_ok=True)
     draw(outcomes, results / PICTURE)
-    write_lines(results / PAGE, [*_page(outcomes, texts), *_findings(results / PAGE)])
+    write_lines(results / PAGE, list(_page(outcomes, texts)))
     print(f"written: {results / PAGE}, {results / PICTURE}")
-
-
-def _findings(page: Path) -> list[str]:
-    if page.exists():
-        lines = page.read_text(encoding="utf-8").splitlines()
-        if FINDINGS in lines:
-            return lines[lines.index(FINDINGS) :]
-    return [FINDINGS, "", "Nothing is written here yet."]
 
 
 def _page(outcomes: Outcomes, texts: dict[str, Any]) -> Iterator[str]:
@@ -50,8 +41,8 @@ def _page(outcomes: Outcomes, texts: dict[str, Any]) -> Iterator[str]:
     yield from (
         "# Adaptation to a domain",
         "",
-        "Made by `examples/adaptation/run.sh`; [examples/adaptation](../../examples/adaptation/README.md) describes",
-        "the systems and their training. Figures are base-e log-perplexities per token of each domain's test text,",
+        "Made by `examples/adaptation/run.sh`; examples/adaptation/README.md describes the systems and their training.",
+        "Figures are base-e log-perplexities per token of each domain's test text,",
         f"sentence ends included. One vocabulary of {texts['words']:,} words serves all models; all other words are",
         "`<unk>`. Of the recipes of a system, and of the weights of a mixture, the one with the least loss on the dev",
         "text counts. One seed.",

@@ -47,7 +47,7 @@ generate() { # generate NAME DATA ACTS OPTION…: twenty hypotheses for each act
 
 say "1/5 the data"
 [ $# -ge 2 ] || [ -e "$data/test.json" ] || python $dialog toy --out "$data"
-[ -e "$text/done" ] || { python $dialog prepare --data "$data" --out "$text" && touch "$text/done"; }
+[ -e "$text/done" ] || { python $dialog prepare --data "$data" --out "$text"; touch "$text/done"; }
 
 say "2/5 fairseq-preprocess; the prior: values and #words have no background but as slots; the encoder reads slots, too"
 known=(--srcdict "$text/dict.act.txt" --tgtdict "$text/dict.sent.txt")

@@ -137,7 +137,9 @@ def train(names: Sequence[str], args: argparse.Namespace) -> None:
                 command = ["prior", "--dict", str(args.data / DICTIONARY), *spelling, "--out", str(args.out / "prior")]
                 processes.run("llrnn", command, args.out / "prior.log")
             program, *arguments = train_command(row, args.data, place, args)
-            seconds = processes.run(program, arguments, place / "train.log")
+            processes.run(program, arguments, place / "train.log")
+            before = seconds_of(args.out / row.begins_with / BEST) if row.begins_with else 0.0
+            seconds = seconds_of(place / "checkpoint_last.pt") - before  # of all processes, if one was interrupted
             found = {"row": name, "seconds": round(seconds), **measure(place / BEST, row, args.data)}
             with whole_file(place / "result.json") as file:
                 json.dump(found, file)

@@ -3,8 +3,8 @@
 made_up_text.py FOLDER      writes train.txt, valid.txt, test.txt, and the set custrev.all
 """
 
+import argparse
 import random
-import sys
 from pathlib import Path
 
 STEPS = "wakes rises washes eats leaves walks works returns sleeps".split()
@@ -39,4 +39,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(description="Generate a text with paragraphs.")
+    parser.add_argument("folder", type=Path)
+    main(parser.parse_args().folder)

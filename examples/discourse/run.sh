@@ -19,7 +19,7 @@ same_settings "$out" "TEXTS=$texts LANGUAGE=$language"
 say "1/4 a text with paragraphs, and examples of ORDER, NEXT and CONJUNCTION"
 if [ $# -lt 2 ]; then
     export BUDGET=${BUDGET:-4} ROWS=${ROWS:-bigru-all cbow-all}
-    [ -e "$out/text/test.txt" ] || python "$here/made_up_text.py" "$out/text"
+    [ -e "$out/text/custrev.all" ] || python "$here/made_up_text.py" "$out/text"
     some=(--only CR)
     small=(--size 32 --lr 0.1)
 fi

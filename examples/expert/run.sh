@@ -3,7 +3,7 @@
 #
 #   bash examples/expert/run.sh [WORK-DIRECTORY]        (default: runs/expert)
 #
-# EPOCHS=3: so many in place of six.
+# EPOCHS=3 trains three epochs instead of six.
 # Run it again and it goes on where it stopped; delete the work directory to start afresh, or to have other EPOCHS.
 set -euo pipefail
 . "$(dirname "$0")/../stages.sh"

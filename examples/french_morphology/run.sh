@@ -11,12 +11,12 @@ out=${2:-runs/french}
 results=${3:-$out/results}
 here=examples/french_morphology
 
-[ -e "$out/data-bin/dict.txt" ] || python "$here/prepare.py" --ud "$ud" --out "$out"
+[ -e "$out/data-bin/valid.idx" ] || python "$here/prepare.py" --ud "$ud" --out "$out"
 [ -e "$out/pairs.jsonl" ] || python "$here/pairs.py" --ud "$ud" --prepared "$out" --out "$out/pairs.jsonl"
 
-python "$here/run.py" train --ud "$ud" --out "$out" &
+setsid python "$here/run.py" train --ud "$ud" --out "$out" & # with its own group, which the trap ends
 first=$!
-trap 'kill "$first" 2>/dev/null || true' EXIT
+trap 'kill -- -"$first" 2>/dev/null || true' EXIT
 sleep 5 # so that the second one finds the first model taken
 python "$here/run.py" train --ud "$ud" --out "$out"
 wait "$first"

@@ -20,6 +20,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from language_texts import LANGUAGES, Language
 from language_texts import chosen as chosen_languages
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
@@ -153,18 +154,20 @@ def work(
                 )
                 failures += 1
             continue
-        try:
-            with alone(result.parent):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(alone(result.parent))
+            except OptionError:
+                print(f"{name}: another process is working on it", flush=True)
+                continue
+            try:
                 found = finish(row, language, seed, data, out, budget, run, score)
                 with whole_file(result) as file:
                     json.dump(found, file)
-        except OptionError:  # alone: another process is at it
-            print(f"{name}: another process is working on it", flush=True)
-            continue
-        except (DataError, OSError) as error:
-            print(f"languages.py: error: {name}: {error}", file=sys.stderr, flush=True)
-            failures += 1
-            continue
+            except (LLRNNError, OSError) as error:
+                print(f"languages.py: error: {name}: {error}", file=sys.stderr, flush=True)
+                failures += 1
+                continue
         bits = ", ".join(f"{split} {found[split]['bits_per_character']:.4f}" for split in HELD_OUT)
         seconds = found["seconds"]["fairseq-train"]
         print(f"{name}: {bits}; {found['epochs']} epochs, best {found['best_epoch']}, {seconds:.0f} s", flush=True)

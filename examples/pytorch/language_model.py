@@ -105,7 +105,9 @@ def main(argv: list[str] | None = None) -> None:
             nn.utils.clip_grad_norm_(model.parameters(), 5.0)
             optimizer.step()
         print(f"epoch {epoch}: validation perplexity {perplexity(model, valid):.2f}")
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, checkpoint)
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}
+        torch.save(state, part := checkpoint.with_suffix(".part"))
+        part.replace(checkpoint)
     print(f"\nperplexity {perplexity(model, valid):.2f}; the model writes:")
     print("\n".join(f"    {sentence}" for sentence in model.head.decode(model.write(3))))
     first = model.head.encode(valid[:1])

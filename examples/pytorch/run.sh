@@ -11,7 +11,7 @@ corpus=${CORPUS:-$work/corpus}
 mkdir -p "$work"
 
 say "a small corpus in a French-like language"
-if [ ! -e "$corpus/probes.jsonl" ]; then
+if [ -z "${CORPUS:-}" ] && [ ! -e "$corpus/probes.jsonl" ]; then
     python scripts/make_corpus.py --out "$corpus"
 fi
 

@@ -55,7 +55,7 @@ if [ ! -e "$work/data-bin/words/prior.json" ]; then
 fi
 
 say "4/6 training fairseq's softmax model (lstm_lm, cross_entropy)"
-train softmax --task language_modeling --arch lstm_lm --criterion cross_entropy --decoder-out-embed-dim 128
+TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD=1 train softmax --task language_modeling --arch lstm_lm --criterion cross_entropy --decoder-out-embed-dim 128
 
 say "5/6 training a softmax over the unigram, and the log-linear model (llrnn_lm, log_linear)"
 ours=(--user-dir fairseq_llrnn --task llrnn_language_modeling --arch llrnn_lm --criterion log_linear)

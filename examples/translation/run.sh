@@ -45,7 +45,7 @@ translate() { # translate NAME: the test sentences, one a line, in order
 }
 
 say "1/5 a small bitext; some of its numbers, names and word forms are kept from the training part"
-[ -e "$work/corpus/test.fr" ] ||
+[ -e "$work/corpus/vocabulary.fr.txt" ] ||
     python scripts/make_corpus.py --bilingual --sentences "$pairs" --out "$work/corpus"
 
 say "2/5 fairseq-preprocess"

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="print the words with the nearest vectors to WORD, for characters before and after the highway layers; if "
         "the model reads characters, WORD need not be in the dictionary",
     )  # fmt: skip
-    trained.add_argument("--path", metavar="FILE", help="checkpoint of a model of ours")
+    trained.add_argument("--path", metavar="FILE", help="checkpoint of a model of this package")
     add_places(trained, of=" of the model")
 
 

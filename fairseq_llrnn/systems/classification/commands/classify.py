@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_places(model)
     model.add_argument("--max-tokens", type=int, metavar="N", help=f"words in a batch (default: {MAX_TOKENS})")
     results = parser.add_argument_group("results")
-    results.add_argument("-k", type=int, metavar="K", help="labels of each text (default: 1)")
+    results.add_argument("-k", type=int, metavar="K", help="number of labels to print for each text (default: 1)")
     results.add_argument("--json", action="store_true", help="print one JSON object a line")
     results.add_argument(
         "--labels", metavar="FILE",

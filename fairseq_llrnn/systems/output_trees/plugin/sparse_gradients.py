@@ -242,7 +242,7 @@ class LazyAdam(LazyRows, Adam):
 class LLRNNAdamConfig(FairseqDataclass):
     """Options of llrnn_adam."""
 
-    adam_betas: Any = field(default=(0.9, 0.999), metadata={"help": "betas of Adam"})
+    adam_betas: Any = field(default=(0.9, 0.999), metadata={"help": "betas of Adam (default: (0.9, 0.999))"})
     adam_eps: float = field(default=1e-8, metadata={"help": "epsilon of Adam"})
     lr: list[float] = II("optimization.lr")
 
