@@ -87,7 +87,7 @@ def test_workers_import_what_they_need_and_no_more() -> None:
 
 
 def test_a_worker_that_is_killed_is_told() -> None:
-    with pytest.raises(DataError, match=r"a process .* ended \(status -9\), perhaps .* e.g. --set workers=1"):
+    with pytest.raises(DataError, match=r"a process .* ended \(status -9\), perhaps .*--set workers=1"):
         list(ordered(killed, iter(range(9)), 2))
 
 

@@ -39,6 +39,7 @@ def _load(name: str) -> Expert:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # used by dataclasses
+    sys.modules["fairseq_llrnn.experts.expert"] = sys.modules[Expert.__module__]  # the module's earlier name
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import cast
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.reading import check_regular_file
 from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 from fairseq_llrnn.systems.reranking.nbest import fairseq_output, json_lines, moses
 from fairseq_llrnn.systems.reranking.nbest.lists import Lines, NBest, NBestFormat, without_marks
@@ -59,6 +60,7 @@ class NBestFile:
 def settle(path: Path | str, scratch: Path, what: str) -> Path:
     """Return a file that can be read repeatedly: itself, or a copy of stdin (`-`) in the folder `scratch`."""
     if str(path) != STDIN:
+        check_regular_file(path)
         return Path(path)
     copy = scratch / f"{what} from stdin"  # errors show the name
     with copy.open("wb") as target:
