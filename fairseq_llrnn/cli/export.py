@@ -25,8 +25,9 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.plugin.scoring.exporting import export
 
     folder = Path(args.folder)
+    place = folder.absolute()  # the working directory itself may be replaced
     export(args.model, folder, places_in(args))
-    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
     print(
         f"{folder}: {size / 1e6:.1f} MB; use it: llrnn score --path {folder} TEXT, fairseq_llrnn.load({str(folder)!r})"
     )

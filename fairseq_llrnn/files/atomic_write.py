@@ -208,7 +208,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
     Raises OSError.
     """
-    path = Path(os.path.abspath(path))  # `.` has no name that a rename could take
+    path = path.absolute()  # `.` has no name that a rename could take; `..` stays: a link may lead elsewhere
     with temporary_folder(path) as temporary:
         new = temporary / NEW
         new.mkdir()

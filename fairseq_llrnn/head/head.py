@@ -245,7 +245,8 @@ class LogLinearHead(nn.Module):
                 `</s>`. None: `previous`.
 
         Raises:
-            DataError: the batch is empty, or `source` does not have one row per sentence.
+            DataError: the batch is empty, `source` does not have one row per sentence, or tokens are strings of
+                sources and `source` is None.
         """
         check_rows(previous.shape, "tokens (B, T)", "sentences", source=source)
         if self.has_source_strings and not torch.compiler.is_compiling():
@@ -557,6 +558,9 @@ class LogLinearHead(nn.Module):
         """Return whether the background allows every target of each sentence: (B, T), padded -> (B,) bool.
 
         Use it to remove sentences outside a grammar, which `loss` rejects. source: (B, L).
+
+        Raises:
+            DataError: a token is the id of no word, or as `bind`.
         """
         check_token_ids(self, targets=targets)
         condition, tokens = self.bind(self.previous(targets), source), self.for_background(targets)

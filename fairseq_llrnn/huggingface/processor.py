@@ -219,7 +219,7 @@ class PrefixStates(Generic[States]):
         return states
 
     def is_shorter(self, written: Tensor, sentence: Tensor | None = None) -> bool:
-        """Whether each prefix goes on after the beginning of one of the step before, and is not longer."""
+        """Return whether each prefix, without its last token, begins a longer prefix of the step before."""
         if self._last is None or written.size(1) <= self.unread:
             return False
         keys = [key[:-TOKEN_BYTES] for key in _keys(written, sentence)]  # a rejected candidate changes the last token
@@ -584,7 +584,7 @@ class BackgroundProcessor(LogitsProcessor):
 
         Raises:
             DataError: less than `unread` tokens are written, the background forbids what it reads of a prompt, the
-                hypotheses are not of the sources, or the text is shorter than in the step before, without `unread`.
+                hypotheses are not of the sources, or the text does not get longer at each step, without `unread`.
         """
         sentence = self._sentence(input_ids)
         if scores.size(1) < self.weights.num_tokens:
@@ -623,8 +623,9 @@ class BackgroundProcessor(LogitsProcessor):
         if self.finds_unread:
             if self.states.is_shorter(written, sentence):
                 raise DataError(
-                    f"BackgroundProcessor: expected a longer text at each step, found {written.size(1)} tokens of "
-                    "the last one (assisted generation, or a similar prompt); give `unread`, the length of the prompt"
+                    f"BackgroundProcessor: expected a longer text at each step, found {written.size(1)} tokens that, "
+                    "without the last one, begin a text of the step before (assisted generation, or a prompt that "
+                    "continues an earlier one); give `unread`, the length of the prompt"
                 )
             self.states.unread = written.size(1)
         unread = self.states.unread

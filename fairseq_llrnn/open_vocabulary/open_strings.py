@@ -1,7 +1,6 @@
 """Strings outside the dictionary, with ids from V on, in a head with an open vocabulary: input ids and scores.
 
-Sizes: V words, O open classes, N positions or targets, m strings, F features, H hidden width, X the width of the
-speller's input: H, or the width of a model's own states.
+Sizes: V words, O open classes, N positions or targets, m strings, F features, H hidden width.
 
 A `Speller` spells strings of open classes in addition to the n-grams, if the open vocabulary is of its kind.
 
@@ -50,14 +49,14 @@ if TYPE_CHECKING:
 class Speller(nn.Module):
     """A module that spells strings, given the state that predicts them."""
 
-    hidden_size: int  # X
+    hidden_size: int  # H
 
     def untouched(self) -> Tensor:
         """Return 0 as a function of every parameter, so that all have a gradient if there is nothing to spell."""
         raise NotImplementedError
 
     def log_strings(self, states: Tensor, ids: np.ndarray, log_ngrams: Tensor) -> Tensor:
-        """Return log P(w | state, o) of the strings with these ids: states (m, X), log P_o(w | w ∉ V) (m, O) ->
+        """Return log P(w | state, o) of the strings with these ids: states (m, H), log P_o(w | w ∉ V) (m, O) ->
         (m, O).
         """
         raise NotImplementedError
@@ -69,7 +68,7 @@ class Speller(nn.Module):
         """Write the ids of spelled strings into `strings` (m,), and return where it spells nothing, (m,) bool.
 
         Args:
-            states: (m, X). random: to draw strings. None: the most probable ones.
+            states: (m, H). random: to draw strings. None: the most probable ones.
         """
         raise NotImplementedError
 

@@ -7,7 +7,7 @@ from example_modules import run_example
 from multi30k_files import write_multi30k
 from shell import Result
 
-ROWS = ["unk", "positional-all", "slots", "words", "hybrid-separate"]
+ROWS = ["unk", "positional-all", "slots", "words", "hybrid"]
 TINY = {"PAIRS": "80", "WORDS": "40", "ROWS": " ".join(f"{row}=2" for row in ROWS)}
 
 

@@ -24,7 +24,7 @@ VALUES = [
     *[("--temperature", value) for value in ("0", "-1")],
     ("--lr", "-1"),
     ("--update-freq", "0"),
-    ("--model-overrides", "{"),
+    *[("--model-overrides", value) for value in ("{", "5")],
     *[("--path", value) for value in (".", "none.pt")],
     ("--lm-path", "none.pt"),
     *[("--input", value) for value in (".", "none.txt")],

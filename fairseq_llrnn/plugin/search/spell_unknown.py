@@ -57,7 +57,7 @@ def spell_unknown(
         return
     dictionary = opened[0].decoder.dictionary
     unknown: list[tuple[Tensor, Tensor, np.ndarray]] = []  # hypotheses, their places, model and class there, (n, 2)
-    hidden: list[list[Tensor]] = []  # each model's states at the places, (n, H or X)
+    hidden: list[list[Tensor]] = []  # each model's states at the places, (n, H)
     for row, sentence_hypotheses in enumerate(hypotheses):
         forced = None if prefix is None else prefix[row][prefix[row] != dictionary.pad()]
         states: list[Any] = []
