@@ -112,7 +112,7 @@ def test_any_causal_model_with_its_tokenizer(tmp_path: Path, capsys: pytest.Capt
     expected = CausalScorer(softmax, tokenizer).surprisals(lines)
     for name, model in (("softmax", softmax), ("ours", LogLinearForCausalLM.wrap(softmax, tokenizer))):
         model.save_pretrained(tmp_path / name)
-        message = "expected a tokenizer, since the model's tokens are not the words of .* set model.tokenizer, or save the"
+        message = "expected a tokenizer, since the model's tokens are not the words of .* set model.tokenizer, or"
         with pytest.raises(DataError, match=message):
             fairseq_llrnn.load(tmp_path / name)
         tokenizer.save_pretrained(tmp_path / name)
