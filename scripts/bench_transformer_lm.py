@@ -177,7 +177,7 @@ class Contestant:
                     yield self.train[starts.unsqueeze(1) + torch.arange(length + 1, device=starts.device)]
 
     def _loss(self, tokens: Tensor) -> Tensor:
-        reduced = self.args.device == "cuda"
+        reduced = (self.args.bfloat16 or self.args.device == "cuda") and self.model.training
         with torch.autocast(self.args.device, torch.bfloat16, enabled=reduced):
             hidden = self.network(self.output.embed(tokens[:, :-1]))
             loss: Tensor = (self.loss_of if self.model.training else self.output.loss)(hidden, tokens[:, 1:])
@@ -287,6 +287,9 @@ def main() -> int:
     parser.add_argument("--warm-up", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--compile", action="store_true", help="compile the network and the loss")
+    parser.add_argument(
+        "--bfloat16", action="store_true", help="train under autocast, as always on a GPU; perplexities are in float32"
+    )
     add_device_option(parser)
     add_threads_option(parser)
     args = parser.parse_args()
@@ -306,7 +309,7 @@ def main() -> int:
         found = measure(prior, tokens[0], args)
     else:
         contestant = Contestant(args.output, prior, tokens[0], args)
-        options = ("output", "passes", "width", "layers", "dropout", "context", "batch", "rate", "seed")
+        options = "output passes width layers dropout context batch rate seed compile bfloat16".split()
         settings |= {name: getattr(args, name) for name in options}
         settings |= {"tokens": len(tokens[0]), "parameters": sum(p.numel() for p in contestant.model.parameters())}
         found = train(contestant, *tokens[1:])
