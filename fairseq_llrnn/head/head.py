@@ -57,6 +57,7 @@ from fairseq_llrnn.head.checks import (
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, NormaliserOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
+from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, chunk_slices, chunked
 from fairseq_llrnn.prior.prior import Prior
@@ -154,7 +155,7 @@ class LogLinearHead(nn.Module):
         }  # fmt: skip
         with torch.device("cpu"):  # for computed values, even if parameters are made on the meta device
             self._make_parts(classes, class_weights, normaliser)
-        self.register_load_state_dict_post_hook(_rebuild_lost)
+        self.register_load_state_dict_post_hook(_tie)
 
     def _make_parts(
         self,
@@ -739,22 +740,29 @@ class LogLinearHead(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all weights again, and rebuild all buffers from the prior."""
+        from torch.distributed.tensor import DTensor, distribute_tensor  # slow to import
+
         with torch.device("cpu"):
             made = LogLinearHead(self.prior, self.hidden_size, **self._arguments)
-        self._take_buffers(made)
+        self._take_buffers(made, self.output.weight.device)
         with torch.no_grad():
             for parameter, drawn in zip(self.parameters(), made.parameters(), strict=True):
-                parameter.copy_(drawn)
+                value: Tensor = drawn
+                if isinstance(parameter, DTensor):  # FSDP2 has divided it among processes
+                    value = distribute_tensor(drawn.to(parameter.device), parameter.device_mesh, parameter.placements)
+                parameter.copy_(value)
 
     def rebuild_buffers(self) -> None:
         """Rebuild all buffers from the prior, on the device of the weights. Weights and torch's generator stay
         unchanged.
         """
-        with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-            self._take_buffers(LogLinearHead(self.prior, self.hidden_size, **self._arguments))
+        self._rebuild_buffers(self.output.weight.device)
 
-    def _take_buffers(self, made: LogLinearHead) -> None:
-        device = self.output.weight.device
+    def _rebuild_buffers(self, device: torch.device) -> None:
+        with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+            self._take_buffers(LogLinearHead(self.prior, self.hidden_size, **self._arguments), device)
+
+    def _take_buffers(self, made: LogLinearHead, device: torch.device) -> None:
         for name, module in self.named_modules():
             for key, buffer in made.get_submodule(name)._buffers.items():
                 own = module._buffers[key]
@@ -766,6 +774,7 @@ class LogLinearHead(nn.Module):
         before = self.output.class_of
         sample = torch.frombuffer(bytearray(os.urandom(SAMPLE)), dtype=torch.uint8).to(before.device)
         super()._apply(fn, recurse)
+        _tie(self)
         if not self.output.class_of.is_meta:
             moved = fn(sample)
             if before.is_meta or not torch.equal(moved.cpu().to(torch.uint8), sample.cpu()):
@@ -797,15 +806,20 @@ class LogLinearHead(nn.Module):
         """
         check_fingerprint(fingerprint_of(self.prior), self.prior_fingerprint, self.prior.folder)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
+    ) -> None:
         self.check_weights(state_dict, prefix)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+        if local_metadata.get("assign_to_params_buffers") and any(buffer.is_meta for buffer in self.buffers()):
+            self._rebuild_buffers(state_dict[f"{prefix}output.weight"].device)  # of which submodules compute others
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
-def _rebuild_lost(head: LogLinearHead, _: object) -> None:
-    """Rebuild the buffers after `load_state_dict(assign=True)` has given weights to a head on the meta device."""
-    if not head.output.weight.is_meta and any(buffer.is_meta for buffer in head.buffers()):
-        head.rebuild_buffers()
+def _tie(head: LogLinearHead, _: object = None) -> None:
+    """Let tied embeddings use the output's weights again. torch has made weights of their own for them."""
+    for module in head.modules():
+        if isinstance(module, FeatureEmbedding) and module.is_tied:
+            module.weight = head.output.weight
 
 
 def row_scores_at(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:

@@ -66,6 +66,10 @@ def main(prior: str, how: str, store: str, rank: int, size: int = 2) -> None:
         fully_shard(together.head, mesh=mesh)
         register_fsdp_forward_method(together.head, "embed")
         fully_shard(together, mesh=mesh)
+        together.head.to_empty(device="cpu")
+        for head in (alone.head, together.head):
+            torch.manual_seed(2)
+            head.reset_parameters()
     trained(alone, batches)
     trained(wrapped, [[parts[rank]] for parts in batches])
     apart = 0.0

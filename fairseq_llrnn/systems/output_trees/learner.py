@@ -201,7 +201,8 @@ class TreeLearner(nn.Module):
         """Move to the model's device, but keep sums in float64."""
         exact = self.sums
         super()._apply(fn, recurse)
-        self.sums = exact.to(self.sums.device)
+        if not exact.is_meta:
+            self.sums = exact.to(self.sums.device)
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:

@@ -194,7 +194,8 @@ class TreeTables(Normaliser):
         """Move to the model's device, but keep the precision of log masses, from which means are recomputed."""
         exact = self.log_mass
         super()._apply(fn, recurse)
-        self.log_mass = exact.to(self.log_mass.device)
+        if not exact.is_meta:
+            self.log_mass = exact.to(self.log_mass.device)
         return self
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
