@@ -10,7 +10,8 @@ The texts have one tokenised sentence per line and may be gzip files. Their word
 Outputs: softmax (an embedding tied to the output, over the unigram of TRAIN) and log-linear (tied feature weights).
 The network is a Transformer with normalisation before each layer and after the last one. In training, the learning rate
 rises for --warm-up updates and then falls linearly to 0. Perplexity includes </s>. Only the rest after the last whole
-chunk is left out.
+chunk is left out. "seconds" (of the processor on a CPU) and "tokens_per_second" leave perplexities out. "peak_gb" is of
+torch's allocator on a GPU, and all resident memory on a CPU.
 
 With --time N, whole steps are timed (forward, backward, clipping, AdamW), N of each contestant in turn:
 
@@ -22,8 +23,8 @@ With --time N, whole steps are timed (forward, backward, clipping, AdamW), N of 
     softmax, cut          cut_cross_entropy.linear_cross_entropy, also on a GPU; it has no bias, so no unigram
 
 A contestant whose first step fails is left out with its error. The table has tokens per second, the ratio to the
-softmax, parameters, and the peak memory of a step: on a GPU by torch's allocator, without weights and the optimiser's
-state, on a CPU the resident memory above that before the step. The last line is a JSON object with
+softmax, parameters, and the peak memory of a step: on a GPU by torch's allocator, without weights, gradients and the
+optimiser's state, on a CPU the resident memory above that before the step. The last line is a JSON object with
 training_step_over_softmax, the seconds of the fastest log-linear step over those of the softmax.
 """
 
@@ -32,7 +33,6 @@ import gzip
 import json
 import math
 import sys
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -48,15 +48,18 @@ from measuring import (
     add_device_option,
     add_threads_option,
     check_device,
+    clock,
     device_name,
     in_turns,
     peak_memory,
+    resident,
     return_freed_blocks,
     timed,
 )
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import EOS, UNK
+from fairseq_llrnn.functional import to_autocast
 from fairseq_llrnn.head import FeatureInput
 
 OUTPUTS = ("softmax", "log-linear")
@@ -126,8 +129,8 @@ class Softmax(nn.Module):
         return vectors
 
     def loss(self, hidden: Tensor, targets: Tensor) -> Tensor:
+        hidden, targets = to_autocast(hidden.flatten(0, 1)), targets.flatten()  # only torch's products do so themselves
         rows, bias = self.embedding.weight.to(hidden.dtype), self.bias.to(hidden.dtype)
-        hidden, targets = hidden.flatten(0, 1), targets.flatten()
         loss: Tensor
         if self.kind == "softmax, chunked":
             options = nn.LinearCrossEntropyOptions()
@@ -209,18 +212,23 @@ class Contestant:
 
 def train(contestant: Contestant, valid: Tensor, test: Tensor) -> dict[str, Any]:
     """Train, and return the figures of the run."""
-    args, begin = contestant.args, time.process_time()
+    args = contestant.args
     updates = round(args.passes * len(contestant.train) / args.batch)
-    curve = []
+    curve, seconds, begin = [], 0.0, clock(args.device)
     for update in range(updates):
         contestant.set_rate(args.rate * min(1.0, (update + 1) / args.warm_up) * (1.0 - update / updates))
         contestant.step()
         if (update + 1) % max(1, updates // 4) == 0 and update + 1 < updates:
+            seconds += clock(args.device) - begin
             curve.append((update + 1, round(contestant.perplexity(valid), 2)))
-    seconds = time.process_time() - begin
-    valid_perplexity, test_perplexity = contestant.perplexity(valid), contestant.perplexity(test)
-    return {"updates": updates, "seconds": round(seconds, 1), "valid": round(valid_perplexity, 2),
-            "test": round(test_perplexity, 2), "curve": curve}  # fmt: skip
+            begin = clock(args.device)
+    seconds += clock(args.device) - begin
+    peak = torch.cuda.max_memory_allocated() if args.device == "cuda" else resident("VmHWM")
+    return {
+        "updates": updates, "seconds": round(seconds, 1), "tokens_per_second": round(updates * args.batch / seconds),
+        "peak_gb": round(peak / 1e9, 2), "valid": round(contestant.perplexity(valid), 2),
+        "test": round(contestant.perplexity(test), 2), "curve": curve,
+    }  # fmt: skip
 
 
 def measure(prior: Prior, text: Tensor, args: argparse.Namespace) -> dict[str, Any]:
@@ -241,18 +249,21 @@ def measure(prior: Prior, text: Tensor, args: argparse.Namespace) -> dict[str, A
     if args.device == "cpu":
         return_freed_blocks()
     memory = {name: peak_memory(each.step, args.device) / 1e9 for name, each in contestants.items()}
-    size = max(1, args.batch // args.context) * args.context
+    size = min(max(1, args.batch // args.context), (len(text) - 1) // args.context) * args.context
     speeds = {name: round(size / rounds.median(name)) for name in contestants}
     print(f"{'':<24}{'tokens/s':>10}{'of softmax':>12}{'parameters':>14}{'GB of a step':>14}")
     for name, each in contestants.items():
         parameters = sum(parameter.numel() for parameter in each.model.parameters())
-        ratio = rounds.ratio("softmax", name)
+        ratio = rounds.ratio("softmax", name) if "softmax" in contestants else math.nan
         print(f"{name:<24}{speeds[name]:>10,}{ratio:>12.2f}{parameters:>14,}{memory[name]:>14.3f}")
     for name, reason in failed.items():
         print(f"{name:<24}left out: {reason}")
-    fastest = max((name for name in contestants if name.startswith("log-linear")), key=speeds.__getitem__)
+    ours = [name for name in contestants if name.startswith("log-linear")]
+    ratio = math.nan
+    if ours and "softmax" in contestants:
+        ratio = rounds.ratio(max(ours, key=speeds.__getitem__), "softmax")
     return {
-        "training_step_over_softmax": round(rounds.ratio(fastest, "softmax"), 3),
+        "training_step_over_softmax": round(ratio, 3),
         "tokens_per_second": speeds, "step_gb": {name: round(value, 4) for name, value in memory.items()},
     }  # fmt: skip
 
