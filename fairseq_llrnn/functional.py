@@ -61,12 +61,15 @@ class _Arguments(NamedTuple):
     class_weights: ClassWeights  # only the entries are used
 
     def slices(self) -> list[slice]:
-        """Return chunks of whole groups. Their number is a power of two, so that few numbers of chunks are compiled."""
+        """Return chunks of whole groups. Their number is a power of two, or of four in a compiled graph: torch compiles
+        a graph for each number, and stops at eight.
+        """
         num_positions, chunks = len(self.hidden), 1
         groups = num_positions if self.bias.dim() == 1 else len(self.bias)
         at_once = CPU_CELLS if self.hidden.device.type == "cpu" else GPU_CELLS
-        while chunks * at_once < num_positions * len(self.rows) and 2 * chunks <= groups:
-            chunks *= 2
+        factor = 4 if torch.compiler.is_compiling() else 2
+        while chunks * at_once < num_positions * len(self.rows) and factor * chunks <= groups:
+            chunks *= factor
         ends = [groups * i // chunks * (num_positions // groups) for i in range(1, chunks)]
         return [slice(begin, end) for begin, end in zip([0, *ends], [*ends, num_positions], strict=True)]
 

@@ -157,7 +157,9 @@ class ClassSource(nn.Module):
     # ---- losses, weights and explanations ---------------------------------------------------------------------------
 
     def finish(self, log_prob: Tensor, batch: Batch, targets: Tensor, classes: Tensor) -> Tensor:
-        """Refine log p (N,) of the targets (N,) with classes (N,), if a class has several strings."""
+        """Refine log p (N,) of the targets (N,) with classes (N,), if a class has several strings. It may only add
+        something to `log_prob`.
+        """
         return log_prob
 
     def adaptor(self, hidden: Tensor) -> Tensor | None:
