@@ -42,7 +42,7 @@ from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
-from measuring import add_device_option, add_threads_option, check_device, clock, in_turns, timed
+from measuring import clock, in_turns, parse, timed
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.backgrounds.algebra import Product
@@ -290,11 +290,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few turns and folds; under 50 seconds")
     parser.add_argument("--text", type=Path, nargs="+", help="tokenised text, one sentence a line")
-    add_device_option(parser)
-    add_threads_option(parser)
-    args = parser.parse_args()
-    check_device(parser, args)
-    torch.set_num_threads(args.threads)
+    args = parse(parser)
     turns, folds = QUICK if args.quick else FULL
     device = torch.device(args.device)
     begin = clock()

@@ -49,7 +49,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 from kept_memory import add_memory_option, memory_line, run_again
-from measuring import Rounds, add_device_option, add_threads_option, check_device, in_turns, timed
+from measuring import Rounds, in_turns, parse, timed
 from torch.utils._python_dispatch import TorchDispatchMode
 from zipf_law import zipf
 
@@ -207,15 +207,11 @@ def measure(tasks: dict[str, Callable[[], None]], budget: float, device: str) ->
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer rounds; about a minute")
-    add_device_option(parser)
-    add_threads_option(parser)
     add_memory_option(parser)
-    args = parser.parse_args()
-    check_device(parser, args)
+    args = parse(parser)
     status = run_again(args.memory)
     if status is not None:
         return status
-    torch.set_num_threads(args.threads)
     logging.disable(logging.INFO)  # fairseq's, of building models
     budget = QUICK if args.quick else FULL
 

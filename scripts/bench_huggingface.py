@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # also where the p
 
 import numpy as np
 import torch
-from measuring import add_device_option, add_threads_option, check_device, device_name, in_turns, timed
+from measuring import device_name, in_turns, parse, timed
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
@@ -62,11 +62,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to try this program")
     parser.add_argument("--rounds", type=int, default=3, help="(default: 3)")
     parser.add_argument("--sizes", type=int, default=len(SIZES), help=f"how many of {SIZES} (default: all)")
-    add_device_option(parser)
-    add_threads_option(parser)
-    args = parser.parse_args()
-    check_device(parser, args)
-    torch.set_num_threads(args.threads)
+    args = parse(parser)
     logging.disable(logging.WARNING)
     with tempfile.TemporaryDirectory() as folder:
         found, prompts = contestants(args.quick, args.device, Path(folder))

@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package i
 
 import timed_layers as sizes
 from kept_memory import add_memory_option, memory_line, run_again
-from measuring import Rounds, add_device_option, add_threads_option, check_device, device_name, in_turns, timed
+from measuring import Rounds, device_name, in_turns, parse, timed
 from zipf_law import zipf
 
 from fairseq_llrnn.features.feature_table import FeatureTable
@@ -209,18 +209,14 @@ def picture(curves: dict[str, dict[int, dict[str, float]]], path: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer contestants and rounds, and no growth")
-    add_device_option(parser)
-    add_threads_option(parser)
     parser.add_argument("--task", choices=TASKS, help="this one alone, and no growth")
     parser.add_argument("--picture", type=Path, help="of the growth")
     add_memory_option(parser)
-    args = parser.parse_args()
-    check_device(parser, args)
+    args = parse(parser)
     status = run_again(args.memory)
     if status is not None:
         return status
     args.dtype = "float32"
-    torch.set_num_threads(args.threads)
     print(f"N = {sizes.N}, H = {sizes.H}, {device_name(args)}, torch {torch.__version__}; {memory_line()}")
     figures: dict[str, float] = {}
     large = Large(WORDS, args)

@@ -19,15 +19,7 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
-from measuring import (
-    add_device_option,
-    add_threads_option,
-    check_device,
-    in_turns,
-    peak_memory,
-    return_freed_blocks,
-    timed,
-)
+from measuring import in_turns, parse, peak_memory, return_freed_blocks, timed
 
 from fairseq_llrnn.functional import log_linear_nll
 
@@ -39,11 +31,7 @@ def main() -> int:
     parser.add_argument("--width", type=int, default=256, help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="(default: %(default)s)")
     parser.add_argument("--short", action="store_true", help="bfloat16 under autocast")
-    add_device_option(parser)
-    add_threads_option(parser)
-    args = parser.parse_args()
-    check_device(parser, args)
-    torch.set_num_threads(args.threads)
+    args = parse(parser)
     torch.manual_seed(1)
     sizes = (args.positions, args.width), (args.classes, args.width)
     hidden, rows = (torch.randn(size, device=args.device).requires_grad_() for size in sizes)

@@ -49,16 +49,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package i
 import timed_layers as layers
 from alive_tensors import Alive
 from kept_memory import add_memory_option, memory_line, run_again
-from measuring import (
-    Rounds,
-    add_device_option,
-    add_threads_option,
-    check_device,
-    device_name,
-    in_turns,
-    peak_memory,
-    return_freed_blocks,
-)
+from measuring import Rounds, device_name, in_turns, parse, peak_memory, return_freed_blocks
 from timed_layers import Contestant, InAGraph, Setting, adaptives, fused
 
 HUGE = 1_000_000
@@ -187,20 +178,16 @@ def growth_of_time(args: argparse.Namespace) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="fewer sizes and rounds; under 50 seconds")
-    add_device_option(parser)
     parser.add_argument("--dtype", choices=("float32", "bfloat16", "float16"), default="float32")
     parser.add_argument("--words", type=int, nargs="+", help="V (default: 10,000, 42,500 and 200,000)")
     parser.add_argument("--positions", type=int, default=layers.N, help="N (default: %(default)s)")
     parser.add_argument("--width", type=int, default=layers.H, help="H (default: %(default)s)")
-    add_threads_option(parser)
     add_memory_option(parser)
-    args = parser.parse_args()
-    check_device(parser, args)
+    args = parse(parser)
     status = run_again(args.memory)
     if status is not None:
         return status
     small, large = (memory_of_a_step(words, args) for words in (layers.USUAL, HUGE))
-    torch.set_num_threads(args.threads)
     sizes = f"N = {args.positions:,}, H = {args.width:,}, M = {layers.M:,}"
     print(f"{sizes}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {memory_line()}")
     usual = (layers.USUAL,) if args.quick else (10_000, layers.USUAL, 200_000)

@@ -34,7 +34,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
-from measuring import Rounds, add_device_option, add_threads_option, check_device, worked
+from measuring import Rounds, parse, worked
 from zipf_law import zipf
 
 from fairseq_llrnn.cli.main import main as llrnn
@@ -128,10 +128,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one short run of each; under 50 seconds")
     parser.add_argument("--data", type=Path, help="data-bin folder with a prior inside (default: synthetic text)")
-    add_device_option(parser)
-    add_threads_option(parser)
-    args = parser.parse_args()
-    check_device(parser, args)
+    args = parse(parser)
     args.budget = 10.0 if args.quick else 120.0  # seconds of one run
 
     with tempfile.TemporaryDirectory() as temporary:

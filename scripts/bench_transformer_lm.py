@@ -44,18 +44,7 @@ from torch.nn import functional
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
-from measuring import (
-    add_device_option,
-    add_threads_option,
-    check_device,
-    clock,
-    device_name,
-    in_turns,
-    peak_memory,
-    resident,
-    return_freed_blocks,
-    timed,
-)
+from measuring import clock, device_name, in_turns, parse, peak_memory, resident, return_freed_blocks, timed
 
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.features.dictionary import EOS, UNK
@@ -301,11 +290,7 @@ def main() -> int:
     parser.add_argument(
         "--bfloat16", action="store_true", help="train under autocast, as always on a GPU; perplexities are in float32"
     )
-    add_device_option(parser)
-    add_threads_option(parser)
-    args = parser.parse_args()
-    check_device(parser, args)
-    torch.set_num_threads(args.threads)
+    args = parse(parser)
     prior = Prior.load(args.prior)
     index = {symbol: number for number, symbol in enumerate(prior.symbols)}
     tokens = [

@@ -20,22 +20,22 @@ from pathlib import Path
 import torch
 
 
-def add_device_option(parser: argparse.ArgumentParser) -> None:
+def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """Parse the command line with --device and --threads, and let torch use these threads.
+
+    It exits with one message if --device names a GPU and torch has none.
+    """
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device to measure on (default: cpu)")
-
-
-def add_threads_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU (default: 1)")
-
-
-def check_device(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
-    """Exit with one message if --device names a GPU and torch has none."""
+    args = parser.parse_args()
     if args.device == "cuda" and not torch.cuda.is_available():
         built = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "built for CPUs"
         parser.error(
             f"--device cuda: expected a GPU that torch can use, found none (torch {torch.__version__}, {built}); "
             "remove it, or use a machine with one"
         )
+    torch.set_num_threads(args.threads)
+    return args
 
 
 def device_name(args: argparse.Namespace) -> str:
