@@ -209,9 +209,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds; about a minute")
     add_memory_option(parser)
     args = parse(parser)
-    status = run_again(args.memory)
-    if status is not None:
-        return status
+    run_again(args.memory)
     logging.disable(logging.INFO)  # fairseq's, of building models
     budget = QUICK if args.quick else FULL
 

@@ -213,9 +213,7 @@ def main() -> int:
     parser.add_argument("--picture", type=Path, help="of the growth")
     add_memory_option(parser)
     args = parse(parser)
-    status = run_again(args.memory)
-    if status is not None:
-        return status
+    run_again(args.memory)
     args.dtype = "float32"
     print(f"N = {sizes.N}, H = {sizes.H}, {device_name(args)}, torch {torch.__version__}; {memory_line()}")
     figures: dict[str, float] = {}

@@ -30,7 +30,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 
 from kept_memory import add_memory_option, memory_line, run_again
-from measuring import Rounds, add_threads_option, clock, timed
+from measuring import Rounds, clock, timed
 
 import fairseq_llrnn
 from fairseq_llrnn.prior.building import build_prior
@@ -114,12 +114,10 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} updates instead of {FULL}")
     parser.add_argument("--optimizer", choices=("adagrad", "adam"), default="adagrad")
     parser.add_argument("--words", type=int, default=WORDS, help=f"size of the vocabulary (default: {WORDS:,})")
-    add_threads_option(parser)
+    parser.add_argument("--threads", type=int, default=1, help="of torch on the CPU (default: 1)")
     add_memory_option(parser)
     args = parser.parse_args()
-    status = run_again(args.memory)
-    if status is not None:
-        return status
+    run_again(args.memory)
     torch.set_num_threads(args.threads)
     updates = QUICK if args.quick else FULL
     with tempfile.TemporaryDirectory() as temporary, silence():

@@ -184,9 +184,7 @@ def main() -> int:
     parser.add_argument("--width", type=int, default=layers.H, help="H (default: %(default)s)")
     add_memory_option(parser)
     args = parse(parser)
-    status = run_again(args.memory)
-    if status is not None:
-        return status
+    run_again(args.memory)
     small, large = (memory_of_a_step(words, args) for words in (layers.USUAL, HUGE))
     sizes = f"N = {args.positions:,}, H = {args.width:,}, M = {layers.M:,}"
     print(f"{sizes}, {args.dtype} on {device_name(args)}, torch {torch.__version__}; {memory_line()}")

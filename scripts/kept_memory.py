@@ -39,8 +39,8 @@ def memory_line() -> str:
     return f"memory as glibc's malloc does by default: large tensors' pages go back at once; --memory kept: {kept}"
 
 
-def run_again(memory: str | None) -> int | None:
-    """Run this script again with the setting of --memory, and return its exit status, or None to continue here.
+def run_again(memory: str | None) -> None:
+    """Run this script again with the setting of --memory, and exit with its status, or return to continue here.
 
     With `both`, the last line is one JSON object: the figures of the default, and those of the other with the suffix
     `_kept`.
@@ -48,7 +48,7 @@ def run_again(memory: str | None) -> int | None:
     plain = {name: value for name, value in os.environ.items() if name not in KEPT}
     environments = {"default": plain, "kept": plain | KEPT}
     if memory is None or (memory != "both" and environments[memory] == dict(os.environ)):
-        return None
+        return
     if memory != "both":
         os.execve(sys.executable, [sys.executable, *sys.argv], environments[memory])
     found: dict[str, float] = {}
@@ -60,8 +60,8 @@ def run_again(memory: str | None) -> int | None:
             for line in process.stdout:
                 print(line, end="", flush=True)
         if process.returncode != 0:
-            return process.returncode
+            sys.exit(process.returncode)
         print()
         found |= {key + ("_kept" if name == "kept" else ""): value for key, value in json.loads(line).items()}
     print(json.dumps(found))
-    return 0
+    sys.exit()
