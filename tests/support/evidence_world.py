@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,20 +107,21 @@ class EvidenceWorld:
         return (self.place / f"{split}.{language}").read_text(encoding="utf-8").splitlines()
 
 
-def make_evidence_world(place: Path, world: World, shell: Shell) -> EvidenceWorld:
-    """Write the pairs, then run fairseq-preprocess and `llrnn prior`. `world`: its lexicon."""
-    made = EvidenceWorld(place)
+def write_data(made: EvidenceWorld, shell: Shell, *options: str, spelled: Callable[[str], str] = str) -> Path:
+    """Write the pairs, run fairseq-preprocess, and return the evidence map. `spelled`: how a line is written."""
+    place = made.place
     for seed, (split, how_many) in enumerate(SPLITS.items()):
         if split == "train":
             found = pairs(how_many, seed, KNOWN, every_word_once())
         else:
-            found = pairs(how_many, seed, [*KNOWN, *UNKNOWN])
-            found += [_pair(f"el {source_of(NOT_OFFERED)} Karim 4711 tiov 12")]
+            source = f"el {source_of(NOT_OFFERED)} Karim 4711 tiov 12"
+            found = [*pairs(how_many, seed, [*KNOWN, *UNKNOWN]), (source, " ".join(target_of(source.split())))]
         for language, lines in zip(("src", "tgt"), zip(*found, strict=True), strict=True):
-            (place / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            text = "".join(f"{spelled(line)}\n" for line in lines)
+            (place / f"{split}.{language}").write_text(text, encoding="utf-8")
     shell.run(
         "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", place / "train", "--validpref", place / "valid",
-        "--testpref", place / "test", "--destdir", made.data,
+        "--testpref", place / "test", "--destdir", made.data, *options,
     )  # fmt: skip
     made.raw.mkdir()  # as fairseq-preprocess --dataset-impl raw leaves it
     for language in ("src", "tgt"):
@@ -129,6 +130,13 @@ def make_evidence_world(place: Path, world: World, shell: Shell) -> EvidenceWorl
             shutil.copy(place / f"{split}.{language}", made.raw / f"{split}.src-tgt.{language}")
     table = place / "map.tsv"
     table.write_text("".join(f"{source}\t{target}\n" for source, target in MAPPED.items()), encoding="utf-8")
+    return table
+
+
+def make_evidence_world(place: Path, world: World, shell: Shell) -> EvidenceWorld:
+    """Write the pairs, then run fairseq-preprocess and `llrnn prior`. `world`: its lexicon."""
+    made = EvidenceWorld(place)
+    table = write_data(made, shell)
     features = ("--lexicon", world.place / "lexicon.tsv", "--top-words", 20, "--suffixes", 2, "--shapes")
     evidence = ("--evidence", "numbers,names,copies", "--set", f"evidence.mapping={table}")
     lexical = ("--lexical-translation", made.data, "--set", "translations.learned=true", "translations.aligner=ibm1")
@@ -154,10 +162,6 @@ def bitext_folders(shell: Shell, evidence: EvidenceWorld, place: Path) -> str:
         place / "second",
     )  # fmt: skip
     return f"{evidence.data}:{place}/second"
-
-
-def _pair(source: str) -> tuple[str, str]:
-    return source, " ".join(target_of(source.split()))
 
 
 # ---- in this process ------------------------------------------------------------------------------------------------

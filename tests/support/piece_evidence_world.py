@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from evidence_world import KNOWN, MAPPED, NOT_OFFERED, SPLITS, UNKNOWN, EvidenceWorld, pairs, source_of, target_of
+from evidence_world import EvidenceWorld, write_data
 from shell import Shell
-from tiny_world import World, every_word_once
+from tiny_world import World
 
 from fairseq_llrnn.features.subwords import CONVENTIONS
 
@@ -36,26 +35,7 @@ def words_of(line: str, convention: str) -> list[str]:
 def make_piece_evidence_world(place: Path, world: World, shell: Shell, convention: str) -> EvidenceWorld:
     """Write the pairs, then run fairseq-preprocess and `llrnn prior`."""
     made = EvidenceWorld(place)
-    for seed, (split, how_many) in enumerate(SPLITS.items()):
-        if split == "train":
-            found = pairs(how_many, seed, KNOWN, every_word_once())
-        else:
-            source = f"el {source_of(NOT_OFFERED)} Karim 4711 tiov 12"
-            found = [*pairs(how_many, seed, [*KNOWN, *UNKNOWN]), (source, " ".join(target_of(source.split())))]
-        for language, lines in zip(("src", "tgt"), zip(*found, strict=True), strict=True):
-            text = "".join(f"{in_pieces(line, convention)}\n" for line in lines)
-            (place / f"{split}.{language}").write_text(text, encoding="utf-8")
-    shell.run(
-        "fairseq-preprocess", "-s", "src", "-t", "tgt", "--trainpref", place / "train", "--validpref", place / "valid",
-        "--testpref", place / "test", "--destdir", made.data, "--joined-dictionary",
-    )  # fmt: skip
-    made.raw.mkdir()
-    for language in ("src", "tgt"):
-        shutil.copy(made.data / f"dict.{language}.txt", made.raw)
-        for split in SPLITS:
-            shutil.copy(place / f"{split}.{language}", made.raw / f"{split}.src-tgt.{language}")
-    table = place / "map.tsv"
-    table.write_text("".join(f"{source}\t{target}\n" for source, target in MAPPED.items()), encoding="utf-8")
+    table = write_data(made, shell, "--joined-dictionary", spelled=lambda line: in_pieces(line, convention))
     shell.run(
         "llrnn", "prior", "--dict", made.data / "dict.tgt.txt", "--pieces", convention, "--count-text",
         place / "train.tgt", "--lexicon", world.place / "lexicon.tsv", "--suffixes", 2, "--shapes", "--top-words",
