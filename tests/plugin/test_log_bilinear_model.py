@@ -1,17 +1,15 @@
 """llrnn_lbl: searches that step, sentences, resuming, scoring, generating, explaining, and what it refuses."""
 
 import math
-import re
 from pathlib import Path
 
 import pytest
 import torch
+from model_checks import assert_every_command_reads_it
 from shell import Shell
-from tiny_world import EVERY_SENTENCE, TRAINING, World, assert_prefixes_agree, batch, build, randomised
+from tiny_world import TRAINING, World, assert_prefixes_agree, batch, build, randomised
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evaluation.texts import sum_of
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 
 LINES = ["le chat voit la mer", "une pomme verte tient la tour"]
 
@@ -50,26 +48,7 @@ def test_training_scores_generates_and_explains(shell: Shell, world: World, tmp_
     done = shell.run("fairseq-train", *arguments(world, save_dir=tmp_path), *options, "--max-epoch", 3)
     nats = done.json_lines("valid")[-1]["valid_nats"]
     assert nats < math.log(56)
-
-    path = tmp_path / "checkpoint_last.pt"
-    breaking = ["--sample-break-mode", "eos", "--tokens-per-sample", 64]
-    common = [*world.task_args(), "--path", path, "--num-workers", 0, *breaking]
-    scored = shell.run("fairseq-eval-lm", *common, "--gen-subset", "valid")
-    found = re.search(r"Perplexity: ([\d.]+)", scored.out)
-    assert found is not None and float(found[1]) == pytest.approx(math.exp(nats), rel=1e-3)
-
-    of_text = sum_of(load_text_scorer(str(path), 4000).lines(world.text("valid")))
-    bits = (of_text.known_bits + of_text.end_bits) / (of_text.words + of_text.sentences)
-    assert bits * math.log(2) == pytest.approx(nats, abs=2e-3)
-
-    generated = shell.run(
-        "fairseq-generate", *common, "--gen-subset", "test", "--beam", 3, "--prefix-size", 2, "--max-len-b", 12,
-        *EVERY_SENTENCE,
-    )  # fmt: skip
-    written, lines = generated.best(), world.text("test")
-    assert len(written) == len(lines)
-    assert all(words.split()[:2] == lines[number].split()[:2] for number, words in written.items())
-    assert "le" in shell.run("llrnn", "explain", "--path", path, "le chat").out
+    assert_every_command_reads_it(shell, world, tmp_path / "checkpoint_last.pt", nats)
 
 
 @pytest.mark.parametrize(

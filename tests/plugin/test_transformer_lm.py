@@ -1,7 +1,6 @@
 """llrnn_transformer_lm: steps of a search, every background, presets, all commands, and what it refuses."""
 
 import math
-import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,23 +8,13 @@ from typing import Any
 import pytest
 import torch
 from every_kind import TRANSFORMER
-from model_checks import assert_every_weight_has_a_gradient
+from model_checks import assert_every_command_reads_it, assert_every_weight_has_a_gradient
 from shell import Shell
 from tiny_grammar import grammar
-from tiny_world import (
-    EVERY_SENTENCE,
-    TRAINING,
-    World,
-    assert_prefixes_agree,
-    batch,
-    build,
-    randomised,
-)
+from tiny_world import TRAINING, World, assert_prefixes_agree, batch, build, randomised
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
 from fairseq_llrnn.registry import lost
@@ -136,38 +125,13 @@ def test_every_weight_is_trained(world: World) -> None:
 # ---- commands --------------------------------------------------------------------------------------------------------
 
 
-def assert_every_command_reads_it(shell: Shell, world: World, prior: str, path: Path, nats: float) -> None:
-    """The same perplexity by validate, eval-lm and score; then searches, and explanations."""
-    breaking = ["--sample-break-mode", "eos", "--tokens-per-sample", 64]
-    common = [*world.task_args(prior), "--path", path, "--num-workers", 0]
-    validated = shell.run("llrnn", "validate", world.data, "--path", path, "--valid-subset", "valid", "--cpu")
-    assert float(re.search(r"nats ([\d.]+)", validated.out)[1]) == pytest.approx(nats, abs=1e-3)  # type: ignore[index]
-    scored = shell.run("fairseq-eval-lm", *common, *breaking, "--gen-subset", "valid")
-    perplexity = re.search(r"Perplexity: ([\d.]+)", scored.out)
-    assert perplexity is not None and float(perplexity[1]) == pytest.approx(math.exp(nats), rel=2e-3)
-    of_text = sum_of(load_text_scorer(str(path), 4000).lines(world.text("valid")))
-    bits = (of_text.known_bits + of_text.end_bits) / (of_text.words + of_text.sentences)
-    assert bits * math.log(2) == pytest.approx(nats, abs=2e-3)
-    lines = world.text("test")
-    options = ["--beam", 3, "--max-len-b", 12, *EVERY_SENTENCE]
-    generated = shell.run(
-        "fairseq-generate", *common, *breaking, "--gen-subset", "test", "--prefix-size", 2, *options
-    ).best()
-    assert len(generated) == len(lines)
-    assert all(words.split()[:2] == lines[number].split()[:2] for number, words in generated.items())
-    typed = shell.run("fairseq-interactive", *common, *options, stdin="le chat\nune pomme verte\n").best()
-    assert [words.split()[:2] for words in typed.values()] == [["le", "chat"], ["une", "pomme"]]
-    said = shell.run("llrnn", "explain", "--path", path, "le chat voit la mer").out
-    assert all(word in said for word in ("chat", "voit", "</s>"))
-
-
 def test_every_command_reads_a_trained_model(shell: Shell, world: World, tmp_path: Path) -> None:
     """With dropout and a rate that rises first."""
     options = [PRE_NORM, "--lr-scheduler", "inverse_sqrt", "--warmup-updates", 10]
     done = shell.run("fairseq-train", *arguments(world, *options, save_dir=tmp_path), "--max-epoch", 3)
     first, *_, last = (line["valid_nats"] for line in done.json_lines("valid"))
     assert last < math.log(56) and last <= first
-    assert_every_command_reads_it(shell, world, "prior", tmp_path / "checkpoint_last.pt", last)
+    assert_every_command_reads_it(shell, world, tmp_path / "checkpoint_last.pt", last)
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from dynamic_prior import LINES
 from evidence_world import PREFIXES, SENTENCES, EvidenceWorld, batch, make
-from tiny_world import Setting, build, evaluated, randomised
+from shell import Shell
+from tiny_world import EVERY_SENTENCE, Setting, World, build, evaluated, randomised
 from translation_world import TranslationWorld, pairs
 
 from fairseq_llrnn import SourceEmbedding
+from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
+from fairseq_llrnn.plugin.scoring.text import load_text_scorer
 from fairseq_llrnn.prior.prior import Prior
 
 _KEPT: list[torch.nn.Module] = []
@@ -68,6 +74,31 @@ def assert_sums_over_words_and_slots_and_trains(evidence: EvidenceWorld, arch: s
     setting.criterion(setting.model.train(), sample)[0].backward()
     assert_every_weight_has_a_gradient(setting)
     assert all(bool(p.grad.isfinite().all()) for p in setting.model.parameters())
+
+
+def assert_every_command_reads_it(shell: Shell, world: World, path: Path, nats: float) -> None:
+    """The same perplexity by validate, eval-lm and score; then searches, and explanations."""
+    breaking = ["--sample-break-mode", "eos", "--tokens-per-sample", 64]
+    common = [*world.task_args(), "--path", path, "--num-workers", 0]
+    validated = shell.run("llrnn", "validate", world.data, "--path", path, "--valid-subset", "valid", "--cpu")
+    assert float(re.search(r"nats ([\d.]+)", validated.out)[1]) == pytest.approx(nats, abs=1e-3)  # type: ignore[index]
+    scored = shell.run("fairseq-eval-lm", *common, *breaking, "--gen-subset", "valid")
+    perplexity = re.search(r"Perplexity: ([\d.]+)", scored.out)
+    assert perplexity is not None and float(perplexity[1]) == pytest.approx(math.exp(nats), rel=2e-3)
+    of_text = sum_of(load_text_scorer(str(path), 4000).lines(world.text("valid")))
+    bits = (of_text.known_bits + of_text.end_bits) / (of_text.words + of_text.sentences)
+    assert bits * math.log(2) == pytest.approx(nats, abs=2e-3)
+    lines = world.text("test")
+    options = ["--beam", 3, "--max-len-b", 12, *EVERY_SENTENCE]
+    generated = shell.run(
+        "fairseq-generate", *common, *breaking, "--gen-subset", "test", "--prefix-size", 2, *options
+    ).best()
+    assert len(generated) == len(lines)
+    assert all(words.split()[:2] == lines[number].split()[:2] for number, words in generated.items())
+    typed = shell.run("fairseq-interactive", *common, *options, stdin="le chat\nune pomme verte\n").best()
+    assert [words.split()[:2] for words in typed.values()] == [["le", "chat"], ["une", "pomme"]]
+    said = shell.run("llrnn", "explain", "--path", path, "le chat voit la mer").out
+    assert all(word in said for word in ("chat", "voit", "</s>"))
 
 
 def assert_bfloat16_products_are_close(args: Sequence[object]) -> None:
