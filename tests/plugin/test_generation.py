@@ -9,6 +9,7 @@ import torch
 from dynamic_prior import by_definition, dynamic, few_words, make
 from tiny_world import Setting, World, batch, evaluated
 from torch import Tensor
+from translation_world import assert_steps_agree
 
 from fairseq_llrnn.prior.prior import Prior
 
@@ -104,25 +105,8 @@ def test_a_wide_beam_finds_what_enumeration_finds(world: World, network: str, ba
 @pytest.mark.parametrize("background", ["static", "dynamic"])
 @pytest.mark.parametrize("network", NETWORKS)
 def test_steps_in_any_order_of_hypotheses_equal_the_whole_sequence(world: World, network: str, background: str) -> None:
-    """Incremental decoding, reordered (duplicated, dropped) after every step, agrees with the full forward pass."""
     setting = make(world, *NETWORKS[network], background=background)
-    sample = batch(setting.task.dictionary, allowed_lines(setting))
-    previous = sample["net_input"]["src_tokens"]
-    with torch.no_grad():
-        output = setting.model(**sample["net_input"])
-        whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V)
-    generator = generator_for(setting)
-    states: list[dict] = [{}]
-    sentence = torch.arange(4)  # which sentence each hypothesis follows
-    shuffle = torch.Generator().manual_seed(5)
-    for t in range(previous.size(1)):
-        if t:
-            order = torch.randint(len(sentence), (max(2, 6 - t),), generator=shuffle)
-            sentence = sentence[order]
-            generator.model.reorder_incremental_state(states, order)
-        alive = previous[sentence, t].ne(setting.task.dictionary.pad())
-        found = step(generator, previous[sentence, : t + 1], states)
-        torch.testing.assert_close(found[alive], whole[sentence, t][alive], rtol=1e-4, atol=1e-4)
+    assert_steps_agree(setting, batch(setting.task.dictionary, allowed_lines(setting)))
 
 
 @pytest.mark.parametrize("background", ["static", "dynamic"])

@@ -163,14 +163,15 @@ def assert_steps_agree(setting: Setting, sample: dict[str, Any]) -> None:
     """Decoding word by word, hypotheses duplicated and dropped after every step, is the full forward pass."""
     from fairseq.sequence_generator import EnsembleModel
 
-    previous = sample["net_input"]["prev_output_tokens"]
+    net_input = sample["net_input"]
+    previous = net_input.get("prev_output_tokens", net_input["src_tokens"])  # a language model reads its source
     rows = len(previous)
     with torch.no_grad():
-        output = setting.model(**sample["net_input"])
+        output = setting.model(**net_input)
         whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, words and slots)
         torch.testing.assert_close(whole.exp().sum(-1), torch.ones(whole.shape[:2]), atol=1e-5, rtol=0)
         model = EnsembleModel([setting.model])
-        encoder_outs = model.forward_encoder(sample["net_input"])
+        encoder_outs = model.forward_encoder(net_input)
         states: list[dict[str, Any]] = [{}]
         sentence = torch.arange(rows)  # which sentence each hypothesis follows
         shuffle = torch.Generator().manual_seed(5)
