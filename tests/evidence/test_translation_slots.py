@@ -10,6 +10,7 @@ import torch
 from context_class_laws import check_context_classes
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_priors import random_head
 from torch import Tensor
 
 from fairseq_llrnn.alignment.source_lemmas import LemmaForms
@@ -22,7 +23,6 @@ from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.evidence.table import slot_features
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots, without_identity
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
@@ -243,20 +243,11 @@ def test_each_is_said_as_often_as_one_likes() -> None:
     torch.testing.assert_close(after, before)
 
 
-def make_head(prior: Prior) -> LogLinearHead:
-    torch.manual_seed(5)
-    head = LogLinearHead(prior, H, source_size=E).double()
-    with torch.no_grad():
-        for parameter in head.parameters():
-            parameter.normal_()
-    return head
-
-
 @pytest.mark.parametrize("training", [False, True])
 def test_the_distribution_is_that_of_all_words_with_their_scores(training: bool) -> None:
     """p(x | K) ∝ b(C; x) exp(a·φ(x)), and for slots the pointer's score beside it; values and gradients."""
     prior = make_prior()
-    head = make_head(prior).train(training)
+    head = random_head(prior, H, source_size=E).train(training)
     source = padded([LINKED[0][0], LINKED[2][0]])
     targets = padded([LINKED[0][1], LINKED[2][1]])
     previous = head.previous(targets)

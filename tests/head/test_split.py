@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from small_priors import SYMBOLS
+from small_priors import SYMBOLS, random_head
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from fairseq_llrnn import LogLinearHead, Prior
+from fairseq_llrnn import LogLinearHead
 from fairseq_llrnn.prior import Recipe
 from fairseq_llrnn.prior.building import build_prior
 
@@ -30,16 +30,7 @@ BACKGROUNDS = {
 def head(request: pytest.FixtureRequest, tmp_path: Path) -> LogLinearHead:
     (tmp_path / "text").write_text("\n".join(LINES) + "\n", encoding="utf-8")
     prior = build_prior(SYMBOLS, Recipe(text=str(tmp_path / "text"), top_words=3, **BACKGROUNDS[request.param]))
-    return randomised(prior)
-
-
-def randomised(prior: Prior, size: int = H, **options: Any) -> LogLinearHead:
-    torch.manual_seed(1)
-    made = LogLinearHead(prior, size, **options).double()
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.normal_()
-    return made.eval()
+    return random_head(prior, H)
 
 
 def hidden_states(*shape: int) -> Tensor:
@@ -108,7 +99,7 @@ def test_scoring_with_trigrams_makes_no_tensor_of_all_positions_and_classes(tmp_
     (tmp_path / "text").write_text("\n".join(lines) + "\n", encoding="utf-8")
     symbols = [*SYMBOLS[:4], *(f"w{i}" for i in range(1500))]
     prior = build_prior(symbols, Recipe(text=str(tmp_path / "text"), background="ngram:3", top_words=1500))
-    head = randomised(prior, 8)
+    head = random_head(prior, 8)
     targets = head.encode(lines)
     previous, hidden = head.previous(targets), hidden_states(*targets.shape, 8)
     positions, classes = targets.numel(), prior.output.num_classes

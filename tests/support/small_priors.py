@@ -51,10 +51,10 @@ def hidden_states() -> Tensor:
     return torch.randn(B, T, H, generator=torch.Generator().manual_seed(2), dtype=torch.float64, requires_grad=True)
 
 
-def random_head(prior: Prior, **options: Any) -> LogLinearHead:
+def random_head(prior: Prior, size: int = H, **options: Any) -> LogLinearHead:
     """In float64, each parameter a value of its own, for an evaluation."""
     torch.manual_seed(1)
-    head = LogLinearHead(prior, H, **options).double()
+    head = LogLinearHead(prior, size, **options).double()
     with torch.no_grad():
         for parameter in head.parameters():
             parameter.normal_()
