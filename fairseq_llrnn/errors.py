@@ -7,9 +7,12 @@ A quoted value may be as long as a file: `as_one_line` shortens it, in every mes
 """
 
 import difflib
+import functools
 import re
-from collections.abc import Collection, Iterable, Mapping
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from importlib import import_module
+from typing import ParamSpec
 
 LONGEST_VALUE = 80  # characters of a value in quotes
 LONGEST_PATH = 250  # characters of a value without blanks, so that paths are complete
@@ -131,3 +134,23 @@ def from_checkout(extra: str) -> str:
     """Return the command that installs an extra of this package, which is in no package index."""
     isolation = "--no-build-isolation " if extra == "fairseq" else ""  # fairseq's build imports torch and numpy
     return f"in a checkout of fairseq_llrnn: pip install {isolation}'.[{extra}]'"
+
+
+Given = ParamSpec("Given")
+
+
+def one_line_errors(script: str) -> Callable[[Callable[Given, int | None]], Callable[Given, int]]:
+    """Decorate the `main` of a script: it returns 2 after a user's error or an unreadable file, printed in one line."""
+
+    def decorate(main: Callable[Given, int | None]) -> Callable[Given, int]:
+        @functools.wraps(main)
+        def run(*given: Given.args, **named: Given.kwargs) -> int:
+            try:
+                return main(*given, **named) or 0
+            except (LLRNNError, OSError) as error:
+                print(f"{script}: error: {error}", file=sys.stderr)
+                return 2
+
+        return run
+
+    return decorate

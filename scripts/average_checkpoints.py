@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package i
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
 from fairseq_llrnn.cli.places import check_place  # noqa: E402
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, check_least  # noqa: E402
+from fairseq_llrnn.errors import DataError, OptionError, check_least, one_line_errors  # noqa: E402
 from fairseq_llrnn.plugin.compat.checkpoint_errors import explain_load_errors  # noqa: E402
 from fairseq_llrnn.plugin.compat.safe_checkpoints import safe_loading  # noqa: E402
 from fairseq_llrnn.plugin.compat.task_checkpoints import write_whole  # noqa: E402
@@ -105,26 +105,22 @@ def write(state: dict[str, Any], out: Path) -> None:
     write_whole(out, lambda file: torch.save(state, file), "free some space on the disk, or write elsewhere")
 
 
-def main() -> int:
+@one_line_errors("average_checkpoints")
+def main() -> None:
     parser = argparse.ArgumentParser(description="Average the weights of checkpoints.")
     parser.add_argument("inputs", nargs="+", type=Path, metavar="DIR|FILE", help="a folder with epochs, or files")
     parser.add_argument("--last", type=int, default=5, metavar="N", help="epochs of the folder (default: 5)")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE")
     args = parser.parse_intermixed_args()  # inputs may come after options
-    try:
-        check_place(str(args.out), f"--out {args.out}")
-        check_least("--last", args.last, 1)
-        paths: list[Path] = args.inputs
-        if paths[0].is_dir():
-            if len(paths) > 1:
-                raise OptionError(f"expected one folder, or files, found {paths[0]} and others")
-            paths = last_epochs(paths[0], args.last)
-        write(average(paths), args.out)
-    except LLRNNError as error:
-        print(f"average_checkpoints: error: {error}", file=sys.stderr)
-        return 2
+    check_place(str(args.out), f"--out {args.out}")
+    check_least("--last", args.last, 1)
+    paths: list[Path] = args.inputs
+    if paths[0].is_dir():
+        if len(paths) > 1:
+            raise OptionError(f"expected one folder, or files, found {paths[0]} and others")
+        paths = last_epochs(paths[0], args.last)
+    write(average(paths), args.out)
     print(f"{args.out}: the mean of {', '.join(path.name for path in paths)}")
-    return 0
 
 
 if __name__ == "__main__":

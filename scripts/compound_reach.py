@@ -41,7 +41,7 @@ from translated_texts import Pairs, read_pairs
 
 from fairseq_llrnn.alignment.aligners import ALIGNERS, choose_aligner, translation_table
 from fairseq_llrnn.alignment.bitext import bitext_of
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.errors import one_line_errors
 
 SHORTEST = 3  # letters of a part of an unseen word
 SHORTEST_OF_TEXT = 4  # of a part of a training word, which may be no compound
@@ -196,7 +196,8 @@ def print_table(args: argparse.Namespace) -> None:
         )
 
 
-def main() -> int:
+@one_line_errors("compound_reach.py")
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for option, help_text in (
         ("train-source", "training text of the source, in words"),
@@ -211,12 +212,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.splitter == "compound-split" and not importlib.util.find_spec("compound_split"):
         parser.error("--splitter compound-split: the package is not installed; use `pip install compound-split`")
-    try:
-        print_table(args)
-    except LLRNNError as error:
-        print(f"compound_reach.py: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    print_table(args)
 
 
 if __name__ == "__main__":

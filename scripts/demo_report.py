@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))  # the
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the imports, which log
 logging.getLogger("matplotlib").setLevel(logging.WARNING)
 
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
+from fairseq_llrnn.errors import DataError, OptionError, one_line_errors  # noqa: E402
 from toy_french.evaluation import (  # noqa: E402
     DISTANCES,
     KINDS,
@@ -196,7 +196,8 @@ def report(corpus: Path, data: Path, models: Sequence[str], out: Path) -> None:
     (out / "sentence.txt").write_text(sentence_to_explain(exam) + "\n", encoding="utf-8")
 
 
-def main() -> int:
+@one_line_errors("demo_report")
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--corpus", type=Path, required=True, metavar="DIR", help="what make_corpus.py wrote")
     parser.add_argument("--data", type=Path, required=True, metavar="DATA-BIN", help="what fairseq-preprocess wrote")
@@ -204,12 +205,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the picture")
     args = parser.parse_args()
     logging.getLogger("fairseq_llrnn").setLevel(logging.WARNING)
-    try:
-        report(args.corpus, args.data, args.model, args.out)
-    except LLRNNError as error:
-        print(f"demo_report: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    report(args.corpus, args.data, args.model, args.out)
 
 
 if __name__ == "__main__":

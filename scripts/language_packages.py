@@ -10,7 +10,6 @@ by b alone, as a mixture of the counted unigram and the language's, by the weigh
 """
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.cli.prior.language import lines
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.errors import one_line_errors
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
 from fairseq_llrnn.lexicon.languages.base import sources_of
 from fairseq_llrnn.lexicon.options import LexiconOptions
@@ -84,23 +83,19 @@ def mixtures(counts: Counter[str], held_out: dict[str, Counter[str]], code: str)
         yield f"  {name}, {tokens[new].sum() / tokens.sum():.1%} new: {'  '.join(cells)}"
 
 
-def main() -> int:
+@one_line_errors("language_packages")
+def main() -> None:
     parser = argparse.ArgumentParser(description="measure the packages of a language on its texts")
     parser.add_argument("texts", type=Path, help="folder of train.txt, valid.txt and test.txt")
     parser.add_argument("language", metavar="CODE", help="e.g. uk")
     args = parser.parse_args()
-    try:
-        counts = count(args.texts / "train.txt")
-        held_out = {name: count(args.texts / f"{name}.txt") for name in HELD_OUT}
-        for line in signatures(counts, [word for text in held_out.values() for word in text], args.language):
+    counts = count(args.texts / "train.txt")
+    held_out = {name: count(args.texts / f"{name}.txt") for name in HELD_OUT}
+    for line in signatures(counts, [word for text in held_out.values() for word in text], args.language):
+        print(line, flush=True)
+    if any(source.gives == "frequencies" for source in sources_of(args.language)):
+        for line in mixtures(counts, held_out, args.language):
             print(line, flush=True)
-        if any(source.gives == "frequencies" for source in sources_of(args.language)):
-            for line in mixtures(counts, held_out, args.language):
-                print(line, flush=True)
-    except (LLRNNError, OSError) as error:
-        print(f"language_packages: error: {error}", file=sys.stderr)
-        return 2
-    return 0
 
 
 if __name__ == "__main__":

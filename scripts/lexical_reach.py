@@ -17,24 +17,35 @@ the costs: translations per source token, and different ones per sentence. Texts
 dictionaries. No model is needed.
 """
 
+import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 import torch
-from translated_texts import Pairs, print_table, translations_of
+from translated_texts import Pairs, read_pairs
 
 from fairseq_llrnn.alignment.source_lemmas import LemmaForms
+from fairseq_llrnn.errors import OptionError, one_line_errors
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 
 LEAST = (0.01, 0.1, 0.3)
 REASONS = ("… the lemma is in no table", "… of a source word unknown", "… no link")
 SLOT = "… a slot of the sentence"
+
+
+def translations_of(prior: Prior) -> LexicalPart:
+    """Return the translations of a prior. Raises OptionError if it has none."""
+    lexical = prior.find(LexicalPart)
+    if lexical is None:
+        raise OptionError("--prior: expected a prior with lexical translations, found none; see --lexical-translation")
+    return lexical
 
 
 def units_of(forms: LemmaForms | None, num_words: int) -> list[set[int]]:
@@ -109,13 +120,20 @@ def _words(path: str) -> set[str]:
     return {word for _, line in iter_lines(path) for word in line.split()}
 
 
-def main() -> int:
-    return print_table(
-        "lexical_reach",
-        "How many unseen words of a reference lexical translations reach.",
-        {"train": "the target side of the training text", "train-source": "its source side"},
-        lambda prior, pairs, args: reach(prior, pairs, _words(args.train), _words(args.train_source)),
-    )
+@one_line_errors("lexical_reach")
+def main() -> None:
+    parser = argparse.ArgumentParser(description="How many unseen words of a reference lexical translations reach.")
+    for option, what in (
+        ("prior", "folder of `llrnn prior --lexical-translation`"),
+        ("source", "sentences, in the words or pieces of the prior"),
+        ("reference", "their translations"),
+        ("train", "the target side of the training text"),
+        ("train-source", "its source side"),
+    ):
+        parser.add_argument(f"--{option}", required=True, help=what)
+    args = parser.parse_args()
+    pairs = read_pairs(args.source, args.reference)
+    print(reach(Prior.load(args.prior), pairs, _words(args.train), _words(args.train_source)))
 
 
 if __name__ == "__main__":

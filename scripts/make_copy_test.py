@@ -32,7 +32,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package is not installed
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
+from fairseq_llrnn.errors import DataError, OptionError, one_line_errors  # noqa: E402
 from fairseq_llrnn.files.atomic_write import whole_file  # noqa: E402
 from fairseq_llrnn.files.text_lines import iter_lines, place  # noqa: E402
 
@@ -201,7 +201,8 @@ def table(made: Sequence[CopyPair]) -> str:
     return "\n".join([*rows, f"{len(made):,} pairs, {both:,} of them with both"])
 
 
-def main() -> int:
+@one_line_errors("make_copy_test")
+def main() -> None:
     parser = argparse.ArgumentParser(description="Put numbers and names that training lacks into English-French pairs.")
     parser.add_argument("--source", required=True, metavar="FILE", help="English text, one sentence per line (.gz too)")
     parser.add_argument("--reference", required=True, metavar="FILE", help="its French translation")
@@ -212,31 +213,26 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, metavar="S")
     parser.add_argument("--out", required=True, type=Path, metavar="DIR", help="for copy.en, copy.fr, copy.facts.jsonl")
     args = parser.parse_args()
+    pairs = read_pairs(args.source, args.reference, args.cased)
+    texts = (line.lower() for path in (*args.train, args.source, args.reference) for _, line in iter_lines(path))
+    made = list(make(pairs, Strings("\n".join(texts), args.seed), args.cased))
+    if not made:
+        raise DataError(
+            f"{args.source}: expected English sentences with words such as `two` or `a man`, and their French "
+            "translations, found no pair in which to put a number or name"
+        )
     try:
-        pairs = read_pairs(args.source, args.reference, args.cased)
-        texts = (line.lower() for path in (*args.train, args.source, args.reference) for _, line in iter_lines(path))
-        made = list(make(pairs, Strings("\n".join(texts), args.seed), args.cased))
-        if not made:
-            raise DataError(
-                f"{args.source}: expected English sentences with words such as `two` or `a man`, and their French "
-                "translations, found no pair in which to put a number or name"
-            )
-        try:
-            args.out.mkdir(parents=True, exist_ok=True)
-            for name, lines in (
-                ("copy.en", [one.english for one in made]),
-                ("copy.fr", [one.french for one in made]),
-                ("copy.facts.jsonl", [one.facts() for one in made]),
-            ):
-                with whole_file(args.out / name) as file:
-                    file.writelines(f"{line}\n" for line in lines)
-        except OSError as error:
-            raise OptionError(f"--out {args.out}: cannot be written to: {error.strerror or error}") from None
-    except LLRNNError as error:
-        print(f"make_copy_test: error: {error}", file=sys.stderr)
-        return 2
+        args.out.mkdir(parents=True, exist_ok=True)
+        for name, lines in (
+            ("copy.en", [one.english for one in made]),
+            ("copy.fr", [one.french for one in made]),
+            ("copy.facts.jsonl", [one.facts() for one in made]),
+        ):
+            with whole_file(args.out / name) as file:
+                file.writelines(f"{line}\n" for line in lines)
+    except OSError as error:
+        raise OptionError(f"--out {args.out}: cannot be written to: {error.strerror or error}") from None
     print(table(made))
-    return 0
 
 
 if __name__ == "__main__":

@@ -9,12 +9,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package i
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))  # the embedded corpus
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
-from fairseq_llrnn.errors import LLRNNError  # noqa: E402
+from fairseq_llrnn.errors import one_line_errors  # noqa: E402
 from toy_french import bilingual, make_corpus, summary, write_corpus  # noqa: E402
 from toy_french.corpus import DEFAULT_SENTENCES  # noqa: E402
 
 
-def main() -> int:
+@one_line_errors("make_corpus")
+def main() -> None:
     parser = argparse.ArgumentParser(
         description="Write a corpus of a small French-like language: a gold treebank, or pairs with English."
     )
@@ -29,20 +30,15 @@ def main() -> int:
         "--seed", type=int, default=1, metavar="S", help="seed of the random numbers"
     )
     args = parser.parse_args()
-    try:
-        if args.bilingual:
-            bitext = bilingual.make_bitext(args.sentences, args.seed)
-            bilingual.write_bitext(bitext, args.out)
-            table = bilingual.summary(bitext)
-        else:
-            corpus = make_corpus(args.sentences, args.seed)
-            write_corpus(corpus, args.out)
-            table = summary(corpus)
-    except LLRNNError as error:
-        print(f"make_corpus: error: {error}", file=sys.stderr)
-        return 2
+    if args.bilingual:
+        bitext = bilingual.make_bitext(args.sentences, args.seed)
+        bilingual.write_bitext(bitext, args.out)
+        table = bilingual.summary(bitext)
+    else:
+        corpus = make_corpus(args.sentences, args.seed)
+        write_corpus(corpus, args.out)
+        table = summary(corpus)
     print(table)
-    return 0
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package i
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
 from fairseq_llrnn.cli.places import check_place  # noqa: E402
-from fairseq_llrnn.errors import DataError, LLRNNError  # noqa: E402
+from fairseq_llrnn.errors import DataError, one_line_errors  # noqa: E402
 from fairseq_llrnn.features.dictionary import load_dictionary  # noqa: E402
 from fairseq_llrnn.files.atomic_write import whole_file  # noqa: E402
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown  # noqa: E402
@@ -82,7 +82,8 @@ def translations(generated: str, sources: Sequence[str], known: Collection[str] 
     return [made[n] for n in range(len(sources))]
 
 
-def main() -> int:
+@one_line_errors("replace_unknown")
+def main() -> None:
     parser = argparse.ArgumentParser(description="Replace <unk> by the source word that has most attention.")
     parser.add_argument("--generated", required=True, metavar="FILE", help="fairseq-generate's output")
     parser.add_argument("--source", required=True, metavar="FILE", help="source text, one sentence per line")
@@ -91,16 +92,11 @@ def main() -> int:
     )
     parser.add_argument("--out", required=True, metavar="FILE", help="file for the translations, one per line")
     args = parser.parse_args()
-    try:
-        check_place(args.out, f"--out {args.out}")
-        known = set(load_dictionary(args.unknown_to).symbols) if args.unknown_to else None
-        lines = translations(args.generated, [line for _, line in iter_lines(args.source)], known)
-        with whole_file(Path(args.out)) as file:
-            file.writelines(f"{line}\n" for line in lines)
-    except LLRNNError as error:
-        print(f"replace_unknown: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    check_place(args.out, f"--out {args.out}")
+    known = set(load_dictionary(args.unknown_to).symbols) if args.unknown_to else None
+    lines = translations(args.generated, [line for _, line in iter_lines(args.source)], known)
+    with whole_file(Path(args.out)) as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 if __name__ == "__main__":

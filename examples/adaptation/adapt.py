@@ -19,9 +19,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share, and the embedded corpus
 
+from fairseq_llrnn.errors import OptionError, one_line_errors
+
 STAGES = ("prepare", "general", "train", "report")
 
 
+@one_line_errors("adapt.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description="adaptation of a language model, compared")
     parser.add_argument("stage", choices=STAGES)
@@ -36,15 +39,11 @@ def main() -> int:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     for library in ("fairseq", "matplotlib"):
         logging.getLogger(library).setLevel(logging.WARNING)  # before it is imported: it reports while it does
-    from example_parts.command_line import exit_status
-
-    return exit_status("adapt.py", lambda: run(args))
+    return run(args)
 
 
 def run(args: argparse.Namespace) -> int:
     """Run a stage. Raises LLRNNError."""
-    from fairseq_llrnn.errors import OptionError
-
     if (args.general is None) != (args.domains is None):
         raise OptionError("--general and --domains: expected both or none, found one")
     if args.stage == "report":

@@ -21,7 +21,7 @@ from bag_tree import Classifier, Options
 from label_data import READERS, Texts, read
 from others import FastText, FastTextOptions, NapkinXC
 
-from fairseq_llrnn.errors import LLRNNError, OptionError, check_least
+from fairseq_llrnn.errors import OptionError, check_least, one_line_errors
 from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
 
 OPTIONS = ("set", "model", "arity", "size", "rate", "epochs", "batch", "seed")  # which tell a line from others
@@ -31,7 +31,8 @@ COLUMNS = ("set", "model", "arity", "size", "rate", "epochs", "seed", "valid_p_a
            "test_r_at_5", "train_seconds", "test_seconds")  # fmt: skip
 
 
-def main() -> int:
+@one_line_errors("classification.py")
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run")
@@ -48,19 +49,14 @@ def main() -> int:
     table = commands.add_parser("table")
     table.add_argument("rows", type=Path)
     args = parser.parse_args()
-    try:
-        if args.command == "table":
-            print(as_table(lines_of(args.rows)))
-        elif args.out.exists() and any(options_of(args).items() <= line.items() for line in lines_of(args.out)):
-            print(f"{args.model}: {args.out} has it")
-        else:
-            found = row(args)
-            with args.out.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found) + "\n")
-    except LLRNNError as error:
-        print(f"classification.py: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    if args.command == "table":
+        print(as_table(lines_of(args.rows)))
+    elif args.out.exists() and any(options_of(args).items() <= line.items() for line in lines_of(args.out)):
+        print(f"{args.model}: {args.out} has it")
+    else:
+        found = row(args)
+        with args.out.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
 
 
 def lines_of(path: Path) -> list[dict[str, Any]]:

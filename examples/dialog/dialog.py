@@ -23,7 +23,7 @@ from dialog_acts import read_examples  # noqa: E402
 from dialog_prepare import delexicalised_source, different, find, prepare, source_of  # noqa: E402
 from dialog_rank import Scores  # noqa: E402
 
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError  # noqa: E402
+from fairseq_llrnn.errors import DataError, OptionError, one_line_errors  # noqa: E402
 
 COLUMNS = f"{'BLEU':>8}{'ERR':>9}{'missing':>9}{'added':>9}"
 HEAD = f"{'':34}{'the best five':>35}{'the best one':>35}\n{'':34}{COLUMNS * 2}{'unsupported':>13}"
@@ -72,7 +72,8 @@ def _row(name: str, scores: Scores) -> str:
     return "".join(cells) + f"{scores.unsupported:13}"
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+@one_line_errors("dialog.py")
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     one = commands.add_parser("prepare")
@@ -90,12 +91,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     one.add_argument("--seed", type=int, default=1)
     one.set_defaults(run=run_toy)
     args = parser.parse_args(argv)
-    try:
-        args.run(args)
-    except LLRNNError as error:
-        print(f"dialog.py: error: {error}", file=sys.stderr)
-        return 1
-    return 0
+    args.run(args)
 
 
 if __name__ == "__main__":

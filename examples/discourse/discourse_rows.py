@@ -24,14 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples sh
 
 import numpy as np
 from discourse_tables import tables
-from example_parts.command_line import exit_status
 from example_parts.same_options import keep_options
 from sentence_sets import FILES, read_set
 from transfer import accuracy, of_pairs
 from word_vectors import load_or_make, sums
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, one_line_errors
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.systems.discourse import OBJECTIVES
@@ -231,6 +230,7 @@ def act(args: argparse.Namespace) -> int:
     return 0
 
 
+@one_line_errors("discourse_rows.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description="rows of Tables 5.5 and 5.6")
     parser.add_argument("action", choices=("train", "transfer", "table"))
@@ -246,7 +246,7 @@ def main() -> int:
     parser.add_argument("--epoch-examples", type=int, default=8000, help="as of the task (default: 8000)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_intermixed_args()
-    return exit_status("discourse_rows.py", lambda: act(args))
+    return act(args)
 
 
 if __name__ == "__main__":

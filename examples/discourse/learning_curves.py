@@ -11,12 +11,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
-
 from discourse_tables import COLUMNS
-from example_parts.command_line import exit_status
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, one_line_errors
 from fairseq_llrnn.explain.pictures import need_matplotlib, new_figure, save
 
 Curves = dict[str, list[tuple[float, float]]]  # of an objective: seconds and accuracy of each validation
@@ -88,13 +85,14 @@ def show(names: Sequence[str], out: Path, picture: Path | None) -> int:
     return 0
 
 
+@one_line_errors("learning_curves.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("rows", nargs="+", metavar="ROW")
     parser.add_argument("--out", type=Path, required=True, help="of `discourse_rows.py train`")
     parser.add_argument("--picture", type=Path, metavar="FILE.png")
     args = parser.parse_intermixed_args()
-    return exit_status("learning_curves.py", lambda: show(args.rows, args.out, args.picture))
+    return show(args.rows, args.out, args.picture)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,9 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
-
 import numpy as np
-from example_parts.command_line import exit_status
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, one_line_errors
 from fairseq_llrnn.systems.discourse.data import CONTEXT, Split, load_split
 
 
@@ -42,12 +39,13 @@ def show(data: Path, name: str) -> int:
     return 0
 
 
+@one_line_errors("shared_words.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description="NEXT by shared words")
     parser.add_argument("--data", type=Path, required=True, help="what `llrnn discourse` wrote")
     parser.add_argument("--split", default="test", help="(default: test)")
     args = parser.parse_args()
-    return exit_status("shared_words.py", lambda: show(args.data, args.split))
+    return show(args.data, args.split)
 
 
 if __name__ == "__main__":

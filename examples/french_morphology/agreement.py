@@ -12,7 +12,6 @@ in all four texts, honest mode in the training text. Intervals are 95 %, by boot
 import argparse
 import json
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -21,7 +20,7 @@ from pathlib import Path
 import numpy as np
 from pairs import Pair
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError, one_line_errors
 
 DISTANCES = {"0": (0, 0), "1": (1, 1), "2-3": (2, 3), "4 and more": (4, 10**6)}
 RESAMPLES = 1000
@@ -184,7 +183,8 @@ def table(pairs: Sequence[Pair], log_ratios: Sequence[float], mode: str, top_wor
     return "\n".join(rows)
 
 
-def main() -> int:
+@one_line_errors("agreement.py")
+def main() -> None:
     parser = argparse.ArgumentParser(description="accuracy of a language model on agreement pairs")
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--prepared", type=Path, required=True, help="what prepare.py wrote")
@@ -196,15 +196,10 @@ def main() -> int:
     args = parser.parse_args()
     from scoring import LanguageModel  # fairseq takes seconds to import: not for --help
 
-    try:
-        pairs = read_pairs(args.pairs)
-        model = LanguageModel(args.checkpoint, args.prepared / "data-bin")
-        answers = model.log_ratios([(pair.prefix, pair.right, pair.wrong) for pair in pairs])
-    except LLRNNError as error:
-        print(f"agreement.py: error: {error}", file=sys.stderr)
-        return 2
+    pairs = read_pairs(args.pairs)
+    model = LanguageModel(args.checkpoint, args.prepared / "data-bin")
+    answers = model.log_ratios([(pair.prefix, pair.right, pair.wrong) for pair in pairs])
     print(table(pairs, answers, args.mode, args.top_words))
-    return 0
 
 
 if __name__ == "__main__":

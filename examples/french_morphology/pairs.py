@@ -14,7 +14,6 @@ dictionary, too.
 
 import argparse
 import json
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -23,7 +22,7 @@ from pathlib import Path
 from paradigms import VERBS, Paradigms, read_paradigms
 from prepare import SPLITS, sentence_text, write_lines
 
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.errors import one_line_errors
 from fairseq_llrnn.lexicon.readers.conllu import Token, iter_conllu_words, treebank
 
 SUBJECT = {"nsubj", "nsubjpass", "nsubj:pass"}
@@ -225,24 +224,20 @@ def summary(pairs: list[Pair], top_words: int) -> str:
     return "\n".join(rows)
 
 
-def main() -> int:
+@one_line_errors("pairs.py")
+def main() -> None:
     parser = argparse.ArgumentParser(description="mine agreement pairs from dev and test of a treebank")
     parser.add_argument("--ud", type=Path, required=True, help="the folder given to prepare.py")
     parser.add_argument("--prepared", type=Path, required=True, help="what prepare.py wrote")
     parser.add_argument("--out", type=Path, required=True, help="pairs, one JSON object a line")
     args = parser.parse_args()
-    try:
-        sources = {name: treebank(args.ud, split) for split, name in SPLITS.items()}
-        lexicon = next(iter(sorted(args.ud.glob("lexicon.tsv*"))), None)
-        paradigms = read_paradigms(lexicon, [treebank(args.ud, split) for split in ("train", "dev", "test")])
-        vocabulary = Vocabulary(args.prepared)
-        pairs = [pair for name, path in sources.items() for pair in mine(name, path, paradigms, vocabulary)]
-    except LLRNNError as error:
-        print(f"pairs.py: error: {error}", file=sys.stderr)
-        return 2
+    sources = {name: treebank(args.ud, split) for split, name in SPLITS.items()}
+    lexicon = next(iter(sorted(args.ud.glob("lexicon.tsv*"))), None)
+    paradigms = read_paradigms(lexicon, [treebank(args.ud, split) for split in ("train", "dev", "test")])
+    vocabulary = Vocabulary(args.prepared)
+    pairs = [pair for name, path in sources.items() for pair in mine(name, path, paradigms, vocabulary)]
     write_lines(args.out, (json.dumps(asdict(pair), ensure_ascii=False) for pair in pairs))
     print(summary(pairs, 2500))
-    return 0
 
 
 if __name__ == "__main__":

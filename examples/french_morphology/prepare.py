@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError, one_line_errors
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
@@ -138,19 +138,15 @@ def table(counts: dict[str, Counts]) -> str:
     return "\n".join([*rows, PAPER_REMARK])
 
 
-def main() -> int:
+@one_line_errors("prepare.py")
+def main() -> None:
     parser = argparse.ArgumentParser(description="Universal Dependencies to text, treebank and fairseq data")
     parser.add_argument("--ud", type=Path, required=True, help="folder with train, dev and test .conllu[.gz]")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     args = parser.parse_args()
-    try:
-        texts = write_texts(args.ud, args.out)
-        write_data_bin(args.out)
-    except LLRNNError as error:
-        print(f"prepare.py: error: {error}", file=sys.stderr)
-        return 2
+    texts = write_texts(args.ud, args.out)
+    write_data_bin(args.out)
     print(table(count(texts)))
-    return 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import argparse
 import json
 import logging
 import os
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from experiments import BEST_M, HONEST, MODES
 from prepare import count
 from results import Results, read_results
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError, one_line_errors
 
 TEXTS = ("train", "valid", "test1", "test2")
 
@@ -108,7 +107,8 @@ def write(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
-def main() -> int:
+@one_line_errors("report.py")
+def main() -> None:
     parser = argparse.ArgumentParser(description="tables and picture of the French experiment")
     parser.add_argument("--out", type=Path, required=True, help="where prepare.py, pairs.py and run.py wrote")
     parser.add_argument("--docs", type=Path, required=True, help="folder for french.md, french.json, french-sweep.png")
@@ -117,19 +117,14 @@ def main() -> int:
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
     from plot import draw_sweep
 
-    try:
-        results = read_results(args.out)
-        if not results.finished:
-            raise DataError(f"{args.out / 'models'}: expected finished models, found none; start run.py train first")
-        args.docs.mkdir(parents=True, exist_ok=True)
-        draw_sweep(results, args.docs / "french-sweep.png")
-        write(args.docs / "french.md", document(results, args.out))
-        write(args.docs / "french.json", machine_readable(results))
-    except LLRNNError as error:
-        print(f"report.py: error: {error}", file=sys.stderr)
-        return 2
+    results = read_results(args.out)
+    if not results.finished:
+        raise DataError(f"{args.out / 'models'}: expected finished models, found none; start run.py train first")
+    args.docs.mkdir(parents=True, exist_ok=True)
+    draw_sweep(results, args.docs / "french-sweep.png")
+    write(args.docs / "french.md", document(results, args.out))
+    write(args.docs / "french.json", machine_readable(results))
     print(f"{args.docs / 'french.md'}: {len(results.finished)} models, {len(results.missing)} not finished")
-    return 0
 
 
 if __name__ == "__main__":

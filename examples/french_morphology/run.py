@@ -28,7 +28,7 @@ from example_parts.mixtures import ORDERS
 from experiments import Model, Prior, models, ngrams, trained_as
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, one_line_errors
 
 # A softmax over the vocabulary takes and returns hundreds of MB a step; without these settings glibc gives them back to
 # the kernel each time, which then spends a third of the processor on clearing pages.
@@ -168,6 +168,7 @@ def choose(names: Sequence[str]) -> list[Model]:
     return [model for model in everything if not names or model.name in names or model.group in names]
 
 
+@one_line_errors("run.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description="train and measure the models of experiments.py")
     parser.add_argument("action", choices=("list", "commands", *STEPS))
@@ -175,23 +176,19 @@ def main() -> int:
     parser.add_argument("--ud", type=Path, default=Path("UD"), help="the folder given to prepare.py")
     parser.add_argument("--out", type=Path, default=Path("OUT"), help="what prepare.py wrote")
     args = parser.parse_intermixed_args()  # names may come after options
-    try:
-        chosen = choose(args.names)
-        if args.action == "list":
-            print("\n".join(f"{model.name:24} {model.group:10} {model.what}" for model in chosen))
-        elif args.action == "commands":
-            for model in chosen:
-                prior = [] if model.prior is None else [model.prior.command(args.ud, args.out)]
-                print("\n".join(shlex.join(command) for command in [*prior, model.command(args.out, USER_DIR)]))
-        else:
-            for folder, needed in ((args.ud, "treebanks"), (args.out / "data-bin", "data of prepare.py")):
-                if not folder.is_dir():
-                    raise OptionError(f"{folder}: expected a folder with {needed}, found none; see --ud and --out")
-            os.nice(10)
-            return work(chosen, args.ud.resolve(), args.out.resolve(), STEPS[args.action])
-    except LLRNNError as error:
-        print(f"run.py: error: {error}", file=sys.stderr)
-        return 2
+    chosen = choose(args.names)
+    if args.action == "list":
+        print("\n".join(f"{model.name:24} {model.group:10} {model.what}" for model in chosen))
+    elif args.action == "commands":
+        for model in chosen:
+            prior = [] if model.prior is None else [model.prior.command(args.ud, args.out)]
+            print("\n".join(shlex.join(command) for command in [*prior, model.command(args.out, USER_DIR)]))
+    else:
+        for folder, needed in ((args.ud, "treebanks"), (args.out / "data-bin", "data of prepare.py")):
+            if not folder.is_dir():
+                raise OptionError(f"{folder}: expected a folder with {needed}, found none; see --ud and --out")
+        os.nice(10)
+        return work(chosen, args.ud.resolve(), args.out.resolve(), STEPS[args.action])
     return 0
 
 

@@ -14,17 +14,13 @@ OUT/clams has a file for each of singular and plural, near and far. In far pairs
 
 import argparse
 import gzip
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
-
-from example_parts.command_line import exit_status
 from language_texts import CZECH, LANGUAGES, Language
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
 from fairseq_llrnn.files.atomic_write import whole_binary
 from fairseq_llrnn.lexicon.readers.conllu import Token, in_one_word, iter_conllu_words, treebank
 
@@ -135,13 +131,14 @@ def write(language: Language, data: Path, out: Path) -> None:
         print(f"{language.name} {kind}: {len(pairs):,} pairs")
 
 
+@one_line_errors("agreement_pairs.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("languages", nargs="+", metavar="LANGUAGE", help="hungarian, greek, czech")
     parser.add_argument("--data", type=Path, required=True, help="the folder of all texts")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     args = parser.parse_args()
-    return exit_status("agreement_pairs.py", lambda: act(args))
+    return act(args)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -24,12 +24,11 @@ from statistics import mean, stdev
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
-from example_parts.command_line import exit_status
 from language_rows import ROWS, Row, score_command, unit_writer
 from language_texts import LANGUAGES
 from languages import score
 
-from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.errors import DataError, OptionError, check_least, one_line_errors
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.text_lines import iter_lines
 
@@ -172,6 +171,7 @@ def measure(
     return outcomes
 
 
+@one_line_errors("clams.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description="minimal pairs of agreement under trained rows")
     parser.add_argument("rows", nargs="*", metavar="ROW", help="finished rows of language_rows.py")
@@ -183,7 +183,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the rows (default: 1)")
     parser.add_argument("--most", type=int, default=300, help="pairs of a phenomenon (default: %(default)s)")
     args = parser.parse_args()
-    return exit_status("clams.py", lambda: act(args))
+    return act(args)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -9,17 +9,12 @@ unchanged. All others are split by TOKEN. Blanks around punctuation are lost, fo
 
 import argparse
 import re
-import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
-
-from example_parts.command_line import exit_status
-
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
@@ -168,13 +163,14 @@ def chosen(names: Sequence[str]) -> list[Language]:
     return [LANGUAGES[name] for name in names or LANGUAGES]
 
 
+@one_line_errors("language_texts.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description="the texts of languages")
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=f"{', '.join(LANGUAGES)} (default: all)")
     parser.add_argument("--data", type=Path, required=True, help="the folder of all texts")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     args = parser.parse_args()
-    return exit_status("language_texts.py", lambda: act(args))
+    return act(args)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -26,7 +26,6 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
-from example_parts.command_line import exit_status
 from example_parts.text_units import lines_of
 from example_parts.unit_bits import bits_of_unknown_character, whole_bits
 from language_curves import draw
@@ -37,7 +36,7 @@ from language_texts import LANGUAGES, Language
 from language_texts import chosen as chosen_languages
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.errors import DataError, LLRNNError, OptionError, one_line_errors
 from fairseq_llrnn.files.atomic_write import whole_file
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
@@ -191,6 +190,7 @@ def read_results(path: Path) -> list[dict[str, Any]]:
     return list(found)
 
 
+@one_line_errors("languages.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description="bits per character of many languages")
     parser.add_argument("action", choices=("list", "commands", "train", "collect", "table", "rows"))
@@ -203,7 +203,7 @@ def main() -> int:
     parser.add_argument("--results", type=Path, default=Path("languages.json"), help="the results in one file")
     parser.add_argument("--picture", type=Path, help="of `table`: draw the learning curves into this file, too")
     args = parser.parse_intermixed_args()  # rows may come after options
-    return exit_status("languages.py", lambda: act(args))
+    return act(args)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -20,10 +20,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
-from example_parts.command_line import exit_status
 from example_parts.same_options import keep_options
 
 import fairseq_llrnn
+from fairseq_llrnn.errors import one_line_errors
 from fairseq_llrnn.features.dictionary import SPECIALS, hash_symbols
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
@@ -106,6 +106,7 @@ def show(args: argparse.Namespace) -> int:
     return 0
 
 
+@one_line_errors("log_bilinear.py")
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--field", required=True, metavar="DIR", help="whose words the model has")
@@ -116,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lr", type=float, default=0.1, help="of Adagrad (default: 0.1)")
     parser.add_argument("--epochs", type=int, default=30, metavar="N", help="at most (default: 30)")
     args = parser.parse_args(arguments)
-    return exit_status("log_bilinear.py", lambda: show(args))
+    return show(args)
 
 
 if __name__ == "__main__":

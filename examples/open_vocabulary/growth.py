@@ -21,11 +21,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
-from example_parts.command_line import exit_status
 from open_systems import Sizes
 from open_vocabulary import compare, run
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import OptionError, one_line_errors
 
 Fact = dict[str, Any]  # row, words, seed, seconds, and bits per character of valid and test
 LONGEST = 100  # words of a sentence
@@ -156,6 +155,7 @@ def change_of(word: str) -> tuple[str, Any]:
         raise OptionError(f"--set {word}: expected SIZE=VALUE, SIZE one of {known}") from None
 
 
+@one_line_errors("growth.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
@@ -168,7 +168,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="write the facts there, as JSON")
     parser.add_argument("--picture", type=Path, help="draw the curve")
     args = parser.parse_args()
-    return exit_status("growth.py", lambda: act(args))
+    return act(args)
 
 
 def act(args: argparse.Namespace) -> int:

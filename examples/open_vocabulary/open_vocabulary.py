@@ -19,13 +19,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
-from example_parts.command_line import exit_status
 from example_parts.text_units import lines_of
 from example_parts.unit_bits import whole_bits
 from open_systems import OPEN, SYSTEMS, Sizes, commands, prepare, score_command
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, one_line_errors
 
 TESTS = ("valid", "test1", "test2")
 Run = Callable[[Sequence[str], str], str]  # a command and its stdin -> its stdout
@@ -96,6 +95,7 @@ def compare(
     return table({name: json.loads((out / name / "result.json").read_text(encoding="utf-8")) for name in done})
 
 
+@one_line_errors("open_vocabulary.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description="bits per character: open vocabulary, <unk>, pieces, characters")
     parser.add_argument("systems", nargs="*", metavar="SYSTEM", help=f"some of {', '.join(SYSTEMS)} (default: all)")
@@ -110,7 +110,7 @@ def main() -> int:
     names = args.systems or list(SYSTEMS)
     if unknown := set(names) - set(SYSTEMS):
         parser.error(f"unknown systems {', '.join(sorted(unknown))}; there are {', '.join(SYSTEMS)}")
-    return exit_status("open_vocabulary.py", lambda: act(args, names))
+    return act(args, names)
 
 
 def act(args: argparse.Namespace, names: Sequence[str]) -> int:

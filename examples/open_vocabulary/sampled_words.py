@@ -20,12 +20,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
 
-from example_parts.command_line import exit_status
 from example_parts.text_units import lines_of
 from open_vocabulary import Run, run
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, one_line_errors
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.open_vocabulary.spelling import draw_unknown
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
@@ -114,6 +113,7 @@ def _written(
     return [row("samples", drawn), row("beam search, `<unk>` preferred", written)]
 
 
+@one_line_errors("sampled_words.py")
 def main() -> int:
     parser = argparse.ArgumentParser(description="types per 1,000 unknown words: real text, samples, beam search")
     parser.add_argument("--data", type=Path, required=True, help="folder of fairseq-preprocess, with the prior inside")
@@ -121,7 +121,7 @@ def main() -> int:
     parser.add_argument("--text", type=Path, nargs="+", required=True, help="texts outside the training text")
     parser.add_argument("--seed", type=int, default=1, help="of the first samples (default: 1)")
     args = parser.parse_args()
-    return exit_status("sampled_words.py", lambda: act(args))
+    return act(args)
 
 
 def act(args: argparse.Namespace) -> int:

@@ -24,7 +24,7 @@ from tree_texts import prepare
 from tree_times import time_cutoffs, time_rows
 from tree_training import NETWORKS, Training, train
 
-from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.errors import OptionError, one_line_errors
 
 
 def parse_rows(names: Sequence[str]) -> list[str]:
@@ -34,6 +34,7 @@ def parse_rows(names: Sequence[str]) -> list[str]:
     return list(names) or list(OUTPUTS)
 
 
+@one_line_errors("output_trees.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     stages = parser.add_subparsers(dest="stage", required=True)
@@ -73,7 +74,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LLRNNError as error:
-        sys.exit(f"output_trees.py: error: {error}")
+    sys.exit(main())

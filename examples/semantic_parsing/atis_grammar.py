@@ -25,7 +25,7 @@ from pathlib import Path
 from funql import Form, parse_symbols
 from funql_pairs import read_pairs
 
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.errors import one_line_errors
 
 TOKEN = re.compile(r"[(),]|[^(),\s]+")
 LISTS = ("intersection", "or")  # whose arguments are all of one kind
@@ -144,6 +144,7 @@ def grammar_of(forms: Sequence[Form], functions: int = FUNCTIONS, lists: int = L
     return "".join(f"{line}\n" for line in (f"# {len(forms):,} forms", *Types(forms).rules(functions, lists)))
 
 
+@one_line_errors("atis_grammar.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description="a grammar of logical forms, read off a set of them")
     parser.add_argument("forms", type=Path, metavar="FORMS", help="question<TAB>form, .gz too")
@@ -152,7 +153,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LLRNNError as error:
-        sys.exit(f"atis_grammar.py: error: {error}")
+    sys.exit(main())

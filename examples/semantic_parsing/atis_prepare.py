@@ -36,7 +36,7 @@ from funql_pairs import Pair, read_pairs
 from funql_prepare import write_lines
 from funql_recognise import read_rules, terminals
 
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.errors import one_line_errors
 from fairseq_llrnn.files.text_lines import iter_lines
 
 MOST = 6  # names of a kind in a question; more stay as they are
@@ -163,6 +163,7 @@ def in_symbols(pair: Pair, known: Known, draw: Callable[[], float] = lambda: 1.0
     return question, renamed(pair.form, {constant: symbol for symbol, constant in question.offers.items()})
 
 
+@one_line_errors("atis_prepare.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
@@ -192,7 +193,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LLRNNError as error:
-        sys.exit(f"atis_prepare.py: error: {error}")
+    sys.exit(main())

@@ -19,7 +19,7 @@ from atis_grammar import LISTS, Types, parse
 from funql import Form
 from funql_score import add_output_options, report
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError, one_line_errors
 from fairseq_llrnn.files.text_lines import iter_lines
 
 
@@ -57,6 +57,7 @@ class Judge:
         )
 
 
+@one_line_errors("atis_score.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--text", type=Path, required=True)
@@ -67,7 +68,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LLRNNError as error:
-        sys.exit(f"atis_score.py: error: {error}")
+    sys.exit(main())

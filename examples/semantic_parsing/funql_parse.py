@@ -29,7 +29,7 @@ from funql_mentions import kind_of_name
 from funql_prepare import write_lines
 from torch import Tensor
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError, one_line_errors
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.plugin.compat.loading import Places, build_model, encode, read_checkpoint, take_places
 from fairseq_llrnn.prior.prior import Prior
@@ -131,6 +131,7 @@ def parse_questions(
     return [found[i] for i in range(len(ids))]
 
 
+@one_line_errors("funql_parse.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--path", required=True, nargs="+", help="checkpoint; several: the mean of their distributions")
@@ -153,7 +154,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LLRNNError as error:
-        sys.exit(f"funql_parse.py: error: {error}")
+    sys.exit(main())

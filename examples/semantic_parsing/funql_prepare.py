@@ -19,7 +19,7 @@ from funql_mentions import Question, read_names, read_question, to_symbols
 from funql_pairs import Pair, read_pairs
 from funql_recognise import derives, read_rules, terminals
 
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.errors import one_line_errors
 from fairseq_llrnn.files.atomic_write import whole_file
 
 HERE = Path(__file__).resolve().parent
@@ -39,6 +39,7 @@ def write_lines(path: Path, lines: Sequence[str]) -> None:
         file.write("".join(f"{line}\n" for line in lines))
 
 
+@one_line_errors("funql_prepare.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--train", type=Path, required=True)
@@ -65,7 +66,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LLRNNError as error:
-        sys.exit(f"funql_prepare.py: error: {error}")
+    sys.exit(main())

@@ -24,7 +24,7 @@ from funql_mentions import Names, from_symbols, read_names, read_question
 from funql_pairs import Pair, read_pairs
 from funql_prepare import NAMES
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError, one_line_errors
 from fairseq_llrnn.files.text_lines import iter_lines
 
 Gold = TypeVar("Gold")  # what a form is compared with
@@ -74,6 +74,7 @@ def report(
         args.json.write_text(json.dumps({"questions": len(gold), "systems": systems}, indent=1) + "\n", "utf-8")
 
 
+@one_line_errors("funql_score.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--gold", type=Path, required=True)
@@ -84,7 +85,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LLRNNError as error:
-        sys.exit(f"funql_score.py: error: {error}")
+    sys.exit(main())

@@ -36,7 +36,7 @@ from funql_recognise import Rules, derives, read_rules
 from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.word_links import directed_links, symmetrised
-from fairseq_llrnn.errors import LLRNNError
+from fairseq_llrnn.errors import one_line_errors
 from fairseq_llrnn.files.text_lines import iter_lines
 
 ARTICLES = frozenset({"a", "an", "all", "any", "the"})  # which belong to the phrase that they begin
@@ -283,6 +283,7 @@ def recombined(
     return list(found)
 
 
+@one_line_errors("recombine.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--text", required=True, help="training pairs: the files without .question and .form")
@@ -313,7 +314,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LLRNNError as error:
-        sys.exit(f"recombine.py: error: {error}")
+    sys.exit(main())

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.errors import DataError, one_line_errors
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
 
@@ -82,17 +82,13 @@ def table(texts: dict[str, list[str]]) -> str:
     return "\n".join(rows)
 
 
-def main() -> int:
+@one_line_errors("small_texts.py")
+def main() -> None:
     parser = argparse.ArgumentParser(description="a treebank as text, dictionary and fairseq's data")
     parser.add_argument("--ud", type=Path, required=True, help="folder with train, dev and test .conllu[.gz]")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to")
     args = parser.parse_args()
-    try:
-        print(table(prepare(args.ud, args.out)))
-    except LLRNNError as error:
-        print(f"small_texts.py: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    print(table(prepare(args.ud, args.out)))
 
 
 if __name__ == "__main__":

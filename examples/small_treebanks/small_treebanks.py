@@ -13,7 +13,6 @@ import json
 import math
 import re
 import shlex
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from pathlib import Path
 from small_texts import execute
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
 from fairseq_llrnn.lexicon.readers.conllu import treebank
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
@@ -213,7 +212,8 @@ def chosen(names: Sequence[str]) -> Iterator[Arm]:
         yield known[name]
 
 
-def main() -> int:
+@one_line_errors("small_treebanks.py")
+def main() -> None:
     parser = argparse.ArgumentParser(description="language models of a small treebank")
     parser.add_argument("action", choices=("train", "table", "commands"))
     parser.add_argument("arms", nargs="*", metavar="ARM", help=", ".join(arm.name for arm in ARMS) + " (default: all)")
@@ -221,22 +221,17 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True, help="what small_texts.py wrote")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     args = parser.parse_intermixed_args()  # arms may come after options
-    try:
-        arms = list(chosen(args.arms))
-        for seed in args.seeds if args.action == "train" else ():
-            for arm in arms:
-                run(arm, seed, args.ud, args.out)
-        for arm in arms if args.action == "commands" else ():
-            place = args.out / "models" / f"{arm.name}-{args.seeds[0]}"
-            prior = [] if arm.prior is None else [arm.prior_command(args.ud, args.out, place / "prior")]
-            train, score = arm.train_command(args.out, place, args.seeds[0]), arm.score_command(args.out, place)
-            print("\n".join(shlex.join(command) for command in (*prior, train, score)))
-    except LLRNNError as error:
-        print(f"small_treebanks.py: error: {error}", file=sys.stderr)
-        return 2
+    arms = list(chosen(args.arms))
+    for seed in args.seeds if args.action == "train" else ():
+        for arm in arms:
+            run(arm, seed, args.ud, args.out)
+    for arm in arms if args.action == "commands" else ():
+        place = args.out / "models" / f"{arm.name}-{args.seeds[0]}"
+        prior = [] if arm.prior is None else [arm.prior_command(args.ud, args.out, place / "prior")]
+        train, score = arm.train_command(args.out, place, args.seeds[0]), arm.score_command(args.out, place)
+        print("\n".join(shlex.join(command) for command in (*prior, train, score)))
     if args.action == "table":
         print(table(args.out))
-    return 0
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ from multi30k_pairs import PAIRS, Pair
 from multi30k_recipes import RECIPES, TEXTS
 from multi30k_stages import SCRIPTS, average, execute, keep, lines_of, list_best, prepare, train, translate
 
-from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.errors import OptionError, one_line_errors
 
 
 def run_prepare(args: argparse.Namespace) -> None:
@@ -195,22 +195,18 @@ def parsers() -> argparse.ArgumentParser:
     return parser
 
 
-def main() -> int:
+@one_line_errors("multi30k")
+def main() -> None:
     given = sys.argv[1:]
     cut = given.index("--") if "--" in given else len(given)
     args = parsers().parse_args(given[:cut])
     args.extra = given[cut + 1 :]
-    try:
-        if args.extra and args.stage not in ("train", "translate"):
-            raise OptionError(f"{args.stage}: takes no options after --")
-        if args.stage not in ("prepare", "list") and not (args.out / "text").is_dir():
-            raise OptionError(f"{args.out}: expected a folder of `multi30k.py prepare`, found none; see --out")
-        args.out = args.out.resolve()
-        args.run(args)
-    except LLRNNError as error:
-        print(f"multi30k: error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    if args.extra and args.stage not in ("train", "translate"):
+        raise OptionError(f"{args.stage}: takes no options after --")
+    if args.stage not in ("prepare", "list") and not (args.out / "text").is_dir():
+        raise OptionError(f"{args.out}: expected a folder of `multi30k.py prepare`, found none; see --out")
+    args.out = args.out.resolve()
+    args.run(args)
 
 
 if __name__ == "__main__":

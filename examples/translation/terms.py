@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 import sacrebleu
 
-from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.errors import OptionError, one_line_errors
 from fairseq_llrnn.lexicon.merge_sources import WordForms, read_word_forms
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.prior.parts.evidence import EvidencePart
@@ -249,6 +249,7 @@ def bleu_of(hypotheses: Sequence[Sequence[str]], reference: str) -> float:
     return float(sacrebleu.corpus_bleu([" ".join(h) for h in hypotheses], [references], tokenize="none").score)
 
 
+@one_line_errors("terms.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -269,11 +270,8 @@ def main() -> None:
         if name != "make":
             command.add_argument("of", nargs="+", metavar="NAME=HYPOTHESES")
     args = parser.parse_args()
-    try:
-        args.run(args)
-    except (LLRNNError, OSError) as error:
-        raise SystemExit(f"terms.py: {error}") from None
+    args.run(args)
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

@@ -23,12 +23,11 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import translator_rows as rows
-from example_parts.command_line import exit_status
 from example_parts.processes import alone, run
 from translator_rescoring import rescore, rescore_with_phrases
 from translator_table import lines_of, table
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
 
@@ -156,6 +155,7 @@ def parsed() -> argparse.Namespace:
     return parser.parse_args()
 
 
+@one_line_errors("translators")
 def main() -> int:
     args = parsed()
     out = args.out.resolve()
@@ -177,4 +177,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_status("translators", main))
+    sys.exit(main())

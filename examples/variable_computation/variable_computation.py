@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import fairseq_llrnn
-from fairseq_llrnn.errors import DataError, LLRNNError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
 from fairseq_llrnn.networks.recurrent import equivalent_rnn, find_cell
 
 SPACE = "▁"
@@ -176,6 +176,7 @@ def mean(values: Iterable[float]) -> float:
     return statistics.fmean(values)
 
 
+@one_line_errors("variable_computation.py")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     stages = parser.add_subparsers(dest="stage", required=True)
@@ -205,7 +206,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LLRNNError as error:
-        sys.exit(f"variable_computation.py: error: {error}")
+    sys.exit(main())

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 from example_modules import EXAMPLES, run_example
-from example_parts.command_line import exit_status
 from example_parts.same_options import FILE, keep_options
 
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
 
 SHARING = sorted(
     str(path.relative_to(EXAMPLES))
@@ -22,17 +21,19 @@ def test_scripts_find_what_they_share(script: str) -> None:
 
 
 def test_a_mistake_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str]) -> None:
-    def fails(error: Exception) -> int:
-        raise error
+    @one_line_errors("x.py")
+    def main(error: Exception | None) -> None:
+        if error is not None:
+            raise error
 
-    assert exit_status("x.py", lambda: 3) == 3
-    assert exit_status("x.py", lambda: fails(DataError("a.txt: expected one, found none"))) == 2
-    assert exit_status("x.py", lambda: fails(FileNotFoundError(2, "No such file", "b.txt"))) == 2
+    assert main(None) == 0
+    assert main(DataError("a.txt: expected one, found none")) == 2
+    assert main(FileNotFoundError(2, "No such file", "b.txt")) == 2
     said = capsys.readouterr()
     assert not said.out
     assert said.err == "x.py: error: a.txt: expected one, found none\nx.py: error: [Errno 2] No such file: 'b.txt'\n"
     with pytest.raises(ZeroDivisionError):
-        exit_status("x.py", lambda: 1 // 0)
+        main(ZeroDivisionError())
 
 
 def test_results_of_other_options_are_not_taken_for_these(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_rows_are_trained_timed_and_compared(out: Path) -> None:
     assert said.count("test") == len(rows)
     assert "lbl-learned-1: finished" in run("train", "--out", out, "learned", "--part", 0.5)
     for asked, found in (((), "--part 1, found those of --part 0.5"), (("--epochs", 2), "--epochs 2, found those of")):
-        other = run_example(SCRIPT, "train", "--out", out, "learned", *asked, code=1).err
+        other = run_example(SCRIPT, "train", "--out", out, "learned", *asked, code=2).err
         assert f"lbl-learned-1.json: expected results of {found}" in other and "use another --out" in other
     run("train", "--out", out, "random", "--network", "lstm", "--rate", 0.02, "--epochs", 2)
     facts = json.loads((out / "models" / "lstm-random-0.02-1.json").read_text(encoding="utf-8"))

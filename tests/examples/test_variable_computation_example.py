@@ -38,5 +38,5 @@ def test_systems_are_trained_and_compared(tmp_path: Path) -> None:
     assert 0 < float(rows[0][3]) < 1 and 0 < variable < 128 * math.sqrt(3) + 1
     assert float(rows[1][3]) == 1 and constant == round(57 * math.sqrt(3))
     assert all(0 < float(row[5].split()[0]) < 8 for row in rows)
-    wrong = run("train", "--out", out, "vclstm", code=1)
+    wrong = run("train", "--out", out, "vclstm", code=2)
     assert "SYSTEM: expected one of vcgru, " in wrong.err and "Traceback" not in wrong.err
