@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package i
 logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, which logs
 
 from fairseq_llrnn.errors import DataError, OptionError, one_line_errors  # noqa: E402
-from fairseq_llrnn.files.atomic_write import whole_file  # noqa: E402
+from fairseq_llrnn.files.atomic_write import write_lines  # noqa: E402
 from fairseq_llrnn.files.text_lines import iter_lines, place  # noqa: E402
 
 NUMBER, NAME = "number", "name"
@@ -222,14 +222,12 @@ def main() -> None:
             "translations, found no pair in which to put a number or name"
         )
     try:
-        args.out.mkdir(parents=True, exist_ok=True)
         for name, lines in (
             ("copy.en", [one.english for one in made]),
             ("copy.fr", [one.french for one in made]),
             ("copy.facts.jsonl", [one.facts() for one in made]),
         ):
-            with whole_file(args.out / name) as file:
-                file.writelines(f"{line}\n" for line in lines)
+            write_lines(args.out / name, lines)
     except OSError as error:
         raise OptionError(f"--out {args.out}: cannot be written to: {error.strerror or error}") from None
     print(table(made))

@@ -24,7 +24,7 @@ logging.getLogger("fairseq").setLevel(logging.WARNING)  # before the import, whi
 from fairseq_llrnn.cli.places import check_place  # noqa: E402
 from fairseq_llrnn.errors import DataError, one_line_errors  # noqa: E402
 from fairseq_llrnn.features.dictionary import load_dictionary  # noqa: E402
-from fairseq_llrnn.files.atomic_write import whole_file  # noqa: E402
+from fairseq_llrnn.files.atomic_write import write_lines  # noqa: E402
 from fairseq_llrnn.files.text_lines import iter_lines, place, shown  # noqa: E402
 
 UNKNOWN = "<unk>"
@@ -95,8 +95,7 @@ def main() -> None:
     check_place(args.out, f"--out {args.out}")
     known = set(load_dictionary(args.unknown_to).symbols) if args.unknown_to else None
     lines = translations(args.generated, [line for _, line in iter_lines(args.source)], known)
-    with whole_file(Path(args.out)) as file:
-        file.writelines(f"{line}\n" for line in lines)
+    write_lines(Path(args.out), lines)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from outcome import GENERAL_MODEL, Outcomes, read_outcomes
-from stages import write_lines
 from systems import PERCENTS, SYSTEMS
+
+from fairseq_llrnn.files.atomic_write import write_lines
 
 PAGE, PICTURE = "adaptation.md", "adaptation.png"
 # Colours that colour-blind readers can tell apart (Okabe & Ito).

@@ -29,7 +29,7 @@ from systems import (
 import fairseq_llrnn
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import is_blank
 from fairseq_llrnn.ngrams.arpa import write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
@@ -38,12 +38,6 @@ from fairseq_llrnn.ngrams.ngrams import read_sentences
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 SEED = "adaptation"
 FACTS, LOG_PROBS = "result.json", "log-probs.npz"
-
-
-def write_lines(path: Path, lines: list[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        file.writelines(line + "\n" for line in lines)
 
 
 def write_json(path: Path, facts: Any) -> None:

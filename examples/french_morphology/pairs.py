@@ -20,9 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from paradigms import VERBS, Paradigms, read_paradigms
-from prepare import SPLITS, sentence_text, write_lines
+from prepare import SPLITS, sentence_text
 
 from fairseq_llrnn.errors import one_line_errors
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.lexicon.readers.conllu import Token, iter_conllu_words, treebank
 
 SUBJECT = {"nsubj", "nsubjpass", "nsubj:pass"}

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError, one_line_errors
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
 
@@ -54,12 +54,6 @@ def first_sentences(path: Path, count: int) -> Iterator[str]:
             has_rows = has_rows or not line.startswith("#")
         elif has_rows:
             count, has_rows = count - 1, False
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        file.writelines(line + "\n" for line in lines)
 
 
 def write_texts(ud: Path, out: Path) -> dict[str, list[str]]:

@@ -29,7 +29,7 @@ from transformers import MarianConfig, MarianMTModel, set_seed
 from fairseq_llrnn import LogLinearHead, Prior
 from fairseq_llrnn.evidence.slots import merged_target
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords, plain
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.head.inputs import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForSeq2SeqLM
 from fairseq_llrnn.lexicon.merge_sources import read_word_forms
@@ -160,8 +160,7 @@ def search(args: argparse.Namespace) -> None:
     lines = numbers.source(read_lines(args.source), terms)
     found = dict(generated(model, lines, args.longest, args.beam, readable, processors))
     print(f"{len(lines)} sentences: {time.process_time() - begin:.0f} seconds of processor time")
-    with whole_file(args.to) as file:
-        file.writelines(f"{numbers.head.decode(found[at].unsqueeze(0))[0]}\n" for at in range(len(lines)))
+    write_lines(args.to, (numbers.head.decode(found[at].unsqueeze(0))[0] for at in range(len(lines))))
 
 
 def open_terms(args: argparse.Namespace, prior: Prior) -> Terms:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
 
@@ -133,10 +133,8 @@ def prepare(language: Language, data: Path, out: Path) -> dict[str, list[str]]:
     """Write OUT/LANGUAGE/text, and return the lines of each split."""
     found = texts(language, data)
     place = out / language.name / "text"
-    place.mkdir(parents=True, exist_ok=True)
     for split, lines in found.items():
-        with whole_file(place / f"{split}.txt") as file:
-            file.writelines(line + "\n" for line in lines)
+        write_lines(place / f"{split}.txt", lines)
     return found
 
 

@@ -33,10 +33,10 @@ from pathlib import Path
 from atis_grammar import grammar_of, parse
 from funql import Form
 from funql_pairs import Pair, read_pairs
-from funql_prepare import write_lines
 from funql_recognise import read_rules, terminals
 
 from fairseq_llrnn.errors import one_line_errors
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 
 MOST = 6  # names of a kind in a question; more stay as they are

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from funql import CITY, PLACE, RIVER, STATE
 from funql_mentions import AMBIGUOUS, read_names
-from funql_prepare import NAMES, write_lines
+from funql_prepare import NAMES
+
+from fairseq_llrnn.files.atomic_write import write_lines
 
 TRAIN, TEST = 320, 80
 

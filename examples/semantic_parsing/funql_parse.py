@@ -26,10 +26,10 @@ from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator
 from fairseq.tasks import FairseqTask
 from funql_mentions import kind_of_name
-from funql_prepare import write_lines
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, one_line_errors
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.plugin.compat.loading import Places, build_model, encode, read_checkpoint, take_places
 from fairseq_llrnn.prior.prior import Prior

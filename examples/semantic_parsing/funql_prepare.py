@@ -20,7 +20,7 @@ from funql_pairs import Pair, read_pairs
 from funql_recognise import derives, read_rules, terminals
 
 from fairseq_llrnn.errors import one_line_errors
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import write_lines
 
 HERE = Path(__file__).resolve().parent
 NAMES, GRAMMAR = HERE / "names.tsv", HERE / "funql.grammar"
@@ -32,11 +32,6 @@ def split_off(pairs: Sequence[Pair], held_out: int) -> tuple[list[Pair], list[Pa
     random.Random(1).shuffle(order)
     chosen = set(order[:held_out])
     return [p for p in pairs if p.question not in chosen], [p for p in pairs if p.question in chosen]
-
-
-def write_lines(path: Path, lines: Sequence[str]) -> None:
-    with whole_file(path) as file:
-        file.write("".join(f"{line}\n" for line in lines))
 
 
 @one_line_errors("funql_prepare.py")

@@ -30,13 +30,13 @@ import numpy as np
 from atis_grammar import LISTS
 from funql import Form, parse_symbols
 from funql_mentions import KINDS, kind_of_name
-from funql_prepare import write_lines
 from funql_recognise import Rules, derives, read_rules
 
 from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.word_links import directed_links, symmetrised
 from fairseq_llrnn.errors import one_line_errors
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 
 ARTICLES = frozenset({"a", "an", "all", "any", "the"})  # which belong to the phrase that they begin

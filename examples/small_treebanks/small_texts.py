@@ -13,11 +13,11 @@ import shlex
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError, one_line_errors
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
 
 SPLITS = {"train": "train", "valid": "dev", "test": "test"}
@@ -33,12 +33,6 @@ def dictionary(texts: dict[str, list[str]]) -> list[tuple[str, int]]:
     train = Counter(word for line in texts["train"] for word in line.split())
     others = sorted({word for lines in texts.values() for line in lines for word in line.split()} - set(train))
     return [*sorted(train.items(), key=lambda entry: (-entry[1], entry[0])), *((word, 0) for word in others)]
-
-
-def write(path: Path, lines: Iterable[str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        file.writelines(line + "\n" for line in lines)
 
 
 def execute(command: Sequence[str], log: Path) -> str:
@@ -63,8 +57,8 @@ def prepare(ud: Path, out: Path) -> dict[str, list[str]]:
     """Write the texts, the dictionary and fairseq's data, and return the sentences of each split."""
     texts = {name: sentences(treebank(ud, split)) for name, split in SPLITS.items()}
     for name, lines in texts.items():
-        write(out / "text" / f"{name}.txt", lines)
-    write(out / "dict.txt", (f"{word} {count}" for word, count in dictionary(texts)))
+        write_lines(out / "text" / f"{name}.txt", lines)
+    write_lines(out / "dict.txt", (f"{word} {count}" for word, count in dictionary(texts)))
     prefixes = [f"--{name}pref={out / 'text' / name}.txt" for name in texts]
     command = ["fairseq-preprocess", "--only-source", "--workers", "1", *prefixes]
     execute([*command, "--srcdict", str(out / "dict.txt"), "--destdir", str(out / "data-bin")], out / "preprocess.log")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import write_lines
 from toy_french.corpus import Corpus, Sentence, text_of
 from toy_french.words import Word
 
@@ -35,11 +35,6 @@ def writing_into(folder: Path) -> Iterator[None]:
             f"cannot write the corpus into {folder}: {error.strerror or error}; "
             "give --out a folder that can be written to, on a disk with some megabytes free"
         ) from error
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    with whole_file(path) as file:
-        file.writelines(line + "\n" for line in lines)
 
 
 def _conllu(split: str, sentences: list[Sentence]) -> Iterator[str]:

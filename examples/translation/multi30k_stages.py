@@ -20,7 +20,7 @@ from multi30k_pairs import Pair
 from multi30k_recipes import TEXTS, Recipe
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import whole_file, write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -133,8 +133,7 @@ def _unpack(folders: Sequence[Path], name: str, target: Path) -> None:
         raise OptionError(
             f"{folders[-1] / name}: expected a file of Multi30k, found none; --data names the folders that hold them"
         )
-    with whole_file(target) as file:
-        file.writelines(f"{line}\n" for _, line in iter_lines(source))
+    write_lines(target, (line for _, line in iter_lines(source)))
 
 
 def _cut_into_pieces(out: Path, pair: Pair) -> None:
@@ -248,8 +247,7 @@ def _write_translations(out: Path, place: str, target: str, count: int) -> None:
             f"{out / place}.out: expected translations of {count:,} sentences, found {len(found):,} (or others); see "
             "it and its log for the cause, and delete it"
         )
-    with whole_file(out / f"{place}.{target}") as file:
-        file.writelines(f"{found[n]}\n" for n in range(count))
+    write_lines(out / f"{place}.{target}", (found[n] for n in range(count)))
 
 
 def list_best(

@@ -28,7 +28,7 @@ from translator_rescoring import rescore, rescore_with_phrases
 from translator_table import lines_of, table
 
 from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
-from fairseq_llrnn.files.atomic_write import whole_file
+from fairseq_llrnn.files.atomic_write import whole_file, write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 
 LEXICON = "lexicon.tsv.gz"
@@ -37,7 +37,6 @@ HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 
 def prepare(out: Path, data: Path, lexicon: Path) -> None:
     """Write texts, data and priors."""
-    (out / "text").mkdir(parents=True, exist_ok=True)
     for split, name in rows.SPLITS.items():
         for language in ("en", "fr"):
             source, target = data / f"{name}.tok.{language}.gz", out / "text" / f"{split}.{language}"
@@ -46,9 +45,8 @@ def prepare(out: Path, data: Path, lexicon: Path) -> None:
                     f"{source}: expected a file of Multi30k, found none; --data names the folder that holds it"
                 )
             if not target.exists():
-                with whole_file(target) as file:
-                    most = rows.PAIRS if split == "train" else None
-                    file.writelines(f"{line}\n" for _, line in islice(iter_lines(source), most))
+                most = rows.PAIRS if split == "train" else None
+                write_lines(target, (line for _, line in islice(iter_lines(source), most)))
     if not (out / LEXICON).exists():
         shutil.copyfile(lexicon, out / LEXICON)
     os.chdir(out)
@@ -121,8 +119,7 @@ def _write_best(found: Path, place: Path, count: int) -> None:
             best.setdefault(int(match[1]), match[2])
     if len(best) != count:
         raise DataError(f"{found}: expected translations of {count:,} sentences, found {len(best):,}; delete it")
-    with whole_file(place) as file:
-        file.writelines(f"{best[number]}\n" for number in range(count))
+    write_lines(place, (best[number] for number in range(count)))
 
 
 def parsed() -> argparse.Namespace:

@@ -19,7 +19,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -178,6 +178,13 @@ def whole_file(path: Path) -> Iterator[TextIO]:
     """
     with whole_binary(path) as raw, open(raw.fileno(), "w", encoding="utf-8", newline="\n", closefd=False) as file:
         yield file
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a file and its folder, as `whole_file`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 @contextmanager

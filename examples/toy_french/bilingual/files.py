@@ -4,8 +4,9 @@ import json
 from dataclasses import asdict
 from pathlib import Path
 
+from fairseq_llrnn.files.atomic_write import write_lines
 from toy_french.bilingual.corpus import Bitext, Pair
-from toy_french.files import lexicon_rows, vocabulary_rows, write_lines, writing_into
+from toy_french.files import lexicon_rows, vocabulary_rows, writing_into
 
 MEASURED = ("valid", "test")  # the splits whose facts are written
 
