@@ -1,6 +1,7 @@
 """`llrnn` in this process on a very small corpus, and once a session a trained model to explain."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +24,10 @@ def corpus(tmp_path: Path) -> Corpus:
 @pytest.fixture
 def build(corpus: Corpus, llrnn: Llrnn) -> Build:
     """Run `llrnn prior` on the small corpus; later options win."""
-
-    def run(*options: object) -> Done:
-        return llrnn(
-            "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out,
-            "--set", "words.guess=off", *options,
-        )  # fmt: skip
-
-    return run
+    return partial(
+        llrnn, "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out,
+        "--set", "words.guess=off",
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """`llrnn prior --background` with several backgrounds, what `llrnn show` says of them, and the same from Python."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
-from small_corpus import Build, Corpus, Done, Llrnn
+from small_corpus import Build, Corpus, Llrnn
 
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Recipe
@@ -20,10 +21,7 @@ def build(corpus: Corpus, llrnn: Llrnn, monkeypatch: pytest.MonkeyPatch) -> Buil
     corpus.write("dict.en.txt", "dog 3\n12 1\n")
     monkeypatch.chdir(corpus.place)
 
-    def run(*options: object) -> Done:
-        return llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options)
-
-    return run
+    return partial(llrnn, "prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out)
 
 
 def test_parts_are_shown_in_their_order(build: Build, llrnn: Llrnn, corpus: Corpus) -> None:

@@ -3,11 +3,12 @@
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
-from small_corpus import Build, Corpus, Done, Llrnn
+from small_corpus import Build, Corpus, Llrnn
 
 from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
@@ -60,10 +61,7 @@ def build(corpus: Corpus, llrnn: Llrnn) -> Build:
     corpus.write("grammar.txt", GRAMMAR)
     corpus.write("small.arpa", ARPA)
 
-    def run(*options: object) -> Done:
-        return llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options)
-
-    return run
+    return partial(llrnn, "prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out)
 
 
 def probabilities(prior: Prior, *words: str) -> dict[str, float]:

@@ -4,6 +4,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -41,11 +42,7 @@ Run = Callable[..., Done]
 @pytest.fixture
 def prior(data: Path, llrnn: Llrnn) -> Run:
     """Run `llrnn prior`; later options win."""
-
-    def run(*options: object) -> Done:
-        return llrnn("prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior", *options)
-
-    return run
+    return partial(llrnn, "prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--out", data / "prior")
 
 
 def write(data: Path, name: str, text: str) -> Path:

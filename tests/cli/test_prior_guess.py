@@ -1,9 +1,10 @@
 """`llrnn prior words.guess`, and what `llrnn show` says of guesses."""
 
 import json
+from functools import partial
 
 import pytest
-from small_corpus import Build, Corpus, Done, Llrnn
+from small_corpus import Build, Corpus, Llrnn
 
 from fairseq_llrnn.cli.prior.table import guess_lines
 from fairseq_llrnn.lexicon.table import Completed, Coverage
@@ -15,14 +16,9 @@ from fairseq_llrnn.prior.prior import Prior
 @pytest.fixture
 def build(corpus: Corpus, llrnn: Llrnn) -> Build:
     """`llrnn prior` on the small corpus, whose dictionary has `zut` with count 0."""
-
-    def run(*options: object) -> Done:
-        return llrnn(
-            "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out,
-            *options,
-        )  # fmt: skip
-
-    return run
+    return partial(
+        llrnn, "prior", "--dict", corpus.dictionary, "--conllu", corpus.treebank, "--top-words", 3, "--out", corpus.out,
+    )  # fmt: skip
 
 
 def test_it_says_what_was_guessed_and_how_well(build: Build, corpus: Corpus) -> None:

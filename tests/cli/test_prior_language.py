@@ -1,9 +1,10 @@
 """`llrnn prior --language`: what it prints of packages, and what `llrnn show` says of their licences."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
-from small_corpus import Build, Corpus, Done, Llrnn
+from small_corpus import Build, Corpus, Llrnn
 
 from fairseq_llrnn.lexicon.languages.base import SOURCES
 from fairseq_llrnn.prior.prior import Prior
@@ -12,11 +13,7 @@ from fairseq_llrnn.prior.prior import Prior
 @pytest.fixture
 def build(corpus: Corpus, llrnn: Llrnn) -> Build:
     """`llrnn prior` on the small corpus, without its treebank."""
-
-    def run(*options: object) -> Done:
-        return llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options)
-
-    return run
+    return partial(llrnn, "prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out)
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 """`llrnn prior words.morphemes`: from a file, and by Morfessor."""
 
 import json
+from functools import partial
 
 import pytest
-from small_corpus import Build, Corpus, Done, Llrnn
+from small_corpus import Build, Corpus, Llrnn
 
 from fairseq_llrnn.features.feature_table import TOP_FORM
 from fairseq_llrnn.lexicon.options import LexiconOptions
@@ -15,10 +16,7 @@ SEGMENTS = "tables\ttable s\nTable\nchat te\nchien\npetit e\nmaison s\n"
 
 @pytest.fixture
 def build(corpus: Corpus, llrnn: Llrnn) -> Build:
-    def run(*options: object) -> Done:
-        return llrnn("prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out, *options)
-
-    return run
+    return partial(llrnn, "prior", "--dict", corpus.dictionary, "--top-words", 3, "--out", corpus.out)
 
 
 def features(corpus: Corpus, word: str, read: bool = False) -> set[str]:

@@ -1,6 +1,7 @@
 """What `llrnn prior` prints of its texts: unknown words, and sentences of the validation and test text."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -37,10 +38,7 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def build(data: Path, llrnn: Llrnn, tmp_path: Path) -> Callable[..., Done]:
-    def run(*options: object) -> Done:
-        return llrnn("prior", "--dict", data / "dict.txt", "--out", tmp_path / "prior", *options)
-
-    return run
+    return partial(llrnn, "prior", "--dict", data / "dict.txt", "--out", tmp_path / "prior")
 
 
 OTHERS = [WORDS[::-1], WORDS[::2]]

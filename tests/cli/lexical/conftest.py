@@ -1,12 +1,13 @@
 """Folders of fairseq-preprocess with a small bitext, and `llrnn prior` on them."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pytest
 from shell import Shell
 from small_bitext import ENGLISH, FRENCH, Run, preprocess
-from small_corpus import Done, Llrnn
+from small_corpus import Llrnn
 
 
 @pytest.fixture(scope="session")
@@ -27,11 +28,7 @@ def data(made: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def prior(data: Path, llrnn: Llrnn) -> Run:
     """Run `llrnn prior` with the bitext and IBM Model 1; later options win."""
-
-    def run(*options: object) -> Done:
-        return llrnn(
-            "prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--lexical-translation", data, "--set",
-            "translations.aligner=ibm1", "--out", data / "prior", *options,
-        )  # fmt: skip
-
-    return run
+    return partial(
+        llrnn, "prior", "--dict", data / "dict.fr.txt", "--top-words", 3, "--lexical-translation", data, "--set",
+        "translations.aligner=ibm1", "--out", data / "prior",
+    )  # fmt: skip
