@@ -402,16 +402,6 @@ class StaticBackground(Background):
             len(self.class_of), nothing.long(), nothing, self.word_log_weight.new_zeros(len(state)), None
         )
 
-    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        return self.word_log_weight[tokens]
-
-    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
-        positions = previous.numel()
-        return self.class_of.new_zeros((positions, 0)), ClassWeights(self.class_log_mass.unsqueeze(0), positions)
-
-    def class_weights(self, state: Tensor) -> ClassWeights:
-        return ClassWeights(self.class_log_mass.unsqueeze(0), len(state))
-
     def log_weights(self, state: Tensor) -> Tensor:
         return self.word_log_weight.unsqueeze(0)
 
