@@ -82,7 +82,11 @@ class BoundAutomaton(BoundBackground):
         return self.tables.mass(state.squeeze(1), classes)
 
     def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self._share(state.squeeze(1), tokens)
+        weight, after = self.tables.step(state.squeeze(1), tokens)
+        share = log_difference(weight, self.tables.mass(state.squeeze(1), self.class_of[tokens]))
+        if self.remaining is None:
+            return share
+        return share.masked_fill(self.out_of_reach(tokens, after), NEGATIVE_INFINITY)
 
     def class_weights(self, state: Tensor) -> ClassWeights:
         tables, states = self.tables, state.squeeze(1)
@@ -126,19 +130,7 @@ class BoundAutomaton(BoundBackground):
     # ---- all words --------------------------------------------------------------------------------------------------
 
     def log_weights(self, state: Tensor) -> Tensor:
-        return self._all_weights(state.squeeze(1))
-
-    def log_shares(self, state: Tensor) -> Tensor:
-        states = state.squeeze(1)
-        shares = log_difference(self._all_weights(states), self.log_mass(state)[:, self.class_of])
-        if self.remaining is None:
-            return shares
-        words = torch.arange(len(self.class_of), device=shares.device)
-        return shares.masked_fill(self.out_of_reach(words, self._all_nexts(states)), NEGATIVE_INFINITY)
-
-    def _all_weights(self, states: Tensor) -> Tensor:
-        """Return log b(q, x) of all words: (N, V)."""
-        tables = self.tables
+        tables, states = self.tables, state.squeeze(1)
         weights = self.root.word_log_weight + tables.costs[states, -1:]
         if not tables.all_rooted:
             weights.masked_fill_(~tables.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
@@ -146,6 +138,13 @@ class BoundAutomaton(BoundBackground):
             rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
             weights[rows, tables.arc_tokens[arcs]] = tables.costs[states[rows], level] + tables.arc_weights[arcs]
         return weights
+
+    def log_shares(self, state: Tensor) -> Tensor:
+        shares = log_difference(self.log_weights(state), self.log_mass(state)[:, self.class_of])
+        if self.remaining is None:
+            return shares
+        words = torch.arange(len(self.class_of), device=shares.device)
+        return shares.masked_fill(self.out_of_reach(words, self._all_nexts(state.squeeze(1))), NEGATIVE_INFINITY)
 
     def _all_nexts(self, states: Tensor) -> Tensor:
         """Return the states after all words, arbitrary for words without an arc or a root weight: (N, V)."""
@@ -179,7 +178,7 @@ class BoundAutomaton(BoundBackground):
         tables, states = self.tables, state.squeeze(1)
         if self.remaining == 1:  # nothing but </s>
             best = self.root.class_log_mass.new_full((len(states), self.num_classes), NEGATIVE_INFINITY)
-            best[:, self.class_of[END]] = self._share(states, torch.full_like(states, END))
+            best[:, self.class_of[END]] = self.log_share(state, torch.full_like(states, END))
             return best
         if bool(tables.rooted[states].any()):
             return super().best_share(state)  # all words: rare, because few steps are near a limit
@@ -217,14 +216,6 @@ class BoundAutomaton(BoundBackground):
         return rest.masked_fill(mass.isneginf(), NEGATIVE_INFINITY)
 
     # ---- limits -----------------------------------------------------------------------------------------------------
-
-    def _share(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """Return log b(q, x) − log B_q(σ(x)): (M,), (M,) -> (M,)."""
-        weight, after = self.tables.step(states, tokens)
-        share = log_difference(weight, self.tables.mass(states, self.class_of[tokens]))
-        if self.remaining is None:
-            return share
-        return share.masked_fill(self.out_of_reach(tokens, after), NEGATIVE_INFINITY)
 
     def out_of_reach(self, tokens: Tensor, after: Tensor) -> Tensor:
         """Return whether no end is in reach after a word that leads to the state `after`, of any shape."""
