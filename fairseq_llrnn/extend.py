@@ -8,8 +8,9 @@ that define them may change. `fairseq_llrnn.testing` has tests of the laws.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.registry import lazily
 
 if TYPE_CHECKING:
     from fairseq_llrnn.automata.automaton import END as END
@@ -40,31 +41,23 @@ if TYPE_CHECKING:
     from fairseq_llrnn.prior.part import register_part as register_part
     from fairseq_llrnn.settings import Settings as Settings
 
-_MODULES = {
-    "automata.automaton": ("END",),
-    "backgrounds.algebra": ("BySource",),
-    "backgrounds.base": ("Background", "StaticBackground"),
-    "backgrounds.explicit_background": ("ExplicitBackground",),
-    "backgrounds.class_weights": ("ExplicitWeights",),
-    "errors": ("DataError", "OptionError"),
-    "files.numbers": ("is_weight",),
-    "files.text_lines": ("iter_lines", "place", "shown"),
-    "lexicon.features": ("Lexicon",),
-    "networks.recurrent": ("Cell", "register_cell"),
-    "output.class_source": ("ClassSource", "SentenceClasses"),
-    "output.context_classes": ("NO_WORD", "ContextClasses", "ContextClassSource"),
-    "prior.arrays": ("check_log_weights",),
-    "prior.named_backgrounds": ("a_file", "register_background"),
-    "prior.part": ("Part", "PriorView", "register_part"),
-    "settings": ("Settings",),
+_NAMES = {
+    "automata.automaton": "END",
+    "backgrounds.algebra": "BySource",
+    "backgrounds.base": "Background StaticBackground",
+    "backgrounds.explicit_background": "ExplicitBackground",
+    "backgrounds.class_weights": "ExplicitWeights",
+    "errors": "DataError OptionError",
+    "files.numbers": "is_weight",
+    "files.text_lines": "iter_lines place shown",
+    "lexicon.features": "Lexicon",
+    "networks.recurrent": "Cell register_cell",
+    "output.class_source": "ClassSource SentenceClasses",
+    "output.context_classes": "NO_WORD ContextClasses ContextClassSource",
+    "prior.arrays": "check_log_weights",
+    "prior.named_backgrounds": "a_file register_background",
+    "prior.part": "Part PriorView register_part",
+    "settings": "Settings",
 }
-__all__ = sorted(name for names in _MODULES.values() for name in names)
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            value = getattr(importlib.import_module(f"fairseq_llrnn.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+__all__ = sorted(" ".join(_NAMES.values()).split())
+__getattr__ = lazily(__name__, _NAMES)

@@ -140,7 +140,7 @@ def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
 
     def load_name(name: str) -> Any:
         if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(f"module {package!r} has no attribute {name!r}; it has {', '.join(modules)}")
         value = getattr(importlib.import_module(f"fairseq_llrnn.{modules[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value
