@@ -261,10 +261,9 @@ def _configuration(args: Namespace) -> TransformerConfig:
     return TransformerConfig.from_namespace(args)
 
 
-@register_model_architecture("llrnn_transformer", "llrnn_transformer")
-def base(args: Namespace) -> None:
-    """Set the sizes of fairseq's base architecture."""
-    base_architecture(args)
+register_model_architecture("llrnn_transformer", "llrnn_transformer")(base_architecture)
+# for hundreds of thousands of sentences
+register_model_architecture("llrnn_transformer", "llrnn_transformer_iwslt")(transformer_iwslt_de_en)
 
 
 @register_model_architecture("llrnn_transformer", "llrnn_transformer_multi30k")
@@ -275,9 +274,3 @@ def multi30k(args: Namespace) -> None:
         set_defaults(args, **{f"{side}_{name}": value for name, value in sizes.items()})
     set_defaults(args, dropout=0.3)
     base_architecture(args)
-
-
-@register_model_architecture("llrnn_transformer", "llrnn_transformer_iwslt")
-def iwslt(args: Namespace) -> None:
-    """Set sizes for hundreds of thousands of sentences: fairseq's architecture for IWSLT."""
-    transformer_iwslt_de_en(args)
