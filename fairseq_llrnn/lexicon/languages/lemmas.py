@@ -41,10 +41,4 @@ class Simplemma(FeatureSource):
     def listed(self, code: str) -> Iterator[tuple[str, str]]:
         from simplemma.strategies.dictionaries import DefaultDictionaryFactory
 
-        for form, lemma in DefaultDictionaryFactory().get_dictionary(self.codes[code]).items():
-            yield _text(form), _text(lemma)
-
-
-def _text(word: str | bytes) -> str:
-    """Return a word as text. Some versions store bytes."""
-    return word if isinstance(word, str) else word.decode("utf-8")
+        yield from DefaultDictionaryFactory().get_dictionary(self.codes[code]).items()
