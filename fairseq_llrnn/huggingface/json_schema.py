@@ -15,7 +15,7 @@ import re
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from fairseq_llrnn.errors import DataError, OptionError, did_you_mean, from_checkout
+from fairseq_llrnn.errors import DataError, did_you_mean, need_library
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.huggingface.constraints import parse_regex
 
@@ -79,10 +79,9 @@ def schema_regex(schema: str | dict[str, Any], whitespace: str | None, name: str
         UnsupportedKeyword: outlines-core would ignore a keyword. The other keywords that it reads are right.
         DataError: no JSON schema, or one that has unsupported keywords, or is too deep or too large.
     """
-    try:
-        from outlines_core import json_schema
-    except ImportError:
-        raise OptionError(f"{name}: expected the package outlines-core, found none; {from_checkout('hf')}") from None
+    need_library(name, "outlines_core", "hf")
+    from outlines_core import json_schema
+
     try:
         re.compile(whitespace or "")
     except re.error as error:

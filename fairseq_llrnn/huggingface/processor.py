@@ -42,7 +42,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least, from_checkout
+from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least, need_library
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
@@ -755,12 +755,9 @@ class _LarkTokens:
 
 def _lark_matcher(grammar: str, kind: str, texts: TokenTexts, meter: Meter) -> Any:
     """llguidance's parser at its beginning."""
-    try:
-        import llguidance
-    except ImportError:
-        raise OptionError(
-            f"{meter.name}: expected the package llguidance for a {kind}, found none; {from_checkout('hf')}"
-        ) from None
+    need_library(f"{meter.name}: {kind}", "llguidance", "hf")
+    import llguidance
+
     limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
     of_tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_LarkTokens(texts)))
     grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]

@@ -142,7 +142,7 @@ def test_a_missing_package(package: str, build: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(__import__("sys").modules, package, None)
     monkeypatch.setitem(__import__("sys").modules, f"{package}.json_schema", None)
     tokenizer = tokenizer_of("byte_level")
-    with pytest.raises(OptionError, match=r"expected the package .*, found none; in a checkout.*pip install '.\[hf\]'"):
+    with pytest.raises(OptionError, match=r"expected the library .*, found none; in a checkout.*pip install '.\[hf\]'"):
         P.from_json_schema({"type": "null"}, tokenizer) if build == "schema" else P.from_grammar(
             "start: /a/", tokenizer
         )
