@@ -38,7 +38,6 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
     TWO_DICTIONARIES,
     data_folder,
     fingerprint_in,
-    first_that_fits,
     has_dictionaries,
     is_prior,
     lacking,
@@ -221,13 +220,13 @@ def _find_prior(path: str, state: Mapping[str, Any], named: str | None, recorded
     moved_with_data = [Path(data_folder(data), name) for name in names]
     around = places_of(was, save_dir_of(state), path)
     places = chain(moved_with_data, around) if named is None else chain(around, moved_with_data)
-    return first_that_fits(places, is_prior(fingerprint_in(state, path)))
+    return next(filter(is_prior(fingerprint_in(state, path)), places), None)
 
 
 def _find_data(path: str, state: Mapping[str, Any], task: Any, prior: Path | None) -> Path | None:
     """Find the folder with the dictionaries of a checkpoint, like `_find_prior`."""
     places = places_of(data_folder(str(task.data)), save_dir_of(state), path)
-    return first_that_fits(places, has_dictionaries(lambda folder: dictionaries_of(task, folder), prior))
+    return next(filter(has_dictionaries(lambda folder: dictionaries_of(task, folder), prior), places), None)
 
 
 def load_model(

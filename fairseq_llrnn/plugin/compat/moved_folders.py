@@ -15,7 +15,7 @@ from __future__ import annotations
 import filecmp
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -98,11 +98,6 @@ def check_folders(data: str, dictionaries: Sequence[str]) -> None:
 logger = logging.getLogger(__name__)
 
 Fits = Callable[[Path], bool]
-
-
-def first_that_fits(places: Iterable[Path], fits: Fits) -> Path | None:
-    """Return the first place that fits, or None if none does."""
-    return next((place for place in places if fits(place)), None)
 
 
 def places_of(recorded: str, save_dir: str | None, checkpoint: str) -> Iterator[Path]:
@@ -208,7 +203,7 @@ def take_source_prior(path: str, task: Any, folder: str | None, option: str, sta
     else:
         recorded = str(recorded)
         fingerprint = fingerprint_in(state, path, SOURCE_FINGERPRINT)
-        found = first_that_fits(places_of(recorded, save_dir_of(state), path), is_prior(fingerprint))
+        found = next(filter(is_prior(fingerprint), places_of(recorded, save_dir_of(state), path)), None)
         if found is None:
             raise OptionError(
                 f"{path}: expected the source prior of its training, found none, or another one, in {recorded!r}, "

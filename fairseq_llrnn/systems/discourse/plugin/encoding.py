@@ -15,7 +15,6 @@ from fairseq_llrnn.head.checks import in_hex
 from fairseq_llrnn.plugin.compat.dictionaries import reads_strings
 from fairseq_llrnn.plugin.compat.loading import build_model, read_checkpoint
 from fairseq_llrnn.plugin.compat.moved_folders import (
-    first_that_fits,
     places_of,
     report_moved,
     save_dir_of,
@@ -125,7 +124,7 @@ def _find_data(path: str, state: dict[str, Any], recorded: str) -> str:
         except LLRNNError:  # damaged
             return False
 
-    found = first_that_fits(places_of(recorded, save_dir_of(state), path), fits)
+    found = next(filter(fits, places_of(recorded, save_dir_of(state), path)), None)
     if found is None:
         raise OptionError(
             f"{path} was trained with the data folder {recorded!r}, which does not exist, relative to here or to the "
