@@ -145,4 +145,5 @@ def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
         setattr(sys.modules[package], name, value)
         return value
 
+    vars(sys.modules[package]).setdefault("__all__", [*modules])
     return load_name

@@ -159,9 +159,9 @@ class ScoringModel:
         if isinstance(lines, str) or isinstance(source, str):
             raise OptionError("expected a list of sentences, found a text; pass [text], or text.splitlines()")
         lines = list(lines)
-        other = next((line for line in lines if not isinstance(line, str)), None)
-        if other is not None:
-            raise OptionError(f"expected sentences, found {other!r:.60}; join the words of each by blanks")
+        others = [line for line in lines if not isinstance(line, str)]
+        if others:
+            raise OptionError(f"expected sentences, found {others[0]!r:.60}; join the words of each by blanks")
         if self.translates and source is None:
             raise OptionError("source: a translation model needs the source sentence of each line; give source=[…]")
         if source is not None and not self.translates:

@@ -292,6 +292,11 @@ class LogLinearHead(nn.Module):
             DataError: source_states are needed but missing, or do not have one row per sentence.
         """
         check_rows(hidden.shape[:1], "hidden states (B, T, H)", "sentences", source_states=source_states)
+        if source_states is not None and (self.source_size is None or source_states.size(-1) != self.source_size):
+            raise DataError(
+                f"LogLinearHead: source_states: expected width {self.source_size}, the head's source_size, found "
+                f"{source_states.size(-1)}; make the head with source_size={source_states.size(-1)}"
+            )
         hidden = to_autocast(hidden)
 
         def make_batch(sentences: slice, background: BoundBackground, shared: Rows | None = None) -> Batch:

@@ -71,13 +71,15 @@ def _sentences(lines: Iterable[str]) -> list[str]:
     if isinstance(lines, str):  # its letters would be sentences
         raise TypeError(f"expected a list of sentences, found the string {lines[:40]!r}; put it into a list")
     lines = list(lines)
-    other = next((line for line in lines if not isinstance(line, str)), None)
-    if other is not None:
-        raise TypeError(f"expected sentences as strings, found {other!r:.60}; join the words with blanks")
+    others = [line for line in lines if not isinstance(line, str)]
+    if others:
+        raise TypeError(f"expected sentences as strings, found {others[0]!r:.60}; join the words with blanks")
     return lines
 
 
 def _check_other_shapes(name: str, tokens: Tensor) -> None:
+    if not isinstance(tokens, Tensor):
+        raise TypeError(f"expected {name} (B, T) as a tensor, found a {type(tokens).__name__}; use torch.tensor")
     if tokens.dim() != 2:
         shape = tuple(tokens.shape)
         raise DataError(f"expected {name} (B, T), found {shape}; for one sentence pass {name}.unsqueeze(0)")

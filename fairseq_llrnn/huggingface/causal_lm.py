@@ -73,6 +73,8 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
             settings: of LogLinearCausalConfig, e.g. label_smoothing. tie_word_embeddings is that of `config` by
                 default, if the network reads words as wide as its states.
         """
+        cls.check_network(config)
+        cls._check_settings(prior, settings)
         end = prior.index("</s>")
         special = special_tokens(prior, end)
         inner = copy.deepcopy(config)

@@ -424,6 +424,8 @@ def words_automaton(words: Sequence[str], separators: Sequence[str], meter: Mete
     Raises:
         DataError: no words, or an empty one. LimitError: they cost too much.
     """
+    if isinstance(words, str):
+        raise DataError(f"{meter.name}: expected a list of words, found the text {words!r:.60}; put it into a list")
     if not words or "" in words:
         raise DataError(f"{meter.name}: expected words, found {'an empty one' if words else 'none'}; give at least one")
     word = Choice(tuple(literal(each.encode()) for each in dict.fromkeys(words)))

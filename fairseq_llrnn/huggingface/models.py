@@ -12,9 +12,9 @@ The tokens of a model are the words of its prior (`from_config`), or those of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,8 +23,9 @@ from torch import Tensor, nn
 from transformers import AutoConfig, GenerationConfig, GenerationMixin, LogitsProcessorList, PreTrainedConfig
 from transformers import PreTrainedModel as TransformersModel
 
+from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
-from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.errors import DataError, OptionError, did_you_mean
 from fairseq_llrnn.features.dictionary import PAD, plain
 from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
@@ -104,6 +105,36 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         start = prior.index("</s>")
         settings = {"tie_word_embeddings": ties, "head_size": width, "start_token_id": start, **settings}
         return cls(cls.config_class(text_config=network, **settings), prior)
+
+    @classmethod
+    def check_network(cls, config: Any) -> None:
+        """Check the configuration of a network. A causal model over an encoder would read the words that it predicts.
+
+        Raises:
+            TypeError: no configuration. OptionError: the other kind of network.
+        """
+        name, is_translator = cls.__name__, cls.config_class.is_encoder_decoder
+        if not isinstance(config, PreTrainedConfig):
+            raise TypeError(
+                f"{name}: expected the configuration of a network, such as GPT2Config(), found a "
+                f"{type(config).__name__}; pass it first, and then the prior"
+            )
+        if config.is_encoder_decoder != is_translator:
+            expected = "an encoder-decoder" if is_translator else "a network without an encoder"
+            other = "LogLinearForCausalLM" if is_translator else "LogLinearForSeq2SeqLM"
+            raise OptionError(f"{name}: expected {expected}, found {config.model_type}; use {other}")
+
+    @classmethod
+    def _check_settings(cls, prior: Prior, settings: Mapping[str, Any]) -> None:
+        if not isinstance(prior, Prior):
+            raise TypeError(f"{cls.__name__}: expected a prior, found {prior!r:.60}; read it with Prior.load")
+        known = {field.name for field in fields(cls.config_class)}
+        for name in settings.keys() - known:
+            advice = did_you_mean(name, known, "leave it out")
+            raise OptionError(f"{cls.__name__}: {name}: expected a setting of {cls.config_class.__name__}; {advice}")
+        if not 0.0 <= settings.get("label_smoothing", 0.0) < 1.0:
+            smoothing = settings["label_smoothing"]
+            raise OptionError(f"{cls.__name__}: label_smoothing {smoothing}: expected a number from 0 to less than 1")
 
     @classmethod
     def wrap(cls, pretrained: nn.Module, tokenizer: Any, recipe: Recipes = None) -> Self:
@@ -251,9 +282,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
-    def save_pretrained(
-        self, save_directory: Path | str, *args: Any, push_to_hub: bool = False, **kwargs: Any
-    ) -> None:
+    def save_pretrained(self, save_directory: Path | str, *args: Any, push_to_hub: bool = False, **kwargs: Any) -> None:
         """Raises OptionError: push_to_hub, which would leave the prior out."""
         if push_to_hub:
             raise OptionError("save_pretrained: push_to_hub=True uploads no prior; call model.push_to_hub(…) instead")
@@ -263,7 +292,24 @@ class LogLinearModel(TransformersModel, GenerationMixin):
 
     @classmethod
     def from_pretrained(cls, folder: Path | str, *args: Any, **kwargs: Any) -> Self:
-        """Raises PriorError: there is no prior next to the weights, or they were trained with another one."""
+        """Load a folder that `save_pretrained` wrote.
+
+        Raises:
+            DataError: there is no such folder, or it has a model of another class. PriorError: there is no prior next
+                to the weights, or they were trained with another one.
+        """
+        if not Path(folder).is_dir():
+            raise DataError(
+                f"{cls.__name__}: expected a folder, found none at {folder}; a model of the Hub has to be downloaded "
+                "first, e.g. by huggingface_hub.snapshot_download"
+            )
+        expected = cls.config_class.model_type
+        found = cls.config_class.get_config_dict(folder)[0].get("model_type", expected)
+        if found != expected:
+            raise DataError(
+                f"{folder}: expected a folder of {cls.__name__}.save_pretrained, found a model of type {found}; load "
+                "another model with its own class, and call wrap"
+            )
         model: Self = super().from_pretrained(folder, *args, **kwargs)
         (model[0] if isinstance(model, tuple) else model)._after_loading()
         return model
@@ -326,6 +372,8 @@ class Search:
         """Raise DataError if nothing complete is within reach."""
         needed = int(self.now.background.steps_to_end(self.now.states).max())
         longest = self.config.max_length - written.size(1)
+        if needed >= NO_END:
+            raise DataError("generate: expected a prompt that the background allows, found another; give a new one")
         if needed > longest:
             raise DataError(
                 f"generate: expected max_new_tokens of at least {needed}, which a complete sentence needs here, found "

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -399,6 +400,8 @@ class BackgroundProcessor(LogitsProcessor):
             OptionError: llguidance is not installed, or there is canonical=True or `longest` with Lark.
             LimitError, DataError: as in `from_regex`.
         """
+        if isinstance(grammar, str) and not re.search(r"[\n:]|->", grammar):  # each grammar has a rule
+            grammar = Path(grammar)
         name = str(grammar) if isinstance(grammar, Path) else "from_grammar"
         meter, texts = Meter(name, limits), _texts(tokenizer, name)
         text = "\n".join(line for _, line in iter_lines(grammar)) if isinstance(grammar, Path) else grammar
@@ -454,6 +457,8 @@ class BackgroundProcessor(LogitsProcessor):
             LimitError, DataError: as in `from_regex`, or no terms, or an empty form.
         """
         meter, texts = Meter("from_terms", limits), _texts(tokenizer, "from_terms")
+        if isinstance(terms, str):
+            raise DataError(f"from_terms: expected a list of terms, found the text {terms!r:.60}; put it into a list")
         groups = [[term] if isinstance(term, str) else list(term) for term in terms]
         if not groups or any(not forms or any(not form.strip() for form in forms) for forms in groups):
             raise DataError("from_terms: expected terms with a form each, found none; give at least one form")

@@ -119,6 +119,8 @@ class LogLinearForSeq2SeqLM(LogLinearModel):
             settings: of LogLinearSeq2SeqConfig, e.g. label_smoothing. By default, tie_word_embeddings is that of
                 `config`: the decoder's features, read and predicted.
         """
+        cls.check_network(config)
+        cls._check_settings(prior, settings)
         end = prior.index("</s>")
         special = {**special_tokens(prior, end), "decoder_start_token_id": end}
         inner = copy.deepcopy(config)

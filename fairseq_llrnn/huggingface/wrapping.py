@@ -58,6 +58,7 @@ def wrapped(cls: Any, pretrained: Any, tokenizer: Any, recipe: Recipes) -> Any:
             f"wrap: expected a model of transformers with a softmax over tokens, found {type(pretrained).__name__}; "
             "load it with AutoModelForCausalLM or AutoModelForSeq2SeqLM"
         )
+    cls.check_network(pretrained.config)
     softmax = pretrained.get_output_embeddings()
     network = network_of(pretrained)
     symbols, words = token_words(tokenizer, len(softmax.weight))
@@ -136,7 +137,7 @@ def token_words(tokenizer: Any, rows: int) -> tuple[list[str], Tensor]:
     token have the symbol `<token:NUMBER>`.
 
     Raises:
-        DataError: there is no end of sentence.
+        DataError: there is no end of sentence, or a token has no row.
     """
     end, unk = tokenizer.eos_token_id, tokenizer.unk_token_id
     if end is None or not end < rows:
@@ -144,8 +145,13 @@ def token_words(tokenizer: Any, rows: int) -> tuple[list[str], Tensor]:
             f"wrap: expected a tokenizer with an end of sentence among the model's {rows:,} tokens, found "
             f"{'none' if end is None else f'number {end:,}'}; set its eos_token"
         )
+    if len(tokenizer) > rows:
+        raise DataError(
+            f"wrap: expected a row of the softmax for each token, found {len(tokenizer):,} tokens and {rows:,} rows; "
+            "call model.resize_token_embeddings(len(tokenizer)) first"
+        )
     fixed = {end: EOS} if unk is None or unk == end or unk >= rows else {end: EOS, unk: UNK}
-    known = dict(enumerate(tokenizer.convert_ids_to_tokens(range(min(rows, len(tokenizer))))))
+    known = dict(enumerate(tokenizer.convert_ids_to_tokens(range(len(tokenizer)))))
     symbols = list(SPECIALS)
     number = {symbol: at for at, symbol in enumerate(symbols)}
     words = []

@@ -6,6 +6,7 @@ dictionary, counts, lexicon  ->  features and b₀ (base_prior.py)  ->  backgrou
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -168,10 +169,14 @@ def build(
     notes.update(_notes_of_texts(options, words, check))
     notes.update(held_out.remarks())
     for beginning, is_listed in (
-        ("the lexicon has", lambda row: row.features and row.source != GUESS and not of_package(row)),
-        ("words.values has", lambda row: row.source == "values"),
-        ("words.morphemes has", lambda row: row.source == "morphemes"),
-    ) if text is None else ():
+        (
+            ("the lexicon has", lambda row: row.features and row.source != GUESS and not of_package(row)),
+            ("words.values has", lambda row: row.source == "values"),
+            ("words.morphemes has", lambda row: row.source == "morphemes"),
+        )
+        if text is None
+        else ()
+    ):
         listed = {row.form for row in table.rows if row.is_word and is_listed(row)}
         notes.update(notes_of_spelling(words, counts, listed, beginning, options.words))
     completed = table.completed
@@ -292,12 +297,20 @@ def _words(dictionary: Dictionary) -> WordList:
     elif isinstance(dictionary, WordList):
         words = dictionary
     else:
-        words = WordList(tuple(dictionary), np.zeros(len(dictionary), dtype=np.int64))
+        symbols = tuple(dictionary)
+        for symbol in symbols:
+            if not isinstance(symbol, str) or re.search(r"[ \t\r\n]", symbol):
+                raise DataError(
+                    f"the dictionary: expected words without blanks and line ends, found {symbol!r:.60}; "
+                    "split the text with .split()"
+                )
+        words = WordList(symbols, np.zeros(len(symbols), dtype=np.int64))
     try:
         check_order(words.symbols)
     except ValueError as error:
-        name = str(dictionary) if isinstance(dictionary, (str, Path)) else "the dictionary"
-        raise DataError(f"{name}: {error}; run fairseq-preprocess again") from None
+        if isinstance(dictionary, (str, Path)):
+            raise DataError(f"{dictionary}: {error}; run fairseq-preprocess again") from None
+        raise DataError(f"the dictionary: {error}; put <s>, <pad>, </s>, <unk> first, and each word once") from None
     return words
 
 
@@ -312,6 +325,11 @@ def _both_counts(
         check, held_out: they collect statistics of the text.
     """
     texts, all_counts, counts = as_paths(options.text), Counter[str](), options.counts
+    if counts is not None and (counts.shape != (len(words.symbols),) or not (counts >= 0).all()):
+        raise DataError(
+            f"counts: expected {len(words.symbols):,} numbers of at least 0, one for each symbol, found "
+            f"{'others' if counts.shape == (len(words.symbols),) else f'shape {counts.shape}'}; count again"
+        )
     if texts and options.open_vocabulary is not None:
         all_counts, lines = count_words(texts, options.workers, held_out)
         counts = words.counts_of([(all_counts, lines)], check) if counts is None else counts

@@ -60,7 +60,7 @@ PartType = TypeVar("PartType", bound=Part)
 OF_WORDS = (NOT_TOP, SPECIAL, TOP_FORM)  # groups of features that every prior has
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Prior:
     """Features, signatures, background and parts, which are fixed before training."""
 
@@ -162,6 +162,10 @@ class Prior:
         return replace(self, parts=tuple(other for other in self.parts if not isinstance(other, part)))
 
     # ---- contents -----------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        parts = "".join(f", {type(part).__name__}" for part in self.parts)
+        return f"Prior({len(self.symbols):,} words, {len(self.output.features.names):,} features{parts})"
 
     @property
     def allowed(self) -> np.ndarray:

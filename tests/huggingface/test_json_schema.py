@@ -193,7 +193,7 @@ def test_a_schema_that_llguidance_does_not_read() -> None:
 
 def test_without_llguidance_the_message_has_the_keyword(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "llguidance", None)
-    with pytest.raises(OptionError, match="the package llguidance for a JSON schema with 'minimum' at #, found none; "):
+    with pytest.raises(OptionError, match="with 'minimum' at #: expected the library llguidance, found none; "):
         BackgroundProcessor.from_json_schema({"type": "integer", "minimum": 5}, byte_level())
 
 

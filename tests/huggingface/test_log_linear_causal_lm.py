@@ -23,7 +23,7 @@ pytest.importorskip("transformers", reason="transformers is not installed: pip i
 
 import transformers
 
-from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForCausalLM
+from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForCausalLM, LogLinearForSeq2SeqLM
 
 WORDS = "le la chat mer table dort voit qui .".split()
 SYMBOLS = (*SPECIALS, *WORDS)
@@ -110,6 +110,59 @@ def rows(*sentences: str, pad: int = 1, left: bool = False, end: bool = True) ->
     ids = torch.tensor(both)
     real = [([0] * len(p), [1] * len(r)) for p, r in zip(padded, tokens, strict=True)]
     return ids, torch.tensor([p + r if left else r + p for p, r in real])
+
+
+# ---- mistakes -------------------------------------------------------------------------------------------------------
+
+
+def small_bart() -> Any:
+    sizes = {f"{side}_{what}": 1 for side in ("encoder", "decoder") for what in ("layers", "attention_heads")}
+    return transformers.BartConfig(vocab_size=ROWS, d_model=16, **sizes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "kind", "message"),
+    [
+        ((small_bart(), None), {}, OptionError, "a network without an encoder, found bart; use LogLinearForSeq2SeqLM"),
+        ((None, configuration("GPT2")), {}, TypeError, "the configuration of a network, such as GPT2.*, found a Prior"),
+        ((configuration("GPT2"), "prior"), {}, TypeError, "expected a prior, found 'prior'; read it with Prior.load"),
+        ((configuration("GPT2"), None), {"label_smoting": 0.1}, OptionError, "did you mean 'label_smoothing'"),
+        ((configuration("GPT2"), None), {"label_smoothing": 2.0}, OptionError, "label_smoothing 2.0: expected"),
+    ],
+)
+def test_mistakes_of_from_config(
+    tmp_path: Path, arguments: tuple[Any, ...], settings: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    prior = prior_with(tmp_path)
+    config, given = (prior if each is None else each for each in arguments)
+    with pytest.raises(kind, match=message):
+        LogLinearForCausalLM.from_config(config, given, **settings)
+
+
+def test_the_class_fits_the_network_and_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="LogLinearForSeq2SeqLM: expected an encoder-decoder, found gpt2; use"):
+        LogLinearForSeq2SeqLM.from_config(configuration("GPT2"), prior_with(tmp_path))
+    with pytest.raises(OptionError, match="found gpt2; use LogLinearForCausalLM"):
+        LogLinearForSeq2SeqLM.wrap(softmax("GPT2"), tokenizer())
+    with pytest.raises(OptionError, match="found bart; use LogLinearForSeq2SeqLM"):
+        LogLinearForCausalLM.wrap(transformers.BartForConditionalGeneration(small_bart()), tokenizer())
+    made(prior_with(tmp_path)).save_pretrained(tmp_path / "ours")
+    softmax("GPT2").save_pretrained(tmp_path / "softmax")
+    for cls, folder, found in (
+        (LogLinearForSeq2SeqLM, "ours", "llrnn_causal_lm"),
+        (LogLinearForCausalLM, "softmax", "gpt2"),
+    ):
+        with pytest.raises(DataError, match=rf"of {cls.__name__}.save_pretrained, found a model of type {found}"):
+            cls.from_pretrained(tmp_path / folder)
+    with pytest.raises(DataError, match="expected a folder, found none at ./nope; a model of the Hub"):
+        LogLinearForCausalLM.from_pretrained("./nope")
+
+
+def test_more_tokens_than_rows() -> None:
+    more = tokenizer()
+    more.add_tokens(["maison", "jardin", "rouge"])
+    with pytest.raises(DataError, match=f"found {ROWS + 1} tokens and {ROWS} rows; call model.resize_token_embeddings"):
+        LogLinearForCausalLM.wrap(softmax("GPT2"), more)
 
 
 # ---- a wrapped softmax ----------------------------------------------------------------------------------------------

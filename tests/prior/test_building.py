@@ -129,6 +129,31 @@ def test_options_that_do_not_go_together(
         build_prior(SYMBOLS, options)
 
 
+@pytest.mark.parametrize(
+    ("symbols", "error"),
+    [
+        ([*SYMBOLS, "le\n"], r"expected words without blanks and line ends, found 'le\\n'; split the text with"),
+        ([*SYMBOLS, "le la"], "expected words without blanks and line ends, found 'le la'"),
+        ([*SYMBOLS, 5], "expected words without blanks and line ends, found 5"),
+        (["le", "la"], "found 'le' 'la'; put <s>, <pad>, </s>, <unk> first, and each word once"),
+    ],
+)
+def test_lists_that_are_no_dictionary(symbols: list[str], error: str) -> None:
+    with pytest.raises(DataError, match=error):
+        build_prior(symbols, Recipe(top_words="all"))
+
+
+@pytest.mark.parametrize(("counts", "found"), [([1, 2], r"shape \(2,\)"), ([-1] * len(SYMBOLS), "others")])
+def test_counts_that_are_none(counts: list[int], found: str) -> None:
+    with pytest.raises(DataError, match=f"counts: expected {len(SYMBOLS)} numbers of at least 0, .*, found {found}"):
+        build_prior(SYMBOLS, Recipe(counts=np.array(counts), top_words="all"))
+
+
+def test_a_prior_prints_its_sizes() -> None:
+    prior = build_prior(iter(SYMBOLS), Recipe(top_words="all"))
+    assert repr(prior) == f"Prior({len(SYMBOLS)} words, {len(prior.output.features.names)} features)"
+
+
 # ---- combinations that were refused ---------------------------------------------------------------------------------
 
 GRAMMAR = "0 1 le\n0 1 la\n1 2 chat\n1 2 maison\n1 2 12\n2\n"
