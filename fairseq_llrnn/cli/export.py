@@ -29,6 +29,6 @@ def run(args: argparse.Namespace) -> int:
     export(args.model, folder, places_in(args))
     size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
     print(
-        f"{folder}: {size / 1e6:.1f} MB; use it: llrnn score --path {folder} TEXT, fairseq_llrnn.load({str(folder)!r})"
+        f"{folder}: {size / 1e6:.1f} MB; use it as --path of a command, or by fairseq_llrnn.load({str(folder)!r})"
     )
     return 0

@@ -92,14 +92,16 @@ def run(args: argparse.Namespace) -> int:
     lines = scorer.lines(text_lines(args.text))
     if scorer.vocabulary is not None:
         lines = _checked(lines, check)
+    convention = CONVENTIONS.get(args.pieces or scorer.pieces or "")
     print_line: Callable[[LineScore, str], None] | None = None
     if args.per_sentence:
         print(*COLUMNS, sep="\t")
         print_line = _print_sentence
     elif args.per_word:
-        convention = CONVENTIONS.get(args.pieces or scorer.pieces or "")
         print_line = _word_table(args, scorer.dictionaries, convention)
-    total, unscored = (sum_of(lines), 0) if print_line is None else _print_table(lines, print_line)
+    total, unscored = (
+        (sum_of(lines, convention), 0) if print_line is None else _print_table(lines, print_line, convention)
+    )
     _print_notes(args, total, unscored, check)
     facts = {**total.facts(), **({} if print_line is None else {"unscored_lines": unscored}), "open": args.open}
     prior_line = [] if scorer.prior is None else [f"prior  {scorer.prior}"]
@@ -145,7 +147,7 @@ def _checked(lines: Iterable[LineScore], check: TextCheck) -> Iterator[LineScore
 def _check_tables(args: argparse.Namespace) -> None:
     if args.per_word and args.per_sentence:
         raise OptionError("--per-word and --per-sentence exclude each other; remove one of them")
-    for option in ("unit", "train_text", "pieces"):
+    for option in ("unit", "train_text"):
         if getattr(args, option) is not None and not args.per_word:
             raise OptionError(f"--{option.replace('_', '-')} needs --per-word; add --per-word, or remove the option")
 
@@ -205,7 +207,9 @@ def _print_notes(args: argparse.Namespace, total: TextScore, unscored: int, chec
         note(f"{plural(unscored, 'line')} without a score are not in the sums")
 
 
-def _print_table(lines: Iterable[LineScore], print_line: Callable[[LineScore, str], None]) -> tuple[TextScore, int]:
+def _print_table(
+    lines: Iterable[LineScore], print_line: Callable[[LineScore, str], None], convention: Convention | None
+) -> tuple[TextScore, int]:
     """Print the rows of each line. Return the sums, and the number of lines without a score."""
     total, unscored = TextScore(), 0
     for line in lines:
@@ -218,7 +222,7 @@ def _print_table(lines: Iterable[LineScore], print_line: Callable[[LineScore, st
         if problem:
             unscored += 1
         else:
-            total.add(line)
+            total.add(line, convention)
     return total, unscored
 
 

@@ -134,17 +134,18 @@ class TextScore:
     end_bits: float = 0.0
     further_tokens: int = 0  # tokens of words after their first
 
-    def add(self, line: LineScore) -> None:
-        """Add a line with a probability."""
-        words, unknown = line.words, line.unknown
+    def add(self, line: LineScore, convention: Convention | None = None) -> None:
+        """Add a line with a probability. convention: of a text in subword pieces, whose words are counted."""
+        *words, _ = line.per_word(convention)
+        unknown = line.unknown
         bits = [-x / math.log(2) for x in line.log_probs]
         self.sentences += 1
         self.empty_lines += not words
         self.words += len(words)
-        self.further_tokens += sum(line.num_tokens) - len(line.num_tokens)
-        self.characters += characters_of(words)
-        self.unknown_words += sum(unknown)
-        self.unknown_characters += sum(len(w) for w, u in zip(words, unknown, strict=True) if u)
+        self.further_tokens += sum(word.num_tokens for word in words) - len(words)
+        self.characters += characters_of([word.word for word in words])
+        self.unknown_words += sum(word.is_unknown for word in words)
+        self.unknown_characters += sum(len(word.word) for word in words if word.is_unknown)
         self.unknown_bits += math.fsum(b for b, u in zip(bits[:-1], unknown, strict=True) if u)
         self.known_bits += math.fsum(b for b, u in zip(bits[:-1], unknown, strict=True) if not u)
         self.spelling_bits -= math.fsum(line.spelt) / math.log(2)
@@ -163,8 +164,8 @@ class TextScore:
         return {**asdict(self), "bits": self.bits, **per}
 
 
-def sum_of(lines: Iterable[LineScore]) -> TextScore:
-    """Return the sums over the lines of a text.
+def sum_of(lines: Iterable[LineScore], convention: Convention | None = None) -> TextScore:
+    """Return the sums over the lines of a text. convention: of a text in subword pieces.
 
     Raises:
         DataError: a line that is too long for the model, or impossible.
@@ -182,5 +183,5 @@ def sum_of(lines: Iterable[LineScore]) -> TextScore:
                 f"(word {line.impossible + 1}), which has no probability; build its prior with a background that "
                 "covers it, or score the other lines with `llrnn score --per-sentence`"
             )
-        total.add(line)
+        total.add(line, convention)
     return total

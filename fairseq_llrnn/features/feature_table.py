@@ -210,6 +210,10 @@ def restrict_groups(
             case_variants = [name for name in available if name.lower() == group.lower()]
             similar = case_variants or difflib.get_close_matches(group, available, n=1)
             hint = f"; did you mean {similar[0]!r}?" if similar else ""
+            if not available:
+                raise OptionError(
+                    f"{option} {group}: expected a source of features, found none; add --conllu or --lexicon"
+                )
             raise OptionError(
                 f"{option}: unknown feature group {group!r}; found in the lexicon and patterns: "
                 f"{', '.join(available)}{hint}"

@@ -35,7 +35,7 @@ def read_toml(path: Path | str) -> dict[str, Any]:
         OSError, DataError: as `read_whole`.
         ValueError: no UTF-8, or as `parsed_toml`.
     """
-    return parsed_toml(read_whole(path, LONGEST).decode("utf-8"))
+    return parsed_toml(read_whole(path, LONGEST).decode("utf-8-sig"))
 
 
 def parsed_toml(text: str) -> dict[str, Any]:

@@ -78,6 +78,7 @@ class Report:
     is_finite: bool = False
     saved: tuple[int, dict[str, str]] | None = None
     saves: bool = False
+    loaded: str = ""  # checkpoint of another folder
 
     @property
     def best(self) -> tuple[int, dict[str, str]] | None:
@@ -92,6 +93,7 @@ class Report:
         if loaded := LOADED.fullmatch(message):
             path, updates = loaded.groups()
             if Path(path).parent != self.save_dir:
+                self.loaded = path
                 return f"initial weights: {path}"
             self.last, self.is_resumed = f"update {updates}", True
             return f"resumes from {path}, update {updates}; to start from scratch, use another --save-dir"
@@ -176,6 +178,8 @@ class Report:
             rows.append(("best epoch", "in an earlier run, or there was no validation"))
         elif self.is_resumed:
             rows.append(("done", "the training had already ended; to continue, use a larger --max-epoch or --patience"))
+        elif self.loaded:
+            rows.append(("done", f"{self.loaded} has ended; train its weights further with --finetune-from-model"))
         if self.last is not None and os.path.isfile(path):
             rows += [("checkpoint", str(path)), ("next", self.next)]
         for title, text in rows:

@@ -138,6 +138,9 @@ def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None
         _of_preset(preset, task)
         return prepended
     prepended.append(ANY_SIZE)
+    wrong, right = ("--gen-subset", "--valid-subset")[:: 1 if name == "validate" else -1]
+    if name != "train" and _value_of(arguments, wrong) is not None:
+        raise OptionError(f"{wrong}: expected {right} with llrnn {name}, which chooses the data set; replace it")
     if name in ("eval-lm", "validate") and len(utils.split_paths(path or "")) > 1:
         raise OptionError(f"--path {path}: expected one checkpoint, found several; run the command for each of them")
     if name != "train" and path:
@@ -230,10 +233,13 @@ def _value_of(arguments: Sequence[str], *names: str) -> str | None:
 
 
 def _defaults(arguments: Sequence[str], options: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return the options that are absent from the arguments. Each has a list of further options that replace it."""
+    """Return the options that are absent from the arguments, or have their default. Each has a list of further options
+    that replace it.
+    """
     defaults: list[str] = []
     for words, *others in options:
-        if _value_of(arguments, words.split()[0], *others) is None:
+        first, *values = words.split()
+        if _value_of(arguments, first) in (None, *values[:1]) and _value_of(arguments, *others) is None:
             defaults += words.split()
     return defaults
 

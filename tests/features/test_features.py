@@ -94,3 +94,5 @@ def test_groups() -> None:
         restrict_groups([{"POS:NOUN": 1.0, "Poss:Yes": 1.0}], ("Pos",), "--features")
     with pytest.raises(OptionError, match="unknown feature group 'xyz'"):
         restrict_groups(rows, ("xyz",), "--features")
+    with pytest.raises(OptionError, match="--features POS: expected a source of features, found none; add --conllu or"):
+        restrict_groups([{}], ("POS",), "--features")

@@ -17,7 +17,7 @@ def exported(shell: Shell, trained: Path, tmp_path_factory: pytest.TempPathFacto
     """An exported language model that was moved."""
     folder = tmp_path_factory.mktemp("exported")
     done = shell.run("llrnn", "export", trained / "checkpoint_best.pt", folder / "first")
-    assert f"use it: llrnn score --path {folder / 'first'} TEXT" in done.out
+    assert "use it as --path of a command, or by fairseq_llrnn.load" in done.out
     return Path(shutil.move(folder / "first", folder / "moved"))
 
 

@@ -450,6 +450,26 @@ def test_what_fairseq_itself_raises_is_a_line(shell: Shell, world: World) -> Non
     assert "Traceback" in shell.run("python", "-c", STOPS, "train", world.data, "-v", code=1).err
 
 
+@pytest.mark.parametrize(
+    ("command", "wrong", "right"),
+    [
+        ("eval-lm", "--valid-subset", "--gen-subset"),
+        ("generate", "--valid-subset", "--gen-subset"),
+        ("validate", "--gen-subset", "--valid-subset"),
+    ],
+)
+def test_the_other_option_of_data_sets(command: str, wrong: str, right: str, world: World) -> None:
+    with pytest.raises(OptionError, match=f"^{wrong}: expected {right} with llrnn {command}, which chooses the data set"):
+        added(command, [str(world.data), wrong, "test"], str(USER_DIR))
+
+
+def test_a_default_that_is_written_out_changes_nothing(world: World) -> None:
+    usual = added("train", [str(world.data)], str(USER_DIR))
+    assert added("train", [str(world.data), "--optimizer", "adam", "--max-epoch=30"], str(USER_DIR)) == usual
+    other = added("train", [str(world.data), "--optimizer", "sgd"], str(USER_DIR))
+    assert "--lr" in usual and "--lr" not in other
+
+
 @pytest.mark.parametrize("command", ["eval-lm", "validate"])
 def test_several_models_for_a_command_of_one(command: str, world: World) -> None:
     with pytest.raises(OptionError, match="^--path a.pt:b.pt: expected one checkpoint, found several; run the command"):

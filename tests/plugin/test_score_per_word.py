@@ -45,6 +45,12 @@ def test_pieces_are_summed_to_words(as_typed: Llrnn, score: tuple[str | Path, ..
     joined = table(as_typed(*score, "--per-word", "--pieces", "bpe", stdin="a@@ b c\n").out)
     assert [row[2] for row in joined[1:]] == ["ab", "c", "</s>"]
     assert float(joined[1][3]) == pytest.approx(float(separate[1][3]) + float(separate[2][3]), abs=1e-5)
+    sums, of_words = (
+        json.loads(as_typed(*score, "--json", *more, stdin="a@@ b c\n").out) for more in ([], ["--pieces", "bpe"])
+    )
+    assert [sums[name] for name in ("words", "characters")] == [3, 8]
+    assert [of_words[name] for name in ("words", "characters")] == [2, 5]
+    assert of_words["bits_per_token"] == sums["bits_per_token"] == pytest.approx(of_words["bits"] / 4)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +59,6 @@ def test_pieces_are_summed_to_words(as_typed: Llrnn, score: tuple[str | Path, ..
         (["--per-word", "--per-sentence"], "--per-word and --per-sentence exclude each other; remove one"),
         (["--unit", "nats"], "--unit needs --per-word; add --per-word, or remove the option"),
         (["--train-text", "t"], "--train-text needs --per-word; add --per-word, or remove the option"),
-        (["--pieces", "bpe", "--per-sentence"], "--pieces needs --per-word; add --per-word, or remove the option"),
         (["--per-word", "--train-text", "no.txt"], "no.txt"),
     ],
 )

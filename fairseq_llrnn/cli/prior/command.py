@@ -16,7 +16,7 @@ from fairseq_llrnn.settings import checked, keys, plain_values
 NAME = "prior"
 HELP = "build the prior: features, signatures and background for a dictionary"
 EXAMPLES = (
-    "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --background unigram --out data-bin/prior",
+    "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --count-text train.txt --out data-bin/prior",
     "llrnn prior --conllu train.conllu --shapes --suffixes --dict data-bin/dict.txt --count-text train.txt "
     "--background ngram:3 --out data-bin/trigrams",
     "llrnn prior --conllu train.conllu --dict data-bin/dict.txt --count-text train.txt --open-vocabulary characters "
