@@ -459,7 +459,7 @@ def test_what_fairseq_itself_raises_is_a_line(shell: Shell, world: World) -> Non
     ],
 )
 def test_the_other_option_of_data_sets(command: str, wrong: str, right: str, world: World) -> None:
-    with pytest.raises(OptionError, match=f"^{wrong}: expected {right} with llrnn {command}, which chooses the data set"):
+    with pytest.raises(OptionError, match=f"^{wrong}: expected {right} with llrnn {command}, which chooses"):
         added(command, [str(world.data), wrong, "test"], str(USER_DIR))
 
 
