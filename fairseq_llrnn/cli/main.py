@@ -9,7 +9,6 @@ import argparse
 import atexit
 import difflib
 import errno
-import itertools
 import os
 import re
 import signal
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.argument_errors import exit_with_argument_error
-from fairseq_llrnn.cli.places import check_folder, expanded
+from fairseq_llrnn.cli.places import expanded
 from fairseq_llrnn.cli.tables import drop_output, note, notes_of_readers, open_streams, output_error, plain_warnings
 from fairseq_llrnn.errors import LLRNNError, OptionError, as_one_line, with_option
 from fairseq_llrnn.version import __version__
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 # share one module. registry.py finds those of systems.
 FAIRSEQ = ("train", "validate", "eval-lm", "generate", "interactive")
 FOLDERS = ("prior", "show", "explain")
-FOLDERS_OF_FAIRSEQ = ("--save-dir", "--results-path", "--tensorboard-logdir")  # folders that fairseq creates
 AGAIN_AFTER = 0.1  # seconds after which a postponed interruption is raised again
 MOST_DELAY = 1.0  # seconds that an interruption waits for an import
 COMMANDS = (
@@ -158,16 +156,8 @@ class Parser(argparse.ArgumentParser):
     def read(self) -> argparse.Namespace:
         """Parse the arguments. Words and sentences may follow options."""
         if self.is_of_fairseq and ("-v" in self.arguments or not {"-h", "--help"} & set(self.arguments)):
-            for option, value in itertools.pairwise((*self.arguments, "")):
-                option, equals, inside = option.partition("=")
-                if option in FOLDERS_OF_FAIRSEQ:
-                    check_folder(option, inside if equals else value)
             return argparse.Namespace(arguments=self.arguments)
-        args = self.parse_intermixed_args(["--help"] if self.is_of_fairseq else self.arguments)
-        for action in self._actions:
-            if action.metavar == "DIR":
-                check_folder("".join(action.option_strings[-1:]), getattr(args, action.dest, None))
-        return args
+        return self.parse_intermixed_args(["--help"] if self.is_of_fairseq else self.arguments)
 
     def named(self, args: argparse.Namespace) -> Iterator[tuple[str, str]]:
         """Yield each option with each of its values. Positional arguments have an empty option."""

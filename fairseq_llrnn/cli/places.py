@@ -64,13 +64,6 @@ def expanded(words: Sequence[str]) -> list[str]:
     return arguments
 
 
-def check_folder(option: str, value: object) -> None:
-    """Raise OptionError if the folder of an option is `-`, the sign for stdout."""
-    if value == STDOUT:
-        name = f"{option} -".lstrip()  # a positional argument has no option
-        raise OptionError(f"{name}: expected a folder, found the sign for stdout; name a folder")
-
-
 def check_place(path: str, name: str, read: Iterable[str | None] = ()) -> None:
     """Raise OptionError, or DataError for an invalid name, unless `path` can be written or replaced.
 

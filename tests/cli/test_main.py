@@ -71,23 +71,6 @@ def test_version(capsys: Streams) -> None:
     assert capsys.readouterr().out == f"llrnn {fairseq_llrnn.__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ["prior", "--dict", "d", "--out", "-"],
-        ["prior", "--dict", "d", "--out=-"],
-        ["train", "data", "--save-dir", "-"],
-        ["train", "data", "--save-dir=-"],
-        ["generate", "data", "--results-path", "-"],
-    ],
-)
-def test_a_folder_is_not_called_as_stdout_is(argv: list[str], capsys: Streams) -> None:
-    assert llrnn.main(argv) == 2
-    option = next(word for word in argv if word.startswith(("--out", "--save", "--res"))).removesuffix("=-")
-    said = f"llrnn: error: {option} -: expected a folder, found the sign for stdout; name a folder\n"
-    assert capsys.readouterr().err == said
-
-
 def test_home_is_expanded_where_shells_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/one")
     given = ["train", "~/data", "--out=~/x", "--out", "~/y", "--out=~", "--set", "a=~/z", "--background=ngram:~/a", "~"]

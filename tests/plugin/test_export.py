@@ -64,8 +64,6 @@ def test_an_exported_folder_is_replaced_and_no_other(as_typed: Llrnn, trained: P
     assert "expected only files of `llrnn export`, found others; use a new name" in done.err
     done = as_typed("export", checkpoint, trained, code=2)
     assert "expected a new folder, or one of `llrnn export`, found another; use a new name" in done.err
-    done = as_typed("export", checkpoint, "-", code=2)
-    assert done.err.startswith("llrnn: error: -: expected a folder, found the sign for stdout; name a folder")
     scores = [
         json.loads(as_typed("score", "--json", "--path", tmp_path / name, stdin="le\n").out)["bits"]
         for name in ("model", "again")
