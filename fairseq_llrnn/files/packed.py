@@ -71,13 +71,6 @@ PACKED: dict[re.Pattern[bytes], tuple[str, str, Unpacker | None]] = {
     re.compile(rb"\xfd7zXZ\0"): ("xz", "xzcat", _unxz),
     re.compile(rb"[\x22-\x28]\xb5\x2f\xfd"): ("zstd", "zstdcat", None),
     re.compile(rb"PK\x03\x04"): ("zip, as spreadsheets are", "unzip -p", None),
-    re.compile(rb"\x04\x22\x4d\x18"): ("lz4", "lz4cat", None),
-    re.compile(rb"\x1f\x9d"): ("compress", "zcat", None),
-    re.compile(rb"7z\xbc\xaf\x27\x1c"): ("7-Zip", "7z x -so", None),
-    re.compile(rb"LZIP[\0\1]"): ("lzip", "lzip -dc", None),
-    re.compile(rb"\x5d\0\0"): ("lzma", "lzcat", None),
-    re.compile(rb"\x89LZO\0"): ("lzop", "lzop -dc", None),
-    re.compile(rb"Rar!\x1a\x07"): ("RAR", "unrar p -inul", None),
 }
 MAGIC_BYTES = 10  # enough to recognise the format
 
