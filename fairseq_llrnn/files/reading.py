@@ -17,7 +17,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -83,13 +83,12 @@ def as_paths(paths: Paths) -> list[str]:
 
 MOST_OF_A_PIPE = 1 << 26  # bytes, if the content is read at once
 FOLDER, PIPE = "a folder", "a pipe"
-_OF_THE_KERNEL = ("/proc", "/sys")
 
 
 def kind_of(status: os.stat_result) -> str | None:
     """Return the kind of a special file in words, or None for an ordinary file."""
     if stat.S_ISREG(status.st_mode):
-        return "a virtual file of the kernel" if _is_made_up(status.st_dev) else None
+        return None
     kinds = ((stat.S_ISDIR, FOLDER), (stat.S_ISFIFO, PIPE), (stat.S_ISSOCK, "a socket"))
     return next((name for is_kind, name in kinds if is_kind(status.st_mode)), "a device")
 
@@ -99,7 +98,7 @@ def check_regular_file(path: Path | str, may_be_pipe: bool = True) -> None:
     ignored.
 
     Raises:
-        DataError: a device other than /dev/null, a socket, or a virtual file of the kernel.
+        DataError: a device other than /dev/null, or a socket.
     """
     try:
         status = os.stat(path)
@@ -172,11 +171,3 @@ def read_whole(path: Path | str, most: int | None = None) -> bytes:
         route, fix = (" through a pipe", "give a file") if is_pipe(path) else ("", "is it the right file?")
         raise DataError(f"{path}: expected at most {most:,} bytes{route}, found more; {fix}", path)
     return content
-
-
-def _is_made_up(device: int) -> bool:
-    for place in _OF_THE_KERNEL:
-        with suppress(OSError):
-            if os.stat(place).st_dev == device and device != os.stat("/").st_dev:
-                return True
-    return False

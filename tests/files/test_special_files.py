@@ -40,13 +40,6 @@ def test_devices_are_refused_by_every_reader(reader: str, tmp_path: Path) -> Non
             READERS[reader](path, tmp_path)
 
 
-def test_files_of_the_kernel_are_refused() -> None:
-    if os.stat("/proc").st_dev == os.stat("/").st_dev:
-        pytest.skip("no /proc here")
-    with pytest.raises(DataError, match="/proc/meminfo: .* found a virtual file of the kernel"):
-        list(iter_lines("/proc/meminfo"))
-
-
 def test_ordinary_files_empty_ones_and_absent_ones_are_not(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "absent", "/dev/null", tmp_path, "nul\0"):
