@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, GenerationConfig, GenerationMixin, LogitsProcessorList, PreTrainedConfig
 from transformers import PreTrainedModel as TransformersModel
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
@@ -123,6 +124,13 @@ class LogLinearModel(TransformersModel, GenerationMixin):
             expected = "an encoder-decoder" if is_translator else "a network without an encoder"
             other = "LogLinearForCausalLM" if is_translator else "LogLinearForSeq2SeqLM"
             raise OptionError(f"{name}: expected {expected}, found {config.model_type}; use {other}")
+        reads_both_sides = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not is_translator
+        can_be_causal = config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and hasattr(config, "is_decoder")
+        if reads_both_sides and not (can_be_causal and config.is_decoder):
+            raise OptionError(
+                f"{name}: expected a network that reads from left to right, found {config.model_type}, which also sees "
+                f"the next words; {'set is_decoder=True in its configuration' if can_be_causal else 'use another'}"
+            )
 
     @classmethod
     def _check_settings(cls, prior: Prior, settings: Mapping[str, Any]) -> None:

@@ -124,6 +124,8 @@ def small_bart() -> Any:
     ("arguments", "settings", "kind", "message"),
     [
         ((small_bart(), None), {}, OptionError, "a network without an encoder, found bart; use LogLinearForSeq2SeqLM"),
+        ((transformers.BertConfig(), None), {}, OptionError, "found bert, which also sees .*; set is_decoder=True"),
+        ((transformers.AlbertConfig(), None), {}, OptionError, "left to right, found albert, .*; use another"),
         ((None, configuration("GPT2")), {}, TypeError, "the configuration of a network, such as GPT2.*, found a Prior"),
         ((configuration("GPT2"), "prior"), {}, TypeError, "expected a prior, found 'prior'; read it with Prior.load"),
         ((configuration("GPT2"), None), {"label_smoting": 0.1}, OptionError, "did you mean 'label_smoothing'"),
@@ -140,6 +142,7 @@ def test_mistakes_of_from_config(
 
 
 def test_the_class_fits_the_network_and_the_folder(tmp_path: Path) -> None:
+    LogLinearForCausalLM.from_config(transformers.BertConfig(**HIDDEN, is_decoder=True), prior_with(tmp_path))
     with pytest.raises(OptionError, match="LogLinearForSeq2SeqLM: expected an encoder-decoder, found gpt2; use"):
         LogLinearForSeq2SeqLM.from_config(configuration("GPT2"), prior_with(tmp_path))
     with pytest.raises(OptionError, match="found gpt2; use LogLinearForCausalLM"):
