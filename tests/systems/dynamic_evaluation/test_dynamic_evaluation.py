@@ -214,6 +214,9 @@ def test_a_text_that_says_the_same_again_is_learned(models: dict[str, Path], llr
     facts = json.loads(done.out)
     assert facts["best"] == facts["pairs"][0] and facts["best"]["nats"] < facts["static"]["nats"] - 0.5
     assert done.err == "note: 30 unknown words scored as <unk>\n"
+    text.write_text("LE chat voit LA mer\n", encoding="utf-8")
+    warned = llrnn(NAME, text, "--path", models["prior"], "--rate", 0, "--decay", 0, "--groups", 1).err
+    assert "2 of 5 words are in the dictionary only in another case, such as 'LE': lower-case it" in warned
 
 
 @pytest.mark.parametrize(

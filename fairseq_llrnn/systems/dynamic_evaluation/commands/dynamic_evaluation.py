@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
-from fairseq_llrnn.cli.tables import note, plural
+from fairseq_llrnn.cli.tables import note, plural, warn
 from fairseq_llrnn.errors import OptionError, check_least
+from fairseq_llrnn.features.text_check import TextCheck
 
 NAME = "dynamic-evaluation"
 HELP = "loss of a text under a language model that learns from the text scored so far"
@@ -125,6 +126,10 @@ def run(args: argparse.Namespace) -> int:
     for rate, decay in product(args.rate, args.decay):
         lines = chain.from_iterable(scored_groups(scorer, groups, updates, rate, decay))
         trials.append(Trial(rate, decay, -math.fsum(line.log_prob for line in lines) / tokens))
+    check = TextCheck(scorer.vocabulary)
+    check.add((word, 1) for group in groups for line in group for word in line.words)
+    if (advice := check.advice("stdin" if args.text == STDIN else args.text)) is not None:
+        warn(advice)
     if static.unknown_words:
         note(f"{plural(static.unknown_words, 'unknown word')} scored as <unk>")
     _print(args, trials, tokens, scorer.prior)
