@@ -116,9 +116,9 @@ def _scored(name: str, of: str, wanted: Mapping[Phrase, set[Phrase]]) -> Path:
     """Return the pairs that a row's lists can use, with one further score."""
     place, used = PLACE / f"scored-{of}-{name}.gz", PLACE / f"used-{of}.gz"
     if not place.exists():
-        many = write_phrase_table(
-            used, (p for p in read_phrase_table(PLACE / "table.gz") if p.target in wanted.get(p.source, ()))
-        )
+        pairs = (p for p in read_phrase_table(PLACE / "table.gz") if p.target in wanted.get(p.source, ()))
+        with whole_file(used) as file:
+            many = write_phrase_table(file, pairs)
         options = ["--path", str(PLACE / name / "checkpoint_last.pt"), "--table", str(used), "--out", str(place)]
         seconds = run("llrnn", ["phrases", "score", *options], PLACE / "log")
         print(f"{many} phrase pairs that the lists can use, scored by {name} in {seconds:.0f} s", flush=True)

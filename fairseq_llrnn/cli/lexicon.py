@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="tokenised texts in which words are counted (`-`: stdin); without --dict, write only their words",
     )  # fmt: skip
     result = parser.add_argument_group("result")
-    result.add_argument("--out", metavar="FILE", help="table to write, a TSV file (`-`: stdout)")
+    result.add_argument("--out", metavar="FILE", help="table to write, a TSV file, or .tsv.gz (`-`: stdout)")
 
 
 def run(args: argparse.Namespace) -> int:

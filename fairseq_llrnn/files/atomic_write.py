@@ -21,6 +21,8 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from gzip import GzipFile
+from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
@@ -174,10 +176,13 @@ def writing(place: Path | str, what: str, advice: str = "", refuse: type[LLRNNEr
 def whole_file(path: Path) -> Iterator[TextIO]:
     """Yield a UTF-8 file for writing, which replaces `path` at the end. If an error occurs, `path` is unchanged.
 
-    Raises OSError.
+    A file whose name ends in .gz is packed by gzip. Raises OSError.
     """
-    with whole_binary(path) as raw, open(raw.fileno(), "w", encoding="utf-8", newline="\n", closefd=False) as file:
-        yield file
+    with whole_binary(path) as raw:
+        gzip = path.suffix == ".gz"
+        binary = GzipFile("", "wb", 6, raw, mtime=0) if gzip else os.fdopen(raw.fileno(), "wb", closefd=False)
+        with TextIOWrapper(binary, encoding="utf-8", newline="\n") as file:  # closing it leaves `raw` open
+            yield file
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:

@@ -88,9 +88,11 @@ def test_a_prior_from_the_table_is_that_of_its_sources(
     ways: list[list[object]] = [["--dict", "dict.txt", "--count-text", "train.txt", "--guess", guess]]
     if "morphemes" not in kinds:  # of which words share them depends on the words
         ways.append([])
+    table = "words.tsv.gz" if guess == "on" else "words.tsv"
     for way in ways:
-        assert llrnn("lexicon", *sources, *floor, *way, "--out", "words.tsv").code == 0
-        made = prior("--lexicon", "words.tsv", "--set", f"words.guess={guess}")
+        assert llrnn("lexicon", *sources, *floor, *way, "--out", table).code == 0
+        assert (Path(table).read_bytes()[:2] == b"\x1f\x8b") == table.endswith(".gz")
+        made = prior("--lexicon", table, "--set", f"words.guess={guess}")
         assert same(direct, made)
         parts = [one.find(GuessesPart) for one in (direct, made)]
         assert [part if part is None else part.words.tolist() for part in parts[:1]] == [

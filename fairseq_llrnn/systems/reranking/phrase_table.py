@@ -26,19 +26,15 @@ of 0 counts as e^LEAST, as in Moses. The best covering takes J·W look-ups.
 
 from __future__ import annotations
 
-import gzip
-import io
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.atomic_write import whole_binary
 from fairseq_llrnn.files.numbers import LARGEST_SCORE
 from fairseq_llrnn.files.text_lines import ReadCount, place, sentence_of, shown
 
@@ -148,25 +144,7 @@ def _links(text: str, num_source: int, num_target: int, where: str) -> tuple[tup
     return tuple(links)
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[TextIO]:
-    """Open a text file that is created atomically, and compressed if its name ends in .gz. Raises OSError."""
-    with whole_binary(path) as raw:
-        if path.suffix == ".gz":
-            with gzip.GzipFile("", "wb", 6, raw, 0) as packed, io.TextIOWrapper(packed, "utf-8", newline="\n") as file:
-                yield file
-        else:
-            with open(raw.fileno(), "w", encoding="utf-8", newline="\n", closefd=False) as file:
-                yield file
-
-
-def write_phrase_table(path: Path, pairs: Iterable[PhrasePair]) -> int:
-    """Write a table and return its number of pairs. Raises OSError."""
-    with writing(path) as file:
-        return write_phrase_pairs(file, pairs)
-
-
-def write_phrase_pairs(file: TextIO, pairs: Iterable[PhrasePair]) -> int:
+def write_phrase_table(file: TextIO, pairs: Iterable[PhrasePair]) -> int:
     """Write the lines of a table and return their number. Raises OSError."""
     number = 0
     for pair in pairs:

@@ -15,6 +15,7 @@ from fairseq_llrnn.alignment.aligners import LONGEST, ibm1_links
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, Links, read_text_bitext
 from fairseq_llrnn.alignment.word_links import METHODS, directed_links, grow_diag_final_and, symmetrised
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.systems.reranking import extraction
 from fairseq_llrnn.systems.reranking.extraction import count_phrases, phrase_pairs
 from fairseq_llrnn.systems.reranking.phrase_table import PhrasePair, num_scores, read_phrase_table, write_phrase_table
@@ -277,7 +278,8 @@ def test_a_table_is_read_and_written(tmp_path: Path, name: str) -> None:
     assert pairs[1] == PhrasePair(("maison",), ("home",), (1.0, 1.0, 0.5, 0.5))
     assert pairs[2].rest == ("", "{{Key value}}")
     assert num_scores(path) == 4
-    assert write_phrase_table(again, pairs) == 3
+    with whole_file(again) as file:
+        assert write_phrase_table(file, pairs) == 3
     assert list(read_phrase_table(again)) == pairs
     text = again.read_bytes()
     assert (text[:2] == b"\x1f\x8b") == name.endswith(".gz")
@@ -328,8 +330,8 @@ def test_nothing_is_left_of_a_table_that_fails(tmp_path: Path) -> None:
 
     for name in ("table", "table.gz"):
         (tmp_path / name).write_text("earlier", encoding="utf-8")
-        with pytest.raises(DataError, match="no more"):
-            write_phrase_table(tmp_path / name, pairs())
+        with pytest.raises(DataError, match="no more"), whole_file(tmp_path / name) as file:
+            write_phrase_table(file, pairs())
         assert (tmp_path / name).read_text(encoding="utf-8") == "earlier"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table", "table.gz"]
 

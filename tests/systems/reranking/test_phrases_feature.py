@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.systems.reranking.phrase_table import (
     LEAST,
     UNCOVERED,
@@ -27,7 +28,8 @@ TABLES = st.dictionaries(st.tuples(PHRASES, PHRASES), SCORES, min_size=1, max_si
 
 
 def read(path: Path, pairs: Table, *sources: str) -> PhraseTable:
-    write_phrase_table(path, [PhrasePair(s, t, scores) for (s, t), scores in pairs.items()])
+    with whole_file(path) as file:
+        write_phrase_table(file, [PhrasePair(s, t, scores) for (s, t), scores in pairs.items()])
     return PhraseTable.read(path, sources)
 
 
