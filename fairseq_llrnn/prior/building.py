@@ -6,6 +6,7 @@ dictionary, counts, lexicon  ->  features and b₀ (base_prior.py)  ->  backgrou
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import other_forms, warn_of_forms
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.held_out import HeldOut
-from fairseq_llrnn.lexicon.language_check import unknown_remark
+from fairseq_llrnn.lexicon.language_check import is_warning, unknown_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.table import GUESS, Table
@@ -70,6 +71,7 @@ from fairseq_llrnn.prior.spelling_check import notes_of_spelling
 from fairseq_llrnn.settings import check_files, checked
 
 Dictionary = WordList | Sequence[str] | str | Path
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class BuildResult:
 
 
 def build_prior(dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
-    """Build a prior from files or objects, as `llrnn prior` does.
+    """Build a prior from files or objects, as `llrnn prior` does, and log its warnings.
 
         words = LexiconOptions(conllu=["fr.conllu"])
         build_prior("data-bin/dict.txt", Recipe(text="train.txt", words=words, suffixes=5))
@@ -96,7 +98,10 @@ def build_prior(dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
         OptionError: options that exclude each other or lack another one.
         DataError: a file is missing or malformed.
     """
-    return build(dictionary, recipe).prior
+    built = build(dictionary, recipe)
+    for remark in filter(is_warning, built.notes):
+        logger.warning(f"{built.notes[remark]:,} {remark}")
+    return built.prior
 
 
 def build(

@@ -55,6 +55,15 @@ def test_from_symbols_counts_and_a_dictionary_of_features() -> None:
     assert again.fingerprint == prior.fingerprint
 
 
+def test_warnings_are_logged(files: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (files / "other.txt").write_text("the house sees le chat\n" * 9, encoding="utf-8")
+    build_prior(SYMBOLS, Recipe(text=[files / "train.fr"]))
+    assert not caplog.messages
+    build_prior(SYMBOLS, Recipe(text=[files / "other.txt"]))
+    (message,) = caplog.messages
+    assert message.startswith("18 of the 45 tokens of") and message.endswith("in its case?")
+
+
 def test_from_files_alone(files: Path) -> None:
     prior = build_prior(files / "dict.fr.txt", Recipe(top_words=2))
     assert prior.symbols == SYMBOLS and prior.settings["background"] == "unigram" and prior.parts == ()
