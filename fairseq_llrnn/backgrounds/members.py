@@ -19,11 +19,6 @@ from torch.nn import functional
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, log_difference, row_numbers
 
 
-def none_overruled(index: Any, words: Tensor) -> Tensor:
-    """Return False for all words: `overruled` of a first list."""
-    return torch.zeros_like(words, dtype=torch.bool)
-
-
 @dataclass(frozen=True)
 class Members:
     """The members of M classes in one list."""
@@ -33,7 +28,8 @@ class Members:
     cost: Tensor  # (M,) added to the log weights of the list
     words: Callable[[Tensor], Tensor]  # places in the list (any shape) -> words
     weights: Callable[[Tensor], Tensor]  # places in the list (any shape) -> log weights
-    overruled: Callable[[Any, Tensor], Tensor] = none_overruled  # indices (m,) of the M, words (m, W) -> (m, W) bool
+    # indices (m,) of the M, words (m, W) -> (m, W) bool; none of a first list
+    overruled: Callable[[Any, Tensor], Tensor] = lambda index, words: torch.zeros_like(words, dtype=torch.bool)
     ranked: bool = True
 
 

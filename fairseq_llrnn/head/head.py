@@ -757,15 +757,15 @@ class LogLinearHead(nn.Module):
                     value = distribute_tensor(drawn.to(parameter.device), parameter.device_mesh, parameter.placements)
                 parameter.copy_(value)
 
-    def rebuild_buffers(self) -> None:
-        """Rebuild all buffers from the prior, on the device of the weights. Weights and torch's generator stay
-        unchanged.
-        """
-        self._rebuild_buffers(self.output.weight.device)
+    def rebuild_buffers(self, device: torch.device | None = None) -> None:
+        """Rebuild all buffers from the prior. Weights and torch's generator stay unchanged.
 
-    def _rebuild_buffers(self, device: torch.device) -> None:
+        Args:
+            device: None: that of the weights.
+        """
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-            self._take_buffers(LogLinearHead(self.prior, self.hidden_size, **self._arguments), device)
+            made = LogLinearHead(self.prior, self.hidden_size, **self._arguments)
+        self._take_buffers(made, device or self.output.weight.device)
 
     def _take_buffers(self, made: LogLinearHead, device: torch.device) -> None:
         for name, module in self.named_modules():
@@ -816,7 +816,7 @@ class LogLinearHead(nn.Module):
     ) -> None:
         self.check_weights(state_dict, prefix)
         if local_metadata.get("assign_to_params_buffers") and any(buffer.is_meta for buffer in self.buffers()):
-            self._rebuild_buffers(state_dict[f"{prefix}output.weight"].device)  # of which submodules compute others
+            self.rebuild_buffers(state_dict[f"{prefix}output.weight"].device)  # of which submodules compute others
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 

@@ -78,12 +78,12 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
             opening = f"options added before yours: {' '.join(more)}{preset_remarks(preset, more, words)}"
             metric = _value_of(words, "--best-checkpoint-metric") or "loss"
             report = Report(save_dir, metric, opening, _next([*more, *words], save_dir / "checkpoint_best.pt"))
-
-        def exit_in_one_line(parser: argparse.ArgumentParser, message: str) -> NoReturn:
-            exit_with_argument_error(parser, words, message)
-
         with (
-            replaced(argparse.ArgumentParser, "error", lambda usual: exit_in_one_line),
+            replaced(
+                argparse.ArgumentParser,
+                "error",
+                lambda usual: lambda parser, message: exit_with_argument_error(parser, words, message),
+            ),
             output_of(name, verbose, report),
             words_of_eval_lm(_data(words)) if name == "eval-lm" else nullcontext(),
         ):
