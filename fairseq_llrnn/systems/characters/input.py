@@ -6,13 +6,10 @@ A head is given a `CharacterInput`, optionally with features ψ:
 
     LogLinearHead(prior, H, embedding=CharacterInput(CharacterOptions()))
     LogLinearHead(prior, H, embedding=CharacterInput(CharacterOptions(), FeatureInput(D)))      the sum of both
-
-`SourceCharacters` is for models that read both sides by characters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,7 +18,7 @@ from torch import Tensor
 
 from fairseq_llrnn.features.dictionary import OpenWords
 from fairseq_llrnn.head.inputs import FeatureInput, ReadAs, WordFeatures
-from fairseq_llrnn.systems.characters.network import CharacterEmbedding, CharacterNetwork, CharacterOptions
+from fairseq_llrnn.systems.characters.network import CharacterEmbedding, CharacterOptions
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head.head import LogLinearHead
@@ -93,29 +90,3 @@ class CharacterInput:
             return CharacterWords(head.prior.session.target, self.options)
         features = self.features(head)
         return CharacterWords(head.prior.session.target, replace(self.options, size=self.features.size), features)
-
-
-class SourceCharacters(CharacterEmbedding):
-    """The source embedding of models that read both sides by characters.
-
-    In older checkpoints the options of sizes apply to the input only, and the source has the thesis' small network. The
-    shapes of weights distinguish them: now both sides have the same sizes.
-    """
-
-    def __init__(self, words: OpenWords, options: CharacterOptions, padding_idx: int) -> None:
-        super().__init__(words, options, padding_idx)
-        self.older = CharacterOptions(size=options.size)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        start, now = f"{prefix}network.", self.network.embedding.weight
-        shapes = _shapes({name[len(start) :]: w for name, w in state_dict.items() if name.startswith(start)})
-        older = CharacterNetwork(self.spellings.num_symbols, self.older)
-        if shapes == _shapes(older.state_dict()) != _shapes(self.network.state_dict()):
-            self.network = older.to(now)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
-
-
-def _shapes(weights: Mapping[str, Any]) -> dict[str, list[int]]:
-    """Return the shapes of a network's weights, without the size of the alphabet."""
-    tensors = {name: list(weight.shape) for name, weight in weights.items() if isinstance(weight, Tensor)}
-    return {name: shape[1:] if name == "embedding.weight" else shape for name, shape in tensors.items()}

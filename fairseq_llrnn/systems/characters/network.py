@@ -174,12 +174,6 @@ class CharacterNetwork(nn.Module):
         """Return vectors: symbols (N, P), with lengths (N,) -> (N, output size)."""
         return self.after_filters(self.before_layers(symbols, lengths))
 
-    def resize_alphabet(self, num_symbols: int) -> None:
-        """Resize the embedding for the weights of another alphabet, which must be loaded after this."""
-        weight = self.embedding.weight
-        weight.data = weight.data.new_zeros(num_symbols, weight.size(1))
-        self.embedding.num_embeddings = num_symbols
-
     def before_layers(self, symbols: Tensor, lengths: Tensor) -> Tensor:
         """Return y, before the highway layers, (N, h)."""
         inside = torch.arange(symbols.size(1), device=symbols.device) < lengths.unsqueeze(1)  # shape: (N, P)
@@ -200,8 +194,7 @@ LONGEST = 60
 class Spellings:
     """The words of an OpenWords as rows of symbols."""
 
-    def __init__(self, words: OpenWords, spare_whole_words: bool = True) -> None:
-        """spare_whole_words: False as in older checkpoints, in which `,` and `;` share a symbol."""
+    def __init__(self, words: OpenWords) -> None:
         self.words = words
         symbols = words.symbols[: words.num_words]
         self._special = {i: SPECIALS.index(word) for i, word in enumerate(symbols) if word in SPECIALS}
@@ -209,8 +202,7 @@ class Spellings:
         for i, word in enumerate(symbols):
             if i not in self._special and not PADDING_ENTRY.fullmatch(word):
                 different = set(word)
-                spared = spare_whole_words and len(different) == 1
-                counts.update(dict.fromkeys(different, FLOOR if spared else 1))
+                counts.update(dict.fromkeys(different, FLOOR if len(different) == 1 else 1))
         self.alphabet = Alphabet.of([character for character, count in counts.items() if count >= FLOOR])
         self.unknown = self.alphabet.size  # the symbol of all other characters
         self.num_symbols = self.unknown + 1 + len(SPECIALS)  # A
@@ -343,18 +335,6 @@ class CharacterEmbedding(nn.Module):
             self._cache = None
         super().train(mode)
         return self
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
-        """Load weights, with the alphabet of older checkpoints if they have it."""
-        weight = state_dict.get(f"{prefix}network.embedding.weight")
-        if isinstance(weight, Tensor) and len(weight) != self.spellings.num_symbols:
-            for spare_whole_words in (True, False):
-                spellings = Spellings(self.spellings.words, spare_whole_words)
-                if spellings.num_symbols == len(weight):  # one alphabet contains the other, so sizes distinguish them
-                    self.spellings, self._cache = spellings, None
-                    self.network.resize_alphabet(len(weight))
-                    break
-        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _in_parts(self, ids: Tensor) -> Tensor:
         parts = [self.spellings.rows(part.cpu().numpy()) for part in ids.split(AT_ONCE)]

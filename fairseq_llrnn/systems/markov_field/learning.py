@@ -176,9 +176,8 @@ class Learner:
             "search_x": (searched,), "search_gradient": (searched,), "search_value": (1,),
             "search_steps": (None, 2, searched), "scales": (searched,),
         }  # fmt: skip
-        arrays = {"scales": torch.ones(searched), **state}  # older states were not scaled
         for name, shape in shapes.items():
-            array = arrays.get(name)
+            array = state.get(name)
             if array is None or array.dim() != len(shape):
                 return False
             fits = all(length in (None, actual) for length, actual in zip(shape, array.shape, strict=True))
@@ -186,7 +185,7 @@ class Learner:
             fits = fits or (name == "search_steps" and not len(array))  # no step is stored yet
             if not fits or not bool(needed.isfinite().all()):
                 return False
-        return bool((arrays["scales"] > 0.0).all())
+        return bool((state["scales"] > 0.0).all())
 
     @classmethod
     def resume(
@@ -196,7 +195,7 @@ class Learner:
         learner = cls.__new__(cls)
         learner.objective, learner.plan, learner.valid = objective, plan, valid
         learner.delta, learner.best = state["delta"].clone(), state["best"].clone()
-        learner.scales = state.get("scales", torch.ones_like(state["search_x"])).clone()  # older states were not scaled
+        learner.scales = state["scales"].clone()
         learner.best_value = float(state["best_value"][0])
         learner.history = [
             Progress(int(row[0]), row[1], row[2], row[3], None if math.isnan(row[4]) else row[4], bool(row[5]))

@@ -213,8 +213,6 @@ class TreeLearner(nn.Module):
         """
         for name, statistics in (("sums", self.sums), ("counts", self.counts)):
             saved = state_dict.setdefault(prefix + name, statistics)
-            if name == "sums" and isinstance(saved, Tensor) and saved.dtype == torch.float32:  # of earlier versions
-                saved = state_dict[prefix + name] = saved.double()
             sound = isinstance(saved, Tensor) and saved.shape == statistics.shape and saved.dtype == statistics.dtype
             if not sound or not saved.isfinite().all() or (saved < 0).any():
                 shape = f"{saved.dtype} of shape {tuple(saved.shape)}" if isinstance(saved, Tensor) else type(saved)

@@ -51,28 +51,7 @@ def test_punctuation_marks_are_different_symbols() -> None:
     spellings = Spellings(words)
     assert [spelled(spellings, mark)[1:-1] for mark in (",", ";", "``")] == [[","], [";"], ["`", "`"]]
     assert spelled(spellings, "§?") == ["^", "?", "?", "$"], "no word is only § or ?"
-    older = Spellings(words, spare_whole_words=False)
-    assert [spelled(older, mark)[1:-1] for mark in (",", ";")] == [["?"], ["?"]]
 
-
-def test_weights_of_an_older_alphabet_read_as_they_did() -> None:
-    words, tokens = OpenWords((*SYMBOLS, ",", ";", "<")), torch.tensor([4, 7, 2, 11, 12, 13])
-    older, newer = CharacterEmbedding(words, OPTIONS), CharacterEmbedding(words, OPTIONS)
-    older.spellings = Spellings(words, spare_whole_words=False)
-    older.network = CharacterNetwork(older.spellings.num_symbols, OPTIONS)
-    assert older.spellings.num_symbols < newer.spellings.num_symbols
-    assert newer(tokens[3]).ne(newer(tokens[4])).any()
-    weight, first = newer.network.embedding.weight, newer.state_dict()
-    first = {name: value.clone() for name, value in first.items()}
-    expected = newer(tokens)
-    newer.load_state_dict(older.state_dict())
-    torch.testing.assert_close(newer(tokens), older(tokens))
-    assert newer(tokens[3]).eq(newer(tokens[4])).all(), "an older alphabet has one symbol for both"
-    newer.load_state_dict(first)
-    torch.testing.assert_close(newer(tokens), expected)
-    assert newer.network.embedding.weight is weight, "an optimiser has this parameter"
-    with pytest.raises(RuntimeError, match=r"size mismatch for network\.embedding\.weight"):
-        newer.load_state_dict({**first, "network.embedding.weight": torch.zeros(3, 4)})
 
 
 def test_of_a_long_word_the_ends_are_read() -> None:

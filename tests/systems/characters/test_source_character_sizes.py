@@ -1,4 +1,4 @@
-"""The sizes of the network that reads source words by characters: options, commands, and older checkpoints."""
+"""The sizes of the network that reads source words by characters: options and commands."""
 
 import re
 from pathlib import Path
@@ -9,11 +9,11 @@ import torch
 from available import is_there
 from dynamic_prior import LINES
 from shell import Shell
-from tiny_world import build, evaluated, randomise, read_checkpoint
+from tiny_world import build, evaluated
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.characters.input import CharacterWords, SourceCharacters
+from fairseq_llrnn.systems.characters.input import CharacterWords
 from fairseq_llrnn.systems.characters.network import (
     LARGE,
     SMALL,
@@ -99,63 +99,19 @@ def test_a_model_is_trained_resumed_and_searched(
     assert len(scores) == 2 and scores[0] != scores[1], "unknown words are read, and not alike"
 
 
-# ---- older checkpoints, in which the source has the small network whatever the sizes of the target -------------------
-
-
 @pytest.fixture(scope="module")
-def older(shell: Shell, translation: TranslationWorld) -> Path:
-    """Such a checkpoint: a new one with a small network at its source."""
+def small(shell: Shell, translation: TranslationWorld) -> Path:
+    """The checkpoint of a small network on both sides."""
     place = translation.place / "small-source"
     shell.run("fairseq-train", *translation.train_args(save_dir=place), *INPUT, *SOURCE, *SIZES, "--max-update", 2)
-    state = read_checkpoint(place / "checkpoint_last.pt")
-    symbols = len(state["model"][f"{PLACE}embedding.weight"])
-    small = CharacterNetwork(symbols, CharacterOptions(size=12))
-    randomise(small, 0.3)
-    state["model"] = {name: value for name, value in state["model"].items() if not name.startswith(PLACE)}
-    state["model"] |= {PLACE + name: value for name, value in small.state_dict().items()}
-    torch.save(state, place / "older.pt")
-    return place / "older.pt"
-
-
-def test_an_older_checkpoint_has_its_vectors(translation: TranslationWorld, older: Path) -> None:
-    setting = build([*translation.train_args(), *INPUT, *SOURCE, *SIZES])
-    read = reader_of(setting.model)
-    assert isinstance(read, SourceCharacters)
-    weights = read_checkpoint(older)["model"]
-    setting.model.load_state_dict(weights)
-    assert sizes_of(read.network) == CharacterOptions(size=12)
-    alone = CharacterEmbedding(
-        setting.task.source_words, CharacterOptions(size=12), setting.task.source_dictionary.pad()
-    )
-    start = PLACE.removesuffix("network.")
-    alone.load_state_dict({name[len(start) :]: w for name, w in weights.items() if name.startswith(start)})
-    tokens = torch.arange(len(setting.task.source_dictionary)).unsqueeze(0)
-    torch.testing.assert_close(read(tokens), alone(tokens))
-    setting.model.load_state_dict(setting.model.state_dict())  # what is saved now is loaded in the same way
-    assert sizes_of(setting.model.decoder.head.embedding.network) == CharacterOptions(4, ((1, 3), (3, 5)), 2)
-
-
-def test_an_older_checkpoint_is_searched_and_resumed(
-    shell: Shell, translation: TranslationWorld, older: Path, tmp_path: Path
-) -> None:
-    common = [*translation.task_args(), "--max-len-b", 9, "--num-workers", 0]
-    assert "H-0\t" in shell.run("fairseq-interactive", *common, "--path", older, stdin="leneb el\n").out
-    options = [*INPUT, *SOURCE, *SIZES, "--restore-file", older, "--reset-optimizer", "--max-update", 4]
-    shell.run("fairseq-train", *translation.train_args(save_dir=tmp_path), *options)
-    before, after = (read_checkpoint(p)["model"] for p in (older, tmp_path / "checkpoint_last.pt"))
-    for name in (f"{PLACE}projection.weight", f"{PLACE}filters.0.linear.weight"):
-        assert before[name].shape == after[name].shape and not torch.equal(before[name], after[name]), "it is trained"
-    assert (
-        "H-0\t"
-        in shell.run("fairseq-interactive", *common, "--path", tmp_path / "checkpoint_last.pt", stdin="el\n").out
-    )
+    return place / "checkpoint_last.pt"
 
 
 def test_other_sizes_than_those_of_the_training_are_refused(
-    shell: Shell, translation: TranslationWorld, older: Path, tmp_path: Path
+    shell: Shell, translation: TranslationWorld, small: Path, tmp_path: Path
 ) -> None:
     args = [*translation.train_args(save_dir=tmp_path), *INPUT, *SOURCE, "--max-update", 3]
-    done = shell.run("fairseq-train", *args, "--restore-file", older.with_name("checkpoint_last.pt"), code=1)
+    done = shell.run("fairseq-train", *args, "--restore-file", small, code=1)
     assert "the sizes with which the checkpoint was trained" in done.err and "Traceback" not in done.err
 
 
@@ -189,15 +145,14 @@ def test_characters_alone_and_beside_features(
 
 
 def test_commands_keep_unknown_strings_for_characters(
-    shell: Shell, translation: TranslationWorld, older: Path
+    shell: Shell, translation: TranslationWorld, small: Path
 ) -> None:
-    path = older.with_name("checkpoint_last.pt")
-    common = [*translation.task_args(), "--path", path, "--max-len-b", 9, "--beam", 2, "--num-workers", 0]
+    common = [*translation.task_args(), "--path", small, "--max-len-b", 9, "--beam", 2, "--num-workers", 0]
     typed = shell.run("fairseq-interactive", *common, stdin="leneb el\nrutas el\n")
     assert "S-0\tleneb el" in typed.out
     scores = [line.split("\t")[1] for line in typed.out.splitlines() if line.startswith("H-")]
     assert len(scores) == 2 and scores[0] != scores[1], "they are read, and not alike"
-    explained = shell.run("llrnn", "explain", "--path", path, "--source", "qqq el", translation.world.text("test")[0])
+    explained = shell.run("llrnn", "explain", "--path", small, "--source", "qqq el", translation.world.text("test")[0])
     assert "qqq" in explained.out
 
 

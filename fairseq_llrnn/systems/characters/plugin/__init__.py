@@ -99,12 +99,9 @@ class Characters(Extension):
         options = _options(args, size, "source_characters")
         if options is None:
             return None
-        has_character_input = getattr(args, "input_characters", NONE) == CNN
-        from fairseq_llrnn.systems.characters.input import SourceCharacters
         from fairseq_llrnn.systems.characters.network import CharacterEmbedding
 
-        kind = SourceCharacters if has_character_input else CharacterEmbedding
-        return kind(task.source_words, options, task.source_dictionary.pad())
+        return CharacterEmbedding(task.source_words, options, task.source_dictionary.pad())
 
 
 def _options(args: Args, size: int | None, reader: str) -> CharacterOptions | None:
