@@ -30,10 +30,12 @@ class CharacterWords(CharacterEmbedding):
     name = "characters"
     sparse_gradients = False
 
-    def __init__(self, words: OpenWords, options: CharacterOptions, features: WordFeatures | None = None) -> None:
-        """features: their vectors, of the same width, are added."""
+    def __init__(
+        self, words: OpenWords, options: CharacterOptions, features: WordFeatures | None = None, scale: float = 1.0
+    ) -> None:
+        """features: their vectors, of the same width, are added. scale: as in CharacterInput."""
         super().__init__(words, options)
-        self.features, self.num_words = features, words.num_words
+        self.features, self.num_words, self.scale = features, words.num_words, scale
         self._modules["network"] = self._modules.pop("network")  # last, the order of optimizers in older checkpoints
 
     @property
@@ -56,7 +58,7 @@ class CharacterWords(CharacterEmbedding):
 
     def forward(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
         """Return vectors: (…,) -> (…, D). rows: from `kept_rows`, for repeated use."""
-        spelled = super().forward(tokens)
+        spelled = self.scale * super().forward(tokens)
         if self.features is None:
             return spelled
         words = tokens.masked_fill(tokens >= self.num_words, self.features.unk)
@@ -73,10 +75,13 @@ class CharacterInput:
 
     Args:
         features: further input, whose size is the width of both.
+        scale: a factor of the vectors from characters, whose elements otherwise have a root mean square from 0.2 to 0.6
+            at the start. A Transformer of fairseq multiplies its input by the root of its width H, and needs 1/√H.
     """
 
     options: CharacterOptions
     features: FeatureInput | None = None
+    scale: float = 1.0
     option: ClassVar[str] = "--input-characters"
 
     @property
@@ -86,7 +91,8 @@ class CharacterInput:
 
     def __call__(self, head: LogLinearHead) -> CharacterWords:
         """Return the embedding. Raises OptionError as FeatureInput does."""
+        words = head.prior.session.target
         if self.features is None:
-            return CharacterWords(head.prior.session.target, self.options)
-        features = self.features(head)
-        return CharacterWords(head.prior.session.target, replace(self.options, size=self.features.size), features)
+            return CharacterWords(words, self.options, scale=self.scale)
+        options = replace(self.options, size=self.features.size)
+        return CharacterWords(words, options, self.features(head), self.scale)

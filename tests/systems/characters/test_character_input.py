@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from available import available
+from every_kind import TRANSFORMER
 from shell import Shell
 from tiny_world import TRAINING, World, assert_prefixes_agree, batch, build, randomised, read_checkpoint
 from translation_world import TranslationWorld, assert_steps_agree, pairs
@@ -56,6 +57,24 @@ def test_a_log_bilinear_model_searches_as_it_scores(world: World) -> None:
     sizes = ["--decoder-embed-dim", "16", "--decoder-hidden-size", "16"]
     arguments = [*world.task_args(), "--arch", "llrnn_lbl", *sizes, *TRAINING, "--no-save", *SMALL]
     assert_prefixes_agree(randomised(arguments, double=True), LINES, first=2)
+
+
+@pytest.mark.parametrize("options", [SMALL, [*ADDED, "--tie-features"]], ids=["only", "tied"])
+def test_a_transformer_searches_as_it_scores(world: World, options: list[str]) -> None:
+    arguments = [*world.task_args(), *TRANSFORMER, *TRAINING, "--no-save", *options]
+    setting = randomised(arguments, scale=0.3, double=True)
+    trains_everything(setting, batch(setting.task.dictionary, LINES))
+    assert_prefixes_agree(setting, LINES, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("width", [16, 256, 1024])
+@pytest.mark.parametrize("options", [SMALL[:2], ADDED[:2] + ADDED[-2:]], ids=["only", "added"])
+def test_a_transformer_starts_with_inputs_of_its_scale(world: World, options: list[str], width: int) -> None:
+    """It multiplies them by the root of its width; positions have a root mean square of 0.7."""
+    arguments = [*world.task_args(), *TRANSFORMER, *TRAINING, "--no-save", "--decoder-embed-dim", width, *options]
+    decoder = build(arguments).model.decoder
+    read = decoder.body.embed_scale * decoder.head.embed(torch.arange(4, len(decoder.dictionary)))
+    assert 0.3 < read.square().mean().sqrt().item() < 1.5
 
 
 @pytest.mark.parametrize("name", available(TRANSLATORS))

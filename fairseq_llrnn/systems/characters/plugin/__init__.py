@@ -93,7 +93,8 @@ class Characters(Extension):
             )
         from fairseq_llrnn.systems.characters.input import CharacterInput
 
-        return CharacterInput(options, cast("FeatureInput | None", features) if add else None)
+        scale = getattr(features, "row_rms", None) or 1.0
+        return CharacterInput(options, cast("FeatureInput | None", features) if add else None, scale)
 
     def source_embedding(self, args: Args, task: Any, size: int) -> nn.Module | None:
         options = _options(args, size, "source_characters")
