@@ -40,7 +40,7 @@ import numpy as np
 
 from fairseq_llrnn.defaults import MAX_SLOTS as MAX_SLOTS
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
-from fairseq_llrnn.features.dictionary import PAD, SHIFT, SPECIALS, UNK, Ids, OpenWords, plain
+from fairseq_llrnn.features.dictionary import PAD, SHIFT, SPECIALS, UNK, OpenWords, plain
 from fairseq_llrnn.features.feature_table import NOT_TOP, Signatures
 from fairseq_llrnn.features.spelling import UserPatterns, shape_features, suffixes
 from fairseq_llrnn.features.subwords import Convention
@@ -91,11 +91,6 @@ class WordSpans:
         if symbol == UNK or before != self.convention.mark_begins:
             return False
         return self.convention.is_marked(symbol) == before
-
-
-def marks_of(ids: Ids) -> Ids:
-    """Return the marks of ids, −1 without a mark."""
-    return (ids >> SHIFT) - 1
 
 
 def marked(token: int, mark: int) -> int:
@@ -155,7 +150,7 @@ class GroupTable:
 
     def uses(self, token: int) -> tuple[Use, ...]:
         """Return the uses of a source token, or () for most."""
-        mark = marks_of(token)
+        mark = (token >> SHIFT) - 1  # −1 without a mark
         return self._marks[mark] if mark >= 0 else ()
 
 

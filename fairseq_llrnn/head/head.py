@@ -758,11 +758,7 @@ class LogLinearHead(nn.Module):
                 parameter.copy_(value)
 
     def rebuild_buffers(self, device: torch.device | None = None) -> None:
-        """Rebuild all buffers from the prior. Weights and torch's generator stay unchanged.
-
-        Args:
-            device: None: that of the weights.
-        """
+        """Rebuild all buffers from the prior, on a device (None: that of the weights), without other changes."""
         with torch.random.fork_rng(devices=[]), torch.device("cpu"):
             made = LogLinearHead(self.prior, self.hidden_size, **self._arguments)
         self._take_buffers(made, device or self.output.weight.device)

@@ -530,15 +530,8 @@ def _is_of(value: Any, kind: str) -> bool:
         return kind == "boolean"
     if isinstance(value, float):
         return kind == "number" or (kind == "integer" and value.is_integer())
-    types: dict[str, type] = {
-        "null": type(None),
-        "string": str,
-        "integer": int,
-        "number": int,
-        "array": list,
-        "object": dict,
-    }
-    return kind in types and isinstance(value, types[kind])
+    types: dict[str, type] = {"null": type(None), "string": str, "array": list, "object": dict}
+    return isinstance(value, types.get(kind, int)) and kind != "boolean"
 
 
 def _in_quotes(text: str) -> str:

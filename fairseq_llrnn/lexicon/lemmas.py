@@ -59,15 +59,12 @@ class LemmaRules:
                 if len(word) - len(removed) >= SHORTEST_STEM:
                     yield word[: len(word) - len(removed)] + added
 
-    def attested_lemma(self, word: str) -> str | None:
-        """Return the first result that is an attested lemma, or None."""
-        return next((lemma for lemma in self._apply_rules(word, SURE) if lemma in self.lemmas), None)
-
     def guess(self, word: str) -> str | None:
         """Return the lemma, attested or not, or None if no rule fits, or the word has other characters than letters."""
         if not _is_of_letters(word):
             return None
-        return self.attested_lemma(word) or next(self._apply_rules(word, 1), None)
+        attested = (lemma for lemma in self._apply_rules(word, SURE) if lemma in self.lemmas)
+        return next(attested, None) or next(self._apply_rules(word, 1), None)
 
 
 ADVICE = "give --conllu or --lexicon, or --language with a package that lists lemmas"

@@ -97,17 +97,16 @@ def open_classes(
 def _keys(word: str, features: Mapping[str, float]) -> tuple[Key, Key, Key]:
     """Return three keys, finest first."""
     kind = kind_of(word)
-    bundle = sorted(name for name, value in features.items() if feature_group(name) not in SURFACE and _is(value))
+    bundle = sorted(
+        name
+        for name, value in features.items()
+        if feature_group(name) not in SURFACE and not 0.0 < value < LIKELY  # a guessed feature counts from 0.5
+    )
     return (
         (kind, *bundle),
         (kind, *(name for name in bundle if feature_group(name) == MAIN)),
         (kind,),
     )
-
-
-def _is(value: float) -> bool:
-    """Return whether a word has a feature; a guessed one counts from 0.5."""
-    return not 0.0 < value < LIKELY
 
 
 def _names(keys: Sequence[Key]) -> tuple[str, ...]:

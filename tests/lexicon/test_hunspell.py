@@ -21,6 +21,11 @@ except ImportError:
 needs_hunspell = pytest.mark.skipif(hunspell is None, reason="hunspell is not installed: pip install '.[hunspell]'")
 
 
+@pytest.fixture(autouse=True)
+def warnings_alone(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING")  # fairseq, once a test has imported it, logs more
+
+
 def forms(place: Path, rules: str, *words: str, encoding: str = "utf-8") -> dict[str, list[str]]:
     (place / "a.aff").write_text(rules, encoding=encoding)
     (place / "a.dic").write_text("\n".join(["99", *words, ""]), encoding=encoding)

@@ -56,6 +56,7 @@ def test_from_symbols_counts_and_a_dictionary_of_features() -> None:
 
 
 def test_warnings_are_logged(files: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("WARNING")  # fairseq, once a test has imported it, logs more
     (files / "other.txt").write_text("the house sees le chat\n" * 9, encoding="utf-8")
     build_prior(SYMBOLS, Recipe(text=[files / "train.fr"]))
     assert not caplog.messages

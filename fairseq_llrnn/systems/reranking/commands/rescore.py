@@ -6,16 +6,16 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from fairseq_llrnn.cli.model_options import need_fairseq
-from fairseq_llrnn.cli.places import check_text_place, text_output
+from fairseq_llrnn.cli.places import check_text_place
 from fairseq_llrnn.cli.tables import note, output_error, plural
 from fairseq_llrnn.errors import DataError, OptionError, check_least, check_unused_options
-from fairseq_llrnn.files.atomic_write import temporary_folder
+from fairseq_llrnn.files.atomic_write import temporary_folder, whole_file
 from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.systems.reranking.commands._models import (
     add_models,
@@ -237,7 +237,7 @@ def _write(
     baseline: list[str] = []
     best: list[str] = []
     as_it_was = weighing.of_the_list()
-    with text_output(args.out) as out, text_output(args.nbest_out) as nbest_out:
+    with _writing(args.out) as out, _writing(args.nbest_out) as nbest_out:
         for nbest, by_model in zip(job, scores, strict=True):
             ranked = weighing.rank(nbest.hypotheses, by_model)
             before, after = "", ""
@@ -253,3 +253,7 @@ def _write(
                 best.append(after)
     return changed, baseline, best
 
+
+def _writing(path: str | None) -> AbstractContextManager[TextIO]:
+    """Return a file that is created atomically, or stdout for `-` and for None, to which nothing is written."""
+    return nullcontext(sys.stdout) if path is None or path == STDIO else whole_file(Path(path))
