@@ -112,7 +112,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         """Check the configuration of a network. A causal model over an encoder would read the words that it predicts.
 
         Raises:
-            TypeError: no configuration. OptionError: the other kind of network.
+            TypeError: no configuration. OptionError: the other kind of network, or one that sees the next words.
         """
         name, is_translator = cls.__name__, cls.config_class.is_encoder_decoder
         if not isinstance(config, PreTrainedConfig):
@@ -124,9 +124,10 @@ class LogLinearModel(TransformersModel, GenerationMixin):
             expected = "an encoder-decoder" if is_translator else "a network without an encoder"
             other = "LogLinearForCausalLM" if is_translator else "LogLinearForSeq2SeqLM"
             raise OptionError(f"{name}: expected {expected}, found {config.model_type}; use {other}")
-        reads_both_sides = config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not is_translator
+        reads_both_sides = config.model_type in {*MODEL_FOR_MASKED_LM_MAPPING_NAMES, "bert-generation", "xlnet"}
         can_be_causal = config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and hasattr(config, "is_decoder")
-        if reads_both_sides and not (can_be_causal and config.is_decoder):
+        is_causal = is_translator or (can_be_causal and config.is_decoder) or getattr(config, "causal", False)
+        if reads_both_sides and not is_causal:
             raise OptionError(
                 f"{name}: expected a network that reads from left to right, found {config.model_type}, which also sees "
                 f"the next words; {'set is_decoder=True in its configuration' if can_be_causal else 'use another'}"

@@ -86,7 +86,7 @@ class BuildResult:
 
 
 def build_prior(dictionary: Dictionary, recipe: Recipe | None = None) -> Prior:
-    """Build a prior from files or objects, as `llrnn prior` does, and log its warnings.
+    """Build a prior from files or objects, as `llrnn prior` does, and log the warnings among its notes.
 
         words = LexiconOptions(conllu=["fr.conllu"])
         build_prior("data-bin/dict.txt", Recipe(text="train.txt", words=words, suffixes=5))

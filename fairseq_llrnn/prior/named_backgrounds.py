@@ -51,6 +51,11 @@ ReadType = TypeVar("ReadType", bound=Read)
 _REGISTERED: dict[str, NamedBackground] = {}
 
 
+def no_file(source: str) -> bool:
+    """Return False: the text after the name is no file."""
+    return False
+
+
 def a_file(source: str) -> bool:
     """Return True if the text after the name is a file. Raises ValueError if it is not."""
     if not is_file_or_pipe(source):
@@ -76,7 +81,7 @@ def register_background(
     name: str,
     part: type[Part],
     example: str,
-    is_file: Callable[[str], bool] = lambda source: False,
+    is_file: Callable[[str], bool] = no_file,
     options: type[Settings] = NoOptions,
     check: Check | None = None,
     is_constraint: bool = False,

@@ -125,7 +125,9 @@ def small_bart() -> Any:
     [
         ((small_bart(), None), {}, OptionError, "a network without an encoder, found bart; use LogLinearForSeq2SeqLM"),
         ((transformers.BertConfig(), None), {}, OptionError, "found bert, which also sees .*; set is_decoder=True"),
+        ((transformers.BertGenerationConfig(), None), {}, OptionError, "found bert-generation, .*set is_decoder=True"),
         ((transformers.AlbertConfig(), None), {}, OptionError, "left to right, found albert, .*; use another"),
+        ((transformers.XLNetConfig(), None), {}, OptionError, "left to right, found xlnet, .*; use another"),
         ((None, configuration("GPT2")), {}, TypeError, "the configuration of a network, such as GPT2.*, found a Prior"),
         ((configuration("GPT2"), "prior"), {}, TypeError, "expected a prior, found 'prior'; read it with Prior.load"),
         ((configuration("GPT2"), None), {"label_smoting": 0.1}, OptionError, "did you mean 'label_smoothing'"),
@@ -206,6 +208,7 @@ def test_a_background_that_depends_on_the_context_multiplies_the_softmax(tmp_pat
 
 def test_tokens_are_counted_without_advice_on_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The counts are those of the text in tokens. `Ġ.` is a token, not a word with punctuation glued to it."""
+    caplog.set_level("WARNING")  # fairseq, once a test has imported it, logs more
     lines = ["la mer est calme .", "le chat dort ."] * 4
     (tmp_path / "text").write_text("\n".join(lines), encoding="utf-8")
     split = tiny_tokenizer("byte_level", lines=lines)

@@ -76,7 +76,8 @@ class CharacterInput:
     Args:
         features: further input, whose size is the width of both.
         scale: a factor of the vectors from characters, whose elements otherwise have a root mean square from 0.2 to 0.6
-            at the start. A Transformer of fairseq multiplies its input by the root of its width H, and needs 1/√H.
+            at the start. A Transformer of fairseq multiplies its input by the root of its width H, and needs 1/√H. Of
+            our models, llrnn_transformer_lm has it. llrnn_transformer has 1, for which its checkpoints were trained.
     """
 
     options: CharacterOptions

@@ -53,7 +53,6 @@ def test_punctuation_marks_are_different_symbols() -> None:
     assert spelled(spellings, "§?") == ["^", "?", "?", "$"], "no word is only § or ?"
 
 
-
 def test_of_a_long_word_the_ends_are_read() -> None:
     spellings = Spellings(OpenWords(SYMBOLS))
     word = "m" * 100 + "a" * 100
