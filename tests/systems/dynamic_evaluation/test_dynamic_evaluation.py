@@ -217,6 +217,7 @@ def test_a_text_that_says_the_same_again_is_learned(models: dict[str, Path], llr
     text.write_text("LE chat voit LA mer\n", encoding="utf-8")
     warned = llrnn(NAME, text, "--path", models["prior"], "--rate", 0, "--decay", 0, "--groups", 1).err
     assert "2 of 5 words are in the dictionary only in another case, such as 'LE': lower-case it" in warned
+    assert f"sed 's/.*/\\L&/' {text} > {text}.lower" in warned
 
 
 @pytest.mark.parametrize(

@@ -117,6 +117,11 @@ def run(args: argparse.Namespace) -> int:
     if not groups:
         place = " on stdin" if args.text == STDIN else f" in {args.text}"
         raise OptionError(f"expected a text, found none{place}; write one sentence per line")
+    check = TextCheck(scorer.vocabulary)
+    check.add((word, 1) for group in groups for line in group for word in line.words)
+    name, file = ("stdin", None) if args.text == STDIN else (args.text, args.text)
+    if (advice := check.advice(name, file)) is not None:
+        warn(advice)
     weights = [weight for weight in scorer.model.parameters() if weight.requires_grad]
     squares = training_squares(scorer, weights, args.subset, args.groups, args.sentences)
     updates = Updates(weights, squares, args.epsilon)
@@ -126,10 +131,6 @@ def run(args: argparse.Namespace) -> int:
     for rate, decay in product(args.rate, args.decay):
         lines = chain.from_iterable(scored_groups(scorer, groups, updates, rate, decay))
         trials.append(Trial(rate, decay, -math.fsum(line.log_prob for line in lines) / tokens))
-    check = TextCheck(scorer.vocabulary)
-    check.add((word, 1) for group in groups for line in group for word in line.words)
-    if (advice := check.advice("stdin" if args.text == STDIN else args.text)) is not None:
-        warn(advice)
     if static.unknown_words:
         note(f"{plural(static.unknown_words, 'unknown word')} scored as <unk>")
     _print(args, trials, tokens, scorer.prior)
