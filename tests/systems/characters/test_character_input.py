@@ -77,6 +77,22 @@ def test_a_transformer_starts_with_inputs_of_its_scale(world: World, options: li
     assert 0.3 < read.square().mean().sqrt().item() < 1.5
 
 
+@pytest.mark.parametrize("bfloat16", [False, True], ids=["float32", "autocast bfloat16"])
+@pytest.mark.parametrize("width", [16, 1024])
+def test_compiled_inputs_equal_eager_ones(world: World, width: int, bfloat16: bool) -> None:
+    arguments = [*world.task_args(), *TRANSFORMER, *TRAINING, "--no-save", "--decoder-embed-dim", width, *ADDED]
+    head = build(arguments).model.decoder.head
+    tokens = torch.arange(4, 10).view(2, 3)
+    found = []
+    for embed in (head.embed, torch.compile(head.embed, backend="aot_eager")):
+        with torch.autocast("cpu", torch.bfloat16, enabled=bfloat16):
+            read = embed(tokens)
+        head.zero_grad()
+        read.float().square().sum().backward()
+        found.append([read, *(weight.grad for weight in head.embedding.parameters())])
+    torch.testing.assert_close(found[1], found[0])
+
+
 @pytest.mark.parametrize("name", available(TRANSLATORS))
 def test_translation_models_train_all_weights_and_search_as_they_score(
     translation: TranslationWorld, name: str

@@ -93,7 +93,7 @@ class Characters(Extension):
             )
         from fairseq_llrnn.systems.characters.input import CharacterInput
 
-        scale = getattr(features, "row_rms", None) or 1.0
+        scale = getattr(features, "row_rms", None) or 1.0  # 1/√H if the network multiplies its input by √H
         return CharacterInput(options, cast("FeatureInput | None", features) if add else None, scale)
 
     def source_embedding(self, args: Args, task: Any, size: int) -> nn.Module | None:
