@@ -139,7 +139,7 @@ def build(
     assert isinstance(below, Atom)
     evidence = rules_of(options, patterns)
     check_translations(options.translations, background)
-    piece_texts, named = _texts_of_pieces(options, path, words), named_in(background)
+    piece_texts, named = _texts_of_pieces(options, path, words, option_name), named_in(background)
     uses_source = evidence is not None or options.translations is not None
     needs_source = uses_source or any(entry.part.needs_source for _, entry in named)
     if options.source_dictionary is not None and not needs_source:
@@ -392,18 +392,21 @@ def _patterns(options: Recipe) -> UserPatterns | None:
     return patterns if patterns is None or isinstance(patterns, UserPatterns) else UserPatterns.load(str(patterns))
 
 
-def _texts_of_pieces(options: Recipe, path: Path | None, words: WordList) -> list[str]:
+def _texts_of_pieces(
+    options: Recipe, path: Path | None, words: WordList, option_name: Callable[[str], str]
+) -> list[str]:
     """Return the texts whose words give pieces their features; [] for words, or if no option gives words features."""
     if options.pieces is None:
         return []
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
     sources = ("conllu", "lexicon", "unimorph", "language", "apertium", "values")
-    needing = [name for name in sources if getattr(options.words, name)] + ["suffixes"] * bool(options.suffixes)
+    needing = [option_name(f"words.{name}") for name in sources if getattr(options.words, name)]
+    needing += [option_name("suffixes")] * bool(options.suffixes)
     if needing and not texts:
         raise OptionError(
-            f"--pieces {options.pieces}: --{needing[0]} needs --count-text; add the training text in pieces, which "
-            f"shows the words of each piece, or leave --{' and --'.join(needing)} out: a piece then has only the "
+            f"--pieces {options.pieces}: {needing[0]} needs --count-text; add the training text in pieces, which "
+            f"shows the words of each piece, or leave {' and '.join(needing)} out: a piece then has only the "
             "features of its own spelling"
         )
     return texts if needing else []
