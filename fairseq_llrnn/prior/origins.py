@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
 
-from fairseq_llrnn.files.reading import as_paths, file_digest, is_pipe
+from fairseq_llrnn.files.reading import as_paths, file_digest, is_pipe, name_of
 from fairseq_llrnn.lexicon.readers.apertium import find_analyser
 from fairseq_llrnn.lexicon.readers.hunspell import rules_of
 from fairseq_llrnn.prior.background_terms import parse_or_path, with_files
@@ -64,7 +64,7 @@ def _described(option: str, reader: str, file: str) -> str:
     if is_pipe(file):
         return f"{option} {reader}(a pipe) {file_digest(Path(file))[:16]}"
     digest = f" {file_digest(Path(file))[:16]}" if os.path.isfile(file) else ""
-    return f"{option} {reader}{Path(file).name}{digest}"
+    return f"{option} {reader}{name_of(file)}{digest}"
 
 
 def _background_files(background: Expression) -> list[str]:
