@@ -1,5 +1,7 @@
 """Advice on words that the background forbids: it names what the prior has."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, check_whole_sentences, how_to_fix
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.part import Part
+from fairseq_llrnn.prior.part import Part, PriorView
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 
@@ -17,9 +19,13 @@ from fairseq_llrnn.prior.recipe import Recipe
 class Rhymes(Part):
     """A part of another package that forbids words."""
 
-    kind, is_base, forbids = "rhymes", True, True
+    kind, is_base = "rhymes", True
 
-    def impossible(self, prior: Prior, sentences: list[list[int]]) -> np.ndarray:
+    @property
+    def forbids(self) -> bool:
+        return True
+
+    def impossible(self, prior: PriorView, sentences: Sequence[Sequence[int]]) -> np.ndarray:
         return np.zeros(len(sentences), dtype=np.int64)
 
 

@@ -3,18 +3,18 @@
 import os
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.expression import Atom
 from fairseq_llrnn.prior.origins import SYMBOLS, origins_of
-from fairseq_llrnn.prior.recipe import EvidenceOptions, LexiconOptions, OpenOptions, Recipe, TranslationOptions
-from fairseq_llrnn.settings import keys
+from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
+from fairseq_llrnn.settings import checked, keys
 
 WORDS = [*SPECIALS, "a", "b"]
 
@@ -31,7 +31,7 @@ def readers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def sources(recipe: Recipe) -> list[str]:
-    return build_prior(WORDS, recipe).settings["sources"]
+    return [*build_prior(WORDS, recipe).settings["sources"]]
 
 
 def test_a_file_of_a_reader_of_another_package_is_named_with_its_content() -> None:
@@ -69,12 +69,8 @@ def test_the_background_below_is_an_origin() -> None:
 def with_file(key: str, path: str) -> Recipe:
     """Return a recipe with this path as the value of a key."""
     section, _, name = key.rpartition(".")
-    sections: dict[str, Any] = {"words": LexiconOptions, "evidence": EvidenceOptions, "open_vocabulary": OpenOptions}
-    if not section:
-        return Recipe(**{name: path})
-    if section == "translations":
-        return Recipe(translations=TranslationOptions("data", **{name: path}))
-    return Recipe(**{section: sections[section](**{name: path})})
+    needed = {"data": "."} if section == "translations" else {}
+    return checked(Recipe, {section: {**needed, name: path}} if section else {name: path}, str)
 
 
 @pytest.mark.parametrize("key", [key.name for key in keys(Recipe) if key.is_path and key.name not in SYMBOLS])
