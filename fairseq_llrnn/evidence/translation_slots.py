@@ -36,19 +36,21 @@ vocabulary (a slot's string inside it has its word's column).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.algebra import BySource, Product
+from fairseq_llrnn.backgrounds.algebra import BoundCombined, BySource, Product
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import expanded
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.mixture import Mixture, product
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.rules import FEATURES
-from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, slots_of
+from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import TOP_FORM, Signatures
@@ -178,12 +180,34 @@ def _numbers(groups: Tensor) -> Tensor:
     return torch.arange(len(groups), device=groups.device) - torch.searchsorted(groups, groups)
 
 
-def with_factors(base: Background, factors: Tensor) -> Product:
+def with_factors(base: Background, factors: Tensor) -> Background:
     """Return the product of a new background with static factors of its words, (V,) from 0 to 1."""
+    static = StaticBackground(base.class_of, base.num_classes, factors.log())
+    if _is_reweighed(base):
+        return product([base, static])
     for part in base.modules():
         if isinstance(part, AutomatonBackground):
             part.avoid(factors == 0)
-    return Product([base, StaticBackground(base.class_of, base.num_classes, factors.log())])
+    return Product([base, static])
+
+
+def _is_reweighed(base: Background) -> bool:
+    """Return whether a product with static weights is a copy of the background, with the same states and other weights.
+
+    This is much faster than a product that lists words. A copy with parameters would have its own ones.
+    """
+    mixtures = [part for part in base.modules() if isinstance(part, Mixture)]
+    has_parameters = any(True for _ in base.parameters()) or any(part.weighting != "fixed" for part in mixtures)
+    return isinstance(base, (AutomatonBackground, Mixture)) and not has_parameters
+
+
+def _first_part(base: BoundBackground, state: Tensor) -> tuple[BoundBackground, Tensor]:
+    assert isinstance(base, BoundCombined)
+    return base.of_parts(state)[0]
+
+
+def _with_state(whole: BoundBackground, base: BoundBackground, state: Tensor) -> tuple[BoundBackground, Tensor]:
+    return whole, state
 
 
 class EvidenceBackground(BySource):
@@ -200,6 +224,7 @@ class EvidenceBackground(BySource):
             factors: f of each word that no slot offers, (V,) from 0 to 1. None: 1.
         """
         super().__init__(base if factors is None else with_factors(base, factors))
+        self.whole = base if factors is not None and _is_reweighed(base) else None
         if int((base.class_of == base.class_of[unk]).sum()) > 1:
             raise ValueError("<unk> must be alone in its class")
         self.table = table
@@ -215,9 +240,12 @@ class EvidenceBackground(BySource):
         if self.translations is not None:
             slots = self.translations.added(slots, self._lexicon, readable, text)
         quotas, weight = quotas_of(slots, self.table.once), self.table.rules.weight
+        whole: WithoutFactors | None = _first_part if self.has_factors else None
+        if self.whole is not None:
+            whole = partial(_with_state, self.whole.bind(tokens, text))
         if quotas is None:
-            return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight, self.has_factors))
-        return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas, self.has_factors))
+            return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight, whole))
+        return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas, whole))
 
     @property
     def needs_length_limit(self) -> bool:

@@ -85,6 +85,18 @@ def test_only_words_of_the_kind_without_a_slot_weigh_less(
         check_context_classes(less, torch.tensor([[2, 4, CHAT, 4]]))
 
 
+@pytest.mark.parametrize("background", ["ngram(2, folds=2)", "0.5 ngram(2, folds=2) plus 0.5 uniform"])
+def test_cross_fitted_models_restore_the_word_of_a_slot(background: str) -> None:
+    text = torch.tensor([[2, 10, CHAT, 4]])
+    plain, less = (
+        build(background, factors).background().double().bind(source("the cat 12 sleeps"), text)
+        for factors in ({}, {"numbers": 0.0})
+    )
+    expected, found = (bg.log_weights(bg.flat_states(text))[:, : len(FRENCH)].exp() for bg in (plain, less))
+    expected[:, 5] = 0.0
+    torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("background", BACKGROUNDS)
 def test_zero_is_the_limit_of_small_factors(background: str) -> None:
     found = []
