@@ -17,9 +17,10 @@ these cells: Std, Low, High, p (of the figure on the left), Seeds, Parameters, S
 run). If figures of a row have the same metric, the best is bold, unless p is at least 0.05 or the difference is at most
 the sum of the standard deviations.
 
-README.md and docs/results need an expression for each number. Other pages need them for tables with ↑ or ↓ and for
-text with a measured figure (MEASURED in page_figures.py). Without --write, the script prints a line for each
-difference, and exits with status 1 if there is one. It also checks commands of pages and runs (documented_commands.py).
+README.md and docs/results need an expression for each number. Other pages need them for tables with ↑, ↓ or a bold
+number, and for text with a measured figure (MEASURED in page_figures.py). Without --write, the script prints a line
+for each difference, and exits with status 1 if there is one. It also checks commands of pages and runs
+(documented_commands.py).
 """
 
 import argparse

@@ -19,8 +19,9 @@ HIDDEN = re.compile(r"<!--.*?-->|`[^`]*`|(?<=\])\([^)]*\)|<[a-z/][^>]*>|https?:/
 NUMBER = re.compile(rf"(?<![\w.])[-−+]?\d++(?:,\d{{3}})*+(?:\.\d+)*+(?!\w|-[a-zA-Z]){MARK}?")
 WHOLE = re.compile(rf"\**({NUMBER.pattern})\**{MARK}?")
 START = re.compile(r"\s*[-*] |\||\s*1\. ")  # of a list item or a row
-UNITS = "%|times|nats|bits|BLEU|points|ms|µs|seconds|minutes|hours|MB|GB|MiB|GiB"
+UNITS = "%|nats|bits|BLEU|points|ms|µs|seconds|minutes|hours|MB|GB|MiB|GiB|times (?:as|the|that|more|less|\\w+er)"
 MEASURED = re.compile(rf"\d[\d.,]* (?:{UNITS})(?!\w)|(?i:perplexity|accuracy|BLEU) (?:\w+ ){{0,2}}?\d")
+BOLD = re.compile(rf"\*\*{NUMBER.pattern}\*\*")
 OF_FIGURE = {"std": "std", "low": "low", "high": "high", "p": "p"}
 OF_ROW = {
     "seeds": "n",
@@ -109,23 +110,28 @@ def edits(block: Block, is_strict: bool, runs: Mapping[str, Run]) -> Iterator[Ed
     """Yield the numbers and cells of a block with what the ledger has. It raises LedgerError if that is not clear."""
     shown = masked(block.text)
     columns = [] if block.is_header or not block.header else cells(block.text)
-    derived = {index: name for index, name in enumerate(map(str.lower, block.header)) if name in OF_FIGURE | OF_ROW}
-    spans = [(columns[index][0], columns[index][1]) for index in derived if index < len(columns)]
-    numbers = [found for found in NUMBER.finditer(shown) if not any(a <= found.start() < b for a, b in spans)]
-    expressions = comments(block.text)
-    if not expressions:
-        has_arrow = any("↑" in name or "↓" in name for name in block.header)
-        if numbers and (is_strict or has_arrow or (not block.header and MEASURED.search(shown))):
-            found = "; ".join(number[0].rstrip(MARK) for number in numbers)
+    if columns and len(columns) != len(block.header):
+        raise LedgerError(f"expected {len(block.header)} cells in the row, found {len(columns)}; correct it")
+    figures = [evaluate(expression, runs) for expression in comments(block.text)]
+    derived = {}
+    if columns and any(figure.run for figure in figures):
+        names = enumerate(map(str.lower, block.header))
+        derived = {index: name for index, name in names if name in OF_FIGURE | OF_ROW}
+    numbers = [number for number in NUMBER.finditer(shown)
+               if not any(columns[index][0] <= number.start() < columns[index][1] for index in derived)]  # fmt: skip
+    found = "; ".join(number[0].rstrip(MARK) for number in numbers)
+    if not figures:
+        is_measured = MEASURED.search(shown)
+        if block.header:
+            is_measured = BOLD.search(shown) or re.search("[↑↓]", "".join(block.header))
+        if numbers and (is_strict or is_measured):
             raise LedgerError(f"expected a comment <!-- = … --> with expressions for {found}, found none; add it")
         return
-    if len(numbers) != len(expressions):
-        found = "; ".join(number[0].rstrip(MARK) for number in numbers)
+    if len(numbers) != len(figures):
         raise LedgerError(
-            f"expected an expression for each of {len(numbers)} numbers ({found}), found {len(expressions)}; correct "
-            "the comment or the text"
+            f"expected an expression for each of {len(numbers)} numbers ({found}), found {len(figures)}; correct the "
+            "comment or the text"
         )
-    figures = [evaluate(expression, runs) for expression in expressions]
     whole = dict(whole_cells(columns, numbers, figures))
     for number, figure in zip(numbers, figures, strict=True):
         if not any(cell.figure is figure for cell in whole.values()):
@@ -136,7 +142,7 @@ def edits(block: Block, is_strict: bool, runs: Mapping[str, Run]) -> Iterator[Ed
         check_direction(index, columns, block.header, cell.figure)
         stars = "**" * cell.is_bold
         yield Edit(cell.start, cell.end, f"{stars}{cell.figure}{stars}{MARK * cell.figure.is_marked}")
-    yield from derived_cells(block, columns, derived, whole, figures, runs)
+    yield from derived_cells(block.text, columns, derived, whole, figures, runs)
 
 
 def whole_cells(
@@ -151,7 +157,7 @@ def whole_cells(
 
 
 def derived_cells(
-    block: Block,
+    text: str,
     columns: list[tuple[int, int, str]],
     derived: Mapping[int, str],
     whole: Mapping[int, Shown],
@@ -161,27 +167,17 @@ def derived_cells(
     """Yield the cells that have an entry of a run in another cell."""
     in_row = [figure.run for figure in figures if figure.run]
     for index, name in derived.items():
-        if index >= len(columns):
-            raise LedgerError(f"expected {len(block.header)} cells, found {len(columns)}; correct the row")
-        run = in_row[0] if in_row else None
-        if name in OF_FIGURE:
-            left = [cell.figure.run for column, cell in sorted(whole.items()) if column < index and cell.figure.run]
-            run = left[-1] if left else None
-            if (
-                name == "p"
-                and run
-                and len(rivals := [each["key"] for each in in_row if each["metric"] == run["metric"]]) > 1
-            ):
-                run = run if run["baseline"] in rivals else None
-        if not in_row:
-            continue
-        start, end, _ = columns[index]
+        on_left = [cell.figure.run for column, cell in sorted(whole.items()) if column < index and cell.figure.run]
+        found = on_left[-1:] if name in OF_FIGURE else in_row[:1]
+        rivals = {run["key"] for run in in_row if run["metric"] == found[0]["metric"]} if found else set()
+        if name == "p" and len(rivals) > 1 and found[0]["baseline"] not in rivals:
+            found = []  # p is of another comparison
         entry_name = (OF_FIGURE | OF_ROW)[name]
-        is_known = run and (entry_name in run or (entry_name == "n" and isinstance(run["seeds"], list)))
-        content = str(entry(f"{run['key']}.{entry_name}", runs)) if run and is_known else ""
-        comment = EXPRESSIONS.search(block.text, start, end)
-        stop = comment.start() if comment else end
-        yield Edit(start, stop, f" {content} " if content else " ")
+        known = [run for run in found if entry_name in run or (entry_name == "n" and isinstance(run["seeds"], list))]
+        content = "".join(f" {entry(run['key'] + '.' + entry_name, runs)} " for run in known) or " "
+        start, end, _ = columns[index]
+        comment = EXPRESSIONS.search(text, start, end)
+        yield Edit(start, comment.start() if comment else end, content)
 
 
 def check_direction(index: int, columns: list[tuple[int, int, str]], header: Sequence[str], figure: Figure) -> None:
