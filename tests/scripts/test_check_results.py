@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -180,6 +181,24 @@ def test_a_run_that_no_page_cites(root: Path, capsys: pytest.CaptureFixture[str]
     assert "runs.jsonl: a/new: expected a page that cites it, found none; remove it" in errors(capsys)
 
 
+def test_the_commit_of_a_run(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init")
+    git("commit", "--allow-empty", "-m", "before the script")
+    early = git("rev-parse", "HEAD")
+    git("add", ".")
+    git("commit", "-m", "the script")
+    path = root / "docs/results/runs.jsonl"
+    assert "runs.jsonl: expected a commit of this repository, found 0123456; write" in errors(capsys)
+    path.write_text(path.read_text().replace("0123456", early))
+    assert f"expected scripts/one.py in commit {early}, found no such file; write" in errors(capsys)
+    path.write_text(path.read_text().replace(early, git("rev-parse", "HEAD")))
+    assert errors(capsys) == ""
+
+
 @pytest.mark.parametrize(
     "text",
     ["It takes 3 times as long.", "Perplexity falls to 12.", "9 % are right.", "| A ↑ |\n|--|\n| 5 |", "| **5** |"],
@@ -304,3 +323,19 @@ def test_the_ledger_has_the_losses_of_the_french_models(runs: dict[str, dict]) -
         for test in ("test1", "test2"):
             value = float(runs[f"french/{key}/{test}"]["value"])
             assert value == pytest.approx(models[name]["loss"][test]["with_ends"], abs=0.00051), (key, test)
+
+
+def test_the_ledger_has_the_losses_of_the_french_novels(runs: dict[str, dict]) -> None:
+    rows = {
+        (row["row"], row["words"]): row["test"] for row in json.loads((ROOT / "docs/results/growth.json").read_text())
+    }
+    for key, row, words in [
+        ("100k/softmax-over-bpe-32-passes", "pieces+passes=32", 100_000),
+        ("100k/words-by-features-16-passes", "words", 100_000),
+        ("1m/softmax-over-bpe-10-passes", "pieces+passes=10+times=4+rate=0.004+gpu=1", 1_000_000),
+        ("1m/words-by-features-10-passes", "words+passes=10+times=4+rate=0.004+gpu=1", 1_000_000),
+        ("8-6m/softmax-over-bpe-4-passes", "pieces+passes=4+times=8+rate=0.004+gpu=1", 8_557_951),
+        ("8-6m/pieces-by-features-4-passes", "pieces-features+passes=4+times=8+rate=0.004+gpu=1", 8_557_951),
+        ("8-6m/words-by-features-4-passes", "words+passes=4+times=8+rate=0.004+gpu=1", 8_557_951),
+    ]:
+        assert float(runs[f"more-text/{key}/bits"]["value"]) == pytest.approx(rows[row, words], abs=0.00051), key
