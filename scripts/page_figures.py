@@ -189,14 +189,26 @@ def check_direction(index: int, columns: list[tuple[int, int, str]], header: Seq
 
 
 def make_bold(row: list[Shown]) -> None:
-    """Make the best of the figures of a row bold that have the same metric, unless the difference is noise."""
+    """Make the best of the figures of a row bold that have the same metric, unless the difference may be noise.
+
+    It may be noise if it is within the standard deviations, if p is 0.05 or more, or if one of both has a single seed.
+    """
     metrics = Counter(cell.figure.run["metric"] for cell in row if cell.figure.run)
     for metric in (metric for metric, count in metrics.items() if count > 1):
         rivals = [cell for cell in row if cell.figure.run and cell.figure.run["metric"] == metric]
         better = rivals[0].figure.run["better"] if rivals[0].figure.run else "neither"
         rivals.sort(key=lambda cell: cell.figure.value, reverse=better == "higher")
         best, second = (cell.figure.run or {} for cell in rivals[:2])
-        noise = best.get("std", Decimal()) + second.get("std", Decimal())
-        has_chance = any(run.get("p", Decimal()) >= Decimal("0.05") for run in (best, second))
-        is_clear = abs(best["value"] - second["value"]) > noise and not has_chance
+        spreads = [spread(run) for run in (best, second)]
+        has_chance = None in spreads or any(run.get("p", Decimal()) >= Decimal("0.05") for run in (best, second))
+        is_clear = not has_chance and abs(best["value"] - second["value"]) > sum(filter(None, spreads))
         rivals[0].is_bold = is_clear and better != "neither"
+
+
+def spread(run: Run) -> Decimal | None:
+    """Return the deviation of a run, 0 if chance has no part in it, or None for a single seed."""
+    if run["seeds"] == "none":
+        return Decimal()
+    if "low" in run and "std" not in run:
+        return Decimal(run["high"] - run["low"]) / 2
+    return run.get("std")
