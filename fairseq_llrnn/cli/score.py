@@ -21,14 +21,15 @@ from fairseq_llrnn.files.reading import is_of_transformers
 from fairseq_llrnn.lexicon.language_check import unknown_remark
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.evaluation.line_scorer import LineScorer
     from fairseq_llrnn.huggingface.scoring import CausalScorer
-    from fairseq_llrnn.plugin.scoring.text import TextScorer
 
 NAME = "score"
 HELP = "score a text with a language model: bits per word and per character"
 EXAMPLES = (
     "llrnn score --path checkpoints/checkpoint_best.pt test.txt",
     "llrnn score --path open/checkpoint_best.pt --open --json < test.txt",
+    "llrnn score --prior data-bin/prior test.txt",
     "llrnn score --path checkpoints/checkpoint_best.pt --per-sentence < test.txt > scores.tsv",
     "llrnn score --path checkpoints/checkpoint_best.pt --per-word test.txt > surprisals.tsv",
 )
@@ -41,8 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("text", nargs="?", default=STDIN, metavar="TEXT", help="file to score (default, or -: stdin)")
     model = parser.add_argument_group("the model")
     model.add_argument(
-        "--path", required=True, metavar="FILE",
-        help="checkpoint of a language model, folder of `llrnn export`, or folder of transformers' save_pretrained",
+        "--path", metavar="FILE",
+        help="checkpoint of a language model, folder of `llrnn export`, or folder of transformers' save_pretrained "
+        "(default: the background of --prior alone, without a network)",
     )  # fmt: skip
     add_places(model, translates=False)
     model.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")
@@ -84,8 +86,8 @@ def run(args: argparse.Namespace) -> int:
     scorer = _load(args)
     if args.open and not scorer.opened:
         raise OptionError(
-            f"--open needs a model with an open vocabulary, {args.path} has none; build its prior with `llrnn "
-            "prior --open-vocabulary characters` and train it again, or remove --open"
+            f"--open needs a model with an open vocabulary, {args.path or args.prior} has none; build its prior with "
+            "`llrnn prior --open-vocabulary characters` and train it again, or remove --open"
         )
     scorer.opened = args.open
     check = TextCheck(scorer.vocabulary or ())
@@ -114,8 +116,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _load(args: argparse.Namespace) -> "TextScorer | CausalScorer":
-    """Load the model of --path, of fairseq or of transformers."""
+def _load(args: argparse.Namespace) -> "LineScorer | CausalScorer":
+    """Load the model of --path, of fairseq or of transformers, or the background of --prior."""
+    if args.path is None:
+        if args.prior is None:
+            raise OptionError("expected --path MODEL, or --prior PRIOR to score by its background alone, found neither")
+        check_unused_options(
+            {part: value_of(args, "", part) for part in PARTS if part != "prior"},
+            "it needs a model, and there is no --path; add --path, or remove this option",
+        )
+        from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
+        from fairseq_llrnn.prior.prior import Prior
+
+        return PriorScorer(Prior.load(args.prior), args.max_tokens)
     if not is_of_transformers(args.path):
         need_fairseq()
         from fairseq_llrnn.plugin.scoring.text import load_text_scorer
