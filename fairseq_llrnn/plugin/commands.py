@@ -328,7 +328,8 @@ def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | N
         if name in ("generate", "eval-lm") and kind is not None:
             prepended += _defaults(arguments, kind.search if name == "generate" else kind.evaluation)
         mode = getattr(options, "sample_break_mode", None)
-        if name in BLOCKS and mode in ("none", "complete", "complete_doc") and _value_of(arguments, "--sample-break-mode") is None:
+        is_default = _value_of(arguments, "--sample-break-mode") is None
+        if name in BLOCKS and is_default and mode in ("none", "complete", "complete_doc"):
             logger.warning(f"{path} was trained in blocks of text (--sample-break-mode {mode}): {BLOCKS[name]}")
         if hasattr(options, "prior") and _value_of(arguments, "--prior") is None:
             prepended.append(f"--prior={prior_of_state(path, state, data or '')}")
