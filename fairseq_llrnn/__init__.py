@@ -18,6 +18,7 @@ from fairseq_llrnn.files.reading import is_of_transformers
 from fairseq_llrnn.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
     from fairseq_llrnn.head import LogLinearHead
     from fairseq_llrnn.huggingface import LogLinearForCausalLM, LogLinearForSeq2SeqLM
     from fairseq_llrnn.huggingface.scoring import CausalScorer, Seq2SeqScorer
@@ -59,20 +60,30 @@ def register() -> None:
 
 
 def load(
-    path: str | os.PathLike[str], data: str | None = None, prior: str | None = None
-) -> TrainedModel | CausalScorer | Seq2SeqScorer:
-    """Load a trained model of fairseq or transformers, to score texts.
+    path: str | os.PathLike[str] | None = None, data: str | None = None, prior: str | None = None
+) -> TrainedModel | CausalScorer | Seq2SeqScorer | PriorScorer:
+    """Load a trained model of fairseq or transformers, or the background of a prior, to score texts.
 
     Args:
         path: a checkpoint of fairseq, a folder of `llrnn export`, or a folder of save_pretrained. The first two return
-            a TrainedModel, the last a CausalScorer, or a Seq2SeqScorer if the model translates.
+            a TrainedModel, the last a CausalScorer, or a Seq2SeqScorer if the model translates. None: return a
+            PriorScorer, the background of `prior` without a network.
         data, prior: folders instead of those that the training recorded, for a model of fairseq.
 
     Raises:
-        OptionError: fairseq or transformers is not installed, or the data or the prior is not found.
+        OptionError: fairseq or transformers is not installed, or the data or the prior is not found. Without a `path`:
+            no prior, or one whose background needs a network.
         DataError: no such file, or a checkpoint that is damaged, contains code, or is of another kind.
-        PriorError: the prior does not match the checkpoint.
+        PriorError: the prior does not match the checkpoint, or cannot be read.
     """
+    if path is None:
+        if prior is None or data is not None:
+            raise OptionError("load: expected the path of a model, or a prior alone; pass load(path) or load(prior=…)")
+        prior_class = importlib.import_module("fairseq_llrnn.prior.prior").Prior
+        of_prior: PriorScorer = importlib.import_module("fairseq_llrnn.evaluation.prior_scorer").PriorScorer(
+            prior_class.load(prior)
+        )
+        return of_prior
     path = os.fspath(path)
     if is_of_transformers(path):
         if data is not None or prior is not None:

@@ -54,6 +54,11 @@ class FairseqCommand:
         output.add_argument("--help-all", action="store_true", help="show all of fairseq's options")
 
     def run(self, args: argparse.Namespace) -> int:
+        has_path = any(word.partition("=")[0] in ("--path", "--help-all") for word in args.arguments)
+        if self.NAME == "eval-lm" and not has_path:
+            from fairseq_llrnn.cli import eval_prior
+
+            return eval_prior.run(args.arguments)
         need_fairseq()
         from fairseq_llrnn.plugin.commands import run
 
@@ -76,8 +81,8 @@ VALIDATE = FairseqCommand(
 )
 EVAL_LM = FairseqCommand(
     "eval-lm",
-    "compute the perplexity of a language model",
-    (f"llrnn eval-lm data-bin {_TRAINED} --gen-subset test",),
+    "compute the perplexity of a language model, or without --path of the background of a prior",
+    (f"llrnn eval-lm data-bin {_TRAINED} --gen-subset test", "llrnn eval-lm data-bin --prior data-bin/prior"),
     ("--path", "--prior", "--gen-subset", "--max-tokens"),
 )
 GENERATE = FairseqCommand(

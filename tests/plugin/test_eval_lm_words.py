@@ -10,20 +10,16 @@ from shell import Shell
 from small_corpus import Llrnn
 from tiny_world import World
 
+from fairseq_llrnn.evaluation.tally import Tally
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.plugin.scoring.eval_lm_words import Tally
 
 SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", "le", "chat", "\u2581le", "ch@@", "at"]
 LOG2 = math.log(2)
 
 
-class Symbols(list[str]):
-    eos, unk = staticmethod(lambda: 2), staticmethod(lambda: 3)
-
-
 def test_sums_over_a_text_by_hand() -> None:
     """Three lines, the second one empty, in two blocks; one word that has no probability."""
-    tally = Tally(Symbols(SYMBOLS), None, frozenset({"le"}))
+    tally = Tally(SYMBOLS, None, frozenset({"le"}))
     tally.add([4, 5, 2, 2], [-LOG2, -3 * LOG2, -LOG2, -2 * LOG2])
     tally.add([4, 2], [-math.inf, -LOG2])
     assert tally.characters == len("le chat\n\nle\n")
@@ -37,14 +33,14 @@ def test_sums_over_a_text_by_hand() -> None:
     ("name", "tokens", "text"), [("sentencepiece", [6, 8, 2], "leat\n"), ("bpe", [4, 7, 8, 2], "le chat\n")]
 )
 def test_pieces_have_the_characters_of_their_words(name: str, tokens: list[int], text: str) -> None:
-    tally = Tally(Symbols(SYMBOLS), CONVENTIONS[name], None)
+    tally = Tally(SYMBOLS, CONVENTIONS[name], None)
     tally.add(tokens, [-LOG2] * len(tokens))
     assert tally.characters == len(text)
     assert list(tally.lines()) == [f"Bits per character: {len(tokens) / len(text):.4f}"]
 
 
 def test_characters_of_unknown_words_are_not_known() -> None:
-    tally = Tally(Symbols(SYMBOLS), None, None)
+    tally = Tally(SYMBOLS, None, None)
     tally.add([3, 2], [-1.0, -1.0])
     assert list(tally.lines()) == [
         "Bits per character: not defined, because 1 words are <unk>; see `llrnn score --open`"

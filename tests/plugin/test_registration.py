@@ -6,7 +6,6 @@ test_checkpoint_safety.py starts a process of its own in a checkout, with `--use
 import importlib.util
 import os
 import shutil
-import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
