@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))  # what examples share
 
 import numpy as np
 from discourse_tables import tables
@@ -33,8 +33,8 @@ import fairseq_llrnn
 from fairseq_llrnn.errors import OptionError, one_line_errors
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.atomic_write import whole_file
-from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.data import DICTIONARY, Split, load_split, read_description
+from llrnn_research.discourse import OBJECTIVES
+from llrnn_research.discourse.data import DICTIONARY, Split, load_split, read_description
 
 USER_DIR = str(Path(fairseq_llrnn.__file__).parent)
 HOUR = 3600.0
@@ -151,7 +151,7 @@ def measure(checkpoint: Path, row: Row, data: Path) -> dict[str, Any]:
     import torch
 
     from fairseq_llrnn.plugin.compat.loading import read_checkpoint
-    from fairseq_llrnn.systems.discourse.plugin.encoding import load_encoder
+    from llrnn_research.discourse.plugin.encoding import load_encoder
 
     encoder, split = load_encoder(str(checkpoint), str(data), None, 8192), load_split(data, "test")
     objectives = row.objectives.split(",")
@@ -179,7 +179,7 @@ def chances(split: Split) -> dict[str, float]:
 
 def transfer(names: Sequence[str], args: argparse.Namespace) -> None:
     """Measure every row on the public sets: alone, with words, with word vectors, and these two by themselves."""
-    from fairseq_llrnn.systems.discourse.plugin.encoding import load_encoder
+    from llrnn_research.discourse.plugin.encoding import load_encoder
 
     num_words = len(load_dictionary(args.data / DICTIONARY))
     sets = [read_set(name, args.sets) for name in args.only or FILES]

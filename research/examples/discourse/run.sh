@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Sentence encoders from the order of sentences: data, the rows of Table 5.5, and what their vectors are good for.
 #
-#   bash examples/discourse/run.sh [OUT]                                   a made-up text, a minute
-#   bash examples/discourse/run.sh OUT TEXTS LANGUAGE SETS                 TEXTS/train.txt.gz, valid, test; the public sets
+#   bash research/examples/discourse/run.sh [OUT]                                   a made-up text, a minute
+#   bash research/examples/discourse/run.sh OUT TEXTS LANGUAGE SETS                 TEXTS/train.txt.gz, valid, test; the public sets
 #
 # BUDGET is the processor time of a training in seconds, ROWS are the rows (default: all). What is done is skipped.
 set -euo pipefail
-. "$(dirname "$0")/../stages.sh"
+. "$(dirname "$0")/../../../examples/stages.sh"
 out=${1:-runs/discourse}
 texts=${2:-$out/text}
 language=${3:-en}
 sets=${4:-$out/text}
-here=examples/discourse
+here=research/examples/discourse
 some=() small=()
 mkdir -p "$out"
 same_settings "$out" "TEXTS=$texts LANGUAGE=$language"

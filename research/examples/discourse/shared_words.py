@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, one_line_errors
-from fairseq_llrnn.systems.discourse.data import CONTEXT, Split, load_split
+from llrnn_research.discourse.data import CONTEXT, Split, load_split
 
 
 def accuracy(split: Split) -> float:

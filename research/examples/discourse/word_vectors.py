@@ -15,7 +15,7 @@ from transfer import NEEDED
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.atomic_write import whole_binary
-from fairseq_llrnn.systems.discourse.data import DICTIONARY, UNKNOWN, Split, load_split
+from llrnn_research.discourse.data import DICTIONARY, UNKNOWN, Split, load_split
 
 WINDOW, SMOOTHING, SEEN, AT_ONCE = 4, 0.75, 2, 2_000_000
 

@@ -18,7 +18,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.systems.markov_field.model import MarkovField
+from llrnn_research.markov_field.model import MarkovField
 
 EXPRESSIONS = ("unigram", "ngram(2, folds=0)", "ngram(3, folds=0)", "FIELD", "0.5 FIELD plus 0.5 ngram(2, folds=0)",
                "0.5 FIELD plus 0.5 ngram(3, folds=0)")

@@ -18,7 +18,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples share
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))  # what examples share
 
 from example_parts.same_options import keep_options
 
@@ -27,7 +27,7 @@ from fairseq_llrnn.errors import one_line_errors
 from fairseq_llrnn.features.dictionary import SPECIALS, hash_symbols
 from fairseq_llrnn.files.atomic_write import whole_file
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.systems.markov_field.model import MarkovField
+from llrnn_research.markov_field.model import MarkovField
 
 SPLITS = ("train", "valid", "test")
 UNKNOWN = "UNKNOWN"  # no word of a lower-cased text

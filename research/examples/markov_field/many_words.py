@@ -12,11 +12,11 @@ import time
 
 import torch
 
-from fairseq_llrnn.systems.markov_field.learning import Learner, Plan
-from fairseq_llrnn.systems.markov_field.moments import count_moments
-from fairseq_llrnn.systems.markov_field.objective import Objective
-from fairseq_llrnn.systems.markov_field.potentials import Form
-from fairseq_llrnn.systems.markov_field.vocabulary import words_of_text
+from llrnn_research.markov_field.learning import Learner, Plan
+from llrnn_research.markov_field.moments import count_moments
+from llrnn_research.markov_field.objective import Objective
+from llrnn_research.markov_field.potentials import Form
+from llrnn_research.markov_field.vocabulary import words_of_text
 
 
 def main() -> int:

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # A Markov random field of words beside n-grams, and one of words and tags beside hidden Markov taggers.
 #
-#   bash examples/markov_field/run.sh [OUT [DATA]]     DATA has eltec-eng and ud-french-gsd-1.4
+#   bash research/examples/markov_field/run.sh [OUT [DATA]]     DATA has eltec-eng and ud-french-gsd-1.4
 #
 # TOKENS of text, WORDS of the larger fields and of the smaller ones, ITERATIONS at most, CURVE the seconds of each curve, MANY
 # words of the largest fields. What is done is skipped; a training that was stopped goes on. OUT is for one setting of these.
 set -euo pipefail
-. "$(dirname "$0")/../stages.sh"
+. "$(dirname "$0")/../../../examples/stages.sh"
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184
 out=${1:-runs/markov-field}
 data=${2:-../shared/data}
-here=examples/markov_field
+here=research/examples/markov_field
 tokens=${TOKENS:-1000000} many=${MANY:-10000} seconds=${CURVE:-40} iterations=${ITERATIONS:-}
 read -r words fewer <<<"${WORDS:-2000 1000}"
 mkdir -p "$out"

@@ -14,10 +14,10 @@ import torch
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.systems.markov_field.moments import count_moments
-from fairseq_llrnn.systems.markov_field.objective import Objective
-from fairseq_llrnn.systems.markov_field.potentials import Form
-from fairseq_llrnn.systems.markov_field.vocabulary import words_of_prior, words_of_text
+from llrnn_research.markov_field.moments import count_moments
+from llrnn_research.markov_field.objective import Objective
+from llrnn_research.markov_field.potentials import Form
+from llrnn_research.markov_field.vocabulary import words_of_prior, words_of_text
 
 
 def main() -> int:

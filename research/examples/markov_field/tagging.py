@@ -14,7 +14,7 @@ from functools import partial
 
 from hidden_markov import HiddenMarkovTagger
 
-from fairseq_llrnn.systems.markov_field.tagger_training import Sentence, TaggerOptions, learn, read_tagged
+from llrnn_research.markov_field.tagger_training import Sentence, TaggerOptions, learn, read_tagged
 
 
 def accuracy(

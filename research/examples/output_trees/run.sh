@@ -2,15 +2,15 @@
 # Output trees on English novels: texts, every row under the log-bilinear model, times, tables and the picture. What is
 # done is skipped.
 #
-#   bash examples/output_trees/run.sh [NOVELS] [OUT] [PART]
+#   bash research/examples/output_trees/run.sh [NOVELS] [OUT] [PART]
 #
 # PART of the batches of an epoch, from 0 to 1 (LSTMs: a third of it): the flat softmax takes an hour or two for all.
 set -euo pipefail
-. "$(dirname "$0")/../stages.sh"
+. "$(dirname "$0")/../../../examples/stages.sh"
 novels=${1:-../shared/data/eltec-eng}
 out=${2:-runs/output-trees}
 part=${3:-1}
-here=examples/output_trees
+here=research/examples/output_trees
 export MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=17179869184 # for tensors as wide as the vocabulary
 
 [ -e "$out/prior" ] || python "$here/output_trees.py" prepare --novels "$novels" --out "$out"

@@ -17,19 +17,19 @@ from fairseq_llrnn import Prior
 from fairseq_llrnn.backgrounds.class_weights import class_log_sums
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
 from fairseq_llrnn.plugin.models.llrnn_lm import LogBilinearNetwork
-from fairseq_llrnn.systems.output_trees.builders import (
+from llrnn_research.output_trees.builders import (
     cluster_tree,
     clustering_tree,
     huffman_tree,
     least_arity,
     random_tree,
 )
-from fairseq_llrnn.systems.output_trees.learner import Schedule, TreeLearner
-from fairseq_llrnn.systems.output_trees.reassignment import complete_tree
-from fairseq_llrnn.systems.output_trees.tree import Tree
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
-from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
+from llrnn_research.output_trees.learner import Schedule, TreeLearner
+from llrnn_research.output_trees.reassignment import complete_tree
+from llrnn_research.output_trees.tree import Tree
+from llrnn_research.output_trees.tree_layer import TreeLayer
+from llrnn_research.output_trees.tree_log_linear import TreeOutput
+from llrnn_research.output_trees.tree_scores import VisitProbabilities
 
 WIDTH = 200
 CONTEXT = 4  # words that the log-bilinear model sees

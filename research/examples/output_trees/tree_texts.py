@@ -20,7 +20,7 @@ from fairseq_llrnn.prior import Recipe
 from fairseq_llrnn.prior.building import build_prior
 
 POOL = 100  # batches from whose sentences those of similar length go together
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
 
 
 def prepare(novels: Path, out: Path, every: int) -> None:

@@ -20,7 +20,7 @@ import sys
 from itertools import islice
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "examples"))
 
 import translator_rows as rows
 from example_parts.processes import alone, run

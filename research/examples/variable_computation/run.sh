@@ -2,13 +2,13 @@
 # Recurrent cells on characters of English novels, by their operations: texts, all systems one after the other, the
 # table, and where the variable GRU computes. What is done is skipped.
 #
-#   bash examples/variable_computation/run.sh [NOVELS] [OUT] [SEEDS]
+#   bash research/examples/variable_computation/run.sh [NOVELS] [OUT] [SEEDS]
 set -euo pipefail
-. "$(dirname "$0")/../stages.sh"
+. "$(dirname "$0")/../../../examples/stages.sh"
 novels=${1:-../shared/data/eltec-eng}
 out=${2:-runs/variable-computation}
 seeds=${3:-1 2 3}
-here=examples/variable_computation
+here=research/examples/variable_computation
 
 [ -e "$out/data-bin/prior" ] || python "$here/variable_computation.py" prepare --novels "$novels" --out "$out"
 # shellcheck disable=SC2086 # several seeds are several words

@@ -45,7 +45,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, UNK, OpenWords, load_dic
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
 from fairseq_llrnn.files.reading import check_regular_file
 from fairseq_llrnn.files.text_lines import iter_lines
-from fairseq_llrnn.systems.discourse import OBJECTIVES
+from llrnn_research.discourse import OBJECTIVES
 
 COMMA = ","
 OPENING = frozenset(['"', "“", "«", "„", "'", "‘", "—", "–", "-", "--", "``", "''"])

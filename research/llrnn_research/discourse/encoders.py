@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
-from fairseq_llrnn.systems.discourse.data import CONTEXT, RELATIONS
+from llrnn_research.discourse.data import CONTEXT, RELATIONS
 
 CBOW, GRU, BIGRU = "cbow", "gru", "bigru"
 KINDS = (CBOW, GRU, BIGRU)

@@ -25,8 +25,8 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords
 from fairseq_llrnn.files.atomic_write import whole_folder
 from fairseq_llrnn.files.text_lines import iter_sentences
-from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.data import (
+from llrnn_research.discourse import OBJECTIVES
+from llrnn_research.discourse.data import (
     DESCRIPTION,
     DICTIONARY,
     LANGUAGES,

@@ -18,7 +18,7 @@ from fairseq_llrnn.evaluation.texts import LineScore, together
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.scoring.text import TextScorer
-from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates, mean_squares
+from llrnn_research.dynamic_evaluation.updates import Updates, mean_squares
 
 SEED = 1  # of the order of training sentences
 

@@ -28,9 +28,9 @@ from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
-from fairseq_llrnn.systems.markov_field.potentials import Potentials
-from fairseq_llrnn.systems.markov_field.pseudo_likelihood import batches
-from fairseq_llrnn.systems.markov_field.star import MEMORY, Exponentials
+from llrnn_research.markov_field.potentials import Potentials
+from llrnn_research.markov_field.pseudo_likelihood import batches
+from llrnn_research.markov_field.star import MEMORY, Exponentials
 
 ITERATIONS, TOLERANCE = 500, 1e-8
 

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.markov_field.moments import Moments
-from fairseq_llrnn.systems.markov_field.potentials import EXPLICIT, Form
-from fairseq_llrnn.systems.markov_field.tagger import TagForm, TagMoments
+from llrnn_research.markov_field.moments import Moments
+from llrnn_research.markov_field.potentials import EXPLICIT, Form
+from llrnn_research.markov_field.tagger import TagForm, TagMoments
 
 KEPT = 7  # m
 SUFFICIENT, SHRINK, TRIALS = 1e-4, 0.5, 30

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.markov_field.lbfgs import of_words
-from fairseq_llrnn.systems.markov_field.objective import ITERATIONS, tighten
+from llrnn_research.markov_field.lbfgs import of_words
+from llrnn_research.markov_field.objective import ITERATIONS, tighten
 
 from .lbfgs import LBFGS
 from .moments import Moments

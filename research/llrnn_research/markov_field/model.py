@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, LLRNNError
-from fairseq_llrnn.systems.markov_field.background import future_potential, log_probs_left_to_right
-from fairseq_llrnn.systems.markov_field.objective import tighten
-from fairseq_llrnn.systems.markov_field.pseudo_likelihood import log_conditionals, windows
+from llrnn_research.markov_field.background import future_potential, log_probs_left_to_right
+from llrnn_research.markov_field.objective import tighten
+from llrnn_research.markov_field.pseudo_likelihood import log_conditionals, windows
 
 from .folder import AGAIN, WORDS, SavedField, read_folder, write_folder
 from .moments import count_moments, layout

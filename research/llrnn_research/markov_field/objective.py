@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.markov_field.lbfgs import LBFGS
-from fairseq_llrnn.systems.markov_field.moments import Moments
-from fairseq_llrnn.systems.markov_field.potentials import Form, Parameters, Potentials
-from fairseq_llrnn.systems.markov_field.star import MEMORY, Beliefs, Star
+from llrnn_research.markov_field.lbfgs import LBFGS
+from llrnn_research.markov_field.moments import Moments
+from llrnn_research.markov_field.potentials import Form, Parameters, Potentials
+from llrnn_research.markov_field.star import MEMORY, Beliefs, Star
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.markov_field.learning import Progress
-from fairseq_llrnn.systems.markov_field.potentials import Form, Parameters, Potentials
+from llrnn_research.markov_field.learning import Progress
+from llrnn_research.markov_field.potentials import Form, Parameters, Potentials
 
 POSITIONS = 4096  # in one batch, at most
 BYTES = 64 << 20  # of the scores of a batch

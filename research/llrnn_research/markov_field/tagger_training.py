@@ -20,8 +20,8 @@ from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.files.text_lines import ReadCount, place
 from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS, iter_conllu_sentences
-from fairseq_llrnn.systems.markov_field.lbfgs import of_tags
-from fairseq_llrnn.systems.markov_field.tagger import END, WordSignatures, rows_of
+from llrnn_research.markov_field.lbfgs import of_tags
+from llrnn_research.markov_field.tagger import END, WordSignatures, rows_of
 
 from .folder import AGAIN, TAGS, check_free, read_folder, write_folder
 from .lbfgs import LBFGS

@@ -19,7 +19,7 @@ from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.files.reading import file_digest
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.markov_field.pseudo_likelihood import windows
+from llrnn_research.markov_field.pseudo_likelihood import windows
 
 from .folder import TRAINING_FILE, check_free, read_training
 from .lbfgs import KEPT

@@ -6,7 +6,7 @@ from fairseq_llrnn.networks.recurrent import Cell, register_cell
 
 
 def _mogrifier(input_size: int, hidden_size: int) -> nn.Module:
-    from fairseq_llrnn.systems.mogrifier.mogrifier import MogrifierLSTM
+    from llrnn_research.mogrifier.mogrifier import MogrifierLSTM
 
     return MogrifierLSTM(input_size, hidden_size)
 

@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree, numbered
+from llrnn_research.output_trees.tree import NONE, Tree, numbered
 
 
 def matched(weights: np.ndarray, owner: np.ndarray, room: np.ndarray) -> np.ndarray:

@@ -27,9 +27,9 @@ import torch
 from torch import Tensor, distributed, nn
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.output_trees.builders import check_masses, huffman_tree
-from fairseq_llrnn.systems.output_trees.reassignment import complete_tree, reassigned, rebuilt
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
+from llrnn_research.output_trees.builders import check_masses, huffman_tree
+from llrnn_research.output_trees.reassignment import complete_tree, reassigned, rebuilt
+from llrnn_research.output_trees.tree import NONE, Tree
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,8 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError, check_least, check_unused_options
 from fairseq_llrnn.output.class_source import Head, check_row_sources
-from fairseq_llrnn.systems.output_trees import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED, REASSIGN
-from fairseq_llrnn.systems.output_trees.builders import (
+from llrnn_research.output_trees import CLUSTERS, DEPTH, HUFFMAN, KINDS, LEARNED, REASSIGN
+from llrnn_research.output_trees.builders import (
     check_arity,
     check_room,
     cluster_tree,
@@ -35,10 +35,10 @@ from fairseq_llrnn.systems.output_trees.builders import (
     least_depth,
     random_tree,
 )
-from fairseq_llrnn.systems.output_trees.learner import Schedule, TreeLearner
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
+from llrnn_research.output_trees.learner import Schedule, TreeLearner
+from llrnn_research.output_trees.tree import NONE, Tree
+from llrnn_research.output_trees.tree_layer import TreeLayer
+from llrnn_research.output_trees.tree_scores import VisitProbabilities
 
 USERS = {
     "arity": KINDS[1:],

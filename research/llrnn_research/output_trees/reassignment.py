@@ -49,8 +49,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairseq_llrnn.systems.output_trees.builders import check_room, matched
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
+from llrnn_research.output_trees.builders import check_room, matched
+from llrnn_research.output_trees.tree import NONE, Tree
 
 ROUNDING = 1e-6  # relative rounding error of p_j|i, a mean of float32 probabilities
 LARGEST_RATIO = 4.0  # keeps weights between −1 and 1

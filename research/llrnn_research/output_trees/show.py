@@ -14,8 +14,8 @@ from fairseq_llrnn.cli.tables import WIDTH, cut, percent, plural, printable
 from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.files.atomic_write import writing
-from fairseq_llrnn.systems.output_trees.tree import Tree, load_tree
-from fairseq_llrnn.systems.output_trees.tree_words import NodeWords, draw_tree, words_of_nodes
+from llrnn_research.output_trees.tree import Tree, load_tree
+from llrnn_research.output_trees.tree_words import NodeWords, draw_tree, words_of_nodes
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior
@@ -67,13 +67,13 @@ def _read(path: str, folder: str | None) -> "tuple[Tree, Prior]":
         if folder is None:
             raise OptionError(f"--tree {path}: a tree file needs PRIOR, the prior that it was made for; give it")
         from fairseq_llrnn.prior.prior import Prior
-        from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
+        from llrnn_research.output_trees.output_tree import class_fingerprint
 
         prior = Prior.load(folder)
         fingerprint = class_fingerprint(prior.symbols, prior.output.class_of)
         return load_tree(path, fingerprint, prior.output.num_classes), prior
     need_fairseq()
-    from fairseq_llrnn.systems.output_trees.plugin.checkpoint_tree import tree_of_checkpoint
+    from llrnn_research.output_trees.plugin.checkpoint_tree import tree_of_checkpoint
 
     return tree_of_checkpoint(path, folder)
 

@@ -10,11 +10,11 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.output.normalisers import LogLinearOutput, Normalised
 from fairseq_llrnn.output.records import Batch
-from fairseq_llrnn.systems.output_trees.tree import Tree
-from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
-from fairseq_llrnn.systems.output_trees.tree_normalisation import TreeNormalisation, explained_choices
-from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
-from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
+from llrnn_research.output_trees.tree import Tree
+from llrnn_research.output_trees.tree_log_linear import TreeOutput
+from llrnn_research.output_trees.tree_normalisation import TreeNormalisation, explained_choices
+from llrnn_research.output_trees.tree_scores import VisitProbabilities
+from llrnn_research.output_trees.tree_tables import TreeTables
 
 
 class TreeLayer(TreeTables):

@@ -24,17 +24,17 @@ from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.normalisers import LogLinearOutput, SlotScores
-from fairseq_llrnn.systems.output_trees.tree_masses import FEW, SingleVisits, all_log_probs, cached_masses, entries_of
-from fairseq_llrnn.systems.output_trees.tree_scores import (
+from llrnn_research.output_trees.tree_masses import FEW, SingleVisits, all_log_probs, cached_masses, entries_of
+from llrnn_research.output_trees.tree_scores import (
     ChildRows,
     VisitProbabilities,
     VisitScores,
     additions_of,
     visit_probabilities,
 )
-from fairseq_llrnn.systems.output_trees.tree_search import MassesAt, best_classes
-from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
-from fairseq_llrnn.systems.output_trees.tree_visits import Paths, paths_of
+from llrnn_research.output_trees.tree_search import MassesAt, best_classes
+from llrnn_research.output_trees.tree_tables import TreeTables
+from llrnn_research.output_trees.tree_visits import Paths, paths_of
 
 
 class TreeOutput:

@@ -35,7 +35,7 @@ from fairseq_llrnn.backgrounds.class_weights import (
     class_log_sums,
     log_sum,
 )
-from fairseq_llrnn.systems.output_trees.tree_tables import CachedMasses, TreeTables
+from llrnn_research.output_trees.tree_tables import CachedMasses, TreeTables
 
 LEAST_LEFT = 1e-6  # least remaining share of a mass for a difference, which leaves ten digits in float64
 CELLS = 1 << 22  # rows × signatures summed in one chunk

@@ -23,9 +23,9 @@ from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, Distribution, SlotScores, best_words_of
 from fairseq_llrnn.output.records import Batch
-from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
-from fairseq_llrnn.systems.output_trees.tree_masses import node_masses
-from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
+from llrnn_research.output_trees.tree_log_linear import TreeOutput
+from llrnn_research.output_trees.tree_masses import node_masses
+from llrnn_research.output_trees.tree_scores import VisitProbabilities
 
 
 @dataclass(frozen=True)

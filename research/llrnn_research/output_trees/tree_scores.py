@@ -20,9 +20,9 @@ from torch.autograd.function import once_differentiable
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, SparseUpdates
 from fairseq_llrnn.functional import outside_autocast
-from fairseq_llrnn.systems.output_trees.tree_masses import Changed, changed_masses
-from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
-from fairseq_llrnn.systems.output_trees.tree_visits import Group, Paths, Visits
+from llrnn_research.output_trees.tree_masses import Changed, changed_masses
+from llrnn_research.output_trees.tree_tables import TreeTables
+from llrnn_research.output_trees.tree_visits import Group, Paths, Visits
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
-from fairseq_llrnn.systems.output_trees.tree_masses import cached_masses, changed_masses, entries_of
-from fairseq_llrnn.systems.output_trees.tree_scores import cells_of, fill, states_of
-from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
-from fairseq_llrnn.systems.output_trees.tree_visits import Visits, grouped
+from llrnn_research.output_trees.tree_masses import cached_masses, changed_masses, entries_of
+from llrnn_research.output_trees.tree_scores import cells_of, fill, states_of
+from llrnn_research.output_trees.tree_tables import TreeTables
+from llrnn_research.output_trees.tree_visits import Visits, grouped
 
 
 class MassesAt:

@@ -18,8 +18,8 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.output.normalisers import Normaliser
-from fairseq_llrnn.systems.output_trees import ROWS
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
+from llrnn_research.output_trees import ROWS
+from llrnn_research.output_trees.tree import NONE, Tree
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.output_trees.tree_tables import TreeTables
+from llrnn_research.output_trees.tree_tables import TreeTables
 
 # numbers of visits to which nodes are padded; from the last one on, there is no padding
 SIZES = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128)

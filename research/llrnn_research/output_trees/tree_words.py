@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fairseq_llrnn.explain.pictures import new_figure, plain, save
-from fairseq_llrnn.systems.output_trees.reassignment import rank_among_equal
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
+from llrnn_research.output_trees.reassignment import rank_among_equal
+from llrnn_research.output_trees.tree import NONE, Tree
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior

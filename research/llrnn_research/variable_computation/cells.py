@@ -6,13 +6,13 @@ from fairseq_llrnn.networks.recurrent import Cell, register_cell
 
 
 def _gru(input_size: int, hidden_size: int) -> nn.Module:
-    from fairseq_llrnn.systems.variable_computation.variable_cells import VCGRU
+    from llrnn_research.variable_computation.variable_cells import VCGRU
 
     return VCGRU(input_size, hidden_size)
 
 
 def _rnn(input_size: int, hidden_size: int) -> nn.Module:
-    from fairseq_llrnn.systems.variable_computation.variable_cells import VCRNN
+    from llrnn_research.variable_computation.variable_cells import VCRNN
 
     return VCRNN(input_size, hidden_size)
 

@@ -15,7 +15,7 @@ from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.explain.pictures import need_matplotlib, new_figure, plain, save
 from fairseq_llrnn.files.atomic_write import writing
-from fairseq_llrnn.systems.variable_computation import COMPUTATION
+from llrnn_research.variable_computation import COMPUTATION
 
 if TYPE_CHECKING:
     from fairseq_llrnn.explain.explanation import Explanation

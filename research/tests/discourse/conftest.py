@@ -8,7 +8,7 @@ from shell import Shell
 from tiny_world import read_checkpoint
 
 from fairseq_llrnn.cli import main as llrnn_main
-from fairseq_llrnn.systems.discourse import OBJECTIVES
+from llrnn_research.discourse import OBJECTIVES
 
 
 @pytest.fixture

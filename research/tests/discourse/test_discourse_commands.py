@@ -15,15 +15,15 @@ from shell import Shell, assert_says
 from tiny_world import USER_DIR, build, read_checkpoint
 
 from fairseq_llrnn.errors import LLRNNError, OptionError
-from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.data import load_split
+from llrnn_research.discourse import OBJECTIVES
+from llrnn_research.discourse.data import load_split
 
 pytest.importorskip("fairseq")
 
 
 def test_accuracy_and_chance_are_those_of_the_split(shell: Shell, texts: Texts, trained: Path) -> None:
     """Counted here from the scores of the model."""
-    from fairseq_llrnn.systems.discourse.plugin.encoding import load_encoder
+    from llrnn_research.discourse.plugin.encoding import load_encoder
 
     done = shell.run(
         "fairseq-validate", texts.data, "--user-dir", USER_DIR, "--task", "discourse", "--path",
@@ -77,7 +77,7 @@ def test_an_encoder_begins_with_what_other_objectives_taught_it(
     shell: Shell, texts: Texts, trained: Path, tmp_path: Path
 ) -> None:
     """A new objective, and some of those of the checkpoint; what is begun goes on; its objectives cannot change."""
-    from fairseq_llrnn.systems.discourse.plugin.encoding import load_encoder
+    from llrnn_research.discourse.plugin.encoding import load_encoder
 
     first = trained / "checkpoint_best.pt"
     still = ("--lr", 1e-9, "--max-update", 1, "--finetune-from-model")

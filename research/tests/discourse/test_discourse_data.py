@@ -16,7 +16,7 @@ from hostile_readers import Reader
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import OpenWords, load_dictionary
-from fairseq_llrnn.systems.discourse.data import (
+from llrnn_research.discourse.data import (
     DESCRIPTION,
     DICTIONARY,
     RELATIONS,
@@ -259,6 +259,6 @@ def test_a_full_disk(texts: Texts, llrnn: Llrnn, tmp_path: Path, monkeypatch: py
 
 
 def test_a_criterion_beside_another_model() -> None:
-    criterion = pytest.importorskip("fairseq_llrnn.systems.discourse.plugin.criterion").DiscourseCriterion(None)
+    criterion = pytest.importorskip("llrnn_research.discourse.plugin.criterion").DiscourseCriterion(None)
     with pytest.raises(OptionError, match="--criterion discourse: needs --arch discourse_encoder, found another"):
         criterion(torch.nn.Linear(1, 1), {})

@@ -33,7 +33,7 @@ def encode(shell: Shell, out: Path, *arguments: object, **more: object) -> np.nd
 def test_vectors_are_those_of_the_model_in_any_batches(
     shell: Shell, texts: Texts, trained: Path, tmp_path: Path
 ) -> None:
-    from fairseq_llrnn.systems.discourse.plugin.encoding import load_encoder
+    from llrnn_research.discourse.plugin.encoding import load_encoder
 
     path = trained / "checkpoint_best.pt"
     lines = [line for line in texts.file("test").read_text(encoding="utf-8").splitlines() if line]

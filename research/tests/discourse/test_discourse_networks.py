@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.networks.recurrent import word_table
-from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.data import (
+from llrnn_research.discourse import OBJECTIVES
+from llrnn_research.discourse.data import (
     CANDIDATES,
     CONTEXT,
     ENGLISH,
@@ -21,7 +21,7 @@ from fairseq_llrnn.systems.discourse.data import (
     next_examples,
     order_examples,
 )
-from fairseq_llrnn.systems.discourse.encoders import KINDS, Classifiers, MaximumOfStates, build_encoder
+from llrnn_research.discourse.encoders import KINDS, Classifiers, MaximumOfStates, build_encoder
 
 PAD, WORDS, EMBED, SIZE = 1, 9, 4, 6
 SENTENCES = ([3, 4, 5], [8], [7, 7, 3, 4, 6])

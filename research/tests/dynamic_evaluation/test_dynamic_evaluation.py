@@ -16,9 +16,9 @@ from translation_world import train_stock_lm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.scoring.text import TextScorer, load_text_scorer
-from fairseq_llrnn.systems.dynamic_evaluation.commands.dynamic_evaluation import Trial, _print
-from fairseq_llrnn.systems.dynamic_evaluation.evaluation import scored_groups, training_squares
-from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates, gradients
+from llrnn_research.dynamic_evaluation.commands.dynamic_evaluation import Trial, _print
+from llrnn_research.dynamic_evaluation.evaluation import scored_groups, training_squares
+from llrnn_research.dynamic_evaluation.updates import Updates, gradients
 
 NAME = "dynamic-evaluation"
 PRIORS = ("prior", "softmax")

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from example_modules import EXAMPLES, load, run_example
+from example_modules import OF_RESEARCH, load, run_example
 
 pytest.importorskip("sklearn", reason="scikit-learn is not installed: pip install '.[transfer]'")
-Split = pytest.importorskip("fairseq_llrnn.systems.discourse.data", reason="the system was deleted").Split
+Split = pytest.importorskip("llrnn_research.discourse.data", reason="the system was deleted").Split
 sets, transfer, vectors, tables, curves, shared_words, discourse_rows = load(
-    EXAMPLES / "discourse", "sentence_sets", "transfer", "word_vectors", "discourse_tables", "learning_curves",
+    OF_RESEARCH / "discourse", "sentence_sets", "transfer", "word_vectors", "discourse_tables", "learning_curves",
     "shared_words", "discourse_rows",
 )  # fmt: skip
 
@@ -107,24 +107,26 @@ def test_the_whole_run_and_again(
 ) -> None:
     """The second time, all is there; other settings are refused. Rows of spelling are like the others."""
     few = {"BUDGET": "1", "ROWS": "cbow-all bigru-order spelling-all order-then-next"}
-    first = run_example("discourse/run.sh", tmp_path / "out", variables=few)
+    first = run_example(OF_RESEARCH / "discourse/run.sh", tmp_path / "out", variables=few)
     assert "cbow-all: order " in first.out and "words on CR: " in first.out
-    again = run_example("discourse/run.sh", tmp_path / "out", variables=few)
+    again = run_example(OF_RESEARCH / "discourse/run.sh", tmp_path / "out", variables=few)
     assert "on CR" not in again.out and again.out.endswith((tmp_path / "out" / "tables.md").read_text(encoding="utf-8"))
     assert "NEXT by shared words: " in first.out
     for name in ("cbow-all", "bigru-order+vectors", "spelling-all+words", "vectors", "words"):
         assert f"\n| {name} | " in again.out
     rows = ("bigru-order", "order-then-next", "--out", tmp_path / "out" / "rows")
-    said = run_example("discourse/learning_curves.py", *rows).out
+    said = run_example(OF_RESEARCH / "discourse/learning_curves.py", *rows).out
     assert "| bigru-order | ORDER | " in said and "| order-then-next | NEXT | " in said
     other = ("train", "order-then-next", "--data", tmp_path / "out" / "data", "--out", tmp_path / "other")
-    missing = run_example("discourse/discourse_rows.py", *other, code=2)
+    missing = run_example(OF_RESEARCH / "discourse/discourse_rows.py", *other, code=2)
     assert "order-then-next: expected a finished row bigru-order, found none; train it first" in missing.err
     place = ("--data", str(tmp_path / "out" / "data"), "--out", str(tmp_path / "out" / "rows"))
     monkeypatch.setattr("sys.argv", ["discourse_rows.py", "train", "cbow-all", *place, "--size", "32"])
     assert discourse_rows.main() == 2
     assert "cbow-all: expected --budget 3600.0, found results of --budget 1.0; give" in capsys.readouterr().err
-    texts = run_example("discourse/run.sh", tmp_path / "out", tmp_path, "fr", tmp_path, variables=few, code=2).err
+    texts = run_example(
+        OF_RESEARCH / "discourse/run.sh", tmp_path / "out", tmp_path, "fr", tmp_path, variables=few, code=2
+    ).err
     assert "run.sh: error: " in texts and "LANGUAGE=fr, found results of TEXTS=" in texts
-    wrong = run_example("discourse/discourse_rows.py", "train", "gru", "--out", tmp_path / "out", code=2)
+    wrong = run_example(OF_RESEARCH / "discourse/discourse_rows.py", "train", "gru", "--out", tmp_path / "out", code=2)
     assert "discourse_rows.py: error: gru: expected one of bigru-order" in wrong.err

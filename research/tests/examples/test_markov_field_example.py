@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
-from example_modules import EXAMPLES, load, run_example
+from example_modules import OF_RESEARCH, load, run_example
 
-pytest.importorskip("fairseq_llrnn.systems.markov_field.learning", reason="the system was deleted")
+pytest.importorskip("llrnn_research.markov_field.learning", reason="the system was deleted")
 hidden_markov, log_bilinear, tagging, time_to_optimum = load(
-    EXAMPLES / "markov_field", "hidden_markov", "log_bilinear", "tagging", "time_to_optimum"
+    OF_RESEARCH / "markov_field", "hidden_markov", "log_bilinear", "tagging", "time_to_optimum"
 )
 
 SENTENCES = [
@@ -45,7 +45,7 @@ def test_the_whole_run_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[s
     write_data(tmp_path)
     out = tmp_path / "out"
     small = {"TOKENS": "300", "WORDS": "20 12", "ITERATIONS": "3", "CURVE": "0.2", "MANY": "16"}
-    first = run_example("markov_field/run.sh", out, tmp_path, variables=small).out
+    first = run_example(OF_RESEARCH / "markov_field/run.sh", out, tmp_path, variables=small).out
     scores = ("uw-20.score", "uw-20-order-1.score", "explicit-12.score", "lbl-12.score", "left-to-right-20.md")
     for name in (*scores, "neighbours", "tags.md"):
         assert f"\n{name}\n" in first
@@ -53,9 +53,10 @@ def test_the_whole_run_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert first.count("\n| D = 30, 2 words before | ") == 2
     assert "| HMM, unknown words by suffix (TnT) | 100.00 | 0.00 (of 0) |" in first
     times = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and path.name != "test-600.txt"}
-    assert run_example("markov_field/run.sh", out, tmp_path, variables=small).out == first
+    assert run_example(OF_RESEARCH / "markov_field/run.sh", out, tmp_path, variables=small).out == first
     assert times == {path: path.stat().st_mtime_ns for path in times}
-    other = run_example("markov_field/run.sh", out, tmp_path, variables=small | {"TOKENS": "200"}, code=2).err
+    fewer = small | {"TOKENS": "200"}
+    other = run_example(OF_RESEARCH / "markov_field/run.sh", out, tmp_path, variables=fewer, code=2).err
     assert "run.sh: error: " in other and "expected TOKENS=200 WORDS=" in other and "results of TOKENS=300" in other
     given = [f"--field={out / 'uw-20'}", f"--texts={out}", f"--out={out / 'left-to-right-20'}", "--epochs=3"]
     assert log_bilinear.main(given) == 0

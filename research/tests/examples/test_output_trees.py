@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from example_modules import EXAMPLES, load, run_example
+from example_modules import OF_RESEARCH, load, run_example
 
-SCRIPT = "output_trees/output_trees.py"
-FOLDER = EXAMPLES / "output_trees"
+SCRIPT = OF_RESEARCH / "output_trees/output_trees.py"
+FOLDER = OF_RESEARCH / "output_trees"
 models, texts = load(FOLDER, "tree_models", "tree_texts")
 
 

@@ -4,7 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
-from example_modules import run_example
+from example_modules import OF_RESEARCH, run_example
 
 from toy_french.bilingual import make_bitext, write_bitext
 
@@ -27,7 +27,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def say(place: Path, stage: str, *options: object, code: int = 0) -> str:
-    given = ("translators/translators.py", stage, *options, "--out", place / "out")
+    given = (OF_RESEARCH / "translators/translators.py", stage, *options, "--out", place / "out")
     result = run_example(*given, cwd=place, code=code)
     return result.out + result.err
 

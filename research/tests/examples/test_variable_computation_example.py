@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
-from example_modules import EXAMPLES, load, run_example
+from example_modules import OF_RESEARCH, load, run_example
 from shell import Result
 
-SCRIPT = "variable_computation/variable_computation.py"
-(example,) = load(EXAMPLES / "variable_computation", "variable_computation")
+SCRIPT = OF_RESEARCH / "variable_computation/variable_computation.py"
+(example,) = load(OF_RESEARCH / "variable_computation", "variable_computation")
 
 
 def write_novels(place: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_llrnn.cli import main as llrnn_main
-from fairseq_llrnn.systems.markov_field.training import FieldOptions, train
+from llrnn_research.markov_field.training import FieldOptions, train
 
 SENTENCES = ["le chat voit la mer", "la mer voit le chat", "un chat", "une mer verte", "le chat vert voit une mer"]
 

@@ -15,10 +15,10 @@ from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.systems.markov_field.background import MarkovBackground
-from fairseq_llrnn.systems.markov_field.model import MarkovField
-from fairseq_llrnn.systems.markov_field.part import MarkovFieldPart
 from fairseq_llrnn.testing import check_background
+from llrnn_research.markov_field.background import MarkovBackground
+from llrnn_research.markov_field.model import MarkovField
+from llrnn_research.markov_field.part import MarkovFieldPart
 
 SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", *"le la un une chat mer voit vert licorne".split()]
 

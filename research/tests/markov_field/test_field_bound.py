@@ -21,12 +21,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.markov_field.background import future_potential, log_probs_left_to_right, next_log_probs
-from fairseq_llrnn.systems.markov_field.moments import layout
-from fairseq_llrnn.systems.markov_field.objective import tighten
-from fairseq_llrnn.systems.markov_field.potentials import Form, Potentials
-from fairseq_llrnn.systems.markov_field.pseudo_likelihood import learn_by_pseudo_likelihood, log_conditionals, windows
-from fairseq_llrnn.systems.markov_field.star import Star
+from llrnn_research.markov_field.background import future_potential, log_probs_left_to_right, next_log_probs
+from llrnn_research.markov_field.moments import layout
+from llrnn_research.markov_field.objective import tighten
+from llrnn_research.markov_field.potentials import Form, Potentials
+from llrnn_research.markov_field.pseudo_likelihood import learn_by_pseudo_likelihood, log_conditionals, windows
+from llrnn_research.markov_field.star import Star
 
 
 def bound(potentials: Potentials, log_z: float, length: int) -> float:

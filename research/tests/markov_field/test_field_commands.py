@@ -15,11 +15,11 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.systems.markov_field import training
-from fairseq_llrnn.systems.markov_field.folder import JSON_FILE, TRAINING_FILE
-from fairseq_llrnn.systems.markov_field.learning import Progress
-from fairseq_llrnn.systems.markov_field.model import MarkovField
-from fairseq_llrnn.systems.markov_field.training import FieldOptions, train
+from llrnn_research.markov_field import training
+from llrnn_research.markov_field.folder import JSON_FILE, TRAINING_FILE
+from llrnn_research.markov_field.learning import Progress
+from llrnn_research.markov_field.model import MarkovField
+from llrnn_research.markov_field.training import FieldOptions, train
 
 Llrnn = Callable[..., tuple[int, str, str]]
 

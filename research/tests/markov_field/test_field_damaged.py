@@ -15,12 +15,12 @@ from hostile_readers import Reader
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import map_file, read_arrays, write_arrays
-from fairseq_llrnn.systems.markov_field import training
-from fairseq_llrnn.systems.markov_field.folder import ARRAYS_FILE, JSON_FILE, TAGS, TRAINING_FILE, write_folder
-from fairseq_llrnn.systems.markov_field.learning import Progress
-from fairseq_llrnn.systems.markov_field.model import MarkovField
-from fairseq_llrnn.systems.markov_field.tagger_training import Tagger, TaggerOptions, train_tagger
-from fairseq_llrnn.systems.markov_field.training import FieldOptions, train
+from llrnn_research.markov_field import training
+from llrnn_research.markov_field.folder import ARRAYS_FILE, JSON_FILE, TAGS, TRAINING_FILE, write_folder
+from llrnn_research.markov_field.learning import Progress
+from llrnn_research.markov_field.model import MarkovField
+from llrnn_research.markov_field.tagger_training import Tagger, TaggerOptions, train_tagger
+from llrnn_research.markov_field.training import FieldOptions, train
 
 INPUTS = 40
 ROWS = [("le", "DET"), ("chat", "NOUN"), ("dort", "VERB"), ("ici", "ADV")]

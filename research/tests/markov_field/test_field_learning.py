@@ -20,12 +20,12 @@ from field_oracles import (
 )
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.markov_field.lbfgs import LBFGS, SQUARE, of_words
-from fairseq_llrnn.systems.markov_field.learning import METHODS, Learner, Plan, join_values, split_values
-from fairseq_llrnn.systems.markov_field.moments import count_moments
-from fairseq_llrnn.systems.markov_field.objective import Objective, bound, tighten
-from fairseq_llrnn.systems.markov_field.potentials import FORMS, Form, Potentials
-from fairseq_llrnn.systems.markov_field.star import Star
+from llrnn_research.markov_field.lbfgs import LBFGS, SQUARE, of_words
+from llrnn_research.markov_field.learning import METHODS, Learner, Plan, join_values, split_values
+from llrnn_research.markov_field.moments import count_moments
+from llrnn_research.markov_field.objective import Objective, bound, tighten
+from llrnn_research.markov_field.potentials import FORMS, Form, Potentials
+from llrnn_research.markov_field.star import Star
 
 
 @pytest.mark.parametrize("name", FORMS)

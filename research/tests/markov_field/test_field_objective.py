@@ -10,11 +10,11 @@ from field_oracles import SENTENCES, SEPARATOR, form_of, moments_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_llrnn.systems.markov_field.lbfgs import LBFGS
-from fairseq_llrnn.systems.markov_field.learning import join_values, split_values
-from fairseq_llrnn.systems.markov_field.moments import layout
-from fairseq_llrnn.systems.markov_field.objective import Objective, bound
-from fairseq_llrnn.systems.markov_field.potentials import FORMS
+from llrnn_research.markov_field.lbfgs import LBFGS
+from llrnn_research.markov_field.learning import join_values, split_values
+from llrnn_research.markov_field.moments import layout
+from llrnn_research.markov_field.objective import Objective, bound
+from llrnn_research.markov_field.potentials import FORMS
 
 # ---- moments --------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from shell import Shell
 from tiny_world import World
 
-from fairseq_llrnn.systems.markov_field.training import FieldOptions, train
+from llrnn_research.markov_field.training import FieldOptions, train
 
 
 def test_a_model_is_trained_and_scores_with_it(shell: Shell, world: World, tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.systems.markov_field import tagger_training
-from fairseq_llrnn.systems.markov_field.folder import JSON_FILE
-from fairseq_llrnn.systems.markov_field.lbfgs import of_tags
-from fairseq_llrnn.systems.markov_field.learning import Progress
-from fairseq_llrnn.systems.markov_field.tagger import (
+from llrnn_research.markov_field import tagger_training
+from llrnn_research.markov_field.folder import JSON_FILE
+from llrnn_research.markov_field.lbfgs import of_tags
+from llrnn_research.markov_field.learning import Progress
+from llrnn_research.markov_field.tagger import (
     END,
     SEPARATOR,
     TagForm,
@@ -29,7 +29,7 @@ from fairseq_llrnn.systems.markov_field.tagger import (
     rows_of,
     word_features,
 )
-from fairseq_llrnn.systems.markov_field.tagger_training import Tagger, TaggerOptions, learn
+from llrnn_research.markov_field.tagger_training import Tagger, TaggerOptions, learn
 
 TAGS, WORDS, FEATURES = 2, 2, 3
 

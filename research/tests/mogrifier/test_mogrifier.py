@@ -8,7 +8,7 @@ from tiny_world import evaluated
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.systems.mogrifier.mogrifier import ROUNDS, MogrifierLSTM
+from llrnn_research.mogrifier.mogrifier import ROUNDS, MogrifierLSTM
 
 D, H = 3, 4
 

@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_trees import choices
 
-from fairseq_llrnn.systems.output_trees.builders import huffman_tree, matched
-from fairseq_llrnn.systems.output_trees.reassignment import (
+from llrnn_research.output_trees.builders import huffman_tree, matched
+from llrnn_research.output_trees.reassignment import (
     EVEN_BELOW,
     choice_weights,
     complete_tree,
     reassigned,
     rebuilt,
 )
-from fairseq_llrnn.systems.output_trees.tree import DEEPEST, NONE, Tree
+from llrnn_research.output_trees.tree import DEEPEST, NONE, Tree
 
 
 def by_loops(tree: Tree, arity: int, depth: int, sums: np.ndarray, counts: np.ndarray) -> list[int]:

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.systems.output_trees.builders import random_tree
-from fairseq_llrnn.systems.output_trees.learner import Schedule, TreeLearner
-from fairseq_llrnn.systems.output_trees.reassignment import rebuilt
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
+from llrnn_research.output_trees.builders import random_tree
+from llrnn_research.output_trees.learner import Schedule, TreeLearner
+from llrnn_research.output_trees.reassignment import rebuilt
+from llrnn_research.output_trees.tree import NONE, Tree
 
 SIZES = [(12, 3, 3), (9, 3, 2), (5, 5, 1), (7, 2, None), (13, 3, None), (10, 4, None)]  # S, M, D
 
@@ -198,13 +198,13 @@ def test_processes_learn_the_tree_of_one_that_has_seen_all(
         for rank, learner in enumerate(ranks):
             others = iter(parts[1 - rank])
             with monkeypatch.context() as patch:
-                patch.setattr("fairseq_llrnn.systems.output_trees.learner._rank", lambda rank=rank: rank)
+                patch.setattr("llrnn_research.output_trees.learner._rank", lambda rank=rank: rank)
                 patch.setattr(torch.distributed, "all_reduce", lambda own, others=others: own.add_(next(others)))
                 found = learner.reassign()
             assert np.array_equal(found.tree.parent, expected.tree.parent) and found.moved == expected.moved
         torch.testing.assert_close(ranks[0].sums, alone.sums)
         assert torch.equal(ranks[0].counts, alone.counts) and not ranks[1].counts.any() and not ranks[1].sums.any()
     saved = alone.state_dict()
-    monkeypatch.setattr("fairseq_llrnn.systems.output_trees.learner._rank", lambda: 1)
+    monkeypatch.setattr("llrnn_research.output_trees.learner._rank", lambda: 1)
     ranks[1].load_state_dict(saved)
     assert not ranks[1].counts.any(), "the first process has them"

@@ -7,8 +7,8 @@ import pytest
 from meta_heads import WAYS, check_equal, make
 from small_priors import make_prior
 
-from fairseq_llrnn.systems.output_trees.learner import TreeLearner
-from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, TreeOptions
+from llrnn_research.output_trees.learner import TreeLearner
+from llrnn_research.output_trees.output_tree import OutputTree, TreeOptions
 
 LEARNED = TreeOptions("learned", arity=2)
 

@@ -33,11 +33,11 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.output_trees.builders import clustering_tree, huffman_tree
-from fairseq_llrnn.systems.output_trees.learner import Reassignment, TreeLearner
-from fairseq_llrnn.systems.output_trees.output_tree import TreeOptions, class_fingerprint
-from fairseq_llrnn.systems.output_trees.tree import NONE, load_tree, save_tree
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from llrnn_research.output_trees.builders import clustering_tree, huffman_tree
+from llrnn_research.output_trees.learner import Reassignment, TreeLearner
+from llrnn_research.output_trees.output_tree import TreeOptions, class_fingerprint
+from llrnn_research.output_trees.tree import NONE, load_tree, save_tree
+from llrnn_research.output_trees.tree_layer import TreeLayer
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")
 AFTER = {"le": {"chat": 0.5, "roi": 0.3}, "la": {"mer": 0.6, "verte": 0.2}, "chat": {"voit": 0.7}}

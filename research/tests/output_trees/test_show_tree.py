@@ -16,10 +16,10 @@ from tiny_world import World, read_checkpoint
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.output_trees.builders import random_tree
-from fairseq_llrnn.systems.output_trees.output_tree import class_fingerprint
-from fairseq_llrnn.systems.output_trees.plugin.checkpoint_tree import tree_of_checkpoint
-from fairseq_llrnn.systems.output_trees.tree import Tree, save_tree
+from llrnn_research.output_trees.builders import random_tree
+from llrnn_research.output_trees.output_tree import class_fingerprint
+from llrnn_research.output_trees.plugin.checkpoint_tree import tree_of_checkpoint
+from llrnn_research.output_trees.tree import Tree, save_tree
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tiny_world import World, batch, build, randomised
 from torch import Tensor
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import check_optimizer
+from llrnn_research.output_trees.plugin.sparse_gradients import check_optimizer
 
 TREE = ("--output-tree", "huffman", "--tree-arity", "3")
 SPARSE = "--tree-sparse-gradients"

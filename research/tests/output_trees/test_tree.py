@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from small_trees import choices
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.systems.output_trees.builders import (
+from llrnn_research.output_trees.builders import (
     check_room,
     cluster_tree,
     clustering_tree,
@@ -21,7 +21,7 @@ from fairseq_llrnn.systems.output_trees.builders import (
     least_depth,
     random_tree,
 )
-from fairseq_llrnn.systems.output_trees.tree import DEEPEST, NONE, Tree, numbered
+from llrnn_research.output_trees.tree import DEEPEST, NONE, Tree, numbered
 
 
 @st.composite

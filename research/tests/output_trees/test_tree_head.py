@@ -23,9 +23,9 @@ from fairseq_llrnn.output.learned_temperature import learned_temperature
 from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior import Prior
 from fairseq_llrnn.prior.parts.open_vocabulary import open_words
-from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, TreeOptions
-from fairseq_llrnn.systems.output_trees.tree import Tree
 from fairseq_llrnn.systems.speller.network import SpellerSizes
+from llrnn_research.output_trees.output_tree import OutputTree, TreeOptions
+from llrnn_research.output_trees.tree import Tree
 
 TREES = [
     TreeOptions("clusters"),

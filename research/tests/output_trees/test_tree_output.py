@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.output.normalisers import ExactRows, SlotScores
-from fairseq_llrnn.systems.output_trees.tree import Tree
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
-from fairseq_llrnn.systems.output_trees.tree_scores import VisitProbabilities
-from fairseq_llrnn.systems.output_trees.tree_visits import paths_of
+from llrnn_research.output_trees.tree import Tree
+from llrnn_research.output_trees.tree_layer import TreeLayer
+from llrnn_research.output_trees.tree_log_linear import TreeOutput
+from llrnn_research.output_trees.tree_scores import VisitProbabilities
+from llrnn_research.output_trees.tree_visits import paths_of
 
 SEEDS = range(20)
 

@@ -6,7 +6,7 @@ import pytest
 from smoothing_oracle import E, H, check_smoothing, prior_of
 
 from fairseq_llrnn.head import LogLinearHead
-from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, TreeOptions
+from llrnn_research.output_trees.output_tree import OutputTree, TreeOptions
 
 
 @pytest.mark.parametrize(

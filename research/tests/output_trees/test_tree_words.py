@@ -10,9 +10,9 @@ from small_priors import SYMBOLS, make_prior
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.array_file import write_arrays
-from fairseq_llrnn.systems.output_trees.builders import huffman_tree, random_tree
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree, load_tree, save_tree
-from fairseq_llrnn.systems.output_trees.tree_words import (
+from llrnn_research.output_trees.builders import huffman_tree, random_tree
+from llrnn_research.output_trees.tree import NONE, Tree, load_tree, save_tree
+from llrnn_research.output_trees.tree_words import (
     CHILDREN,
     NodeWords,
     draw_tree,

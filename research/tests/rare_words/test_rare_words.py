@@ -14,7 +14,7 @@ from small_corpus import Llrnn
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.evidence.rules import read_evidence_map
-from fairseq_llrnn.systems.rare_words.annotations import (
+from llrnn_research.rare_words.annotations import (
     ANNOTATION,
     MOST_AWAY,
     SCHEMES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from fairseq_llrnn.systems.output_trees.reassignment import DEAL, KEEP
+from llrnn_research.output_trees.reassignment import DEAL, KEEP
 
 TINY = 1.1754943508222875e-38  # the smallest positive float32 of full precision
 

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.markov_field.moments import Moments, count_moments
-from fairseq_llrnn.systems.markov_field.potentials import Form, Potentials
-from fairseq_llrnn.systems.markov_field.star import Star
+from llrnn_research.markov_field.moments import Moments, count_moments
+from llrnn_research.markov_field.potentials import Form, Potentials
+from llrnn_research.markov_field.star import Star
 
 SEPARATOR = 0
 SENTENCES = [[1, 2, 3], [2], [], [3, 3, 1, 2, 1], [1, 2]]

@@ -12,9 +12,9 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import LogLinearOutput
-from fairseq_llrnn.systems.output_trees.tree import Tree, numbered
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
+from llrnn_research.output_trees.tree import Tree, numbered
+from llrnn_research.output_trees.tree_layer import TreeLayer
+from llrnn_research.output_trees.tree_log_linear import TreeOutput
 
 LEAST = -1e4
 H = 3

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.systems.translators.convolutional_source import (
+from llrnn_research.translators.convolutional_source import (
     ConvolutionalSource,
     InvertedNgramModel,
     NgramModel,
@@ -17,7 +17,7 @@ from fairseq_llrnn.systems.translators.convolutional_source import (
     stretch,
     words_of_column,
 )
-from fairseq_llrnn.systems.translators.plugin.llrnn_encoder_decoder import Maxout
+from llrnn_research.translators.plugin.llrnn_encoder_decoder import Maxout
 
 SIZE, PAD = 3, 1
 

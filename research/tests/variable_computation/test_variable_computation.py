@@ -10,8 +10,8 @@ from thinned_grids import one_in
 from torch import Tensor
 
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork, find_cell
-from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import ComputationTarget
-from fairseq_llrnn.systems.variable_computation.variable_cells import (
+from llrnn_research.variable_computation.plugin.computation_terms import ComputationTarget
+from llrnn_research.variable_computation.variable_cells import (
     THRESHOLD,
     Sharpness,
     VariableCell,

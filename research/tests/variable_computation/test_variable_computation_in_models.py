@@ -20,7 +20,7 @@ from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
 from fairseq_llrnn.plugin.scoring.text import load_text_scorer
-from fairseq_llrnn.systems.variable_computation.explain import (
+from llrnn_research.variable_computation.explain import (
     LINE,
     ReadSentence,
     draw_computation,

@@ -10,7 +10,7 @@ from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.files.atomic_write import may_replace, writing
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.systems.discourse.preparing import Counts
+    from llrnn_research.discourse.preparing import Counts
 
 NAME = "discourse"
 HELP = "make the data for sentence encoders that learn from the order of sentences"
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.systems.discourse.preparing import FILES, Settings, prepare
+    from llrnn_research.discourse.preparing import FILES, Settings, prepare
 
     check_least("--words", args.words, 1)
     check_least("--next-every", args.next_every, 1)

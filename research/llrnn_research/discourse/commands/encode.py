@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     for text in texts:
         check_text(text)
     need_fairseq()
-    from fairseq_llrnn.systems.discourse.plugin.encoding import load_encoder
+    from llrnn_research.discourse.plugin.encoding import load_encoder
 
     encoder = load_encoder(args.path, args.data, args.source_prior, args.max_tokens)
     blocks = (block for text in texts for block in encoder.blocks(text_lines(text), "stdin" if text == STDIN else text))

@@ -15,9 +15,9 @@ from torch.nn import functional
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.user_errors import enter_command
-from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.data import ANSWERS
-from fairseq_llrnn.systems.discourse.plugin.model import DiscourseEncoder
+from llrnn_research.discourse import OBJECTIVES
+from llrnn_research.discourse.data import ANSWERS
+from llrnn_research.discourse.plugin.model import DiscourseEncoder
 
 
 @register_criterion("discourse", dataclass=FairseqDataclass)

@@ -22,9 +22,9 @@ from fairseq_llrnn.plugin.compat.moved_folders import (
 )
 from fairseq_llrnn.plugin.names import name_of
 from fairseq_llrnn.source_embedding import OPTION
-from fairseq_llrnn.systems.discourse.data import DESCRIPTION, DICTIONARY, read_description, word_id
-from fairseq_llrnn.systems.discourse.plugin.model import FINGERPRINT, DiscourseEncoder
-from fairseq_llrnn.systems.discourse.plugin.task import DiscourseTask
+from llrnn_research.discourse.data import DESCRIPTION, DICTIONARY, read_description, word_id
+from llrnn_research.discourse.plugin.model import FINGERPRINT, DiscourseEncoder
+from llrnn_research.discourse.plugin.task import DiscourseTask
 
 AT_ONCE = 4096  # sentences sorted by length together
 

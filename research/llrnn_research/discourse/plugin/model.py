@@ -19,8 +19,8 @@ from fairseq_llrnn.plugin.models.extensions import check_dropouts, check_sizes
 from fairseq_llrnn.plugin.models.log_linear_decoder import encoder_input_ids
 from fairseq_llrnn.plugin.models.options import SourceConfig, source_embedding
 from fairseq_llrnn.source_embedding import check_source_prior
-from fairseq_llrnn.systems.discourse.encoders import BIGRU, CBOW, KINDS, Classifiers, build_encoder
-from fairseq_llrnn.systems.discourse.plugin.task import DiscourseTask
+from llrnn_research.discourse.encoders import BIGRU, CBOW, KINDS, Classifiers, build_encoder
+from llrnn_research.discourse.plugin.task import DiscourseTask
 
 FINGERPRINT, CLASSIFIERS = "dictionary_fingerprint", "classifiers."
 

@@ -26,8 +26,8 @@ from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.tasks.source_prior import load_source_prior
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.discourse import OBJECTIVES
-from fairseq_llrnn.systems.discourse.data import (
+from llrnn_research.discourse import OBJECTIVES
+from llrnn_research.discourse.data import (
     ANSWERS,
     DICTIONARY,
     SENTENCES,
@@ -36,7 +36,7 @@ from fairseq_llrnn.systems.discourse.data import (
     load_strings,
     read_description,
 )
-from fairseq_llrnn.systems.discourse.data import LENGTH as LONG_EXAMPLE
+from llrnn_research.discourse.data import LENGTH as LONG_EXAMPLE
 
 
 class DiscourseDataset(FairseqDataset):

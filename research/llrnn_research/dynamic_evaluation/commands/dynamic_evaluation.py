@@ -103,8 +103,8 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.evaluation.texts import sum_of
     from fairseq_llrnn.plugin.scoring.text import load_text_scorer
     from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
-    from fairseq_llrnn.systems.dynamic_evaluation.evaluation import scored_groups, training_squares
-    from fairseq_llrnn.systems.dynamic_evaluation.updates import Updates
+    from llrnn_research.dynamic_evaluation.evaluation import scored_groups, training_squares
+    from llrnn_research.dynamic_evaluation.updates import Updates
 
     scorer = load_text_scorer(args.path, args.max_tokens, places_in(args))
     if not isinstance(scorer.task, LLRNNLanguageModelingTask):

@@ -17,11 +17,11 @@ from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS, HEAD, Extension, non_default_options
 from fairseq_llrnn.plugin.names import announce
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.output_trees import DEPTH, KINDS, REASSIGN, ROWS
+from llrnn_research.output_trees import DEPTH, KINDS, REASSIGN, ROWS
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, TreeOptions
-    from fairseq_llrnn.systems.output_trees.tree import Tree
+    from llrnn_research.output_trees.output_tree import OutputTree, TreeOptions
+    from llrnn_research.output_trees.tree import Tree
 
 
 @dataclass
@@ -90,7 +90,7 @@ class OutputTrees(Extension):
             OptionError: the optimiser or the distributed training does not support the model's sparse gradients.
         """
         if head.normaliser.sparse_gradients:
-            from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import check_optimizer
+            from llrnn_research.output_trees.plugin.sparse_gradients import check_optimizer
 
             check_optimizer(optimizer, model)
         if getattr(head.normaliser, "new_rows", None) is not None:
@@ -130,7 +130,7 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | N
     if "output_tree" not in values:
         check_unused_options(values, "needs --output-tree; add it, or leave this option out")
         return None
-    from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, flat_tree
+    from llrnn_research.output_trees.output_tree import OutputTree, flat_tree
 
     options = TreeConfig(**values)
     tree = flat_tree(prior.output.num_classes) if in_safe_loading() else _tree(options, prior)
@@ -138,8 +138,8 @@ def tree_of(args: Namespace | FairseqDataclass, prior: Prior) -> "OutputTree | N
 
 
 def _tree(options: TreeConfig, prior: Prior) -> "Tree | TreeOptions":
-    from fairseq_llrnn.systems.output_trees.output_tree import TreeOptions, class_fingerprint
-    from fairseq_llrnn.systems.output_trees.tree import load_tree
+    from llrnn_research.output_trees.output_tree import TreeOptions, class_fingerprint
+    from llrnn_research.output_trees.tree import load_tree
 
     kind = str(options.output_tree)
     sizes = {

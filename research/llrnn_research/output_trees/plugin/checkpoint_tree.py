@@ -6,8 +6,8 @@ from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.moved_folders import fingerprint_in
 from fairseq_llrnn.prior.prior import Prior
-from fairseq_llrnn.systems.output_trees.tree import Tree
-from fairseq_llrnn.systems.output_trees.tree_layer import tree_of_parents
+from llrnn_research.output_trees.tree import Tree
+from llrnn_research.output_trees.tree_layer import tree_of_parents
 
 PARENTS = "head.tree.parent"  # the end of its name in a checkpoint
 

@@ -35,7 +35,7 @@ from fairseq_llrnn.plugin.models.recurrent_models import (
     RecurrentTranslationModel,
     SourceEncoder,
 )
-from fairseq_llrnn.systems.translators.convolutional_source import ConvolutionalSource, log_prob
+from llrnn_research.translators.convolutional_source import ConvolutionalSource, log_prob
 
 RATE = "length_rate"  # λ of the target's length, (B,)
 

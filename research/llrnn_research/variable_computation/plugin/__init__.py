@@ -78,11 +78,11 @@ class VariableComputation(Extension):
                 "of them out",
             )
             return
-        from fairseq_llrnn.systems.variable_computation.plugin.computation_terms import (
+        from llrnn_research.variable_computation.plugin.computation_terms import (
             ComputationTarget,
             computation_terms,
         )
-        from fairseq_llrnn.systems.variable_computation.variable_cells import Sharpness, sharpen
+        from llrnn_research.variable_computation.variable_cells import Sharpness, sharpen
 
         target, penalty = options.get("vc_target", TARGET), options.get("vc_penalty", PENALTY)
         sharpness, updates = options.get("vc_sharpness", SHARPNESS), options.get("vc_sharpen_updates", UPDATES)

@@ -16,7 +16,7 @@ from torch import Tensor
 from fairseq_llrnn.networks.recurrent import Run, equivalent_rnn
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.plugin.models.log_linear_decoder import Term
-from fairseq_llrnn.systems.variable_computation import COMPUTATION
+from llrnn_research.variable_computation import COMPUTATION
 
 
 @dataclass(frozen=True)

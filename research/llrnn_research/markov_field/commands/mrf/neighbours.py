@@ -8,7 +8,7 @@ from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import EOS, UNK
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.systems.markov_field.model import MarkovField
+    from llrnn_research.markov_field.model import MarkovField
 
 NAME = "mrf neighbours"
 HELP = "the nearest words of words, by the rows of a Markov random field's potentials"
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.systems.markov_field.model import MarkovField
+    from llrnn_research.markov_field.model import MarkovField
 
     check_least("--number", args.number, 1)
     model = MarkovField.load(args.model)

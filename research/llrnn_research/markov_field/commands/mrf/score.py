@@ -10,7 +10,7 @@ from fairseq_llrnn.cli.tables import note, plural
 from fairseq_llrnn.errors import DataError, check_unused_options
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.systems.markov_field.model import MarkovField
+    from llrnn_research.markov_field.model import MarkovField
 
 NAME = "mrf score"
 HELP = "score a text by a Markov random field: a bound on its likelihood, p(word | neighbours), left to right"
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.systems.markov_field.model import MarkovField, bits
+    from llrnn_research.markov_field.model import MarkovField, bits
 
     if args.per_word:
         advice = "--per-word prints a tab-separated table; remove --per-word or --json"

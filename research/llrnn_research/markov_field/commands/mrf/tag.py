@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print a line for each word, `word<TAB>tag`, and an empty line after each sentence."""
-    from fairseq_llrnn.systems.markov_field.tagger_training import Tagger
+    from llrnn_research.markov_field.tagger_training import Tagger
 
     tagger, empty = Tagger.load(args.model), 0
     for line in text_lines(STDIN):

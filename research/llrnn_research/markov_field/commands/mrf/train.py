@@ -8,7 +8,7 @@ from fairseq_llrnn.cli.tables import note
 from fairseq_llrnn.errors import OptionError, check_unused_options
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.systems.markov_field.learning import Progress
+    from llrnn_research.markov_field.learning import Progress
 
 NAME = "mrf train"
 HELP = "train a Markov random field: of words from a text, or of words and tags from a treebank"
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _train_field(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.systems.markov_field.training import FieldOptions, train
+    from llrnn_research.markov_field.training import FieldOptions, train
 
     if args.prior is not None and args.words is not None:
         raise OptionError("--words: not possible with --prior, which defines the words; leave one of them out")
@@ -124,7 +124,7 @@ def _train_field(args: argparse.Namespace) -> int:
 
 
 def _train_tagger(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.systems.markov_field.tagger_training import TaggerOptions, train_tagger
+    from llrnn_research.markov_field.tagger_training import TaggerOptions, train_tagger
 
     values = {name: getattr(args, name) for name in (*OF_TREEBANK, "conllu", "order", "penalty", "iterations")}
     options = TaggerOptions(**{name: value for name, value in values.items() if value is not None})

@@ -17,8 +17,8 @@ from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.atomic_write import may_replace, whole_folder, writing
 from fairseq_llrnn.files.text_lines import check_as_long, is_blank, iter_sentences
-from fairseq_llrnn.systems.rare_words.annotations import SCHEMES, annotated_source, annotated_target, frequent_words
-from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
+from llrnn_research.rare_words.annotations import SCHEMES, annotated_source, annotated_target, frequent_words
+from llrnn_research.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
 
 NAME = "rare-words annotate"
 HELP = "replace rare words of a bitext by unknown words that mark their source words, for training any model"

@@ -10,8 +10,8 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_sentences
-from fairseq_llrnn.systems.rare_words.annotations import restored
-from fairseq_llrnn.systems.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
+from llrnn_research.rare_words.annotations import restored
+from llrnn_research.rare_words.commands.rare_words import SOURCE_WORDS, TRANSLATIONS
 
 NAME = "rare-words restore"
 HELP = "replace annotated unknown words of translations by translations or copies of their source words"
