@@ -214,14 +214,14 @@ def with_weight_for_all(prior: Prior, words: Tensor) -> Prior:
 
 
 def check_softmax(softmax: Any) -> None:
-    """Check that the rows of a softmax can be copied. Raises OptionError for quantised rows, and for several shards."""
+    """Check that the rows of a softmax can be copied. Raises OptionError for quantised rows."""
     rows: Any = getattr(softmax, "weight", None)
     if type(rows) not in (Tensor, nn.Parameter) or rows.dtype not in DTYPES or rows.dim() != 2:
         found = "no weight" if rows is None else f"a {type(rows).__name__} of {getattr(rows, 'dtype', 'no type')}"
         raise OptionError(
             f"wrap: expected rows of the softmax as one tensor of {', '.join(map(str, DTYPES))}, found {found} in "
-            f"{type(softmax).__name__}; load the model without quantised output embeddings (name `lm_head` among the modules that are "
-            "not converted)"
+            f"{type(softmax).__name__}; load the model without quantised output embeddings (name `lm_head` among the "
+            "modules that are not converted)"
         )
 
 
