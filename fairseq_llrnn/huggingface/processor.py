@@ -609,9 +609,9 @@ class BackgroundProcessor(LogitsProcessor):
     def _in_time(self, rows: Sequence[Row], states: Any, remaining: int, scores: Tensor) -> list[Row]:
         """Return the rows without the tokens after which the text cannot end within `remaining` tokens."""
         found = []
-        only_end = np.arange(self.weights.num_tokens) == self.eos
         for row, reached in zip(rows, self.weights.in_reach(states, remaining), strict=True):
             if remaining <= 1:
+                only_end = np.arange(self.weights.num_tokens) == self.eos
                 reached = only_end if reached is None else reached & only_end
             if reached is not None:
                 row = row.without(torch.from_numpy(~reached).to(scores.device), scores)
