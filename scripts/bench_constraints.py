@@ -5,10 +5,10 @@
 
 A ByteLevel BPE tokenizer is trained on invented words. Three constraints: a context-free grammar of 49 rules, bounded
 in depth for our processor, a JSON schema, and a Lark grammar of JSON with unbounded nesting. Searches of one and of
-eight hypotheses are drawn with random logits under our processor first. As in a beam search, some of the eight go on
-from the same parent, and others are dropped. Then every contestant repeats the same searches. It copies the states of
-parents (xgrammar: `fork`, llguidance: `deep_copy`, outlines-core: reads the text again), reads a token for each
-hypothesis, and gives
+eight hypotheses are drawn with random logits under our processor first, without those that another package forbids. As
+in a beam search, some of the eight go on from the same parent, and others are dropped. Then every contestant repeats
+the same searches. It copies the states of parents (xgrammar: `fork`, llguidance: `deep_copy`, outlines-core: reads the
+text again), reads a token for each hypothesis, and gives
 
     mask     the allowed tokens as bits (xgrammar: BatchGrammarMatcher with one thread)
     log p    log p of all tokens, normalised over the allowed ones; the others apply their mask, then log_softmax
@@ -187,7 +187,7 @@ def main() -> None:
         processor = measured("ours", build)
         others = contestants(constraint, tokenizer, processor)
         for hypotheses, count in SEARCHES.items():
-            searches = draw(processor, hypotheses, count)
+            searches = draw(processor, hypotheses, count, others.values())
             runs = [(name, kind) for name, contestant in others.items() for kind in contestant.kinds]
             found: dict[tuple[str, str], list[float]] = {run: [] for run in runs}
             for _ in range(args.rounds):

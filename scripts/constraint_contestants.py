@@ -1,9 +1,11 @@
 """Constraints of other packages in the search of bench_constraints.py: copy states, read tokens, mask, normalise."""
 
+from __future__ import annotations
+
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +32,12 @@ class Search:
         return found
 
 
-def draw(processor: BackgroundProcessor, hypotheses: int, count: int) -> list[Search]:
-    """Searches that write no end."""
+class ForbiddenError(Exception):
+    """A package does not allow a token."""
+
+
+def draw(processor: BackgroundProcessor, hypotheses: int, count: int, others: Iterable[Contestant]) -> list[Search]:
+    """Searches that write no end, and only what all others allow (xgrammar has no integer -0)."""
     generator, chance = torch.Generator().manual_seed(2), random.Random(2)
     found: list[Search] = []
     while len(found) < count:
@@ -48,7 +54,7 @@ def draw(processor: BackgroundProcessor, hypotheses: int, count: int) -> list[Se
             search.parents.append(parents)
             search.tokens.append(tokens.flatten().tolist())
             written = torch.cat([written[parents], tokens], dim=1)
-        if len(search.parents) > LENGTH // 4:
+        if len(search.parents) > LENGTH // 4 and all(other.allows(search) for other in others):
             found.append(search)
     return found
 
@@ -73,6 +79,16 @@ class Contestant:
     def log_p(self, scores: torch.Tensor) -> torch.Tensor:
         """Compute the mask, apply it, and normalise."""
         raise NotImplementedError
+
+    def allows(self, search: Search) -> bool:
+        """Return whether the package allows all tokens of a search."""
+        self.begin(search)
+        try:
+            for parents, tokens in zip(search.parents, search.tokens, strict=True):
+                self.go_on(parents, tokens)
+        except ForbiddenError:
+            return False
+        return True
 
     def seconds(self, search: Search, scores: torch.Tensor, kind: str) -> float:
         """Return the processor time of a step."""
@@ -138,7 +154,7 @@ class LLGuidance(Contestant):
         self.matchers = moved(self.matchers, parents, lambda matcher: matcher.deep_copy())
         for matcher, token in zip(self.matchers, tokens, strict=True):
             if not matcher.consume_token(token):
-                raise SystemExit(f"llguidance forbids token {token}: {matcher.get_error()}")
+                raise ForbiddenError
 
     def mask(self) -> None:
         for row, matcher in enumerate(self.matchers):
@@ -167,7 +183,7 @@ class XGrammar(Contestant):
     def go_on(self, parents: list[int], tokens: list[int]) -> None:
         self.matchers = moved(self.matchers, parents, lambda matcher: matcher.fork())
         if not all(self.batch.batch_accept_token(self.matchers, tokens)):
-            raise SystemExit(f"xgrammar forbids one of the tokens {tokens}")
+            raise ForbiddenError
 
     def mask(self) -> None:
         self.batch.batch_fill_next_token_bitmask(self.matchers, self.bitmask)
