@@ -110,6 +110,7 @@ NAMING = {
     "support/extreme_numbers.py": "all settings, without those of systems that are gone",
     "support/hostile_readers.py": "all readers, without those of systems that are gone",
     "support/labels_world.py": "for help examples of classify, left out without it",
+    "support/guide_pages.py": "pages of both packages",
     "support/read_counts.py": "functions of both packages that read files",
     "support/reranking_readers.py": "readers of the system, for hostile_readers.py",
     "support/translation_world.py": "sizes of architectures, by name",
