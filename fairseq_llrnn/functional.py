@@ -184,7 +184,7 @@ def _computed_after(hidden: Tensor, earlier: Sequence[Tensor]) -> Tensor:
     Without this order, inductor computes the scores of all chunks before the gradients of rows, and keeps N × S scores.
     """
     zeros = [each.flatten()[:1].isnan().to(hidden.dtype) * 0.0 for each in earlier]
-    return hidden + torch.stack(zeros).sum()
+    return hidden + torch.cat(zeros).sum()  # a chunk may have no entries
 
 
 def _losses_and_sums(
