@@ -89,8 +89,8 @@ class SlotGroups:
 class QuotaSlots(EvidenceSlots):
     """The slots of a batch with their quotas."""
 
-    def __init__(self, slots: Slots, unk: int, weight: float, quotas: Quotas, lift: Tensor | None = None) -> None:
-        super().__init__(slots, unk, weight, lift)
+    def __init__(self, slots: Slots, unk: int, weight: float, quotas: Quotas, restores: bool = False) -> None:
+        super().__init__(slots, unk, weight, restores)
         self.most, must = quotas.most, quotas.must & (quotas.most > 0)
         self.strict = bool(must.any())
         self.longest = int((self.most * must).sum(1).max()) if self.rows else 0  # required tokens of a sentence

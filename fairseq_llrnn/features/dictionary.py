@@ -30,6 +30,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.text_check import TextCheck
+from fairseq_llrnn.files.numbers import LARGEST_COUNT, read_count
 from fairseq_llrnn.files.text_blocks import Block, map_blocks
 from fairseq_llrnn.files.text_lines import (
     is_blank,
@@ -37,6 +38,7 @@ from fairseq_llrnn.files.text_lines import (
     iter_sentences,
     opened,
     place,
+    shown,
     warn_of_blanks,
 )
 from fairseq_llrnn.lexicon.held_out import HeldOut
@@ -53,7 +55,6 @@ WITH_BLANK = (
     "replace the blank by another character, also in the text, or remove them",
 )
 WORDS_PER_SENTENCE = 25
-LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
 PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
 SHIFT = 32  # bits of an id below its mark
 ID_MASK = (1 << SHIFT) - 1
@@ -195,9 +196,10 @@ def load_dictionary(path: Path | str) -> WordList:
     for number, line in iter_sentences(path):
         text = line.rstrip().removesuffix(f" {_FLAG}")
         symbol, space, count = text.rpartition(" ")
-        if not symbol.strip() or "\r" in symbol or not (count.isdecimal() and len(count) <= LONGEST_COUNT):
+        if not symbol.strip() or "\r" in symbol or (counted := read_count(count)) is None:
+            limit = f" up to {LARGEST_COUNT:,}" if count.isdecimal() and read_count(count) is None else ""
             raise DataError(
-                f"{place(path, number)}: expected `symbol count`, found {text!r}; "
+                f"{place(path, number)}: expected `symbol count`{limit}, found {shown(text)}; "
                 "give the dict.txt that fairseq-preprocess wrote"
             )
         if symbol in line_of:
@@ -213,7 +215,7 @@ def load_dictionary(path: Path | str) -> WordList:
             split.append(number)
         line_of[symbol] = number
         symbols.append(symbol)
-        counts.append(int(count))
+        counts.append(counted)
     if len(symbols) == len(SPECIALS):
         raise DataError(f"{path}: expected at least one `symbol count` line, found none; run fairseq-preprocess first")
     warn_of_blanks(path, "symbols", blank)

@@ -47,6 +47,11 @@ def reading(path: Path | str) -> Iterator[None]:
         raise DataError(f"{path}: {reason}", path) from error
 
 
+def name_of(path: Path | str) -> str:
+    """Return the name of a file as text. Bytes that are not UTF-8 become escapes such as `\\xff`."""
+    return os.fsencode(os.path.basename(path)).decode("utf-8", "backslashreplace")
+
+
 def check_there(option_name: str, path: Path | str, is_folder: bool = False) -> None:
     """Raise DataError unless the file, or folder, exists and is readable. `option_name`: the option that names it."""
     with reading(f"{option_name} {path}"):

@@ -96,6 +96,7 @@ def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypa
     def known(self: Wordfreq, code: str) -> Mapping[str, float]:
         return {"tables": 0.1, "Chats": 0.2, "cartables": 0.3}
 
+    pytest.importorskip("wordfreq")
     monkeypatch.setattr(Wordfreq, "all_frequencies", known)
     for source in (Wordfreq, Simplemma):
         monkeypatch.setattr(source, "missing", lambda self, code: [])
