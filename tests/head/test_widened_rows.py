@@ -56,8 +56,8 @@ class Columns(ClassSource):
     def __init__(self, head: Head) -> None:
         super().__init__()
         self.table = nn.Parameter(torch.zeros(head.output.rows.num_features, V))
-        self.row = nn.Parameter(torch.zeros(head.hidden_size))
-        self.bias = nn.Parameter(torch.zeros(()))
+        self.own_rows = nn.Parameter(torch.zeros(V, head.hidden_size))  # after each word
+        self.bias = nn.Parameter(torch.zeros(V))
         self.seen = [EOS]
 
     @property
@@ -77,9 +77,8 @@ class Columns(ClassSource):
 
     def rows_at(self, place: Place) -> RowPair:
         assert [len(pair) for pair in place.below] == [2], "the rows of the source below are known"
-        row = nn.functional.pad(self.row, (0, place.rows.width - H))
-        shape = (*place.states.shape[:2], 1)
-        return row.expand(*shape, -1), self.bias.expand(shape)
+        rows = nn.functional.pad(self.own_rows, (0, place.rows.width - H))
+        return rows[place.contexts].unsqueeze(2), self.bias[place.contexts].unsqueeze(2)
 
     def adaptor(self, hidden: Tensor) -> Tensor:
         return hidden[:, H:] @ self.table[:, self.seen].T
@@ -131,7 +130,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, previous: Tensor) -> Tens
                 if word != NO_WORD:
                     of_words[word] = h @ rows.table[sentence, j] + rows.bias[sentence, j]
             if AFTER[last] != NO_WORD:
-                of_words[int(AFTER[last])] = h @ columns.row + columns.bias
+                of_words[int(AFTER[last])] = h @ columns.own_rows[last] + columns.bias[last]
             result.append(torch.stack(of_words))
     together = torch.stack(result).view(*previous.shape, V)
     return (together + torch.from_numpy(head.prior.log_weights)).log_softmax(-1)
