@@ -118,6 +118,7 @@ def phi_of(head: LogLinearHead) -> Tensor:
 def test_embeddings_and_their_rows() -> None:
     head = random_head(make_prior(), embedding=FeatureInput(2))
     embedding: Any = head.embedding
+    assert sorted(head.state_dict()) == ["embedding.weight", "output.bias", "output.weight", "prior_fingerprint"]
     assert head.embed_size == 2 and embedding.num_words == 12 and embedding.weight.shape[1] == 2
     every = phi_of(head) @ embedding.weight
     tokens = torch.tensor([[4, 11, 0], [3, 12, 99]])
@@ -181,4 +182,4 @@ def test_embeddings_have_the_given_size_of_elements() -> None:
     assert rows is not None and float(rows.detach().square().mean().sqrt()) == pytest.approx(0.3, rel=1e-3)
     head = LogLinearHead(make_prior(), H, embedding=FeatureInput(40))
     weight = head.embedding.weight  # type: ignore[union-attr]
-    assert 0.09 < float(weight.abs().max()) <= 0.1, "U(−0.1, 0.1)"
+    assert 0.09 < float(weight.detach().abs().max()) <= 0.1, "U(−0.1, 0.1)"

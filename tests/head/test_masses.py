@@ -38,7 +38,9 @@ def test_masses_without_context_are_sums_over_words(background: str, tmp_path: P
     for word, sigma in enumerate(head.output.class_of.tolist()):
         own = math.exp(weights[word])
         masses[sigma] += own or (0.0 if SYMBOLS[word] in ("<s>", "<pad>") else fill)
+    before = weights.copy()
     torch.testing.assert_close(head.static_log_mass().exp(), torch.tensor(masses, dtype=torch.float64))
+    assert (head.prior.log_weights == before).all(), "the prior stays"
 
 
 def test_masses_without_context_lack_a_replaced_signature() -> None:
@@ -69,6 +71,8 @@ def test_smoothed_labels_of_learned_backgrounds(background: str, epsilon: float,
     summed = head.loss_of(batch, TARGETS, epsilon, reduction="sum")
     torch.testing.assert_close(summed, found.sum())
     torch.testing.assert_close(head.loss_of(batch, TARGETS, epsilon), found.sum() / real.sum())
+    one = head.loss(hidden[:1, :1], TARGETS[:1, :1], previous=previous[:1, :1], label_smoothing=epsilon)
+    torch.testing.assert_close(one, found[0, 0])
 
 
 def test_terms_of_the_loss_add_up(tmp_path: Path) -> None:

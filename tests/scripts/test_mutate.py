@@ -35,7 +35,8 @@ EXPECTED = {
     "LIMIT: int = 4": ["LIMIT: int = 5", "LIMIT: int = 8"],
     "def part(values: list[int], k: int = 2) -> int:": ["k: int = 3", "k: int = 4"],
     "if k < 0 and not values:": [
-        "if True:", "if False:", "if k <= 0", "0 or not", "if ((k < 0)):", "if ((not values)):", "and (values)", "k < 1",
+        "if True:", "if False:", "if k <= 0", "0 or not", "if ((k < 0)):", "if ((not values)):", "and (values)",
+        "k < 1",
     ],
     'raise ValueError(f"k {k + 1}")': ["pass"],
     "first = values[-1] + values[k:][0]": ["[-2]", "] - values", "= (values[-1])", "= (values[k:][0])", "[:]", "][1]"],
