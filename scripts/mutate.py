@@ -1,10 +1,10 @@
 """Count the mutations that tests catch: small changes of the source, each of which some test should notice.
 
-    python scripts/mutate.py [--seed 1] [--count 40] [--least 38]
+    python scripts/mutate.py [--seed 1 2 3] [--count 40] [--least 38]
 
 It draws mutations of fairseq_llrnn/head, output and functional.py (mutate_source.py) and runs tests/head, tests/output
-and tests/test_functional.py with each, in a fork of a process that has imported torch. The tests that execute the
-changed line come first, and the first failure ends the run. No file of the checkout changes.
+and tests/test_functional.py with each, in a fork of a process that has imported torch. Only files with a test that
+executes the changed line run, up to the first failure. No file of the checkout changes.
 
 It prints a line for each mutation, then a table, and exits with status 1 if fewer than --least are caught.
 scripts/mutations_without_effect.tsv lists mutations that change no result, each with a reason. They are not drawn.
@@ -122,24 +122,11 @@ class _Finder(importlib.abc.MetaPathFinder):
         return importlib.util.spec_from_file_location(fullname, self.loader.path, loader=self.loader)
 
 
-class _Order:
-    """A plugin of pytest: the tests that execute a line first, in the order of their files' time."""
+class _Failure:
+    """A plugin of pytest that notes the first failure."""
 
-    def __init__(self, line: Line, tests: Mapping[str, Test]) -> None:
-        self.line, self.tests, self.failed = line, tests, ""
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        of_file: Counter[str] = Counter()
-        covering = {item.nodeid for item in items if self.line in self.tests[item.nodeid].lines}
-        for name in covering:
-            of_file[name.partition("::")[0]] += self.tests[name].seconds  # type: ignore[assignment]
-
-        def key(item: pytest.Item) -> tuple[bool, float, str, float]:
-            file = item.nodeid.partition("::")[0]
-            return item.nodeid not in covering, of_file[file], file, self.tests[item.nodeid].seconds
-
-        items.sort(key=key)
+    def __init__(self) -> None:
+        self.failed = ""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
@@ -198,10 +185,10 @@ def forked(function: Callable[[], Any], seconds: int) -> Any:
     return json.loads(text) if text else None
 
 
-def run_tests(plugin: object) -> int:
-    """Run the tests in this process. The same examples of hypothesis are drawn each time."""
+def run_tests(plugin: object, paths: Sequence[str]) -> int:
+    """Run tests in this process. The same examples of hypothesis are drawn each time."""
     options = ["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
-    return int(pytest.main([*options, *TESTS], plugins=[plugin]))
+    return int(pytest.main([*options, *paths], plugins=[plugin]))
 
 
 def measure() -> dict[str, Test] | None:
@@ -209,7 +196,7 @@ def measure() -> dict[str, Test] | None:
 
     def answer() -> dict[str, Any]:
         plugin = _Traced()
-        status = run_tests(plugin)
+        status = run_tests(plugin, TESTS)
         tests = {name: (test.seconds, sorted(test.lines)) for name, test in plugin.tests.items()}
         return {"status": status, "tests": tests}
 
@@ -222,14 +209,28 @@ def measure() -> dict[str, Test] | None:
     }
 
 
+def files_of(mutation: Mutation, tests: Mapping[str, Test]) -> list[str]:
+    """Return the files with tests that execute the changed line, the quickest first; all files, if imports do."""
+    seconds: dict[str, float] = {}
+    covering: set[str] = set()
+    for name, test in tests.items():
+        file = name.partition("::")[0]
+        seconds[file] = seconds.get(file, 0.0) + test.seconds
+        if (str(mutation.path), mutation.line) in test.lines:
+            covering.add(file)
+    return sorted(covering or seconds, key=lambda file: seconds[file])
+
+
 def killer(mutation: Mutation, tests: Mapping[str, Test]) -> str | None:
     """Return the test that fails with a mutation, or None if all pass."""
 
-    def answer() -> str | None:
+    def answer() -> str:
         sys.meta_path.insert(0, _Finder(_Loader(mutation)))
-        plugin = _Order((str(mutation.path), mutation.line), tests)
-        status = run_tests(plugin)
-        return plugin.failed or (f"pytest's status {status}" if status else "")
+        for file in files_of(mutation, tests):
+            plugin = _Failure()
+            if status := run_tests(plugin, [file]):
+                return plugin.failed or f"pytest's status {status}"
+        return ""
 
     found = forked(answer, LONGEST)
     return f"no end within {LONGEST} s" if found is None else found or None
@@ -255,11 +256,10 @@ def prepare(folder: str) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=40, help="mutations to draw")
-    parser.add_argument("--least", type=int, default=38, help="mutations to catch")
+    parser.add_argument("--seed", type=int, nargs="+", default=[1])
+    parser.add_argument("--count", type=int, default=40, help="mutations to draw of each seed")
+    parser.add_argument("--least", type=int, default=38, help="mutations of each seed to catch")
     options = parser.parse_args(arguments)
-    mutations = draw(options.seed, options.count, read_reasons())
     with tempfile.TemporaryDirectory() as folder:
         prepare(folder)
         tests = measure()
@@ -267,17 +267,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"the tests fail without mutations: run pytest {' '.join(TESTS)}", file=sys.stderr)
             return 1
         print(f"{len(tests)} tests, {sum(test.seconds for test in tests.values()):.0f} s of processor time, traced")
-        drawn, caught = Counter[str](), Counter[str]()
-        for mutation in mutations:
-            by = killer(mutation, tests)
-            show(mutation, by)
-            drawn[mutation.kind] += 1
-            caught[mutation.kind] += by is not None
-    print("\nkind        drawn  caught")
+        caught = [catch(seed, options.count, tests) for seed in options.seed]
+    return int(min(caught) < options.least)
+
+
+def catch(seed: int, count: int, tests: Mapping[str, Test]) -> int:
+    """Print each mutation of a seed, and a table. Return the number of those that tests catch."""
+    drawn, caught = Counter[str](), Counter[str]()
+    for mutation in draw(seed, count, read_reasons()):
+        by = killer(mutation, tests)
+        show(mutation, by)
+        drawn[mutation.kind] += 1
+        caught[mutation.kind] += by is not None
+    print(f"\nseed {seed:<5}  drawn  caught")
     for kind in sorted(drawn):
         print(f"{kind:10}  {drawn[kind]:5}  {caught[kind]:6}")
-    print(f"{'all':10}  {drawn.total():5}  {caught.total():6}")
-    return int(caught.total() < options.least)
+    print(f"{'all':10}  {drawn.total():5}  {caught.total():6}\n", flush=True)
+    return caught.total()
 
 
 if __name__ == "__main__":
