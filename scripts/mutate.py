@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before torch is imported
 
+import hypothesis
 import pytest
 from mutate_source import Mutation, mutations_of
 
@@ -127,6 +128,13 @@ class _Failure:
 
     def __init__(self) -> None:
         self.failed = ""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        """Search no smaller examples of a failure. conftest.py has loaded its own profile."""
+        profile = hypothesis.settings(phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate))
+        hypothesis.settings.register_profile("mutations", profile)
+        hypothesis.settings.load_profile("mutations")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
