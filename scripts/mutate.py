@@ -142,7 +142,7 @@ class _Failure:
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
-            self.failed = self.failed or f"import of {report.nodeid}"
+            self.failed = self.failed or f"import of {report.nodeid}: {str(report.longrepr).splitlines()[-1]}"
 
 
 class _Traced:
