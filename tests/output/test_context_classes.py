@@ -12,7 +12,7 @@ from dynamic_prior import AfterLastWord
 from few_words import CLASS_OF, EOS, NUM_CLASSES, SENTENCES, TARGET_WORDS, UNK, base, encode, log_weights, new_table
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import Background, StaticBackground
+from fairseq_llrnn.backgrounds.base import Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.evidence.translation_slots import EvidenceSlots
@@ -63,6 +63,14 @@ class Terms(Singled):
         return self.words(contexts) == ZOE
 
 
+class Restored(Terms):
+    """The words weigh more than in the background below."""
+
+    def log_weights_below(self, base: BoundBackground, below: Tensor, contexts: Tensor, words: Tensor) -> Tensor:
+        rows = torch.arange(len(words)).repeat_interleave(words.size(1))
+        return base.log_weights_at(below, rows, words.flatten()).view_as(words) + 0.3
+
+
 COMBINED = ("automaton times lexical", "automaton plus lexical plus cache")
 SOURCES = ("slots", "singled out", "terms", "singled out over slots", "singled out over terms", "terms over slots")
 
@@ -94,6 +102,11 @@ ALL_IN_THREE = ("slots", "singled out", "terms over slots")
 @pytest.mark.parametrize(("sources", "kind"), OVER)
 def test_every_source_obeys_the_law_over_every_background(sources: str, kind: str) -> None:
     check_context_classes(make(sources, base(kind)), some_history(0))
+
+
+@pytest.mark.parametrize("kind", ["static", "dynamic", COMBINED[1]])
+def test_a_source_may_change_the_weights_below(kind: str) -> None:
+    check_context_classes(ContextClasses(base(kind).bind(encode(TABLE)), Restored()), some_history(0))
 
 
 class NextWords(nn.Module):
