@@ -43,7 +43,10 @@ class LexiconOptions(Settings):
     lexicon: Annotated[
         Places | Annotated[Table, OBJECT] | Annotated[Lexicon, OBJECT] | Mapping[str, Any],
         Option("--lexicon", GROUP, "FILE"),
-        Doc("tables of `llrnn lexicon`, and lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"),
+        Doc(
+            "tables of `llrnn lexicon`, and lexicons: form, lemma, UPOS, FEATS (TSV, .gz too); NAME:FILE for a reader "
+            "of another package (docs/guides/extending.md)"
+        ),
     ] = ()
     unimorph: Annotated[
         Paths, Doc("UniMorph lexicons: lemma, form, tags such as N;ACC;PL (TSV, .gz too)")
