@@ -9,6 +9,7 @@
     user_errors.py       print a user's error in one line
     loading.py           load models from checkpoints
     moved_folders.py     find their priors and data after a move
+    data_files.py        reject data sets without sentences
     dictionaries.py      reject a model over other words, a dictionary with strings outside itself
     interactive_lines.py lines of fairseq-interactive and of raw text, with terms after a tab
     counted_gpus.py      correct what fairseq derives from the number of GPUs
