@@ -104,7 +104,7 @@ def _model_path(cfg: Any) -> str | None:
 
 
 @contextmanager
-def named_split(split: str, data: str) -> Iterator[None]:
+def named_split(split: str, data: str, train_subset: str) -> Iterator[None]:
     """Load a data set inside the block, with whole lines, and turn its errors into errors that the user can fix.
 
     Raises:
@@ -123,7 +123,7 @@ def named_split(split: str, data: str) -> Iterator[None]:
     except FileNotFoundError as error:
         if "Dataset not found" not in str(error):
             raise
-        raise OptionError(no_such_split(split, data_folder(data))) from None
+        raise OptionError(no_such_split(split, data_folder(data), train_subset)) from None
 
 
 class PriorTask(PluginTask):
@@ -143,7 +143,7 @@ class PriorTask(PluginTask):
     @contextmanager
     def reading(self, split: str) -> Iterator[None]:
         """Load a data set inside the block: report the unknown words of each file once, and raise as `named_split`."""
-        with named_split(split, self.options.data), counted_unknown() as shares:
+        with named_split(split, self.options.data, self.options.train_subset), counted_unknown() as shares:
             yield
         for share in shares:
             is_target = share.dictionary is self.target_dictionary
