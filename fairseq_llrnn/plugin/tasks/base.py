@@ -39,6 +39,7 @@ from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import ColumnScorer, has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator, count_groups_by_rows
+from fairseq_llrnn.plugin.search.length import check_prefix_length
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE
 from fairseq_llrnn.prior.prior import Prior
@@ -285,7 +286,8 @@ class PriorTask(PluginTask):
         unknown words are spelled (plugin/search/spell_unknown.py).
 
         Raises:
-            DataError: a forbidden prefix, with the word, its place, and the sentence's number if known.
+            DataError: a forbidden prefix, with the word, its place, and the sentence's number if known, or one that is
+                longer than a hypothesis may be.
             OptionError: the least length exceeds the greatest, or a constrained search has no constraints.
         """
         if constraints is None and getattr(getattr(generator, "search", None), "supports_constraints", False):
@@ -311,6 +313,9 @@ class PriorTask(PluginTask):
                 sample = sample | {"target": with_unk(sample["target"], self.target_dictionary)}
         if prefix is not None and prefix.size(1) > 0:
             ids = sample.get("id")  # fairseq passes no numbers for typed sentences
+            if not isinstance(generator, SequenceScorer):
+                words = prefix.ne(self.target_dictionary.pad()) & prefix.ne(self.target_dictionary.eos())
+                check_prefix_length(int(words.sum(1).max()), sample["net_input"]["src_tokens"].size(1), generator)
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
                 background = decoder.head.background.bind(source)
