@@ -19,11 +19,12 @@ from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 
 
 def test_totals_and_ranks(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
-    nbest, out, reranked = write("nbest", MOSES), tmp_path / "best", tmp_path / "reranked"
+    moses = MOSES.replace("LM= -5 ||| -1\n", "LM= -5 ||| -1.3\n")
+    nbest, out, reranked = write("nbest", moses), tmp_path / "best", tmp_path / "reranked"
     done = llrnn("rescore", "--path", checkpoint, "--nbest", nbest, "--out", out, "--nbest-out", reranked)
     assert (done.code, but_counts(done.err)) == (0, "")
     loaded = load_explainer(str(checkpoint))
-    for number, one in enumerate((MOSES.splitlines()[:3], MOSES.splitlines()[3:])):
+    for number, one in enumerate((moses.splitlines()[:3], moses.splitlines()[3:])):
         expected = []
         for line in one:
             _, text, features, total = line.split(" ||| ")
