@@ -10,7 +10,7 @@
 #   make bench             the benchmarks, quick form; an error where a ratio is worse than docs/results/benchmarks.json
 #   make docs              a site of all pages, with a reference of the Python interface, in build/site
 #   make torture           damaged inputs, kills and full disks, at length (half an hour)
-#   make setup             .venv alone (Python 3.11, torch, fairseq, this package and all it can use)
+#   make setup             .venv alone (torch, fairseq, this package and all it can use); PYTHON=python3.12 chooses one
 
 VENV := .venv
 READY := $(VENV)/.ready

@@ -55,12 +55,6 @@ def register() -> None:
         OptionError: fairseq is not installed.
     """
     if importlib.util.find_spec("fairseq") is None:
-        if sys.version_info >= (3, 12):
-            found = ".".join(map(str, sys.version_info[:2]))
-            raise OptionError(
-                f"fairseq needs Python 3.11, and this is Python {found}; install this package for Python 3.11: "
-                f"{from_checkout('fairseq')}"
-            )
         raise OptionError(f"this needs fairseq, which is not installed; {from_checkout('fairseq')}")
     importlib.import_module("fairseq_llrnn.plugin").register()
 

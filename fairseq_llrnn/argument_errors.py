@@ -3,7 +3,7 @@
 import argparse
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from fairseq_llrnn.errors import as_one_line
@@ -12,12 +12,15 @@ from fairseq_llrnn.registry import lost
 MOST_CHOICES = 10  # in a message
 
 
-def exit_with_argument_error(parser: argparse.ArgumentParser, arguments: Sequence[str], message: str) -> NoReturn:
+def exit_with_argument_error(
+    parser: argparse.ArgumentParser, arguments: Sequence[str], message: str, is_near: Callable[[str], bool] = bool
+) -> NoReturn:
     """Exit with status 2 and one line: the error in a command's arguments, and the nearest option or choice.
 
     Args:
         arguments: of the command; a misspelt option among them may explain a missing one.
         message: argparse's.
+        is_near: whether to suggest a choice.
     """
     names = [name for action in parser._actions for name in action.option_strings]
     begins = (lambda word: any(name.startswith(word) for name in names)) if parser.allow_abbrev else names.__contains__
@@ -32,6 +35,7 @@ def exit_with_argument_error(parser: argparse.ArgumentParser, arguments: Sequenc
     if choice is not None:
         searched, among = choice[2], re.findall(r"'([^']*)'", choice[3])
         message = message if len(among) <= MOST_CHOICES else choice[1]
+        among = [*filter(is_near, among)]
     # --hidden-size may mean --decoder-hidden-size
     longer = [name for name in among if searched.startswith("--") and name.endswith(searched[1:])]
     # below 0.75, the nearest name to an option of another command is unrelated

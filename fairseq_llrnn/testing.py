@@ -325,14 +325,19 @@ def weights_of(background: BoundBackground, state: Tensor, changes: Changes | No
     result, source = weights_of(background.base, background.below(state), changes), background.source
     if source.unk is not None:
         contexts = background.contexts_of(state)
-        words, added = source.words(contexts).tolist(), source.log_added(contexts).double()
+        ids, added = source.words(contexts), source.log_added(contexts).double()
+        below = background.below(state)
+        known = (ids >= 0) & background.base.in_vocabulary(ids, below)
+        own = source.log_weights_below(background.base, below, contexts, ids.masked_fill(~known, source.unk))
+        words = ids.tolist()
         for row, factor, weights in zip(range(len(state)), source.log_unk_factor(contexts), result, strict=True):
             weights[source.unk] = weights[source.unk] + factor
-            lift = source.log_lift(contexts)
-            lifts = torch.zeros_like(added[row]) if lift is None else lift[row].double()
-            for word, more, factor in zip(words[row], added[row], lifts, strict=True):
+            for column, (word, more) in enumerate(zip(words[row], added[row], strict=True)):
                 if word >= 0:
-                    weights[word] = torch.logaddexp(weights.get(word, NONE) + factor, more)
+                    before = weights.get(word, NONE)
+                    if own is not None and word in weights:
+                        before = own[row, column].double()
+                    weights[word] = torch.logaddexp(before, more)
     if changes is not None:
         changes(background, state, result)
     return result

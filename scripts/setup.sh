@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Make the virtual environment that the Makefile's targets run in:  scripts/setup.sh .venv
+# Make the virtual environment that the Makefile's targets run in:  [PYTHON=python3.12] scripts/setup.sh .venv
 #
 # The order matters. fairseq-fixed comes as source and its build imports numpy: it and the build tools are installed
 # first, and build isolation is off; otherwise pip fetches a torch for the build alone.
@@ -10,12 +10,13 @@ venv=$1
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
-is_311() { "$1" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' >/dev/null 2>&1; }
+is_supported() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1; }
 
 find_python() {
     local candidate
-    for candidate in python3.11 python3 python "$HOME"/.pyenv/versions/3.11*/bin/python "$(uv python find 3.11 2>/dev/null)"; do
-        if [ -n "$candidate" ] && is_311 "$candidate"; then
+    for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3 python "$HOME"/.pyenv/versions/3.1[123].*/bin/python \
+        "$(uv python find '>=3.11,<3.14' 2>/dev/null)"}; do
+        if is_supported "$candidate"; then
             "$candidate" -c 'import os, sys; print(os.path.realpath(sys.executable))'
             return
         fi
@@ -23,11 +24,11 @@ find_python() {
     return 1
 }
 
-if ! is_311 "$venv/bin/python"; then
-    python=$(find_python) || die "Python 3.11 was not found (looked for python3.11, python3, python, pyenv, uv). Install" \
-        "it, for example: apt-get install python3.11 python3.11-venv | pyenv install 3.11 | uv python install 3.11"
+if ! is_supported "$venv/bin/python"; then
+    python=$(find_python) || die "Python 3.11, 3.12 or 3.13 was not found in PATH, pyenv and uv${PYTHON:+ as PYTHON=$PYTHON}." \
+        "Install one, for example: apt-get install python3 python3-venv | pyenv install 3.12 | uv python install 3.12"
     say "making $venv with $python"
-    "$python" -m venv --clear "$venv" || die "could not make $venv; on Debian and Ubuntu: apt-get install python3.11-venv"
+    "$python" -m venv --clear "$venv" || die "could not make $venv; on Debian and Ubuntu: apt-get install python3-venv"
 fi
 if ! command -v "${CXX:-c++}" >/dev/null && ! command -v g++ >/dev/null; then
     die "a C++ compiler is needed to build fairseq; on Debian and Ubuntu: apt-get install g++"
@@ -68,10 +69,10 @@ build() {
 }
 
 say "1/3 build tools"
-install setuptools wheel cython 'numpy<2'
+install setuptools wheel cython numpy
 build --no-cache-dir fairseq-fixed & # no other environment shall get this one out of pip's cache
 fairseq=$!
-build kenlm eflomal &
+build "kenlm; python_version<'3.13'" eflomal &
 others=$!
 say "2/3 torch and what needs no compiler; beside it, fairseq, kenlm and eflomal are built from source (a few minutes)"
 install torch
@@ -85,4 +86,6 @@ install --no-build-isolation --find-links "$wheels" fairseq-fixed -e \
 # fairseq asks for torchaudio, which only its speech tasks use. Beside a CPU build of torch its library does not load, and
 # transformers imports what is installed.
 pip uninstall -qq --yes torchaudio
+# fairseq has strings with invalid escapes, of which Python 3.12 warns when it compiles them: here, without the warnings.
+"$venv/bin/python" -W ignore -m compileall -q "$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"/fairseq{,_cli}
 say "ready: $venv ($("$venv/bin/python" -c 'import platform, torch; print("Python", platform.python_version() + ", torch", torch.__version__)')); \`. $venv/bin/activate\` puts its commands into the PATH"

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END, Automaton
-from fairseq_llrnn.automata.trimming import NO_END
+from fairseq_llrnn.automata.trimming import NO_END, steps_to_end, with_arcs
 from fairseq_llrnn.backgrounds.automaton_tables import PADDING, AutomatonTables
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, SparseUpdates, log_difference
@@ -260,6 +261,18 @@ class AutomatonBackground(AutomatonTables):
         self.automaton = automaton  # as given, the cross-fitted models included
         self.has_folds = len(automaton.starts) > 1 and not with_folds
         self.is_exhaustive = not bool(self.rooted.any())
+
+    def avoid(self, words: Tensor) -> None:
+        """Measure the steps to an end without the arcs of some words (V,) bool, unless only they lead to an end.
+
+        A product with weights that forbid these words then finds its dead ends. Weights and states do not change.
+        """
+        automaton, forbidden = self.automaton.in_use, words.cpu().numpy()
+        root = np.where(forbidden, NEGATIVE_INFINITY, self.root.word_log_weight.cpu().numpy())
+        steps = steps_to_end(with_arcs(automaton, ~forbidden[automaton.tokens]), root)
+        if steps[automaton.starts[0]] < NO_END:
+            self.steps[: len(steps)] = torch.from_numpy(steps)
+            self.farthest = int(steps.max())
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         """In training, read every sentence of the text from the start state of its fold."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.evaluation.tally import Tally
-from fairseq_llrnn.evaluation.texts import sum_of
+from fairseq_llrnn.evaluation.texts import perplexity, sum_of
 from fairseq_llrnn.evaluation.training_words import training_words
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS
@@ -44,7 +44,6 @@ def run(arguments: Sequence[str]) -> int:
     prior.check_dictionary(symbols, str(data / "dict.txt"))
     tokens, lengths = read_binary_text(data / args.gen_subset, len(symbols))
     scorer = PriorScorer(prior, args.max_tokens)
-    scorer.opened = False
     sentences = [sentence.tolist() for sentence in np.split(tokens, np.cumsum(lengths)[:-1])]
     lines = [*scorer.lines(" ".join(symbols[token] for token in sentence[:-1]) for sentence in sentences)]
     facts = sum_of(lines).facts()
@@ -55,6 +54,6 @@ def run(arguments: Sequence[str]) -> int:
     )
     for sentence, line in zip(sentences, lines, strict=True):
         tally.add(sentence, line.log_probs)
-    print(f"Loss (base 2): {facts['bits_per_token']:.4f}, Perplexity: {2 ** facts['bits_per_token']:.2f}")
+    print(f"Loss (base 2): {facts['bits_per_token']:.4f}, Perplexity: {perplexity(facts['bits_per_token']):.2f}")
     print(*tally.lines(), f"prior {scorer.prior}", sep="\n")
     return 0

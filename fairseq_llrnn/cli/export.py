@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "fairseq_llrnn.load"
     )
     parser.add_argument("model", metavar="MODEL", help="checkpoint of a model")
-    parser.add_argument("folder", metavar="DIR", help="folder to write; replaces an exported folder of this name")
+    parser.add_argument("folder", metavar="DIR", help="folder to write: a free name, or an empty folder")
     add_places(parser.add_argument_group("the model"))
 
 

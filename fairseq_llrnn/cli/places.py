@@ -13,14 +13,14 @@ from typing import TextIO
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import check_room, whole_file, writing
 from fairseq_llrnn.files.reading import check_name, reading
-from fairseq_llrnn.files.text_lines import iter_lines, numbered, opened
+from fairseq_llrnn.files.text_lines import iter_lines, numbered, opened, text_only
 
 STDIN = "-"
 
 
 def text_lines(path: str) -> Iterator[str]:
-    """Yield the lines of a file, or of stdin if it is `-`, each with a newline. Raises DataError."""
-    lines = _of_stdin() if path == STDIN else iter_lines(path)
+    """Yield the lines of a text, or of stdin if it is `-`, each with a newline. Raises DataError, as `text_only`."""
+    lines = text_only(_of_stdin(), "stdin") if path == STDIN else text_only(iter_lines(path), path)
     return (f"{line}\n" for _, line in lines)
 
 

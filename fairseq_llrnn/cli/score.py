@@ -12,9 +12,9 @@ from fairseq_llrnn.cli.model_options import PARTS, add_places, need_fairseq, pla
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.cli.tables import note, plural, say_notes, warn
 from fairseq_llrnn.errors import OptionError, check_least, check_unused_options, need_library
-from fairseq_llrnn.evaluation.texts import NATS, LineScore, TextScore, sum_of
+from fairseq_llrnn.evaluation.scoring_model import Surprisal, surprisals_of
+from fairseq_llrnn.evaluation.texts import NATS, LineScore, TextScore, perplexity, sum_of
 from fairseq_llrnn.evaluation.training_words import training_words, words_of_text
-from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention
 from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.files.reading import is_of_transformers
@@ -34,7 +34,6 @@ EXAMPLES = (
     "llrnn score --path checkpoints/checkpoint_best.pt --per-word test.txt > surprisals.tsv",
 )
 COLUMNS = ("line", "log_p", "bits", "tokens", "unknown", "impossible", "sentence")
-SEEN, UNSEEN, NOT_CHECKED = "seen", "unseen", "_"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,8 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     results.add_argument(
         "--per-word", action="store_true",
         help="print a table (TSV) with a row per word and per sentence end: number of the sentence, position, word, "
-        "surprisal (-log p), and whether the training text has the word (seen, unseen, _ without a training text). "
-        "Subword pieces are summed to words. Sums go to stderr",
+        "surprisal (-log p), is_seen (whether the training text has the word; empty without a training text) and "
+        "is_unknown (whether the dictionary lacks it). Subword pieces are summed to words. Sums go to stderr",
     )  # fmt: skip
     results.add_argument("--unit", choices=tuple(NATS), help="unit of the surprisals of --per-word (default: bits)")
     results.add_argument(
@@ -84,14 +83,13 @@ def run(args: argparse.Namespace) -> int:
     if args.train_text is not None:
         check_text(args.train_text)
     scorer = _load(args)
-    if args.open and not scorer.opened:
+    if args.open and not scorer.has_open_vocabulary:
         raise OptionError(
             f"--open needs a model with an open vocabulary, {args.path or args.prior} has none; build its prior with "
             "`llrnn prior --open-vocabulary characters` and train it again, or remove --open"
         )
-    scorer.opened = args.open
     check = TextCheck(scorer.vocabulary or ())
-    lines = scorer.lines(text_lines(args.text))
+    lines = scorer.lines(text_lines(args.text), args.open)
     if scorer.vocabulary is not None:
         lines = _checked(lines, check)
     convention = CONVENTIONS.get(args.pieces or scorer.pieces or "")
@@ -179,20 +177,13 @@ def _word_table(
     elif dictionaries:
         training = training_words(dictionaries[0], convention)
     if training is None:
-        note("no training text found, so that in_training is _; pass the text with --train-text FILE")
-    unit = args.unit or "bits"
-    print("sentence", "position", "word", unit, "in_training", sep="\t")
-
-    def in_training(word: str) -> str:
-        if training is None:
-            return NOT_CHECKED
-        return SEEN if word in training or word == EOS else UNSEEN
+        note("no training text found, so that is_seen is empty; pass the text with --train-text FILE")
+    print(*Surprisal._fields, sep="\t")
 
     def print_words(line: LineScore, problem: str) -> None:
-        if line.too_long_for is not None:  # no word of the line has a score
-            return
-        for position, (word, log_prob, *_) in enumerate(line.per_word(convention), start=1):
-            print(line.number, position, word, f"{-log_prob / NATS[unit]:.6f}", in_training(word), sep="\t")
+        if line.too_long_for is None:  # otherwise no word of the line has a score
+            for row in surprisals_of(line, args.unit or "bits", training, convention):
+                print(row.to_tsv())
 
     return print_words
 
@@ -255,5 +246,8 @@ def as_table(total: TextScore, is_open: bool) -> str:
     ]
     per_unit = {unit: facts[f"bits_per_{unit}"] for unit in ("word", "character")}
     rows += [(f"bits per {unit}", f"{per:.4f}") for unit, per in per_unit.items() if per is not None]
+    if not is_open and total.sentences:
+        rows.append(("bits per token, the loss of eval-lm", f"{facts['bits_per_token']:.4f}"))
+        rows.append(("perplexity of tokens", f"{perplexity(facts['bits_per_token']):,.2f}"))
     width = max(len(name) for name, _ in rows)
     return "\n".join(f"{name:<{width}}  {value:>14}" for name, value in rows)

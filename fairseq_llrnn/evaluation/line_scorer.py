@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore, line_batches
 from fairseq_llrnn.features.dictionary import EOS, PAD, SPECIALS, UNK
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
@@ -22,7 +23,7 @@ SENTENCES = 64  # maximum of a batch
 
 
 class LineScorer:
-    """Scores lines of words. `opened`: whether unknown words are spelled. Otherwise they are scored as <unk>."""
+    """Scores lines of words. With `is_open`, unknown words are spelled. Otherwise they are scored as <unk>."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class LineScorer:
         self.word_index = {word: index for index, word in enumerate(symbols) if word not in SPECIALS}
         self.pad, self.eos, self.unk = (symbols.index(symbol) for symbol in (PAD, EOS, UNK))
         self.vocabulary = frozenset(self.word_index)
-        self.strings, self.opened = strings, strings is not None
+        self.strings, self.has_open_vocabulary = strings, strings is not None
         self.prior = None if prior is None else prior.signature
         self.pieces: str | None = None if prior is None else prior.settings.get("pieces")  # a convention
         self.device, self.longest, self.max_tokens = device, longest, max_tokens
@@ -57,12 +58,16 @@ class LineScorer:
         """Return the function from targets (B, T) to their log p (B, T), after the inputs `previous` (B, T)."""
         raise NotImplementedError
 
-    def lines(self, lines: Iterable[str]) -> Iterator[LineScore]:
+    def next_log_probs(self, previous: Tensor) -> Tensor:
+        """Return log p of every word after the inputs `previous` (1, T): (V,)."""
+        raise NotImplementedError
+
+    def lines(self, lines: Iterable[str], is_open: bool = False) -> Iterator[LineScore]:
         """Yield the score of every line, in their order, including lines that are too long or have probability 0."""
         for batch in self.batches(lines, SENTENCES):
             if batch[0].too_long_for is None:
                 with torch.inference_mode():
-                    batch, _ = self.scored(batch)
+                    batch, _ = self.scored(batch, is_open)
             yield from batch
 
     def batches(self, lines: Iterable[str], sentences: int) -> Iterator[list[LineScore]]:
@@ -73,12 +78,12 @@ class LineScorer:
             too_long = len(read[0].words) > longest
             yield [replace(read[0], too_long_for=int(longest))] if too_long else read
 
-    def scored(self, batch: Sequence[LineScore]) -> tuple[list[LineScore], Tensor]:
+    def scored(self, batch: Sequence[LineScore], is_open: bool = False) -> tuple[list[LineScore], Tensor]:
         """Return the lines of a batch with their scores, and log p in nats of their N words and ends, (N,) float64.
 
         The tensor has a gradient unless torch has disabled it.
         """
-        ids = [self._encode(line.words) for line in batch]
+        ids = [self._encode(line.words, is_open) for line in batch]
         target = pad_sequence(ids, batch_first=True, padding_value=self.pad).to(self.device)  # shape: (B, T)
         previous = target.roll(1, 1)
         previous[:, 0] = self.eos
@@ -92,14 +97,25 @@ class LineScorer:
             scored.append(replace(line, unknown=unknown, log_probs=log_probs, spelt=spelt_words))
         return scored, total[target.ne(self.pad)]
 
-    def _encode(self, words: Sequence[str]) -> Tensor:
-        """Return ids and the end. With an open vocabulary, a word that looks like <unk> is an ordinary string."""
-        if self.opened and self.strings is not None:
+    def _encode(self, words: Sequence[str], is_open: bool) -> Tensor:
+        """Return ids and the end. If unknown words are spelled, a word that looks like <unk> is an ordinary string."""
+        if is_open and self.strings is not None:
             known = self.strings.table.words
             ids = [known.open(word) if word in SPECIALS else known.index(word) for word in words]
         else:
             ids = [self.word_index.get(word, self.unk) for word in words]
         return torch.tensor([*ids, self.eos])
+
+    @torch.inference_mode()
+    def after(self, prefix: Sequence[str]) -> Tensor:
+        """Return log p of every word after a prefix: (V,)."""
+        previous = self._encode(prefix, False).roll(1).unsqueeze(0).to(self.device)
+        if previous.size(1) > self.longest:
+            raise DataError(
+                f"prefix: expected at most {int(self.longest) - 1:,} words, the limit of the model, found "
+                f"{len(prefix):,}; shorten it"
+            )
+        return self.next_log_probs(previous)
 
     def log_probs(self, previous: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Return log p of the targets (B, T) in float64, and the same with <unk> instead of strings."""

@@ -26,6 +26,7 @@ from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.open_vocabulary.open_strings import OpenWords
+from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -75,14 +76,26 @@ class PriorScorer(LineScorer, ScoringModel):
         )
         self._convention = CONVENTIONS.get(self.pieces or "")
 
+    @property
+    def _vocabulary(self) -> frozenset[str] | None:
+        return self.vocabulary
+
     @cached_property
     def _training_words(self) -> frozenset[str] | None:
         return training_words(self.dictionaries[0], self._convention) if self.dictionaries else None
 
-    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
-        return self.lines(lines)
+    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None, is_open: bool) -> Iterator[LineScore]:
+        return self.lines(lines, is_open)
+
+    def _next_log_probs(self, prefix: str, source: str | None) -> tuple[Tensor, Callable[[int], str]]:
+        return self.after(prefix.split()), self.head.prior.symbols.__getitem__
+
+    def _batch(self, previous: Tensor) -> Batch:
+        hidden = torch.zeros(*previous.shape, 1, device=self.device)
+        return self.head.batch(hidden, self.head.bind(previous))
 
     def predict(self, previous: Tensor) -> Callable[[Tensor], Tensor]:
-        condition = self.head.bind(previous)
-        hidden = torch.zeros(*previous.shape, 1, device=self.device)
-        return partial(self.head.target_log_probs, self.head.batch(hidden, condition))
+        return partial(self.head.target_log_probs, self._batch(previous))
+
+    def next_log_probs(self, previous: Tensor) -> Tensor:
+        return self.head.word_log_probs(self._batch(previous))[0, -1, : self.num_words]

@@ -10,6 +10,7 @@ characters, if they give probabilities to the same text. The bits of a line's en
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
@@ -116,6 +117,11 @@ class LineScore:
             yield WordScore(word, log_prob, size, any(self.unknown[begin:end]))
             begin = end
         yield WordScore(EOS, values[-1], 1, False)
+
+
+def perplexity(bits: float) -> float:
+    """Return 2^bits, or inf if it is no float."""
+    return 2.0**bits if bits < sys.float_info.max_exp else math.inf
 
 
 @dataclass

@@ -35,7 +35,7 @@ from torch.nn import functional
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OwnClassWeights, broadcast_groups
-from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots
+from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors
 
 LOG_KEEPS = -6.907755  # log of a thousandth: the factor of slots of full groups
 # log of a hundredth: the factor of </s> while a wanted slot is missing; a smaller one could prevent the end
@@ -89,8 +89,10 @@ class SlotGroups:
 class QuotaSlots(EvidenceSlots):
     """The slots of a batch with their quotas."""
 
-    def __init__(self, slots: Slots, unk: int, weight: float, quotas: Quotas, lift: Tensor | None = None) -> None:
-        super().__init__(slots, unk, weight, lift)
+    def __init__(
+        self, slots: Slots, unk: int, weight: float, quotas: Quotas, whole: WithoutFactors | None = None
+    ) -> None:
+        super().__init__(slots, unk, weight, whole)
         self.most, must = quotas.most, quotas.must & (quotas.most > 0)
         self.strict = bool(must.any())
         self.longest = int((self.most * must).sum(1).max()) if self.rows else 0  # required tokens of a sentence

@@ -29,7 +29,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -105,6 +105,7 @@ class EvidenceRules:
     mapping: Mapping[str, tuple[str, ...]]  # source token -> target words; empty unless "mapped" is chosen
     patterns: Mapping[str, str]  # name -> the user's expression; evidence only if "patterns" is chosen
     weight: float = DEFAULT_WEIGHT  # ε, the total weight of a sentence's slots if the words have weight one
+    unsupported: Mapping[str, float] = field(default_factory=dict)  # by kind of FORMED: factor of words without a slot
 
     def find(self, word: str, vocabulary: Container[str]) -> Evidence | None:
         """Return the evidence of the source token `word`, or None if there is none. vocabulary: the source dictionary.
@@ -152,6 +153,7 @@ class EvidenceRules:
             "weight": self.weight,
             "mapping": {source: list(words) for source, words in sorted(self.mapping.items())},
             "patterns": dict(self.patterns),
+            **({"unsupported": dict(self.unsupported)} if self.unsupported else {}),  # earlier priors lack it
         }
 
     @classmethod
@@ -159,6 +161,7 @@ class EvidenceRules:
         """Return the rules of a `description`. Raises ValueError if it is invalid."""
         parts = [description.get(name) for name in ENTRIES] if isinstance(description, dict) else [None] * len(ENTRIES)
         kinds, weight, mapping, patterns = parts
+        unsupported = description.get("unsupported", {}) if isinstance(description, dict) else None
         if not (
             _are_strings(kinds)
             and isinstance(weight, float)
@@ -166,9 +169,12 @@ class EvidenceRules:
             and all(_are_strings(words) for words in mapping.values())
             and isinstance(patterns, dict)
             and _are_strings(list(patterns.values()))
+            and isinstance(unsupported, dict)
+            and all(isinstance(factor, float) for factor in unsupported.values())
         ):
             raise ValueError(f"the evidence is described by something else than {', '.join(ENTRIES)}")
-        rules = cls(tuple(kinds), {source: tuple(words) for source, words in mapping.items()}, patterns, weight)
+        table = {source: tuple(words) for source, words in mapping.items()}
+        rules = cls(tuple(kinds), table, patterns, weight, unsupported)
         rules.check()
         return rules
 
@@ -180,6 +186,8 @@ class EvidenceRules:
             raise ValueError(f"the evidence is of the kinds {list(self.kinds)}, {reason}")
         if not (math.isfinite(self.weight) and self.weight > 0):
             raise ValueError(f"the evidence has the weight {self.weight}, which is none")
+        if not all(kind in FORMED and 0.0 <= factor <= 1.0 for kind, factor in self.unsupported.items()):
+            raise ValueError(f"the weights of words without evidence are invalid: {dict(self.unsupported)}")
         if bool(self.mapping) != ("mapped" in self.kinds) or ("patterns" in self.kinds and not self.patterns):
             raise ValueError("the evidence and its mapping or patterns do not belong together")
         for source, words in self.mapping.items():

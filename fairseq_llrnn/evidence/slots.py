@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.evidence.group_slots import Groups, groups_of, requested_groups, sentence_slots
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.features.dictionary import SHIFT, plain
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 
 LOG_UNK_KEEPS = -6.907755  # log of a thousandth
+# the background below and its states -> the same without factors, and its states (translation_slots.py)
+WithoutFactors = Callable[[BoundBackground, Tensor], tuple[BoundBackground, Tensor]]
 
 
 @dataclass(frozen=True)
@@ -82,15 +84,30 @@ class Slots:
 class EvidenceSlots(SentenceClasses):
     """The slots of a batch as context classes."""
 
-    def __init__(self, slots: Slots, unk: int, weight: float, lift: Tensor | None = None) -> None:
-        """unk: alone in its class. weight: ε. lift: (B, J), the result of `log_lift`."""
+    def __init__(self, slots: Slots, unk: int, weight: float, whole: WithoutFactors | None = None) -> None:
+        """unk: alone in its class. weight: ε.
+
+        Args:
+            whole: if the background below has factors for words that no slot of the sentence offers.
+        """
         added = math.log(weight) + slots.log_part  # shape: (B, J)
         unk_keeps = torch.where(slots.names_unknown.any(1), LOG_UNK_KEEPS, 0.0)  # shape: (B,)
         super().__init__(slots.words, unk, added, unk_keeps, slots.unknown)
-        self.slots, self._lift = slots, lift
+        self.slots, self.whole = slots, whole
 
-    def log_lift(self, contexts: Tensor) -> Tensor | None:
-        return None if self._lift is None else self._lift[contexts]
+    def log_weights_below(
+        self, base: BoundBackground, below: Tensor, contexts: Tensor, words: Tensor
+    ) -> Tensor | None:
+        if self.whole is None:
+            return None
+        whole, state = self.whole(base, below)
+        rows = torch.arange(len(words), device=words.device).repeat_interleave(words.size(1))
+        reduced, weights = (
+            background.log_weights_at(states, rows, words.flatten()).view(words.shape)
+            for background, states in ((base, below), (whole, state))
+        )
+        is_offered = ~self.slots.log_part[contexts].isneginf()  # translations have no part, and no evidence
+        return torch.where(is_offered, weights, reduced)
 
     def input_id_of(self, contexts: Tensor) -> Tensor:
         return self.slots.input_ids[contexts]

@@ -20,8 +20,9 @@ evidence and ε the total weight of a sentence's slots (relative to weight one o
 
     b(C; x)  =  b₁(C; x)  +  ε/J · [x is the string of a slot]            (b₁ = 0 outside the vocabulary)
 
-If words of a kind have f times their weight without evidence (`Unsupported`), b₁ of a slot's string is computed with
-f = 1. With f = 0, the string has the weight of its slot alone.
+Words of a kind may have f times their weight if no slot offers them (`EvidenceRules.unsupported`). Then b₁ is the
+product of the background without evidence with the factors f, in every context, and nothing is scaled to make up for
+it. b₁ of a slot's string has the factor 1. So every f > 0 has the limit f = 0, which forbids the words without a slot.
 
 Slots are context classes (output/context_classes.py). Slot j is class S + j of its sentence and has one member, its
 string. So every string has one class and one score (paper, §4: condition-based priming). If neither dictionary
@@ -35,18 +36,21 @@ vocabulary (a slot's string inside it has its word's column).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.algebra import BySource
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, ExactBuffers
+from fairseq_llrnn.backgrounds.algebra import BoundCombined, BySource, Product
+from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import expanded
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.mixture import Mixture, product
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.rules import FEATURES
-from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, slots_of
+from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors, slots_of
 from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import TOP_FORM, Signatures
@@ -176,36 +180,34 @@ def _numbers(groups: Tensor) -> Tensor:
     return torch.arange(len(groups), device=groups.device) - torch.searchsorted(groups, groups)
 
 
-class Unsupported(ExactBuffers):
-    """The words with less weight without evidence. Its buffer is in no checkpoint."""
+def with_factors(base: Background, factors: Tensor) -> Background:
+    """Return the product of a new background with static factors of its words, (V,) from 0 to 1."""
+    static = StaticBackground(base.class_of, base.num_classes, factors.log())
+    if _is_reweighed(base):
+        return product([base, static])
+    for part in base.modules():
+        if isinstance(part, AutomatonBackground):
+            part.avoid(factors == 0)
+    return Product([base, static])
 
-    log_factors: Tensor  # (V,) log f
 
-    def __init__(self, factors: np.ndarray, of_root: bool) -> None:
-        """factors: f, (V,) from 0 to 1. of_root: whether they apply to b₀, and not to all of b₁."""
-        super().__init__()
-        with np.errstate(divide="ignore"):
-            self.keep(log_factors=torch.from_numpy(np.log(factors)))
-        self.of_root = of_root
+def _is_reweighed(base: Background) -> bool:
+    """Return whether a product with static weights is a copy of the background, with the same states and other weights.
 
-    def lift(self, base: BoundBackground, slots: Slots) -> Tensor:
-        """Return the log factors that restore f = 1 in b₁ of each slot's string: (B, J).
+    This is much faster than a product that lists words. A copy with parameters would have its own ones.
+    """
+    mixtures = [part for part in base.modules() if isinstance(part, Mixture)]
+    has_parameters = any(True for _ in base.parameters()) or any(part.weighting != "fixed" for part in mixtures)
+    return isinstance(base, (AutomatonBackground, Mixture)) and not has_parameters
 
-        Args:
-            base: b₁ of the batch; if the factors apply to b₀, it is b₀ or a mixture of b₀ with translations.
-        """
-        known = slots.exist & (slots.words < len(self.log_factors)) & ~slots.log_part.isneginf()
-        words = slots.words.masked_fill(~known, 0)
-        lost = self.log_factors[words].masked_fill(~known, 0.0)
-        lost = lost.masked_fill(lost.isneginf(), 0.0)
-        root, state = base.root_log_weights(), base.start(len(words))
-        weights = base.sparse_weights(state) if self.of_root and root is not None else None
-        if weights is None or root is None:
-            return -lost
-        rows = torch.arange(len(words), device=words.device).repeat_interleave(words.size(1))
-        whole = base.log_weights_at(state, rows, words.flatten()).view_as(lost)
-        share = (root[words] + weights.constant.unsqueeze(1) - whole).exp()  # of b₀ in b₁
-        return (share.masked_fill(lost == 0.0, 0.0) * torch.expm1(-lost)).log1p()
+
+def _first_part(base: BoundBackground, state: Tensor) -> tuple[BoundBackground, Tensor]:
+    assert isinstance(base, BoundCombined)
+    return base.of_parts(state)[0]
+
+
+def _with_state(whole: BoundBackground, base: BoundBackground, state: Tensor) -> tuple[BoundBackground, Tensor]:
+    return whole, state
 
 
 class EvidenceBackground(BySource):
@@ -213,20 +215,21 @@ class EvidenceBackground(BySource):
 
     def __init__(
         self, base: Background, table: EvidenceTable, unk: int, source_unk: int,
-        translations: TranslationSlots | None = None, unsupported: Unsupported | None = None,
+        translations: TranslationSlots | None = None, factors: Tensor | None = None,
     ) -> None:  # fmt: skip
         """base: b₁. unk: of the target, alone in its class. source_unk: of the source.
 
         Args:
-            translations: slots of a lexical background that is `base` or a part of it. unsupported: words with less
-                weight in `base`.
+            translations: slots of a lexical background that is `base` or a part of it.
+            factors: f of each word that no slot offers, (V,) from 0 to 1. None: 1.
         """
-        super().__init__(base)
+        super().__init__(base if factors is None else with_factors(base, factors))
+        self.whole = base if factors is not None and _is_reweighed(base) else None
         if int((base.class_of == base.class_of[unk]).sum()) > 1:
             raise ValueError("<unk> must be alone in its class")
         self.table = table
         self.unk, self.source_unk = unk, source_unk
-        self.translations, self.unsupported = translations, unsupported
+        self.translations, self.has_factors = translations, factors is not None
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         if source is None:
@@ -237,10 +240,12 @@ class EvidenceBackground(BySource):
         if self.translations is not None:
             slots = self.translations.added(slots, self._lexicon, readable, text)
         quotas, weight = quotas_of(slots, self.table.once), self.table.rules.weight
-        lift = None if self.unsupported is None else self.unsupported.lift(base, slots)
+        whole: WithoutFactors | None = _first_part if self.has_factors else None
+        if self.whole is not None:
+            whole = partial(_with_state, self.whole.bind(tokens, text))
         if quotas is None:
-            return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight, lift))
-        return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas, lift))
+            return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight, whole))
+        return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas, whole))
 
     @property
     def needs_length_limit(self) -> bool:

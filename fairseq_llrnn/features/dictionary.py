@@ -17,6 +17,7 @@ counts, or with the index of each word among them.
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from codecs import BOM_UTF8
 from collections import Counter
@@ -30,13 +31,15 @@ import numpy as np
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.text_check import TextCheck
+from fairseq_llrnn.files.numbers import LARGEST_COUNT, read_count
+from fairseq_llrnn.files.reading import check_dictionary_file
 from fairseq_llrnn.files.text_blocks import Block, map_blocks
 from fairseq_llrnn.files.text_lines import (
     is_blank,
-    iter_lines,
-    iter_sentences,
+    iter_all,
     opened,
     place,
+    shown,
     warn_of_blanks,
 )
 from fairseq_llrnn.lexicon.held_out import HeldOut
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+logger = logging.getLogger(__name__)
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 SPECIALS = (BOS, PAD, EOS, UNK)
 _FLAG = "#fairseq:overwrite"
@@ -53,7 +57,6 @@ WITH_BLANK = (
     "replace the blank by another character, also in the text, or remove them",
 )
 WORDS_PER_SENTENCE = 25
-LONGEST_COUNT = 18  # digits; more would not fit into 64 bits
 PADDING_ENTRY = re.compile(r"madeupword\d{4,}")
 SHIFT = 32  # bits of an id below its mark
 ID_MASK = (1 << SHIFT) - 1
@@ -182,6 +185,7 @@ def load_dictionary(path: Path | str) -> WordList:
             writes.
     """
     path = Path(path)
+    check_dictionary_file(path, str(path))
     symbols, counts = list(SPECIALS), [0] * len(SPECIALS)
     line_of: dict[str, int] = dict.fromkeys(SPECIALS, 0)
     blank: list[int] = []
@@ -192,12 +196,13 @@ def load_dictionary(path: Path | str) -> WordList:
                 f"{place(path, 1)}: expected `symbol count`, found a byte order mark, which fairseq reads as a "
                 "letter of the first symbol; remove it from the file, or from the text that it was made from"
             )
-    for number, line in iter_sentences(path):
+    for number, line in iter_all(path):
         text = line.rstrip().removesuffix(f" {_FLAG}")
         symbol, space, count = text.rpartition(" ")
-        if not symbol.strip() or "\r" in symbol or not (count.isdecimal() and len(count) <= LONGEST_COUNT):
+        if not symbol.strip() or "\r" in symbol or (counted := read_count(count)) is None:
+            limit = f" up to {LARGEST_COUNT:,}" if count.isdecimal() and read_count(count) is None else ""
             raise DataError(
-                f"{place(path, number)}: expected `symbol count`, found {text!r}; "
+                f"{place(path, number)}: expected `symbol count`{limit}, found {shown(text)}; "
                 "give the dict.txt that fairseq-preprocess wrote"
             )
         if symbol in line_of:
@@ -213,7 +218,7 @@ def load_dictionary(path: Path | str) -> WordList:
             split.append(number)
         line_of[symbol] = number
         symbols.append(symbol)
-        counts.append(int(count))
+        counts.append(counted)
     if len(symbols) == len(SPECIALS):
         raise DataError(f"{path}: expected at least one `symbol count` line, found none; run fairseq-preprocess first")
     warn_of_blanks(path, "symbols", blank)
@@ -268,9 +273,9 @@ def count_blocks(
         held_out: collects the sentences.
 
     Raises:
-        DataError: as `map_blocks`, also for treebanks.
+        DataError: as `map_blocks`.
     """
-    _check_treebanks(paths)
+    _warn_of_marks(paths)
     held_out = held_out or HeldOut()
     found = held_out.found[f"--count-text {' '.join(map(str, paths))}"]
     for words, lines, sentences in map_blocks(
@@ -292,19 +297,15 @@ def count_words(
     return counts, lines
 
 
-def _check_treebanks(paths: Sequence[Path | str]) -> None:
-    """Raise DataError for a file whose first line without a comment has the ten columns of CoNLL-U.
-
-    CoNLL-U Plus names other columns in a comment.
-    """
+def _warn_of_marks(paths: Sequence[Path | str]) -> None:
+    """Warn of texts that begin with a byte order mark, which is no part of a word here, but in fairseq-preprocess."""
     for path in paths:
-        lines = (line for _, line in iter_lines(path) if not line.startswith("#") or "global.columns" in line)
-        first = next(lines, "")
-        if first.count("\t") == 9 or first.startswith("#"):
-            raise DataError(
-                f"{path}: expected a tokenised text, found a treebank in CoNLL-U; write its sentences with `llrnn text "
-                f"--conllu {path}`, and give these"
-            )
+        with opened(path) as (source, _):
+            if source.read(len(BOM_UTF8)) == BOM_UTF8:
+                logger.warning(
+                    f"{path}: it begins with a byte order mark, which fairseq-preprocess reads as part of the first "
+                    f"word; remove the mark (`sed -i '1s/^\\xEF\\xBB\\xBF//' {path}`) before you preprocess the text"
+                )
 
 
 def read_ids(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -19,8 +19,11 @@ logger = logging.getLogger(__name__)
 # Punctuation that tokenisers separate. Full stops of abbreviations and ordinal numbers are rare.
 MARKS = ".,;:!?…\"()[]«»“”„‹›¿¡،؛؟।۔。、，！？：；「」《》։՝"
 LEAST_SHARE = 0.02  # of the words of a text; fewer are abbreviations, or capitals of sentences
-TOKENISE = "sacremoses -l LANGUAGE tokenize < {text} > {text}.tok"
-LOWER = "sed 's/.*/\\L&/' {text} > {text}.lower"
+SHELL = {
+    "tokenise": "sacremoses -l LANGUAGE tokenize < {text} > {text}.tok; pip install sacremoses",
+    "lower": "sed 's/.*/\\L&/' {text} > {text}.lower",
+}
+PYTHON = {"tokenise": "sacremoses.MosesTokenizer", "lower": "line.lower()"}
 
 
 class TextCheck:
@@ -32,12 +35,14 @@ class TextCheck:
         cased, glued: numbers of words in another case, and with attached punctuation.
     """
 
-    def __init__(self, vocabulary: Iterable[str]) -> None:
+    def __init__(self, vocabulary: Iterable[str], fixes: Mapping[str, str] = SHELL) -> None:
         """Start with no words.
 
         Args:
             vocabulary: the words of the dictionary, without `<unk>` and other special symbols.
+            fixes: commands, or Python.
         """
+        self.fixes = fixes
         self.vocabulary = frozenset(vocabulary)
         self.words = self.unknown = self.cased = self.glued = 0
         self.lacking = set[str]()
@@ -83,11 +88,12 @@ class TextCheck:
         if self.glued > threshold and self.glued >= self.cased:
             return (
                 f"{text}: punctuation is glued to {self.glued:,} of {self.words:,} words, such as "
-                f"{self.glued_example!r}: tokenise it ({TOKENISE.format(text=file)}; pip install sacremoses)"
+                f"{self.glued_example!r}: tokenise it ({self.fixes['tokenise'].format(text=file)})"
             )
         if not self.cased or not (self._is_lower or (self.cased > threshold and 2 * self.cased > self.unknown)):
             return None
-        fix = f"lower-case it ({LOWER.format(text=file)})" if self._is_lower else "use the text with its own capitals"
+        lower = self.fixes["lower"].format(text=file)
+        fix = f"lower-case it ({lower})" if self._is_lower else "use the text with its own capitals"
         return (
             f"{text}: {self.cased:,} of {self.words:,} words are in the dictionary only in another case, such as "
             f"{self.cased_example!r}: {fix}"

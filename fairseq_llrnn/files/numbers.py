@@ -9,6 +9,7 @@ from annotated_types import Ge, Le
 
 from fairseq_llrnn.errors import OptionError
 
+LARGEST_COUNT = 10**12  # of a word: sums over a dictionary fit into 64 bits
 LARGEST_WEIGHT, LEAST_WEIGHT = 1e99, 1e-99  # of words and arcs, unless 0
 LARGEST_LOG = 1_000.0  # of a log weight in a text file, natural or decimal
 LARGEST_STORED_LOG = 1_000_000.0  # of a log weight in a prior, in nats: a sum of LARGEST_LOG at a temperature
@@ -20,6 +21,12 @@ LARGEST_PENALTY = 1e6  # of a term of the loss
 LARGEST_LOG_PROB = 1e100  # of a stored model score, in nats: sums of such scores are finite
 LARGEST_VALUE = 1e6  # of a feature
 LARGEST_SCORE = 1e12  # of a hypothesis, and of a weight in their sum
+
+
+def read_count(text: str) -> int | None:
+    """Return the count that a text of digits is, or None for another text, or one above LARGEST_COUNT."""
+    is_count = text.isdecimal() and len(text) <= 100  # Python reads at most 4,300 digits
+    return int(text) if is_count and int(text) <= LARGEST_COUNT else None
 
 
 def is_weight(number: float) -> bool:

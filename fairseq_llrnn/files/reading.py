@@ -47,13 +47,30 @@ def reading(path: Path | str) -> Iterator[None]:
         raise DataError(f"{path}: {reason}", path) from error
 
 
+def name_of(path: Path | str) -> str:
+    """Return the name of a file as text. Bytes that are not UTF-8 become escapes such as `\\xff`."""
+    return os.fsencode(os.path.basename(path)).decode("utf-8", "backslashreplace")
+
+
 def check_there(option_name: str, path: Path | str, is_folder: bool = False) -> None:
     """Raise DataError unless the file, or folder, exists and is readable. `option_name`: the option that names it."""
+    if "dict" in option_name:
+        check_dictionary_file(Path(path), f"{option_name} {path}")
     with reading(f"{option_name} {path}"):
         wrong_kind = stat.S_ISDIR(os.stat(path).st_mode) != is_folder
         number = errno.EACCES if not os.access(path, os.R_OK) else errno.ENOTDIR if is_folder else errno.EISDIR
         if number == errno.EACCES or wrong_kind:
             raise OSError(number, os.strerror(number))
+
+
+def check_dictionary_file(path: Path, name: str) -> None:
+    """Raise DataError if a dictionary is a folder, and name the dictionaries in it. `name`: for the message."""
+    if path.is_dir():
+        files = " or ".join(map(str, sorted(path.glob("dict*.txt"))))
+        raise DataError(
+            f"{name}: expected a dictionary, found a folder; "
+            + (f"did you mean {files}?" if files else "give the dict.txt of fairseq-preprocess")
+        )
 
 
 def is_of_transformers(path: str) -> bool:

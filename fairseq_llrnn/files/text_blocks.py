@@ -21,7 +21,16 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.processes import ordered
-from fairseq_llrnn.files.text_lines import BYTE_ORDER_MARK, MAX_LINE_BYTES, ReadCount, decoded, opened, place, shown
+from fairseq_llrnn.files.text_lines import (
+    BYTE_ORDER_MARK,
+    MAX_LINE_BYTES,
+    ReadCount,
+    decoded,
+    opened,
+    place,
+    shown,
+    text_only,
+)
 
 BLOCK_BYTES = 1 << 22  # of unpacked text: about 700,000 words
 INNER_RETURN = re.compile(rb"\r(?!\n|\Z)")
@@ -46,8 +55,9 @@ class Block:
         r"""Return the lines with their ends, \n.
 
         Raises:
-            DataError: a line that is not UTF-8 or too long, or has a carriage return inside. fairseq-preprocess would
-                make two sentences of such a line, so that a text and its translation would no longer match.
+            DataError: a treebank, or a line that is not UTF-8 or too long, or has a carriage return inside.
+                fairseq-preprocess would make two sentences of such a line, so that a text and its translation would no
+                longer match.
         """
         try:
             text = self.raw.decode("utf-8")
@@ -56,7 +66,13 @@ class Block:
             raise
         if self.has_long_line or INNER_RETURN.search(self.raw):
             self._complain()
-        return text.removeprefix(BYTE_ORDER_MARK) if self.first == 1 else text
+        if self.first > 1:
+            return text
+        text = text.removeprefix(BYTE_ORDER_MARK)
+        for _, line in text_only(enumerate(io.StringIO(text), 1), self.path):
+            if not line.startswith("#"):
+                break
+        return text
 
     def lines(self) -> list[tuple[int, str]]:
         """Return numbers and lines without their ends. Raises DataError, as `text`."""

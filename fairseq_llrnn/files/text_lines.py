@@ -262,6 +262,26 @@ def _is_utf16(raw: bytes) -> str:
     return "" if even + odd < 3 or (even and odd) else "UTF-16BE" if even else "UTF-16LE"
 
 
+TREEBANK_ROW = re.compile(r"\d+(?:[-.]\d+)?(?:\t[^\t]*){9}")  # the columns of CoNLL-U, the first one a word's number
+OTHER_COLUMNS = "global.columns"  # in the first comment of CoNLL-U Plus
+
+
+def text_only(lines: Iterable[tuple[int, str]], path: Path | str) -> Iterator[tuple[int, str]]:
+    """Yield numbers and lines of a text. Raises DataError if the first line without a comment is of a treebank."""
+    is_begun = False
+    for number, line in lines:
+        is_comment = line.startswith("#")
+        if not is_begun and (not is_comment or OTHER_COLUMNS in line):
+            is_begun = True
+            if is_comment or TREEBANK_ROW.fullmatch(line.rstrip("\r\n")):
+                file = "FILE" if path in ("stdin", "lines") else path
+                raise DataError(
+                    f"{path}: expected a tokenised text, found a treebank in CoNLL-U; write its sentences with `llrnn "
+                    f"text --conllu {file}`, and give these"
+                )
+        yield number, line
+
+
 def sentence_of(line: str) -> str:
     """Return the source sentence of a line: the text before a tab, after which its required translation may follow."""
     return line.partition("\t")[0]
@@ -372,7 +392,12 @@ class ReadCount:
 
 
 def iter_sentences(path: Path | str) -> Iterator[tuple[int, str]]:
-    """Yield numbers and lines of a text or dictionary, as `iter_lines`. All lines are read, so the count is no note."""
+    """Yield numbers and lines of a text, as `iter_lines`. Raises DataError also for a treebank."""
+    yield from text_only(iter_all(path), path)
+
+
+def iter_all(path: Path | str) -> Iterator[tuple[int, str]]:
+    """Yield numbers and lines of a file, as `iter_lines`. All lines are read, so the count is no note."""
     count = ReadCount(path, "lines", later=True)
     for number, line in count.lines(lambda _: True):
         yield number, line

@@ -28,14 +28,17 @@ _BEYOND = rf"(?P<parts>{_DOT}{_PART})|(?P<word>(?<={_WORD}){_WORD})"
 _KEY = re.compile(rf"#[^\n]*+|{_PART}(?:{_DOT}{_PART}){{0,{MOST_PARTS - 1}}}+(?:{_BEYOND})?", re.DOTALL)
 
 
-def read_toml(path: Path | str) -> dict[str, Any]:
+def read_toml(path: Path | str, errors: str = "strict") -> dict[str, Any]:
     """Return the contents of a file.
+
+    Args:
+        errors: as in `bytes.decode`.
 
     Raises:
         OSError, DataError: as `read_whole`.
         ValueError: no UTF-8, or as `parsed_toml`.
     """
-    return parsed_toml(read_whole(path, LONGEST).decode("utf-8-sig"))
+    return parsed_toml(read_whole(path, LONGEST).decode("utf-8-sig", errors))
 
 
 def parsed_toml(text: str) -> dict[str, Any]:

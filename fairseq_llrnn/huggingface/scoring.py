@@ -28,7 +28,7 @@ import itertools
 import math
 import operator
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -45,6 +45,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, plain
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.huggingface.lifting import token_texts
 from fairseq_llrnn.huggingface.tokenisations import Lattices
+from fairseq_llrnn.output.records import Batch
 
 TOKENISATIONS = ("canonical", "all")
 LINES = 64  # that are sorted by length together
@@ -72,7 +73,6 @@ class CausalScorer(ScoringModel):
     """
 
     dictionaries: Sequence[Path] = ()
-    opened = False
 
     def __init__(
         self,
@@ -137,13 +137,24 @@ class CausalScorer(ScoringModel):
         """The words that a text may have. None: a tokenizer splits any."""
         return None if self._prior is None else frozenset(self._prior.symbols).difference(SPECIALS)
 
+    @property
+    def _vocabulary(self) -> frozenset[str] | None:
+        return self.vocabulary
+
     # ---- scores -----------------------------------------------------------------------------------------------------
 
-    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
+    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None, is_open: bool) -> Iterator[LineScore]:
         return self.lines(lines)
 
-    def lines(self, lines: Iterable[str]) -> Iterator[LineScore]:
-        """Yield the score of every line, in their order."""
+    @torch.inference_mode()
+    def _next_log_probs(self, prefix: str, source: str | None) -> tuple[Tensor, Callable[[int], str]]:
+        tokens = self.tokenizer(" ".join(prefix.split()), add_special_tokens=False)["input_ids"]
+        with _evaluating(self.model):
+            logits = self.model(input_ids=torch.tensor([[self._start, *tokens]], device=self.model.device)).logits
+        return logits[0, -1].float().log_softmax(0), lambda token: str(self.tokenizer.decode([token]))
+
+    def lines(self, lines: Iterable[str], is_open: bool = False) -> Iterator[LineScore]:
+        """Yield the score of every line, in their order. The vocabulary is never open."""
         numbered = enumerate(lines, start=1)
         while some := list(itertools.islice(numbered, LINES)):
             read = [self._read(number, line) for number, line in some]
@@ -296,7 +307,11 @@ class Seq2SeqScorer(ScoringModel):
             )
         self.model = model
 
-    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
+    @property
+    def _vocabulary(self) -> frozenset[str] | None:
+        return frozenset(self.model.head.prior.symbols).difference(SPECIALS)
+
+    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None, is_open: bool) -> Iterator[LineScore]:
         assert source is not None
         pairs = enumerate(zip(lines, source, strict=True), start=1)
         with _evaluating(self.model):
@@ -304,10 +319,19 @@ class Seq2SeqScorer(ScoringModel):
                 yield from self._score_batch(some)
 
     @torch.inference_mode()
-    def _score_batch(self, batch: Sequence[tuple[int, tuple[str, str]]]) -> list[LineScore]:
+    def _next_log_probs(self, prefix: str, source: str | None) -> tuple[Tensor, Callable[[int], str]]:
+        symbols = self.model.head.prior.session.target.symbols
+        with _evaluating(self.model):
+            _, batch = self._batch([prefix], [str(source)])
+            log_probs, tokens = batch.top_k(len(symbols))
+        words = [symbols[token] for token in tokens[-1].tolist()]
+        return log_probs[-1], words.__getitem__
+
+    def _batch(self, lines: Sequence[str], sources: Sequence[str]) -> tuple[Tensor, Batch]:
+        """Return the targets (B, T) of some lines, and the batch that predicts them."""
         head = self.model.head
-        source = head.encode_source([source for _, (_, source) in batch])
-        targets = head.encode([line for _, (line, _) in batch], source)
+        source = head.encode_source(sources)
+        targets = head.encode(lines, source)
         condition = head.bind(head.previous(targets), source)
         read = self.model.model(
             input_ids=source,
@@ -315,7 +339,12 @@ class Seq2SeqScorer(ScoringModel):
             decoder_input_ids=condition.input_ids,
             return_dict=True,
         )
-        of_batch = head.batch(read.last_hidden_state, condition, read.encoder_last_hidden_state)
+        return targets, head.batch(read.last_hidden_state, condition, read.encoder_last_hidden_state)
+
+    @torch.inference_mode()
+    def _score_batch(self, batch: Sequence[tuple[int, tuple[str, str]]]) -> list[LineScore]:
+        head = self.model.head
+        targets, of_batch = self._batch([line for _, (line, _) in batch], [source for _, (_, source) in batch])
         log_p = head.target_log_probs(of_batch, targets).double().cpu()
         scores = []
         for (number, (line, _)), tokens, values in zip(batch, targets.cpu(), log_p, strict=True):
@@ -378,8 +407,15 @@ class ScoresTexts(ScoringModel):
     tokenizer: Any = None
     config: Any
 
-    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
+    @property
+    def _vocabulary(self) -> frozenset[str] | None:
+        return CausalScorer(self, tokenizer_of(self)).vocabulary
+
+    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None, is_open: bool) -> Iterator[LineScore]:
         return CausalScorer(self, tokenizer_of(self)).lines(lines)
+
+    def _next_log_probs(self, prefix: str, source: str | None) -> tuple[Tensor, Callable[[int], str]]:
+        return CausalScorer(self, tokenizer_of(self))._next_log_probs(prefix, source)
 
 
 def tokenizer_of(model: Any) -> Any:

@@ -25,7 +25,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TextIO
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.files.numbers import LARGEST_VALUE
+from fairseq_llrnn.files.numbers import LARGEST_COUNT, LARGEST_VALUE, read_count
 from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.features import Lexicon, as_upos, feature_group, pos_feature, what_is_wrong
 from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEMES
@@ -274,8 +274,12 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
         form, lemma, tag, feats, count_text, source, guessed, values = cells
         form = _unescaped(form)
         check_not_blank(form, location, "column 1 (form)")
-        if not (count_text.isascii() and count_text.isdecimal()):
-            raise DataError(f"{location}: expected a count in column 5, found {shown(count_text)}; give a number, or 0")
+        counted = read_count(count_text) if count_text.isascii() else None
+        if counted is None:
+            raise DataError(
+                f"{location}: expected a count up to {LARGEST_COUNT:,} in column 5, found {shown(count_text)}; give a "
+                "number, or 0"
+            )
         if guessed not in ANSWERS:
             raise DataError(f"{location}: expected yes or no in column 7 (guessed), found {shown(guessed)}; fix it")
         try:
@@ -294,6 +298,6 @@ def iter_rows(count: ReadCount, lines: Iterable[tuple[int, str]]) -> Iterator[tu
             continue
         seen.add(row)
         count.read += 1
-        yield row, int(count_text)
+        yield row, counted
     if not seen:
         raise DataError(f"{count.file}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")

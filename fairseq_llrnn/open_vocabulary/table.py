@@ -85,7 +85,7 @@ class OpenTable:
         return np.array([self.words.open(string) for string in strings], dtype=np.int64)
 
     def spelt(self, of_class: int) -> int:
-        """Return the id of the most probable string of an open class outside the dictionary (spelling.py)."""
+        """Return the id of a probable string of an open class outside the dictionary: `spell` of spelling.py."""
         if of_class not in self._spelt:
             string = spell(self.vocabulary.strings, of_class, self.words.word_index)
             self._spelt[of_class] = self.words.open(string)

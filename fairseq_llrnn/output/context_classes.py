@@ -9,8 +9,8 @@ adds to a word (zero if it only separates the word),
 
     b(K, x)  =  b₁(K, x) + m(K, x)        mass of class C + j: b(K, x_j)        of σ: B₁(σ) − Σ_{x_j ∈ σ} b₁(K, x_j)
 
-A source may also multiply b₁ of its words (`log_lift`). Every source obeys one law: mass before + mass added = mass
-after, each word is in exactly one class, and the shares of a class sum to one
+A source may also replace b₁ of its words (`log_weights_below`). Every source obeys one law: mass before + mass added =
+mass after, each word is in exactly one class, and the shares of a class sum to one
 (tests/support/context_class_laws.py). The residual mass of a class is summed again without the moved words
 (`log_mass_without`), because a difference would lose digits. The log shares of the remaining words grow by
 log B₁(σ) − log B(σ).
@@ -74,8 +74,15 @@ class ContextClassSource:
         """Return log m of the word of each context class: (N,) -> (N, J), −inf for NO_WORD."""
         raise NotImplementedError
 
-    def log_lift(self, contexts: Tensor) -> Tensor | None:
-        """Return the log factors of the words' weights below: (N,) -> (N, J). None: no factors."""
+    def log_weights_below(
+        self, base: BoundBackground, below: Tensor, contexts: Tensor, words: Tensor
+    ) -> Tensor | None:
+        """Return log b₁ of the words of context classes, instead of that in `base`: (N, J). None: that in `base`.
+
+        Args:
+            base: the background below. below: its states, (N, …).
+            contexts: (N,). words: (N, J), those of the contexts; any word of `base` for strings and padding.
+        """
         return None
 
     def log_unk_factor(self, contexts: Tensor) -> Tensor:
@@ -132,8 +139,9 @@ class ClassTable:
         mass = torch.where(share.isneginf(), share, self.mass_below.gather(1, self.original) + share)
         if source.unk is None:
             return mass
-        if (lift := source.log_lift(self.contexts)) is not None:
-            mass = mass + lift.to(mass.dtype)
+        own = source.log_weights_below(self.base, self.below, self.contexts, self.words_below)
+        if own is not None:
+            mass = own.to(mass.dtype).masked_fill(~self.moved, NEGATIVE_INFINITY)
         return torch.logaddexp(source.log_added(self.contexts).to(mass.dtype), mass)
 
     @cached_property

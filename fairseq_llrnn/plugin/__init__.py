@@ -11,7 +11,8 @@
     kinds.py      default options of each task
     names.py      names of tasks and models, in fairseq's registries and in checkpoints
 
-Other tasks are unchanged, except for the norm of gradients (compat/counted_gpus.py). Users call
+Other tasks are unchanged, except for the norm of gradients (compat/counted_gpus.py) and names that
+numpy has removed (compat/numpy_names.py). Users call
 `fairseq_llrnn.register()`. The package calls it itself if fairseq imports it as its --user-dir.
 `fairseq_llrnn.registry` finds the plugins of systems and other packages.
 """
@@ -22,6 +23,7 @@ from fairseq import utils
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.plugin.compat.counted_gpus import clip_where_gradients_are
+from fairseq_llrnn.plugin.compat.numpy_names import provide_removed_names
 from fairseq_llrnn.plugin.compat.task_checkpoints import load_safely
 from fairseq_llrnn.plugin.compat.user_errors import runs_fairseq, say_errors_plainly
 from fairseq_llrnn.plugin.names import MODULES
@@ -32,6 +34,7 @@ OURS = (
 )  # fmt: skip
 registry.load_all("plugins")
 load_safely()
+provide_removed_names()
 utils.clip_grad_norm_ = clip_where_gradients_are(utils.clip_grad_norm_)
 
 

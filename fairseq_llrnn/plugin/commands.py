@@ -28,7 +28,7 @@ from typing import Any, NoReturn
 import numpy as np
 from fairseq import utils
 from fairseq.data import data_utils
-from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, FairseqLanguageModel
 from omegaconf.errors import OmegaConfBaseException
 
 from fairseq_llrnn.argument_errors import exit_with_argument_error
@@ -46,6 +46,13 @@ from fairseq_llrnn.plugin.scoring.eval_lm_words import words_of_eval_lm
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE, read_description
 
+logger = logging.getLogger(__name__)
+BLOCKS = {
+    "eval-lm": "each sentence is scored alone, as in llrnn score; add --sample-break-mode to score blocks",
+    "validate": "blocks that begin inside a sentence lack context, so that the loss differs from that of llrnn score; "
+    "add --sample-break-mode eos to score each sentence alone",
+}
+LANGUAGE_MODEL = "--task=llrnn_language_modeling"
 GRACE = 2  # seconds until an interrupted process of another GPU is killed
 ANY_SIZE = "--required-batch-size-multiple=1"  # by default fairseq drops a last batch that is no multiple of 8
 BATCHES = ("--max-tokens 2048", "--batch-size", "--max-sentences")
@@ -82,7 +89,9 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
             replaced(
                 argparse.ArgumentParser,
                 "error",
-                lambda usual: lambda parser, message: exit_with_argument_error(parser, words, message),
+                lambda usual: lambda parser, message: exit_with_argument_error(
+                    parser, words, message, lambda choice: _is_for_text(choice) in (None, LANGUAGE_MODEL in more)
+                ),
             ),
             output_of(name, verbose, report),
             words_of_eval_lm(_data(words)) if name == "eval-lm" else nullcontext(),
@@ -111,6 +120,12 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
     finally:
         sys.argv = before
     return 0 if report is None else report.end(verbose)
+
+
+def _is_for_text(arch: str) -> bool | None:
+    """Return whether an --arch is of a language model, or None for another word."""
+    model = ARCH_MODEL_REGISTRY.get(arch)
+    return None if model is None else issubclass(model, FairseqLanguageModel)
 
 
 def _said_by_fairseq(error: Exception) -> str | None:
@@ -190,7 +205,7 @@ def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[
         shown = " ".join(name if value is True else f"{name} {value}" for name, value in options.items())
         lines.append(f"--arch llrnn_lm_small means: --arch llrnn_lm {shown} (your options override these)")
     is_chosen = any(_value_of(arguments, option) is not None for option in ("--arch", "-a", *options))
-    data, offers = _data(arguments), preset is None and "--task=llrnn_language_modeling" in more and not is_chosen
+    data, offers = _data(arguments), preset is None and LANGUAGE_MODEL in more and not is_chosen
     count = _count_words(data) if data is not None and (preset is not None or offers) else 0
     if preset is not None and count > SMALL_TEXT:
         lines.append(
@@ -310,8 +325,12 @@ def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | N
             if value is not None and value is not False:
                 word = f"--{option.replace('_', '-')}"
                 prepended.append(word if value is True else f"{word}={value}")
-        if name == "generate" and kind is not None:
-            prepended += _defaults(arguments, kind.search)
+        if name in ("generate", "eval-lm") and kind is not None:
+            prepended += _defaults(arguments, kind.search if name == "generate" else kind.evaluation)
+        mode = getattr(options, "sample_break_mode", None)
+        is_default = _value_of(arguments, "--sample-break-mode") is None
+        if name in BLOCKS and is_default and mode in ("none", "complete", "complete_doc"):
+            logger.warning(f"{path} was trained in blocks of text (--sample-break-mode {mode}): {BLOCKS[name]}")
         if hasattr(options, "prior") and _value_of(arguments, "--prior") is None:
             prepended.append(f"--prior={prior_of_state(path, state, data or '')}")
     except OmegaConfBaseException as error:

@@ -16,6 +16,7 @@ class Kind:
         next: command to type after training.
         of_setting: setting that only priors for this task have.
         search: default options of `llrnn generate`, in the form of `training`.
+        evaluation: default options of `llrnn eval-lm`, in the form of `training`.
         presets: options of `llrnn train --preset NAME` by name, in the form of `training`.
     """
 
@@ -26,6 +27,7 @@ class Kind:
     next: str
     of_setting: str | None = None
     search: tuple[tuple[str, ...], ...] = ()
+    evaluation: tuple[tuple[str, ...], ...] = ()
     presets: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
 
@@ -52,6 +54,7 @@ KINDS = {
             ("--sampling --beam 1", "--prefix-size", "--beam", "--nbest", *OF_BEAMS),
             ("--sample-break-mode eos",),
         ),
+        evaluation=(("--sample-break-mode eos",),),
         presets={"small": SMALL},
     ),
     "llrnn_translation": Kind(

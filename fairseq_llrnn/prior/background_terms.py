@@ -4,7 +4,6 @@ prior.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.files.reading import is_file_or_pipe
+from fairseq_llrnn.files.reading import is_file_or_pipe, name_of
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.named_backgrounds import Inputs, NamedBackground, named_background
@@ -143,7 +142,7 @@ def file_of(text: str, option: str = "--background") -> str | None:
 
 def with_names(atom: Atom) -> Atom:
     """Return an atom with file names instead of paths, as a prior describes it: the folders do not matter."""
-    return with_files(atom, os.path.basename)
+    return with_files(atom, name_of)
 
 
 def static_log_weights(atom: Atom, prior: PriorView, inputs: Inputs) -> np.ndarray:

@@ -27,6 +27,7 @@ from fairseq_llrnn.features.feature_table import (
 )
 from fairseq_llrnn.features.spelling import UserPatterns, iter_suffix_features, shape_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
+from fairseq_llrnn.files.reading import name_of
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEME_GROUPS
 from fairseq_llrnn.prior.background_terms import options_of, static_log_weights
@@ -79,7 +80,7 @@ def plain_prior(
         notes[f"{what} that the lexicon lacks"] += is_known.count(False)
     ordinary = ~words.specials
     surface = {"Shape": recipe.shapes, "Suffix": recipe.suffixes is not None, "Pattern": patterns is not None}
-    surface["Piece"] = recipe.pieces is not None
+    surface["Piece"] = recipe.pieces is not None and recipe.features != ()
     requested = [group for group, is_requested in surface.items() if is_requested]
     if morphemes is not None and not set(MORPHEME_GROUPS) & set(recipe.features or ()):
         requested += MORPHEME_GROUPS  # a choice among them leaves the others out
@@ -95,7 +96,7 @@ def plain_prior(
     options = options_of(below)
     unigram = options if isinstance(options, UnigramOptions) else UnigramOptions()
     has_morphemes = analyser is not None or bool(morphemes)
-    segmenter = Path(analyser).name if isinstance(analyser, (str, Path)) else "given" if has_morphemes else None
+    segmenter = name_of(analyser) if isinstance(analyser, (str, Path)) else "given" if has_morphemes else None
     settings = {
         "top_words": recipe.identities,
         "features": recipe.features,

@@ -22,6 +22,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList, check_ord
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_check import TextCheck
+from fairseq_llrnn.files.numbers import LARGEST_COUNT
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import other_forms, warn_of_forms
 from fairseq_llrnn.lexicon.features import Lexicon
@@ -48,7 +49,7 @@ from fairseq_llrnn.prior.origins import origins_of
 from fairseq_llrnn.prior.parts.automaton import AutomatonPart
 from fairseq_llrnn.prior.parts.evidence import (
     add_evidence,
-    discount,
+    check_unsupported,
     rules_of,
     source_symbols,
     source_vocabulary_of,
@@ -58,7 +59,6 @@ from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.languages import part_of, with_codes
 from fairseq_llrnn.prior.parts.lexical import (
     add_translations,
-    background_of,
     check_translations,
     lemmas_of,
     source_lemmas_of,
@@ -139,7 +139,7 @@ def build(
     assert isinstance(below, Atom)
     evidence = rules_of(options, patterns)
     check_translations(options.translations, background)
-    piece_texts, named = _texts_of_pieces(options, path, words), named_in(background)
+    piece_texts, named = _texts_of_pieces(options, path, words, option_name), named_in(background)
     uses_source = evidence is not None or options.translations is not None
     needs_source = uses_source or any(entry.part.needs_source for _, entry in named)
     if options.source_dictionary is not None and not needs_source:
@@ -206,9 +206,11 @@ def build(
         features = Lexicon(lexicon, morphemes) if morphemes else lexicon
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
-    prior, more_notes = _add_source_parts(prior, words, options, *lemmas)
-    notes.update(more_notes)
+    if options.translations is not None:
+        prior, more_notes = add_translations(prior, options.translations, options.workers, *lemmas)
+        notes.update(more_notes)
     if evidence is not None:
+        notes.update(check_unsupported(prior, evidence))
         prior = add_evidence(prior, evidence, source, source_vocabulary, target_words)
     return BuildResult(replace(prior, recipe=stored_recipe), words, counts, notes, table)
 
@@ -251,30 +253,6 @@ def _add_part_name(atom: Atom, names: Iterator[str]) -> Atom:
     return atom if registered(atom.text).read is None else replace(with_names(atom), part=next(names))
 
 
-def _add_source_parts(
-    prior: Prior, words: WordList, options: Recipe, lemmas: Sequence[Sequence[str]] | None,
-    source_lemmas: Sequence[Sequence[str]] | None,
-) -> tuple[Prior, Counter[str]]:  # fmt: skip
-    """Add translations, and reduce the background of words that need evidence.
-
-    A static background is discounted before the translations, which then contain no word that it forbids. Any other
-    background is discounted after them, since translations would restore the weight of such words.
-    """
-    notes: Counter[str] = Counter()
-    unsupported = {} if options.evidence is None else {str(form): f for form, f in options.evidence.unsupported.items()}
-    late = background_of(prior) is not None
-    if unsupported and not late:
-        prior, more_notes = discount(prior, words, unsupported)
-        notes.update(more_notes)
-    if options.translations is not None:
-        prior, more_notes = add_translations(prior, options.translations, options.workers, lemmas, source_lemmas)
-        notes.update(more_notes)
-    if unsupported and late:
-        prior, more_notes = discount(prior, words, unsupported)
-        notes.update(more_notes)
-    return prior, notes
-
-
 # ---- what it is built from ------------------------------------------------------------------------------------------
 
 
@@ -301,6 +279,7 @@ def _words(dictionary: Dictionary) -> WordList:
         words = load_dictionary(dictionary)
     elif isinstance(dictionary, WordList):
         words = dictionary
+        _check_counts("the dictionary's counts", words.counts, words)
     else:
         symbols = tuple(dictionary)
         for symbol in symbols:
@@ -319,6 +298,22 @@ def _words(dictionary: Dictionary) -> WordList:
     return words
 
 
+def _check_counts(name: str, counts: np.ndarray, words: WordList) -> None:
+    """Raise DataError unless these are V numbers from 0 to LARGEST_COUNT. `name` starts the message."""
+    found = f"shape {counts.shape}"
+    if counts.shape == (len(words),):
+        is_number = np.issubdtype(counts.dtype, np.number) and not np.iscomplexobj(counts)
+        is_count = (counts >= 0) & (counts <= LARGEST_COUNT) if is_number else np.zeros(len(words), dtype=bool)
+        if is_count.all():
+            return
+        first = int(np.argmin(is_count))
+        found = f"{counts[first]} for {words.symbols[first]!r}"
+    raise DataError(
+        f"{name}: expected {len(words):,} numbers from 0 to {LARGEST_COUNT:,}, one for each symbol, found {found}; "
+        "count again"
+    )
+
+
 def _both_counts(
     options: Recipe, words: WordList, check: TextCheck, held_out: HeldOut
 ) -> tuple[np.ndarray, Mapping[str, int]]:
@@ -330,11 +325,8 @@ def _both_counts(
         check, held_out: they collect statistics of the text.
     """
     texts, all_counts, counts = as_paths(options.text), Counter[str](), options.counts
-    if counts is not None and (counts.shape != (len(words.symbols),) or not (counts >= 0).all()):
-        raise DataError(
-            f"counts: expected {len(words.symbols):,} numbers of at least 0, one for each symbol, found "
-            f"{'others' if counts.shape == (len(words.symbols),) else f'shape {counts.shape}'}; count again"
-        )
+    if counts is not None:
+        _check_counts("counts", counts, words)
     if texts and options.open_vocabulary is not None:
         all_counts, lines = count_words(texts, options.workers, held_out)
         counts = words.counts_of([(all_counts, lines)], check) if counts is None else counts
@@ -400,18 +392,21 @@ def _patterns(options: Recipe) -> UserPatterns | None:
     return patterns if patterns is None or isinstance(patterns, UserPatterns) else UserPatterns.load(str(patterns))
 
 
-def _texts_of_pieces(options: Recipe, path: Path | None, words: WordList) -> list[str]:
+def _texts_of_pieces(
+    options: Recipe, path: Path | None, words: WordList, option_name: Callable[[str], str]
+) -> list[str]:
     """Return the texts whose words give pieces their features; [] for words, or if no option gives words features."""
     if options.pieces is None:
         return []
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
     sources = ("conllu", "lexicon", "unimorph", "language", "apertium", "values")
-    needing = [name for name in sources if getattr(options.words, name)] + ["suffixes"] * bool(options.suffixes)
+    needing = [option_name(f"words.{name}") for name in sources if getattr(options.words, name)]
+    needing += [option_name("suffixes")] * bool(options.suffixes)
     if needing and not texts:
         raise OptionError(
-            f"--pieces {options.pieces}: --{needing[0]} needs --count-text; add the training text in pieces, which "
-            f"shows the words of each piece, or leave --{' and --'.join(needing)} out: a piece then has only the "
+            f"--pieces {options.pieces}: {needing[0]} needs --count-text; add the training text in pieces, which "
+            f"shows the words of each piece, or leave {' and '.join(needing)} out: a piece then has only the "
             "features of its own spelling"
         )
     return texts if needing else []

@@ -98,7 +98,7 @@ def _write(directory: Path, prior: SavedPrior) -> None:
     if prior.source_symbols:
         _write_words(directory / SOURCE_FILE, prior.source_symbols)
     if prior.recipe:
-        (directory / RECIPE_FILE).write_text(prior.recipe, encoding="utf-8", newline="\n")
+        (directory / RECIPE_FILE).write_text(prior.recipe, "utf-8", "surrogateescape", "\n")
     digest = hashlib.sha256(map_file(arrays)).hexdigest()
     description = {"format": FORMAT, "version": VERSION, "arrays_sha256": digest, **prior.description}
     text = json.dumps(description, ensure_ascii=False, indent=1)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from functools import reduce
 from pathlib import Path
 
-from fairseq_llrnn.files.reading import as_paths, file_digest
-from fairseq_llrnn.lexicon.merge_sources import places
-from fairseq_llrnn.lexicon.options import MORFESSOR
-from fairseq_llrnn.prior.background_terms import with_files
+from fairseq_llrnn.files.reading import as_paths, file_digest, is_pipe, name_of
+from fairseq_llrnn.lexicon.readers.apertium import find_analyser
+from fairseq_llrnn.lexicon.readers.hunspell import rules_of
+from fairseq_llrnn.prior.background_terms import parse_or_path, with_files
 from fairseq_llrnn.prior.expression import Expression, with_atoms
 from fairseq_llrnn.prior.recipe import Recipe
+from fairseq_llrnn.settings import IS_PATH_OR_CONTENT, IS_PLACE, file_of, keys
+
+SYMBOLS = ("dictionary", "source_dictionary", "translations.data")  # keys with files whose words the prior stores
 
 
 def origins_of(options: Recipe, background: Expression, code: str | None) -> list[str]:
@@ -19,30 +24,47 @@ def origins_of(options: Recipe, background: Expression, code: str | None) -> lis
     Args:
         code: the language of --language.
     """
-    words = options.words
-    translations = options.translations
-    evidence_map = None if options.evidence is None else options.evidence.mapping
-    files: list[tuple[str, str | Path]] = [
-        *((f"--{n}", path) for n in ("conllu", "lexicon") for path in places(words, n)),
-        *((f"words.{n}", path) for n in ("unimorph", "values") for path in places(words, n)),
-        *(("words.morphemes", p) for p in [words.morphemes] if isinstance(p, (str, Path)) and p != MORFESSOR),
-        *(("--count-text", path) for path in as_paths(options.text)),
-        *(("patterns", path) for path in [options.patterns] if isinstance(path, (str, Path))),
-        *(("--background", path) for path in _background_files(background)),
-        *(("--lexical-translation", p) for p in (translations.parallel.files if translations else ())),
-        *(("words.hunspell", path) for path in as_paths(words.hunspell if translations else ())),
-        *(("translations.source_lexicon", p) for p in as_paths(translations.source_lexicon if translations else ())),
-        *(("evidence.mapping", path) for path in [evidence_map] if isinstance(path, (str, Path))),
-    ]
-    described = []
-    for option, path in files:
-        if not os.path.isfile(path):  # a pipe, whose content is gone
-            described.append(f"{option} (a pipe)")
-            continue
-        described.append(f"{option} {Path(path).name} {file_digest(Path(path))[:16]}")
+    described = [_described(option, reader, file) for option, reader, file in _files_of_keys(options)]
+    expressions = [("--background", background)]
+    if options.over is not None:
+        expressions.append(("over", parse_or_path(options.over, "over")))
+    described += [_described(option, "", file) for option, term in expressions for file in _background_files(term)]
+    if options.translations is not None:
+        files = map(str, options.translations.parallel.files)
+        described += [_described("--lexical-translation", "", file) for file in files]
     if code is not None:
-        described.append(f"--language {code}, lemmas that {words.lemma_floor} words share")
-    return described + ([] if words.apertium is None else [f"words.apertium {Path(words.apertium).name}"])
+        described.append(f"--language {code}, lemmas that {options.words.lemma_floor} words share")
+    return described
+
+
+def _files_of_keys(options: Recipe) -> Iterator[tuple[str, str, str]]:
+    """Yield option, reader and file of each key with paths: ("--lexicon", "NAME:", FILE) for `--lexicon NAME:FILE`."""
+    for key in keys(Recipe):
+        value = reduce(lambda section, name: getattr(section, name, None), key.name.split("."), options)
+        is_text = isinstance(value, (str, Path))
+        if not key.is_path or key.name in SYMBOLS or not (is_text or isinstance(value, (list, tuple))):
+            continue
+        if IS_PATH_OR_CONTENT in key.about and not is_text:
+            continue
+        option = key.name if key.option is None else key.option.name
+        for place in as_paths(value):
+            if key.name == "words.apertium":
+                yield option, "", str(find_analyser(place))
+            elif key.name == "words.hunspell":
+                yield from ((option, "", file) for file in (place, str(rules_of(place))))
+            elif IS_PLACE in key.about:
+                file = file_of(option, place)[1]
+                yield option, place.removesuffix(file), file
+            elif key.name != "words.morphemes" or os.path.exists(place):  # or `morfessor`
+                yield option, "", place
+
+
+def _described(option: str, reader: str, file: str) -> str:
+    """Describe a file by the beginning of the SHA-256 of its content, a folder by its name."""
+    if is_pipe(file):
+        return f"{option} {reader}(a pipe) {file_digest(Path(file))[:16]}"
+    digest = f" {file_digest(Path(file))[:16]}" if os.path.isfile(file) else ""
+    return f"{option} {reader}{name_of(file)}{digest}"
 
 
 def _background_files(background: Expression) -> list[str]:

@@ -138,8 +138,8 @@ class EvidenceOptions(Settings):
     unsupported: Annotated[
         Mapping[Form, Annotated[float, Ge(0), Le(1)]],
         Doc(
-            "factors of the background of target words that look like numbers, dates, codes, urls or names and are "
-            "no evidence: 0 forbids them; e.g. {numbers = 0}"
+            "factors of the background of target words that look like numbers, dates, codes, urls or names and have no "
+            "slot in the sentence: 0 forbids them; e.g. {numbers = 0}"
         ),
     ] = field(default_factory=dict)
 

@@ -40,7 +40,7 @@ def read_recipe(path: str | Path) -> Recipe:
     """
     try:
         with reading(path):
-            values = read_toml(path)
+            values = read_toml(path, "surrogateescape")  # as names of files in Python
     except ValueError as error:
         raise DataError(f"{path}: expected a recipe in TOML, found something else ({error}); correct it") from None
     recipe = checked(Recipe, values, lambda name: f"{path}: {name}" if name else str(path))
@@ -60,7 +60,7 @@ def kept_recipe(recipe: Recipe | None, folder: str | None, directory: str | Path
             return ""
         try:
             with reading(file):
-                text = read_whole(file, LONGEST).decode("utf-8", "replace")
+                text = read_whole(file, LONGEST).decode("utf-8", "surrogateescape")
             if directory is None or os.path.realpath(directory) == os.path.realpath(str(folder)):
                 return text
             recipe = read_recipe(file)

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 from small_corpus import Llrnn
@@ -18,6 +19,10 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
+needs_shtab = pytest.mark.skipif(find_spec("shtab") is None, reason="shtab is absent: pip install '.[completion]'")
+
+
+@needs_shtab
 @pytest.mark.parametrize("shell", SHELLS)
 def test_every_sub_command_and_option_is_in_the_script(shell: str, llrnn: Llrnn) -> None:
     script = llrnn("completion", shell).out
@@ -30,6 +35,7 @@ def test_every_sub_command_and_option_is_in_the_script(shell: str, llrnn: Llrnn)
         assert (checked.returncode, checked.stderr) == (0, "")
 
 
+@needs_shtab
 @pytest.mark.parametrize(
     ("typed", "expected"),
     [

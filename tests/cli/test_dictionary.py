@@ -96,6 +96,7 @@ def test_frequencies(llrnn: Llrnn, given: list[object], tmp_path: Path, monkeypa
     def known(self: Wordfreq, code: str) -> Mapping[str, float]:
         return {"tables": 0.1, "Chats": 0.2, "cartables": 0.3}
 
+    pytest.importorskip("wordfreq")
     monkeypatch.setattr(Wordfreq, "all_frequencies", known)
     for source in (Wordfreq, Simplemma):
         monkeypatch.setattr(source, "missing", lambda self, code: [])
@@ -189,3 +190,24 @@ def test_a_treebank_is_no_text(llrnn: Llrnn, given: list[object], tmp_path: Path
         done = llrnn(*line)
         assert done.code == 2 and "Traceback" not in done.err
         assert f"{treebank}: expected a tokenised text, found a treebank in CoNLL-U; write its sentences" in done.err
+
+
+def test_a_byte_order_mark_is_no_letter(
+    llrnn: Llrnn, given: list[object], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """fairseq-preprocess reads it as one, so that the dictionary lacks the first word of the data."""
+    (tmp_path / "marked.txt").write_text("le chat\n", encoding="utf-8-sig")
+    done = llrnn(*given[:2], tmp_path / "marked.txt", "--out", tmp_path / "dict.txt")
+    assert done.code == 0 and {"chat 1", "le 1"} < {*(tmp_path / "dict.txt").read_text().splitlines()}
+    assert f"{tmp_path}/marked.txt: it begins with a byte order mark, which fairseq-preprocess reads" in caplog.text
+
+
+def test_a_folder_is_no_dictionary(llrnn: Llrnn, given: list[object], tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    counting = ["prior", "--dict", tmp_path / "data", "--count-text", given[2], "--out", tmp_path / "prior"]
+    message = f"--dict {tmp_path}/data: expected a dictionary, found a folder; "
+    assert llrnn(*counting).error == f"{message}give the dict.txt of fairseq-preprocess"
+    for name in ("dict.txt", "dict.fr.txt"):
+        (tmp_path / "data" / name).write_text("le 1\n")
+    names = f"{tmp_path}/data/dict.fr.txt or {tmp_path}/data/dict.txt"
+    assert llrnn(*counting).error == f"{message}did you mean {names}?"

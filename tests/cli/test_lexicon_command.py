@@ -197,9 +197,28 @@ def test_what_it_refuses(llrnn: Llrnn, place: Path) -> None:
     assert llrnn(*given, "--lower", "tr", "--keep-case", "--out", "words.tsv").error == (
         "--lower tr excludes --keep-case; leave one of them out"
     )
-    assert llrnn(*given, "--apertium", "fra-cat", "--out", "words.tsv").error in (
-        "apertium fra-cat needs words to look up; give --dict or --count-text",
-        "the program lt-proc is not installed; it is in Debian's package lttoolbox (apt install lttoolbox)",
-    )
     assert "no such folder" in llrnn(*given, "--out", "none/words.tsv").error
+    assert not Path("words.tsv").exists()
+
+
+def test_apertium_needs_a_program_an_analyser_and_words(
+    llrnn: Llrnn, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is installed on this machine."""
+    given = ("lexicon", "--conllu", "conllu", "--out", "words.tsv", "--apertium")
+    monkeypatch.setattr("fairseq_llrnn.lexicon.readers.apertium.ANALYSERS_FOLDER", place / "apertium")
+    monkeypatch.setenv("PATH", str(place))
+    assert llrnn(*given, "fra-cat").error == (
+        "the program lt-proc is not installed; it is in Debian's package lttoolbox (apt install lttoolbox)"
+    )
+    Path("lt-proc").write_text("#!/bin/sh\n")
+    Path("lt-proc").chmod(0o755)
+    assert llrnn(*given, "fra-cat").error == (
+        "--apertium fra-cat: expected the path of an *.automorf.bin, or one of the installed modes (none), found "
+        "neither; Debian's package apertium-fra-cat contains fra-cat, French"
+    )
+    analyser = place / "apertium" / "apertium-fra-cat" / "fra-cat.automorf.bin"
+    analyser.parent.mkdir(parents=True)
+    analyser.touch()
+    assert llrnn(*given, "fra-cat").error == "apertium fra-cat needs words to look up; give --dict or --count-text"
     assert not Path("words.tsv").exists()

@@ -116,9 +116,9 @@ def test_a_warning_that_is_logged_is_one_line(
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["score", "--pth", "p", "text"], "required: --path; there is no --pth; did you mean --path?"),
-        (["score", "--zzz", "text"], "required: --path; there is no --zzz; llrnn score --help lists all"),
-        (["score", "--max-tokens", "-3"], "required: --path"),
+        (["explain", "--pth", "p", "le"], "required: --path; there is no --pth; did you mean --path?"),
+        (["explain", "--zzz", "le"], "required: --path; there is no --zzz; llrnn explain --help lists all"),
+        (["explain", "--top", "-3"], "required: --path"),
         (["prior", "--dict", "d", "--oout", "p"], "unrecognized arguments: --oout p; did you mean --out?"),
         (["prior", "--keep-case"], "--keep-case; use --set words.keep_case=VALUE; llrnn"),
         (["prior", "--dict", "d", "--background", "ngram:3", "plus", "cache:5", "--out", "p"],
@@ -379,6 +379,8 @@ def test_another_file_that_cannot_be_read_is_one_line(command: Install, capsys: 
 @pytest.mark.parametrize(("redirected", "said"), [("> /dev/full", FULL), (">&-", CLOSED)])
 @pytest.mark.parametrize("command", ["user-dir", "completion bash"])
 def test_as_a_shell_redirects_it(command: str, redirected: str, said: str, root: Path) -> None:
+    if command.startswith("completion"):
+        pytest.importorskip("shtab")
     done = subprocess.run(
         f"'{sys.executable}' -m fairseq_llrnn.cli.main {command} {redirected}", shell=True, cwd=root,
         stderr=subprocess.PIPE, text=True,

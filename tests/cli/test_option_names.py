@@ -78,3 +78,18 @@ def test_what_llrnn_prior_runs_names_no_option_that_it_does_not_have(modules: di
     messages = [text for module, said in modules.items() if module.startswith(CORE) for text in said if " " in text]
     only_keys = {f"--{key.name.rpartition('.')[2].replace('_', '-')}" for key in keys(Recipe) if key.option is None}
     assert not [text for text in messages if only_keys.intersection(OPTION.findall(text)) and "llrnn " not in text]
+
+
+def test_they_compute_no_name_of_an_option(modules: dict[str, list[str]]) -> None:
+    """`--{key}` is no option if `key` has none; `option_name(key)` is one."""
+    computed = re.compile(r"--(?=[^a-z>]|$)")
+    said = [text for module, strings in modules.items() if module.startswith(CORE) for text in strings]
+    assert not list(filter(computed.search, said))
+
+
+def test_every_key_that_a_message_names_is_one(modules: dict[str, list[str]]) -> None:
+    names = {key.name for key in keys(Recipe)}
+    sections = "|".join({name.partition(".")[0] for name in names if "." in name})
+    named = re.compile(rf"(?<![\w./-])(?:{sections})\.(?!tsv|txt)[a-z_]+(?![\w(.])")
+    said = {name for texts_of in modules.values() for text in texts_of for name in named.findall(text)}
+    assert not said - names and len(said) > 9

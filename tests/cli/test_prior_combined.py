@@ -32,15 +32,15 @@ def test_parts_are_shown_in_their_order(build: Build, llrnn: Llrnn, corpus: Corp
     )  # fmt: skip
     assert done.code == 0, done.err
     shown = llrnn("show", corpus.out).out
-    assert f"\nbackground  ({expression}) times unsupported\n" in shown
+    assert f"\nbackground  {expression}\n" in shown
     assert (
         "parts       automaton          an automaton; sentences it forbids are an error\n"
         "            automaton.2        n-grams\n"
         "            cache              the last 5 words; weight learned, starting at 0.9\n"
         "                               decay learned, starting at 0.99\n"
         "            static             weights of its own\n"
-        "            static.2           weights of its own\n"
         "            evidence           numbers 1; weight 0.25\n"
+        "                               numbers, weighed 0.5 times as much without evidence\n"
     ) in shown
 
 

@@ -106,14 +106,32 @@ def test_softmax(corpus: Corpus, llrnn: Llrnn) -> None:
         ("--conllu", ["train.conllu"]), ("--lexicon", ["l.tsv"]), ("--features", ["POS"]), ("--shapes", []),
         ("--suffixes", ["5"]), ("--top-words", ["5"]), ("--background", ["unigram"]), ("--recipe", ["prior.toml"]),
         ("--open-vocabulary", ["neural"]), ("--set", ["words.keep_case=true"]),
-        ("--pieces", ["bpe"]), ("--lexical-translation", ["data"]), ("--evidence", ["1"]), ("--set", ["1"]),
+        ("--lexical-translation", ["data"]), ("--evidence", ["1"]), ("--set", ["1"]),
         ("--set", ["words.guess=on"]),
     ],
 )  # fmt: skip
 def test_softmax_with_features(corpus: Corpus, llrnn: Llrnn, option: str, values: list[str]) -> None:
     done = llrnn("prior", "--dict", corpus.dictionary, "--softmax", "--out", corpus.out, option, *values)
-    assert done.error == f"{option}: --softmax takes only --dict, --out and --labels; remove {option}, or --softmax"
+    assert done.error == (
+        f"{option}: --softmax takes only --dict, --out, --labels and --pieces; remove {option}, or --softmax"
+    )
     assert not corpus.out.exists()
+
+
+def test_a_softmax_over_pieces_has_no_other_features(corpus: Corpus, llrnn: Llrnn) -> None:
+    """Figures per word count the words of the pieces."""
+    dictionary = corpus.write("dict.pieces.txt", "petit@@ 2\ne 1\nle 3\n")
+    assert llrnn("prior", "--softmax", "--pieces", "bpe", "--dict", dictionary, "--out", corpus.out).code == 0
+    prior = Prior.load(corpus.out)
+    assert prior.settings["pieces"] == "bpe" and row(prior, "petit@@") == {"TOPFORM:petit@@": 1.0}
+
+
+def test_the_counts_of_a_dictionary_are_named(corpus: Corpus, llrnn: Llrnn) -> None:
+    said = "\ncounts: of dict.txt; to count another text, add --count-text\n"
+    given = ("prior", "--dict", corpus.dictionary, "--out", corpus.out)
+    assert said in llrnn(*given, "--top-words", "all").out
+    text = corpus.write("train.txt", "le chat\n")
+    assert "counts:" not in llrnn(*given, "--count-text", text).out + llrnn(*given, "--softmax").out
 
 
 @pytest.mark.parametrize("files", [("train.txt",), ("train.txt", "missing.txt"), ("-",)])

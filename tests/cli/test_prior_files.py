@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_corpus import Build, Corpus, files
+from small_corpus import Build, Corpus, Llrnn, files
 
 from fairseq_llrnn.files import atomic_write
 from fairseq_llrnn.prior.prior import Prior
@@ -102,6 +102,21 @@ def test_what_no_pipe_can_give_is_said(option: str, text: str, says: str, build:
     writer = threading.Thread(target=pipe.write_bytes, args=[text.encode()], daemon=True)
     writer.start()
     build("--background", option.replace("@", str(pipe))).refuses(says.replace("@", str(pipe)) + "…")
+
+
+@pytest.mark.parametrize("options", [("--count-text", "@"), ("--background", "ngram(1, text=@) plus uniform")])
+def test_names_that_are_not_utf8(
+    options: tuple[str, ...], build: Build, llrnn: Llrnn, corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus.place)
+    name = os.fsdecode(b"t\xff.txt")
+    Path(name).write_text("le chat\n")
+    assert build(*(option.replace("@", name) for option in options)).code == 0
+    first = Prior.load(corpus.out)
+    assert [options[0], "t\\xff.txt"] in [source.split()[:2] for source in first.settings["sources"]]
+    done = llrnn("prior", "--recipe", corpus.out / "recipe.toml", "--out", "again")
+    assert done.code == 0, done.err
+    assert (corpus.out / "prior.json").read_bytes() == Path("again/prior.json").read_bytes()
 
 
 # ---- where it writes ------------------------------------------------------------------------------------------------

@@ -199,6 +199,9 @@ def test_a_lexicon_or_suffixes_need_the_text(corpus: Corpus, llrnn: Llrnn) -> No
     assert bpe(corpus, llrnn, "--conllu", corpus.treebank, "--suffixes", 2).error == message
     alone = "leave --suffixes out: a piece then has only the features of its own spelling"
     assert bpe(corpus, llrnn, "--suffixes", 2).error.endswith(alone)
+    values = corpus.write("values.tsv", "le\tSize:Small\t1\n")
+    error = bpe(corpus, llrnn, "--set", f"words.values={values}").error
+    assert "--set words.values needs --count-text; " in error and "or leave --set words.values out: " in error
     assert not corpus.out.exists()
 
 

@@ -6,10 +6,14 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from fairseq_llrnn.cli.places import STDIN, check_text, text_lines
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evaluation.training_words import words_of_text
+from fairseq_llrnn.features.dictionary import SPECIALS, WordList, count_words
+from fairseq_llrnn.ngrams.ngrams import read_sentences
 
 
 def as_stdin(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +28,29 @@ def test_stdin_and_a_file_are_read_alike(content: bytes, tmp_path: Path, monkeyp
     as_stdin(content, monkeypatch)
     wanted = [f"{line}\n" for line in content.decode("utf-8-sig").splitlines()]
     assert list(text_lines(STDIN)) == list(text_lines(str(tmp_path / "text"))) == wanted
+
+
+ROW = "1\tle\tle\tDET\t_\t_\t0\troot\t_\t_"
+
+
+@pytest.mark.parametrize("text", [f"{ROW}\n", f"# sent_id = 1\n# text = le\n{ROW}\n", f"#\n1-2\tdu{8 * chr(9)}\n2.1\n"])
+def test_a_treebank_is_no_text(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In all readers of texts."""
+    (tmp_path / "t.conllu").write_text(text)
+    as_stdin(text.encode(), monkeypatch)
+    message = "expected a tokenised text, found a treebank in CoNLL-U; write its sentences with `llrnn text --conllu"
+    words = WordList((*SPECIALS, "le"), np.array([0, 0, 1, 0, 1]))
+    for read in (
+        lambda: [*text_lines(STDIN)],
+        lambda: [*text_lines(str(tmp_path / "t.conllu"))],
+        lambda: words_of_text(tmp_path / "t.conllu", None),
+        lambda: read_sentences([tmp_path / "t.conllu"], words),
+        lambda: count_words([tmp_path / "t.conllu"]),
+    ):
+        with pytest.raises(DataError, match=message):
+            read()
+    (tmp_path / "text").write_text("# 1\n1 le\n" + ROW.replace("1\t", "a\t", 1) + "\n")
+    assert len([*text_lines(str(tmp_path / "text"))]) == 3
 
 
 def test_stdin_that_is_no_utf8(monkeypatch: pytest.MonkeyPatch) -> None:

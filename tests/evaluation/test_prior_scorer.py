@@ -70,6 +70,18 @@ def test_its_weights_normalised(background: str, place: Path) -> None:
     assert [row.word for row in rows if row.is_unknown] == ["xyzzy"]
 
 
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_next_words_have_the_probabilities_of_scores(background: str, place: Path) -> None:
+    scorer = PriorScorer(prior_of(background))
+    found = scorer.next_words("le chien", 99)
+    assert sum(word.probability for word in found) == pytest.approx(1.0, abs=1e-5)
+    assert [*found] == sorted(found, key=lambda word: -word.probability)
+    of_words = {word.word: word.probability for word in found}
+    for word in ("dort", "xyzzy"):
+        *_, row, _ = scorer.surprisals([f"le chien {word}"], unit="nats")
+        assert of_words["<unk>" if row.is_unknown else word] == pytest.approx(math.exp(-row.surprisal), abs=1e-5)
+
+
 def test_an_ngram_prior_is_the_ngram_model(place: Path) -> None:
     """Folds of cross-fitting are for training alone."""
     scores = [PriorScorer(prior_of(f"ngram(2, folds={folds})")).score(TEST, unit="nats") for folds in (0, 5)]
@@ -81,8 +93,7 @@ def test_an_ngram_prior_is_the_ngram_model(place: Path) -> None:
 def test_every_string_of_an_open_vocabulary() -> None:
     prior = open_prior()
     scorer = PriorScorer(prior)
-    spelled = [line.log_prob for line in scorer.lines(["le zzz", "le zz"])]
-    scorer.opened = False
+    spelled = [line.log_prob for line in scorer.lines(["le zzz", "le zz"], is_open=True)]
     as_unk = [line.log_prob for line in scorer.lines(["le zzz", "le zz"])]
     assert as_unk[0] == as_unk[1] and spelled[0] < spelled[1] < as_unk[1]
     table = prior.open_words

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+import torch
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation.scoring_model import ScoringModel
@@ -17,6 +18,8 @@ LOG_P = {"le": -1.0, "chat": -3.5, "ch@@": -2.0, "at": -1.25, "</s>": -0.75, "ne
 class TableModel(ScoringModel):
     """Words are independent of each other; all others have log p = −9."""
 
+    _vocabulary = frozenset(LOG_P)
+
     def __init__(self, pieces: str | None = None, tokens: int = 1) -> None:
         self._convention = None if pieces is None else CONVENTIONS[pieces]
         self.tokens = tokens
@@ -25,7 +28,10 @@ class TableModel(ScoringModel):
     def _training_words(self) -> frozenset[str]:
         return frozenset({"le"})
 
-    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
+    def _next_log_probs(self, prefix: str, source: str | None) -> tuple[torch.Tensor, Callable[[int], str]]:
+        return torch.tensor([*LOG_P.values()]), [*LOG_P].__getitem__
+
+    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None, is_open: bool) -> Iterator[LineScore]:
         for number, line in enumerate(lines, start=1):
             words = line.split()
             log_probs = [LOG_P.get(word, -9.0) for word in [*words, "</s>"]]
@@ -62,7 +68,7 @@ def test_rows_are_a_table() -> None:
     ]
     first, second, *_ = rows.to_tsv().splitlines()
     assert first.split("\t") == ["sentence", "position", "word", "surprisal", "is_seen", "is_unknown"]
-    assert second.split("\t") == ["1", "1", "le", "1.0", "True", "False"]
+    assert second.split("\t") == ["1", "1", "le", "1.000000", "True", "False"]
 
 
 def test_pieces_are_one_word_and_several_tokens() -> None:
@@ -114,9 +120,39 @@ def test_differences_below_float32_are_ties(
         (lambda m: m.minimal_pairs("le", "le"), "expected a list of sentences, found a text"),
         (lambda m: m.minimal_pairs([], []), "expected as many good sentences as bad ones, found 0 and 0"),
         (lambda m: m.minimal_pairs(["le"], ["le"], source=["a"]), "a language model reads no source"),
+        (lambda m: m.score(["le"], is_open=True), "is_open: expected a language model with an open vocabulary, found"),
+        (lambda m: m.surprisals(["# text = le", "1\tle" + 8 * "\t_"]), "expected a tokenised text, found a treebank"),
+        (lambda m: m.next_words("le", 0), "k 0: expected a number of at least 1"),
+        (lambda m: m.next_words(["le"]), "expected sentences, found ['le']; join the words of each by blanks"),
     ],
 )  # fmt: skip
 def test_messages(call: Callable[[ScoringModel], object], message: str) -> None:
     with pytest.raises((DataError, OptionError)) as error:
         call(TableModel())
     assert message in str(error.value)
+
+
+def test_next_words_are_sorted_and_possible() -> None:
+    found = TableModel().next_words("le", 3)
+    assert [next_word.word for next_word in found] == ["</s>", "le", "at"]
+    assert [next_word.probability for next_word in found] == pytest.approx([math.exp(-p) for p in (0.75, 1.0, 1.25)])
+    assert len(TableModel().next_words("", 99)) == len(LOG_P) - 1  # never is impossible
+
+
+def test_a_byte_order_mark_is_no_part_of_a_word() -> None:
+    model = TableModel()
+    assert model.surprisals(["\ufeffle chat", "\ufeffle"])[0].word == "le"
+    assert model.score(["\ufeffle chat"]) == model.score(["le chat"])
+
+
+@pytest.mark.parametrize(
+    ("line", "warning"),
+    [
+        ("Le CHAT", "lines: 2 of 2 words are in the dictionary only in another case, such as 'Le': lower-case it"),
+        ("le chat. chat, le", "lines: punctuation is glued to 2 of 4 words, such as 'chat.': tokenise it .sacre"),
+    ],
+)
+def test_spelling_makes_words_unknown(line: str, warning: str) -> None:
+    for call in (TableModel().score, TableModel().surprisals):
+        with pytest.warns(UserWarning, match=f"^{warning}"):
+            call([line])

@@ -15,14 +15,14 @@ from prior_of_words import assert_needs_its_source_words
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import OptionError, PriorError
-from fairseq_llrnn.evidence.rules import FORMED, EvidenceRules
+from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.table import MAX_SLOTS, unknown_word_features
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.part import Part
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, add_evidence, discount, evidence_table
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, add_evidence, check_unsupported, evidence_table, factors_of
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -250,43 +250,26 @@ def test_a_description_too_deep(saved: Path) -> None:
 # ---- words that need evidence ---------------------------------------------------------------------------------------
 
 
-def weights(prior: Prior) -> dict[str, float]:
-    return dict(zip(SYMBOLS, np.exp(prior.log_weights).tolist(), strict=True))
+def needing(unsupported: dict[str, float]) -> EvidenceRules:
+    return replace(RULES, unsupported=unsupported)
 
 
 def test_words_without_evidence_weigh_less() -> None:
-    prior = build()
-    less, notes = discount(prior, DICTIONARY, {"numbers": 0.5, "names": 0.0, "dates": 1.0})
-    before, after = weights(prior), weights(less)
-    for special in SPECIAL:
-        assert after[special] == before[special]
-    assert after["Lyon"] == after["Bob"] == after["madeupword0000"] == 0
-    scale = after["le"] / before["le"]
-    for word in SYMBOLS[4:-1]:
-        factor = {"12": 0.5, "1998": 0.5, "Lyon": 0, "Bob": 0}.get(word, 1)
-        assert after[word] == pytest.approx(scale * factor * before[word])
-    assert sum(after.values()) == pytest.approx(1.0)
-    assert notes == {
+    rules = needing({"numbers": 0.5, "names": 0.0, "dates": 1.0})
+    factors = dict(zip(SYMBOLS, factors_of(build(), rules).tolist(), strict=True))
+    assert factors == dict.fromkeys(SYMBOLS, 1.0) | {"12": 0.5, "1998": 0.5, "Lyon": 0.0, "Bob": 0.0}
+    assert check_unsupported(build(), rules) == {
         "target words are numbers, weighed 0.5 times as much without evidence": 2,
         "target words are names, impossible without evidence": 2,
         "target words are dates, weighed 1 times as much without evidence": 1,
     }
-    assert less.settings["unsupported"] == ["numbers=0.5", "names=0", "dates=1"]
-    assert prior.settings.keys() == less.settings.keys() - {"unsupported"}
+    lines = evident(rules).find(EvidencePart).lines(evident(rules))
+    assert lines[2:4] == ["numbers, weighed 0.5 times as much without evidence", "names, impossible without evidence"]
 
 
 def test_padding_entries_are_no_codes() -> None:
-    _, notes = discount(build(), DICTIONARY, {"codes": 0.0})
+    notes = check_unsupported(build(), needing({"codes": 0.0}))
     assert notes == {"target words are codes, impossible without evidence": 1}
-
-
-def test_words_that_are_forbidden_stay_so(tmp_path: Path) -> None:
-    path = tmp_path / "weights.tsv"
-    path.write_text("le\t3\n12\t1\n", encoding="utf-8")
-    prior = build(Recipe(top_words=2, background=str(path)))
-    less, notes = discount(prior, DICTIONARY, {"numbers": 1 / 3})
-    assert {word: weight for word, weight in weights(less).items() if weight} == pytest.approx({"le": 0.9, "12": 0.1})
-    assert list(notes.values()) == [1]
 
 
 def test_no_word_is_left(tmp_path: Path) -> None:
@@ -294,21 +277,24 @@ def test_no_word_is_left(tmp_path: Path) -> None:
     path.write_text("12\t3\nBob\t2\n</s>\t1\n", encoding="utf-8")
     prior = build(Recipe(top_words=2, background=str(path)))
     with pytest.raises(OptionError) as caught:
-        discount(prior, DICTIONARY, {"numbers": 0.0, "names": 0.0})
+        check_unsupported(prior, needing({"numbers": 0.0, "names": 0.0}))
     assert str(caught.value) == (
         "evidence.unsupported numbers=0 names=0: expected some word that remains possible without evidence, found "
-        "none; leave "
-        "a kind out"
+        "none; leave a kind out"
     )
 
 
-@given(st.dictionaries(st.sampled_from(FORMED), st.floats(0, 1)))
-def test_a_background_stays_a_distribution(factors: dict[str, float]) -> None:
-    prior = build()
-    less = weights(discount(prior, DICTIONARY, factors)[0])
-    assert sum(less.values()) == pytest.approx(1.0)
-    assert less["<unk>"] == weights(prior)["<unk>"] and less["</s>"] == weights(prior)["</s>"]
-    assert less["le"] >= weights(prior)["le"] * (1 - 1e-12)
+@pytest.mark.parametrize("unsound", [{"copies": 0.5}, {"numbers": 1.5}, {"numbers": "0"}, ["numbers"], {"numbers": 1}])
+def test_unsound_factors(saved: Path, unsound: Any) -> None:
+    damage(saved, lambda d: d["parts"][0].update(unsupported=unsound))
+    with pytest.raises(PriorError, match="weights of words without evidence are invalid|is described by something"):
+        Prior.load(saved)
+
+
+def test_a_prior_without_factors_has_the_description_of_earlier_versions() -> None:
+    assert set(RULES.description()) == {"kinds", "weight", "mapping", "patterns"}
+    rules = needing({"names": 0.25})
+    assert EvidenceRules.described(rules.description()) == rules and rules.identity != RULES.identity
 
 
 def source_words(prior: Prior) -> dict[str, int]:

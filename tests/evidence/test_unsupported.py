@@ -1,4 +1,7 @@
-"""Words that weigh less without evidence (`evidence.unsupported`): where a slot stands for one, it weighs as ever."""
+"""Words that weigh less without evidence (`evidence.unsupported`): one law for all backgrounds.
+
+A word of such a kind has f times its weight if no slot of the sentence offers it. All other weights do not change.
+"""
 
 from pathlib import Path
 
@@ -7,9 +10,8 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.alignment.bitext import ParallelText
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground, LexicalMixture
-from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import SPECIALS
+from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.output.context_classes import ContextClasses
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.prior import Prior
@@ -18,85 +20,137 @@ from fairseq_llrnn.testing import check_context_classes
 
 FRENCH = [*SPECIALS, "12", "7", "2024-01-31", "chat", "dort", "la", "le", "mer"]
 ENGLISH = [*SPECIALS, "12", "7", "2024-01-31", "cat", "sea", "sleeps", "the"]
-CHAT, DORT = FRENCH.index("chat"), FRENCH.index("dort")
+CHAT = FRENCH.index("chat")
 EPSILON = 0.25
-BACKGROUNDS = ["unigram", "uniform", "ngram(2, folds=0)", "cache:3", "0.5 ngram(2, folds=0) plus 0.5 uniform"]
-Weights = dict[str, float]
+GRAMMAR = "".join(f"0 0 {word} {cost}\n" for cost, word in enumerate(FRENCH[4:], 3)) + "0 1 12 0.5\n1 0 la 2\n1\n0\n"
+BACKGROUNDS = [
+    "unigram", "uniform", "ngram(2, folds=0)", "cache:3", "0.5 ngram(2, folds=0) plus 0.5 uniform",
+    "automaton:grammar", "automaton:grammar times ngram:2", "ngram:2 at temperature 2",
+    "ngram:2 plus cache(3, learned) with weights learned",
+]  # fmt: skip
+Factors = dict[str, float]
 
 
-def build(folder: Path, background: str, unsupported: Weights, translations: bool, learned: bool = False) -> Prior:
-    (folder / "t.fr").write_text("le chat dort\nla mer dort\nle chat 12\nla mer 7\nle 2024-01-31\n", encoding="utf-8")
-    (folder / "t.en").write_text("the cat sleeps\nthe sea sleeps\nthe cat 12\nthe sea 7\nthe 2024-01-31\n", "utf-8")
-    text = ParallelText.read(str(folder / "t.en"), str(folder / "t.fr"), ENGLISH, FRENCH)
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.fr").write_text("le chat dort\nla mer dort\nle chat 12\nla mer 7\nle 2024-01-31\n", encoding="utf-8")
+    Path("t.en").write_text("the cat sleeps\nthe sea sleeps\nthe cat 12\nthe sea 7\nthe 2024-01-31\n", "utf-8")
+    Path("grammar").write_text(GRAMMAR, encoding="utf-8")
+
+
+def build(background: str, unsupported: Factors, translations: bool = False, learned: bool = False) -> Prior:
+    text = ParallelText.read("t.en", "t.fr", ENGLISH, FRENCH)
     evidence = EvidenceOptions(("numbers", "dates"), weight=EPSILON, unsupported=unsupported)  # type: ignore[arg-type]
     options = Recipe(
-        text=str(folder / "t.fr"), top_words="all", background=background, source_dictionary=ENGLISH, evidence=evidence,
+        text="t.fr", top_words="all", background=background, source_dictionary=ENGLISH, evidence=evidence,
         translations=TranslationOptions(text, weight=0.3, learned=learned, aligner="ibm1") if translations else None,
         workers=1,
     )  # fmt: skip
     return build_prior(FRENCH, options)
 
 
+def source(line: str) -> Tensor:
+    return torch.tensor([[ENGLISH.index(word) for word in line.split()]])
+
+
 def bound(prior: Prior, line: str = "the cat 12 sleeps") -> ContextClasses:
-    background = prior.background().double().bind(torch.tensor([[ENGLISH.index(word) for word in line.split()]]))
+    background = prior.background().double().bind(source(line))
     assert isinstance(background, ContextClasses)
     return background
 
 
 def weights(background: ContextClasses, history: str) -> Tensor:
-    """b(C; x) without what the slot adds: (V,)."""
+    """b(C; x) of words: (V,)."""
     state = background.start(1)
     for word in history.split():
         state = background.advance(state, torch.tensor([FRENCH.index(word)]))
-    answer = background.log_weights(state)[0, : len(FRENCH)].exp()
-    return answer - EPSILON * (torch.arange(len(FRENCH)) == FRENCH.index("12"))
+    return background.log_weights(state)[0, : len(FRENCH)].exp()
 
 
 @pytest.mark.parametrize("translations", [False, True])
 @pytest.mark.parametrize("background", BACKGROUNDS)
-def test_a_word_with_a_slot_weighs_what_it_weighs_without_the_setting(
-    tmp_path: Path, background: str, translations: bool
+@pytest.mark.parametrize("factors", [{"numbers": 0.01, "dates": 0.5}, {"numbers": 0.0, "dates": 0.5}])
+def test_only_words_of_the_kind_without_a_slot_weigh_less(
+    background: str, translations: bool, factors: Factors, tmp_path: Path
 ) -> None:
-    factors = {"numbers": 0.01, "dates": 0.5}
-    whole, prior = build(tmp_path, background, {}, translations), build(tmp_path, background, factors, translations)
+    whole, prior = build(background, {}, translations), build(background, factors, translations)
     prior.save(tmp_path / "saved")
-    plain, b0 = bound(whole), torch.from_numpy(whole.log_weights).exp()
-    scale = torch.from_numpy(prior.log_weights)[CHAT].exp() / b0[CHAT]  # a static b₀ keeps its sum
+    plain = bound(whole)
+    lost = torch.ones(len(FRENCH), dtype=torch.float64)
+    lost[5:7] = torch.tensor([factors["numbers"], factors["dates"]])  # 12 has a slot
     for less in (bound(prior), bound(Prior.load(tmp_path / "saved"))):
-        for history in ("", "le chat", "la mer 7"):
-            before, after = weights(plain, history), weights(less, history)
-            # of a mixture of b₀ with translations only b₀ is multiplied
-            of_b0 = less.base.log_rest.exp() * b0 if isinstance(less.base, LexicalMixture) else before
-            rest = before - of_b0
-            kept = [FRENCH.index("12"), CHAT, DORT]
-            torch.testing.assert_close(after[kept], (of_b0 * scale + rest)[kept])
-            lost = of_b0[5:7] * scale * torch.tensor([0.01, 0.5], dtype=torch.float64)
-            torch.testing.assert_close(after[5:7], lost + rest[5:7])
-        check_context_classes(less, torch.tensor([[2, 4, CHAT, 5]]))
-        assert less.log_weights(less.start(1)).sum().isneginf()  # <pad>
+        for history in ("", "le chat", "la mer 12"):
+            torch.testing.assert_close(weights(less, history), weights(plain, history) * lost)
+        check_context_classes(less, torch.tensor([[2, 4, CHAT, 4]]))
 
 
-def test_a_word_that_is_forbidden_without_evidence_has_the_weight_of_its_slot(tmp_path: Path) -> None:
-    for background in BACKGROUNDS:
-        less = bound(build(tmp_path, background, {"numbers": 0.0}, translations=False))
-        torch.testing.assert_close(weights(less, "")[4:6], torch.zeros(2, dtype=torch.float64))
-
-
-def test_a_learned_weight_has_the_gradient_of_the_formula(tmp_path: Path) -> None:
-    """b(12) = (1 − λr) b₀(12)/f + λ e(12) + ε, b₀ the one that was multiplied."""
-    prior = build(tmp_path, "unigram", {"numbers": 0.01}, translations=True, learned=True)
-    background = prior.background().double()
-    assert isinstance(background, EvidenceBackground) and isinstance(background.base, LexicalBackground)
-    source = torch.tensor([[ENGLISH.index(word) for word in "the cat 12 sleeps".split()]])
-    made = background.bind(source)
-    found = made.log_weights(made.start(1))[0, 4].exp()
-    keys, entries, coverage = background.base.entries(source)
-    log_rest, log_weight = background.base.log_mixture(coverage)
-    b0 = torch.from_numpy(prior.log_weights).exp()[4]
-    own = entries[keys == background.base.rank_of[4]].sum()
-    expected = log_rest.exp()[0] * b0 / 0.01 + log_weight.exp() * own + EPSILON
-    torch.testing.assert_close(found, expected)
-    parameter = background.base.weight_logit
-    torch.testing.assert_close(
-        torch.autograd.grad(found, parameter)[0], torch.autograd.grad(expected, parameter)[0], atol=1e-8, rtol=1e-6
+@pytest.mark.parametrize("background", ["ngram(2, folds=2)", "0.5 ngram(2, folds=2) plus 0.5 uniform"])
+def test_cross_fitted_models_restore_the_word_of_a_slot(background: str) -> None:
+    text = torch.tensor([[2, 10, CHAT, 4]])
+    plain, less = (
+        build(background, factors).background().double().bind(source("the cat 12 sleeps"), text)
+        for factors in ({}, {"numbers": 0.0})
     )
+    expected, found = (bg.log_weights(bg.flat_states(text))[:, : len(FRENCH)].exp() for bg in (plain, less))
+    expected[:, 5] = 0.0
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("background", BACKGROUNDS)
+def test_zero_is_the_limit_of_small_factors(background: str) -> None:
+    found = []
+    for factor in (1e-9, 0.0):
+        prior = build(background, {"numbers": factor})
+        head = LogLinearHead(prior, 2, source_size=2, initial_scale=0.0).double().eval()
+        line = head.encode_source(["the cat 12 sleeps"])
+        states = torch.zeros(1, line.shape[1], 2, dtype=torch.float64)
+        with torch.no_grad():
+            previous, hidden = torch.tensor([[2, 4]]), torch.zeros(1, 2, 2, dtype=torch.float64)
+            log_probs = head.log_probs(hidden, previous=previous, source=line, source_states=states)
+            found.append(log_probs[0, :, : len(FRENCH)].exp())
+    torch.testing.assert_close(found[0], found[1], atol=1e-8, rtol=1e-6)
+    assert (found[1][:, 4] > 0).any() and (found[1][:, 5] == 0).all()
+
+
+@pytest.mark.parametrize("background", BACKGROUNDS)
+@pytest.mark.parametrize("has_source", [False, True])
+def test_no_word_has_a_slot_without_a_source(background: str, has_source: bool) -> None:
+    plain, less = (
+        build(background, factors).background(has_source).double().bind() for factors in ({}, {"numbers": 0.1})
+    )
+    expected = plain.log_weights(plain.start(1))[0].exp()
+    expected[4:6] *= 0.1
+    torch.testing.assert_close(less.log_weights(less.start(1))[0].exp(), expected)
+
+
+def test_weights_chosen_by_the_network_restore_the_word_of_a_slot() -> None:
+    """Each hypothesis restores the word with its own weights."""
+    hidden = torch.randn(3, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    priors = [build("ngram:2 plus uniform with weights per position", factors) for factors in ({}, {"numbers": 0.0})]
+    heads = [LogLinearHead(prior, 2, source_size=2).double().eval() for prior in priors]
+    gates = [name for name, _ in heads[0].background.named_parameters()]
+    for (name, old), new in zip(heads[0].background.named_parameters(), heads[1].background.parameters(), strict=True):
+        assert name in gates
+        with torch.no_grad():
+            old.normal_(generator=torch.Generator().manual_seed(old.numel()))
+            new.copy_(old)
+    plain, less = (head.background.bind(source("the cat 12 sleeps").repeat(3, 1)).with_hidden(hidden) for head in heads)
+    with torch.no_grad():
+        before, after = (bg.log_weights(bg.start(3))[:, : len(FRENCH)].exp() for bg in (plain, less))
+    assert len(before[:, 4].unique()) == 3
+    before[:, 5] = 0.0
+    torch.testing.assert_close(after, before)
+
+
+def test_a_learned_weight_has_the_gradient_of_the_formula() -> None:
+    """b(12) = b₁(12) + ε, whatever f is."""
+    found = []
+    for factor in (1.0, 0.01, 0.0):
+        background = build("unigram", {"numbers": factor}, translations=True, learned=True).background().double()
+        made = background.bind(source("the cat 12 sleeps"))
+        weight = made.log_weights(made.start(1))[0, 4].exp()
+        [parameter] = background.parameters()
+        found.append(torch.stack([weight, torch.autograd.grad(weight, parameter)[0].squeeze()]))
+    torch.testing.assert_close(found[1], found[0])
+    torch.testing.assert_close(found[2], found[0])

@@ -103,7 +103,11 @@ def test_hash_knows_order_and_symbols(tmp_path: Path) -> None:
         ("", "expected at least one `symbol count` line, found none"),
         ("le 3\nchat\n", "line 2: expected `symbol count`, found 'chat'"),
         ("le trois\n", "line 1: expected `symbol count`"),
-        ("le -3\n", "line 1: expected `symbol count`"),
+        ("le -3\n", "line 1: expected `symbol count`, found 'le -3'"),
+        ("le inf\n", "line 1: expected `symbol count`, found 'le inf'"),
+        *((f"le {count}\n", f"line 1: expected `symbol count` up to 1,000,000,000,000, found 'le {count}'")
+          for count in ("1000000000001", "9" * 18, "9" * 30)),
+        (f"le {'9' * 5000}\n", "line 1: expected `symbol count` up to 1,000,000,000,000, found 'le 999"),
         ("le ²\n", "line 1: expected `symbol count`"),
         (f"le {10**19}\n", "line 1: expected `symbol count`"),
         ("le 3\nchat 1\nle 2\n", "line 3: symbol 'le' was already given in line 1; remove one of them"),

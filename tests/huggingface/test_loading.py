@@ -74,6 +74,11 @@ def test_a_log_linear_model_is_read_and_scored(folder: Path) -> None:
     of_model = model.model  # which has the same methods
     assert of_model.surprisals(LINES, unit="nats") == rows and of_model.score(LINES) == model.score(LINES)
     pair = LINES[0], LINES[2]
+    found = model.next_words("le chat", 99)
+    assert found == of_model.next_words("le chat", 99)
+    assert sum(word.probability for word in found) == pytest.approx(1.0, abs=1e-5)
+    probability = {word.word: word.probability for word in found}["dort"]
+    assert -math.log(probability) == pytest.approx(by_hand(of_model, "le chat dort")[2], abs=1e-4)
     found = of_model.minimal_pairs(*([line] for line in pair))
     assert found.pairs[0][:2] == pytest.approx([-sum(by_hand(of_model, line)) for line in pair])
 
@@ -94,10 +99,7 @@ def test_the_command_needs_no_fairseq(folder: Path, tmp_path: Path) -> None:
 def test_tables_of_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in LINES))
     assert main(["score", "--path", str(folder), str(tmp_path / "text"), "--per-word"]) == 0
-    table = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    rows = fairseq_llrnn.load(folder).surprisals(LINES)
-    assert table[0] == ["sentence", "position", "word", "bits", "in_training"]
-    assert table[1:] == [[str(r[0]), str(r[1]), r[2], f"{r[3]:.6f}", "_"] for r in rows]
+    assert capsys.readouterr().out == fairseq_llrnn.load(folder).surprisals(LINES).to_tsv()
     assert main(["score", "--path", str(folder), str(tmp_path / "text"), "--per-sentence"]) == 0
     table = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     bits = fairseq_llrnn.load(folder).score(LINES[:1], per="text")
@@ -120,6 +122,8 @@ def test_any_causal_model_with_its_tokenizer(tmp_path: Path, capsys: pytest.Capt
         assert [row[:3] for row in found] == [row[:3] for row in expected]
         assert [row[3] for row in found] == pytest.approx([row[3] for row in expected], abs=1e-3)
     assert LogLinearForCausalLM.wrap(softmax, tokenizer).surprisals(lines) == found
+    pieces = fairseq_llrnn.load(tmp_path / "ours").next_words("ab a", 4)
+    assert len(pieces) == 4 and pieces[0].probability >= pieces[3].probability > 0.0
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
     assert main(["score", "--path", str(tmp_path / "ours"), str(tmp_path / "text"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -419,6 +419,47 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
         forms(tmp_path, rules, "cat/S")
 
 
+OTHER_FLAGS = {  # the words that hunspell 1.7.1 accepts
+    "FORBIDDENWORD": (f"FORBIDDENWORD {{}}\n{SUFFIX}", "cat/S dog/S{ cow/S}", "cat cats cow cows"),
+    "NEEDAFFIX": (f"NEEDAFFIX Xy\n{SUFFIX}", "cat/SX dog/Sy cow/S", "cats dog dogs cow cows"),
+    "rules": (
+        "SFX 101 Y 1\nSFX 101 0 s .\nSFX 102 Y 1\nSFX 102 0 es .\n", "cat/1 dog/101 cow/0",
+        "cat cats cates dog dogs doges cow",
+    ),
+    "lines of a rule": ("SFX Sa Y 2\nSFX Sa 0 s .\nSFX Sb 0 es .\n", "cat/S dog/b", "cat cats cates dog"),
+    "longer than long": (
+        "FLAG long\nFORBIDDENWORD Xyz\nSFX Ss Y 1\nSFX Ss 0 s .\n", "cat/SsXy dog/Ss cow/Xz", "dog dogs cow",
+    ),
+    "shorter than long": (
+        "FLAG long\nFORBIDDENWORD X\nSFX Ss Y 1\nSFX Ss 0 s .\n", "cat/SsX dog/SsXX cow/X", "cat cats dog dogs cow",
+    ),
+    "a number and more": (
+        "FLAG num\nFORBIDDENWORD 12x\nSFX 1 Y 1\nSFX 1 0 s .\n", "cat/1 dog/1,12 cow/12x", "cat cats",
+    ),
+    "no number": ("FLAG num\nFORBIDDENWORD x\nSFX 1 Y 1\nSFX 1 0 s .\n", "cat/1 dog/1,x cow/x", "cat cats"),
+    "UTF-8": (
+        "FLAG UTF-8\nFORBIDDENWORD ßü\nSFX äö Y 1\nSFX äö 0 s .\n", "cat/äß dog/äü cow/ö", "dog dogs cow",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OTHER_FLAGS)
+def test_a_flag_of_another_length_begins_with_the_flag(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, case: str
+) -> None:
+    rules, words, expected = OTHER_FLAGS[case]
+    found = forms(tmp_path, f"SET UTF-8\n{rules}", *words.split())
+    assert [form for of_word in found.values() for form in of_word] == expected.split()
+    [warning] = caplog.messages
+    assert "of directives are not " in warning and "only their beginning counts, as in hunspell" in warning
+
+
+def test_a_word_flag_that_is_no_number_has_no_effect(tmp_path: Path) -> None:
+    assert forms(tmp_path, "FLAG num\nSFX 7 Y 1\nSFX 7 0 s .\n", "cat/A", "dog/7") == {
+        "cat": ["cat"], "dog": ["dog", "dogs"],
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("rules", "words", "what"),
     [
@@ -428,15 +469,6 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
         ("SFX S\n", "4\ncat\n", "a.aff, line 1: expected `SFX flag Y|N number` or `SFX flag strip add condition`"),
         ("SFX S 0 s .\n", "4\ncat\n", "a.aff, line 1: expected the header of rule 'S', `SFX S Y|N number`"),
         ("SFX S Y 1\nSFX S 0 s [^s\n", "4\ncat\n", "a.aff, line 2: expected ] after [ in the condition, found '[^s'"),
-        *((f"SFX {name} Y 1\nSFX {name} 0 s .\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, the "
-           f"default without a line FLAG, found '{name}'") for name in ("Aa", "101", "12")),
-        ("NEEDAFFIX Aa\n", "4\ncat\n", "a.aff, line 1: expected a flag of one character, the default without"),
-        ("SET UTF-8\nFLAG UTF-8\nPFX ❤❤ Y 1\n", "4\ncat\n",
-         "a.aff, line 3: expected a flag of one character, by FLAG utf-8"),
-        ("FLAG num\nSFX Aa Y 1\n", "4\ncat\n",
-         "a.aff, line 2: expected a flag of a number, by FLAG num, found 'Aa'"),
-        ("FLAG num\nSFX 7 Y 0\n", "4\ncat/A\n", "a.dic, line 2: expected numbers of flags with commas between"),
-        ("FLAG long\nSFX A Y 1\n", "4\ncat\n", "a.aff, line 2: expected a flag of two characters, by FLAG long"),
         ("SFX S Y 1\nSFX S 0 s .\nSFX S 0 es .\n", "4\ncat\n", "a.aff, line 1: expected 1 lines `SFX S …` below this "
          "header, found 2; correct the number, or copy the file again"),
         ("SFX S Y 2\nSFX S 0 s .\n", "4\ncat\n",
@@ -449,7 +481,7 @@ def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.
         ("ICONV 1\nICONV _ b\n", "4\ncat\n",
          "a.aff, line 2: expected `ICONV characters characters`, found 'ICONV _ b'"),
         ("IC 1\nNEEDAFFIX\n", "4\ncat\n",
-         "a.aff, line 2: expected a flag of one character, the default without a line FLAG, found ''"),
+         "a.aff, line 2: expected a flag after the directive, found none; add it, or remove the line"),
         ("AF S\n", "4\ncat\n", "a.aff, line 1: expected `AF number`, found 'AF S'; correct the line"),
         ("SET UTF-8\n", "4\ncat\n\u00a0/S\n", "a.dic, line 3: the word is blank (U+00A0); expected a word"),
         ("SET UTF-8\n", "4\n\u200b\n", "a.dic, line 2: the word is blank (U+200B); expected a word"),

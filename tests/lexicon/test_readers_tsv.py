@@ -97,6 +97,8 @@ def test_surface_rows_repetitions_and_contradictions_are_counted(tmp_path: Path)
         ([], "a.tsv: expected rows with form, lemma, UPOS, FEATS, found none; is the file empty?"),
         (["form lemma UPOS FEATS"], "found none; is the file empty?"),
         (["du _ _ _"], "found none; is the file empty?"),
+        ([f"chat chat NOUN _ {10**12 + 1}"], "line 1: expected a count up to 1,000,000,000,000, found '100"),
+        ([f"chat chat NOUN _ {'9' * 5000}"], "line 1: expected a count up to 1,000,000,000,000, found '999"),
     ],
 )
 def test_a_malformed_file_is_refused(tmp_path: Path, rows: list[str], message: str) -> None:

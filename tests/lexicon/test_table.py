@@ -87,7 +87,9 @@ def test_it_is_as_a_person_reads_it() -> None:
         (ROW.replace("Masc", "Masc@nan"), "found 'nan'; fix the row"),
         (ROW.replace("Gender", "TOPFORM"), "'TOPFORM:Masc' has a group that is reserved for indicators and evidence"),
         (ROW.replace("Gender=Masc|Number=Plur", '"Gender=Fem,Masc"'), "begins with a quotation mark; save the table"),
-        (ROW.replace("\t3\t", "\t-3\t"), "expected a count in column 5, found '-3'; give a number, or 0"),
+        (ROW.replace("\t3\t", "\t-3\t"), "expected a count up to 1,000,000,000,000 in column 5, found '-3'; "
+         "give a number, or 0"),
+        (ROW.replace("\t3\t", f"\t{'9' * 5000}\t"), "expected a count up to 1,000,000,000,000 in column 5, found"),
         (ROW.replace("\tno\t", "\tnein\t"), "expected yes or no in column 7 (guessed), found 'nein'; fix it"),
     ],
 )

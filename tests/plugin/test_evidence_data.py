@@ -19,7 +19,7 @@ from fairseq_llrnn.ngrams.folds import folds_of
 from fairseq_llrnn.ngrams.ngrams import Sentences
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownAliases
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 
@@ -94,11 +94,14 @@ def test_aliases_depend_on_the_seed_the_epoch_and_the_sentence(evidence: Evidenc
 
 def test_a_target_that_needs_evidence_and_has_none(evidence: EvidenceWorld) -> None:
     """The advice is about evidence.unsupported, where the prior was built with it."""
-    settings = {"unsupported": ["numbers=0"]}
-    needed = r"evidence.unsupported numbers=0\).*with small weights"
-    for more, says in (({}, "--background unigram"), (settings, needed)):
+    needed = r"evidence.unsupported.numbers=0\) and is not in its source, build the prior with a small weight instead"
+    cases = ({}, "--background unigram"), ({"numbers": 0.01}, r"batch\); build"), ({"numbers": 0.0}, needed)
+    for factors, says in cases:
         prior = Prior.load(evidence.data / "static")
-        prior = replace(prior, settings={**prior.settings, **more})
+        part = prior.find(EvidencePart)
+        assert part is not None
+        needing = replace(part, rules=replace(part.rules, unsupported=factors))
+        prior = replace(prior, parts=tuple(needing if other is part else other for other in prior.parts))
         decoder = make(evidence, "llrnn_lstm", "static", loaded=prior).model.decoder
         with pytest.raises(DataError, match=says):
             check_allowed(decoder.head, torch.tensor([[-torch.inf]]), torch.tensor([[5]]), None, decoder.fix_zero_mass)

@@ -38,6 +38,7 @@ def test_every_command_accepts_the_folder(
     valid = (world.data, "--gen-subset", "valid", "--cpu")
     first, second = (shell.run("llrnn", "eval-lm", *valid, "--path", path) for path in (checkpoint, exported))
     assert first.out.splitlines()[-1] == second.out.splitlines()[-1]
+    assert "is used instead" not in second.err  # its prior is equal to that of the data folder
     typed = shell.run("llrnn", "interactive", "--path", exported, "--beam", 2, "--max-len-b", 5, "--cpu", stdin="le\n")
     assert "H-0" in typed.out and "warning" not in typed.err
 
@@ -51,19 +52,16 @@ def test_a_translation_model(shell: Shell, as_typed: Llrnn, translation: Transla
     assert "H-0" in typed.out
 
 
-def test_an_exported_folder_is_replaced_and_no_other(as_typed: Llrnn, trained: Path, tmp_path: Path) -> None:
+def test_no_folder_with_files_is_replaced(as_typed: Llrnn, trained: Path, tmp_path: Path) -> None:
     checkpoint = trained / "checkpoint_best.pt"
+    (tmp_path / "model").mkdir()
     as_typed("export", checkpoint, tmp_path / "model")
     as_typed("export", tmp_path / "model" / "model.pt", tmp_path / "again")
-    as_typed("export", checkpoint, tmp_path / "model")
-    shutil.copy(tmp_path / "model" / "dict.txt", tmp_path / "model" / "dict.de.txt")  # an export of a translation model
-    as_typed("export", checkpoint, tmp_path / "model")
-    assert not (tmp_path / "model" / "dict.de.txt").exists()
-    (tmp_path / "model" / "notes.txt").write_text("mine")
-    done = as_typed("export", checkpoint, tmp_path / "model", code=2)
-    assert "expected only files of `llrnn export`, found others; use a new name" in done.err
-    done = as_typed("export", checkpoint, trained, code=2)
-    assert "expected a new folder, or one of `llrnn export`, found another; use a new name" in done.err
+    (tmp_path / "file").write_text("mine")
+    for name, found in (("model", "an exported model"), ("file", "something else"), (trained, "something else")):
+        done = as_typed("export", checkpoint, tmp_path / name, code=2)
+        message = f"expected a free name or an empty folder, found {found}; remove it, or use another"
+        assert f"{tmp_path / name}: {message}" in done.err
     scores = [
         json.loads(as_typed("score", "--json", "--path", tmp_path / name, stdin="le\n").out)["bits"]
         for name in ("model", "again")

@@ -3,6 +3,7 @@
 Beside each stands the bare command of fairseq that has to give the same.
 """
 
+import json
 import logging
 import math
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from shell import Result, Shell
+from small_corpus import Llrnn
 from tiny_world import EVERY_SENTENCE, MODEL, USER_DIR, World, read_checkpoint
 from translation_world import SIZES, TranslationWorld
 
@@ -399,6 +401,7 @@ def test_a_misspelt_option(command: str, joined: bool, bare: bool, shell: Shell,
     [
         (["--arch"], "argument --arch/-a: expected one argument"),
         (["--arch", "llrnn_lmm"], "invalid choice: 'llrnn_lmm'; did you mean llrnn_lm?"),
+        (["--arch", "llrnn_lstm_lm"], "invalid choice: 'llrnn_lstm_lm'; did you mean llrnn_lm?"),
         (["--arch", "zzzz"], "invalid choice: 'zzzz'; llrnn train --help lists all options"),
         (["--sample-break-mode", "eoss"], "did you mean eos?"),
         (["--embed-dim", "8"], "or --decoder-embed-dim?"),
@@ -518,6 +521,27 @@ def model_of_blocks(shell: Shell, world: World) -> Path:
     blocks = ["--sample-break-mode", "none", "--tokens-per-sample", 16]
     shell.run("llrnn", "train", world.data, *SMALL, *TRAINING, *blocks, "--max-epoch", 1, "--save-dir", place)
     return place / "checkpoint_best.pt"
+
+
+def test_sentences_of_a_model_of_blocks(shell: Shell, as_typed: Llrnn, world: World, model_of_blocks: Path) -> None:
+    """eval-lm has the figure of score, unless the user sets blocks; validate names the reason for another one."""
+    text = "".join(f"{line}\n" for line in world.text("test"))
+    facts = json.loads(as_typed("score", "--path", model_of_blocks, "--json", stdin=text).out)
+    command = ("llrnn", "eval-lm", world.data, "--path", model_of_blocks, "--gen-subset", "test", "--cpu")
+    done, blocks = shell.run(*command), shell.run(*command, "--sample-break-mode", "none")
+    losses = [float(re.findall(r"Loss \(base 2\): ([\d.]+)", each.out)[0]) for each in (done, blocks)]
+    assert losses[0] == pytest.approx(facts["bits_per_token"], abs=2e-4) != losses[1]
+    note = f"warning: {model_of_blocks} was trained in blocks of text (--sample-break-mode none): "
+    assert f"{note}each sentence is scored alone, as in llrnn score; add" in done.err
+    assert "trained in blocks" not in blocks.err
+    valid = ("llrnn", "validate", world.data, "--path", model_of_blocks, "--cpu")
+    assert f"{note}blocks that begin inside a sentence lack context" in shell.run(*valid).err
+
+
+def test_a_treebank_is_not_continued(shell: Shell, world: World, model: Path) -> None:
+    row = "1\tle" + 8 * "\t_"
+    done = shell.run("llrnn", "interactive", world.data, "--path", model, "--cpu", stdin=f"# text\n{row}\n", code=2)
+    assert "llrnn interactive: error: stdin: expected a tokenised text, found a treebank in CoNLL-U; write" in done.err
 
 
 @pytest.mark.parametrize("trained", ["model", "model_of_blocks"])

@@ -18,6 +18,7 @@ from shell import Shell
 from small_corpus import Llrnn
 from tiny_world import World, batch, build, open_prior, randomise, randomised
 
+import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation.texts import LineScore, sum_of
 from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
@@ -191,6 +192,7 @@ def test_scores_of_any_text(shell: Shell, as_typed: Llrnn, world: World, model: 
     assert "warning: stdin: punctuation is glued to 2 of 5 words, such as 'chat.': tokenise it (sacremoses" in glued
     table = as_typed("score", "--path", model, "--open", stdin=strange).out
     assert "their spelling" in table and table.splitlines()[-2].startswith("bits per character")
+    assert "perplexity of tokens" in as_typed("score", "--path", model, stdin=strange).out
     assert table.splitlines()[-1] == f"prior  {scored['prior']}"
 
 
@@ -213,6 +215,21 @@ def test_a_score_for_each_sentence(as_typed: Llrnn, model: Path) -> None:
     assert scored["empty_lines"] == 1
 
 
+def test_python_and_the_command_have_one_figure(as_typed: Llrnn, model: Path) -> None:
+    """Unknown words are <unk>, unless an argument asks for their spelling."""
+    lines, command = ["le chat xyzzy voit Zoé", "la mer"], ("score", "--path", model)
+    loaded: Any = fairseq_llrnn.load(model)
+    for options, arguments in (((), {}), (("--open",), {"is_open": True})):
+        printed = as_typed(*command, *options, "--json", stdin="\n".join(lines)).out
+        assert loaded.score(lines, **arguments) == pytest.approx(json.loads(printed)["bits_per_word"])
+        printed = as_typed(*command, *options, "--per-word", stdin="\n".join(lines)).out
+        assert loaded.surprisals(lines, **arguments).to_tsv() == printed
+    good, bad = ["le chat"], ["le xyzzyzzyzzy"]
+    closed, spelled = loaded.minimal_pairs(good, bad).pairs[0], loaded.minimal_pairs(good, bad, is_open=True).pairs[0]
+    assert closed.good == spelled.good and closed.bad > spelled.bad
+    assert "<unk>" in [word.word for word in loaded.next_words("le", 99)]
+
+
 def test_lines_without_a_word_have_no_bits_a_word(as_typed: Llrnn, model: Path) -> None:
     score = ("score", "--path", model)
     scored = json.loads(as_typed(*score, "--json", stdin="\n\n").out)
@@ -227,7 +244,7 @@ def test_a_line_that_is_too_long_among_others(monkeypatch: pytest.MonkeyPatch) -
     scorer = TextScorer.__new__(TextScorer)
     scorer.longest, scorer.max_tokens = 4, 6
 
-    def of_batch(batch: list[LineScore]) -> tuple[list[LineScore], torch.Tensor]:
+    def of_batch(batch: list[LineScore], is_open: bool) -> tuple[list[LineScore], torch.Tensor]:
         return [score(line, len(line.words)) for line in batch], torch.empty(0)
 
     def score(line: LineScore, many: int) -> LineScore:

@@ -6,7 +6,6 @@ test_checkpoint_safety.py starts a process of its own in a checkout, with `--use
 import importlib.util
 import os
 import shutil
-import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
@@ -69,10 +68,9 @@ def train(world: World, *user_dir: object) -> list[str]:
     return [*arguments[:where], *map(str, user_dir), *arguments[where + 2 :], "--max-update", "2"]
 
 
-def test_a_newer_python_has_no_fairseq(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fairseq_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    monkeypatch.setattr(sys, "version_info", (3, 13, 0, "final", 0))
-    with pytest.raises(OptionError, match="fairseq needs Python 3.11, and this is Python 3.13; install"):
+    with pytest.raises(OptionError, match="this needs fairseq, which is not installed; "):
         fairseq_llrnn.register()
 
 

@@ -28,9 +28,8 @@ def test_scores_are_those_of_the_command(as_typed: Llrnn, world: World, trained:
     assert model.score(lines, per="character") == pytest.approx(facts["bits_per_character"])
     assert model.score(lines, unit="nats", per="text") == pytest.approx(facts["bits"] * math.log(2))
     assert model.score(lines, per="sentence") == pytest.approx(facts["bits"] / len(lines))
-    table = as_typed(*command, "--per-word", stdin=text).out.splitlines()[1:]
     rows = model.surprisals(lines)
-    assert [f"{s}\t{p}\t{w}\t{x:.6f}\t{'seen' if seen else 'unseen'}" for s, p, w, x, seen, _ in rows] == table
+    assert rows.to_tsv() == as_typed(*command, "--per-word", stdin=text).out
     assert [row.word for row in rows if row.is_unknown] == ["xyzzy"]
     count = facts["words"] + facts["sentences"]
     assert model.score(lines, per="token") == pytest.approx(facts["bits"] / count) == facts["bits_per_token"]
@@ -55,6 +54,20 @@ def test_explanations_and_samples(model: Any, world: World) -> None:
     drawn = model.sample(3, seed=5)
     assert len(drawn) == 3 and drawn == model.sample(3, seed=5) != model.sample(3, seed=6)
     assert all(len(sentence.split()) <= 2 for sentence in model.sample(4, max_length=2))
+
+
+def test_next_words_are_those_of_explain(model: Any, evidence_models: dict[str, Path]) -> None:
+    found = model.next_words("le chat", 4)
+    expected = model.explain("le chat", top=4)[-1].predictions
+    assert [word.word for word in found] == [word for word, _ in expected]
+    assert [word.probability for word in found] == pytest.approx([math.exp(log_p) for _, log_p in expected], rel=1e-4)
+    assert sum(word.probability for word in model.next_words("", 10_000)) == pytest.approx(1.0, abs=1e-4)
+    translator: Any = fairseq_llrnn.load(evidence_models["transformer"])
+    first = translator.next_words("", 2, source="el nu")
+    (row, *_) = translator.surprisals([first[0].word], source=["el nu"], unit="nats")
+    assert len(first) == 2 and first[0].probability == pytest.approx(math.exp(-row.surprisal), rel=1e-4)
+    with pytest.raises(OptionError, match="source: a translation model needs the source sentence of each line"):
+        translator.next_words("")
 
 
 def test_samples_follow_the_model(model: Any) -> None:

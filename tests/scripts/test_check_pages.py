@@ -21,7 +21,7 @@ def test_code_tables_and_links_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("text, problem", [
-    ("word " * 901, "README.md: expected at most 900 words, found 901; shorten the page"),
+    ("word " * 1001, "README.md: expected at most 1,000 words, found 1,001; shorten the page"),
     ("a " * 51, "README.md:1: expected at most 100 characters, found 102; break it"),
     ("The program says so.", "README: speech: expected at most 3, found 250.0; rewrite sentences"),
     ("It is short; and plain; and clear.", "README: ;: expected at most 3, found 285.7; rewrite sentences"),

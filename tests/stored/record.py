@@ -39,7 +39,7 @@ def scores(checkpoint: Path, place: Path) -> object:
     scorer = load_scorer(str(checkpoint), 2048, Places())
     if scorer.languages is not None:
         return [-score for score in scorer.score(sources, lines)]
-    return [-(sum(line.log_probs) + sum(line.spelt)) for line in TextScorer(scorer).lines(lines)]
+    return [-(sum(line.log_probs) + sum(line.spelt)) for line in TextScorer(scorer).lines(lines, is_open=True)]
 
 
 place = Path(sys.argv[1])

@@ -23,7 +23,7 @@ EXAMPLES = (
     "--out data-bin/open",
 )
 LONG = 10.0  # seconds
-WITH_SOFTMAX = ("softmax", "dictionary", "out", "labels")  # options that --softmax allows
+WITH_SOFTMAX = ("softmax", "dictionary", "out", "labels", "pieces")  # options that --softmax allows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--out", metavar="DIR", help="folder to write, e.g. data-bin/prior")
     group.add_argument(
         "--softmax", action="store_true",
-        help="build a plain softmax for comparison: each word is its own and only feature, the background is uniform",
+        help="build a plain softmax for comparison: each word is its own and only feature, the background is uniform. "
+        "Add --pieces for a dictionary of pieces: figures per word then count words",
     )  # fmt: skip
     add_options(parser, Recipe)
 
@@ -99,6 +100,7 @@ def recipe_of(args: argparse.Namespace) -> tuple[Recipe, Callable[[str], str]]:
     if args.softmax:
         _check_with_softmax(args)
         begin = plain_values(Recipe.softmax())[0]
+        begin |= {} if args.pieces is None else {"features": ()}  # also none of pieces
     elif args.recipe is not None:
         begin = plain_values(read_recipe(args.recipe))[0]
     values, option = overridden(begin, args, Recipe)
@@ -119,5 +121,5 @@ def _check_with_softmax(args: argparse.Namespace) -> None:
         if name not in WITH_SOFTMAX and value not in (None, False, []):
             option = options.get(name, f"--{name}")
             raise OptionError(
-                f"{option}: --softmax takes only --dict, --out and --labels; remove {option}, or --softmax"
+                f"{option}: --softmax takes only --dict, --out, --labels and --pieces; remove {option}, or --softmax"
             )

@@ -34,6 +34,9 @@ def print_table(built: BuildResult, evidence: dict[str, int], dictionary: str, o
         print(f"{name:<{width}}  {value:>10,}  {NOTES.get(name, '')}".rstrip())
     print(f"{'… as a share of the text':<{width}}  {shared.tokens:>10.1%}")
     print(f"{'seconds':<{width}}  {seconds:>10.1f}")
+    recipe = built.prior.recipe
+    if recipe is not None and not recipe.text and recipe.background != "uniform" and built.words.counts.any():
+        print(f"counts: of {Path(dictionary).name}; to count another text, add --count-text")
     signatures, words = counts["output signatures"], counts["words"]
     is_asked_for = built.prior.settings["top_words"] == "all"
     if words >= HINT_FROM and 2 * signatures > words and not is_asked_for:

@@ -145,6 +145,7 @@ class Affixes:
     special: dict[str, set[str]] = field(default_factory=dict)  # values of SPECIAL -> flags
     lines: Counter[str] = field(default_factory=Counter)  # by directive
     named: str = ""  # flags in lines without effect on forms
+    other_flags: dict[str, str] = field(default_factory=dict)  # of directives, not of `flag_kind`: text -> first place
     rules: int = 0
     cut: list[str] = field(default_factory=list)  # words with more forms than MOST_FORMS
     words: Counter[frozenset[str]] = field(default_factory=Counter)  # by their flags
@@ -266,6 +267,13 @@ class Affixes:
         if compounds := sum(count for flags, count in self.words.items() if self.has(flags, "compounds")):
             names = [name for name in (*SPECIAL, "COMPOUNDRULE") if name in self.lines and name.startswith("COMPOUND")]
             notes.append(f"{compounds:,} words also form compounds ({', '.join(names)}), which are not listed")
+        if self.other_flags:
+            expected = {"num": "a number", "long": "two characters"}.get(self.flag_kind, "one character")
+            text, location = next(iter(self.other_flags.items()))
+            notes.append(
+                f"{len(self.other_flags):,} flags of directives are not {expected} ({shown(text)}, {location}): only "
+                "their beginning counts, as in hunspell"
+            )
         if unknown := [name for name, lines in self.lines.items() if lines and name not in DIRECTIVES]:
             lines = sum(self.lines[name] for name in unknown)
             notes.append(f"{lines:,} lines of FILE.aff have no directive of hunspell ({_quote(unknown)}) and no effect")
@@ -499,20 +507,24 @@ def split_flags(text: str, affixes: Affixes, location: str, word: bool = True) -
 
 
 def _flag(text: str, affixes: Affixes, location: str) -> str:
-    """Return the flag of a line."""
+    """Return the flag of a line: as in hunspell, the beginning of a longer text."""
+    if not text:
+        raise DataError(f"{location}: expected a flag after the directive, found none; add it, or remove the line")
     kind, text = affixes.flag_kind, _decode_flags(text, affixes)
-    flag = text if kind == "long" else text.rstrip(VARIATION_SELECTORS)
-    number = NUMBER.fullmatch(text)
-    if kind == "num" and number:
-        return number[1]
-    if kind == "num" or len(flag) != (2 if kind == "long" else 1):
-        expected = {"num": "a number", "long": "two characters"}.get(kind, "one character")
-        why = f"by FLAG {kind}" if kind != "short" else "the default without a line FLAG"
-        raise DataError(
-            f"{location}: expected a flag of {expected}, {why}, found {shown(text)}; correct it, or write the line "
-            "FLAG long (two characters) or FLAG num (numbers) at the head of FILE.aff"
-        )
+    if kind == "num":
+        flag, is_whole = _number_flag(text), NUMBER.fullmatch(text) is not None
+    else:
+        size = 2 if kind == "long" else 1
+        flag, is_whole = text[:size], len(text if kind == "long" else text.rstrip(VARIATION_SELECTORS)) == size
+    if not is_whole:
+        affixes.other_flags.setdefault(text, location)
     return flag
+
+
+def _number_flag(text: str) -> str:
+    """Return the number that begins a text, or 0, as hunspell does."""
+    number = NUMBER.match(text)
+    return number[1] if number else "0"
 
 
 def _decode_flags(text: str, affixes: Affixes) -> str:
@@ -524,14 +536,7 @@ def _flags(text: str, affixes: Affixes, location: str) -> frozenset[str]:
         return named_by(text, affixes.aliases, "sets of flags (AF)", location)
     text = _decode_flags(text, affixes)
     if affixes.flag_kind == "num":
-        cells = [cell for cell in text.split(",") if cell.strip()]
-        numbers = [number[1] for cell in cells if (number := NUMBER.match(cell))]
-        if len(numbers) != len(cells):
-            raise DataError(
-                f"{location}: expected numbers of flags with commas between, by FLAG num, found {shown(text)}; "
-                "correct the line"
-            )
-        return frozenset(numbers)
+        return frozenset(_number_flag(cell) for cell in text.split(",") if cell.strip())
     if affixes.flag_kind == "long":
-        return frozenset(text[i : i + 2] for i in range(0, len(text), 2))
+        return frozenset(text[i : i + 2] for i in range(0, len(text) - 1, 2))
     return frozenset(text.replace(" ", ""))

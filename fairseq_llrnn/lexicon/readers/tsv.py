@@ -1,12 +1,12 @@
 """Lexicons in tab-separated rows: tables, and rows of form, lemma, UPOS, FEATS and optionally a count."""
 
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.files.numbers import LARGEST_COUNT, read_count
 from fairseq_llrnn.files.text_lines import AS_HEADER, ReadCount, check_not_blank, clean_cells, place, shown
 from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import COLUMNS as TABLE
@@ -16,7 +16,6 @@ COLUMNS = ("form", "lemma", "UPOS", "FEATS")
 FOUR_OR_MORE = range(len(COLUMNS), sys.maxsize)
 EXPECTED = f"at least {len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"
 ADVICE = "give a lexicon in this form (`llrnn lexicon --conllu` makes one of a treebank)"
-_COUNT = re.compile(r"\d{1,17}", re.ASCII)
 
 REPEATED = "repeated (same form, lemma, UPOS and FEATS)"
 FURTHER = "rows with a further analysis (same form, lemma and UPOS, other FEATS): the form has all features"
@@ -65,8 +64,11 @@ def iter_tsv_rows(count: ReadCount, lines: Iterable[tuple[int, str]] | None = No
         except ValueError as error:
             raise DataError(f"{location}: {error}") from error
         rows += 1
-        counted = _COUNT.fullmatch(cells[len(COLUMNS)]) if len(cells) > len(COLUMNS) else None
-        yield TsvRow(form, lemma, as_upos(upos), names, int(counted[0]) if counted else 0)
+        text = cells[len(COLUMNS)] if len(cells) > len(COLUMNS) and cells[len(COLUMNS)].isascii() else ""
+        counted = read_count(text)
+        if counted is None and text.isdecimal():
+            raise DataError(f"{location}: expected a count up to {LARGEST_COUNT:,}, found {shown(text)}; correct it")
+        yield TsvRow(form, lemma, as_upos(upos), names, counted or 0)
     if not rows:
         raise DataError(f"{path}: expected rows with {', '.join(COLUMNS)}, found none; is the file empty?")
 

@@ -12,4 +12,5 @@
     dictionaries.py      reject a model over other words, a dictionary with strings outside itself
     interactive_lines.py lines of fairseq-interactive and of raw text, with terms after a tab
     counted_gpus.py      correct what fairseq derives from the number of GPUs
+    numpy_names.py       names that fairseq uses and numpy has removed
 """

@@ -21,7 +21,7 @@ from fairseq.data.indexed_dataset import IndexedRawTextDataset
 
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.reading import reading
-from fairseq_llrnn.files.text_lines import iter_lines, numbered, shown
+from fairseq_llrnn.files.text_lines import iter_lines, numbered, shown, text_only
 from fairseq_llrnn.plugin.compat.loading import marker_of
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import callers
@@ -62,7 +62,8 @@ class _Lines:
         """
         self.before, self.refused = 0, []
         buffer: list[str] = []
-        for _, line in _typed_lines() if input == STDIN else iter_lines(input):
+        lines = text_only(_typed_lines(), "stdin") if input == STDIN else text_only(iter_lines(input), input)
+        for _, line in lines:
             buffer.append(line.rstrip())
             if len(buffer) >= buffer_size:
                 yield buffer

@@ -219,7 +219,8 @@ def _find_prior(path: str, state: Mapping[str, Any], named: str | None, recorded
     names = [name for name in dict.fromkeys((in_data, "prior")) if not name.startswith(os.pardir)]
     moved_with_data = [Path(data_folder(data), name) for name in names]
     around = places_of(was, save_dir_of(state), path)
-    places = chain(moved_with_data, around) if named is None else chain(around, moved_with_data)
+    moved_first = named is None and recorded != os.curdir  # which an exported model records
+    places = chain(moved_with_data, around) if moved_first else chain(around, moved_with_data)
     return next(filter(is_prior(fingerprint_in(state, path)), places), None)
 
 

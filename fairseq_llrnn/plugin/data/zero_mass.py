@@ -18,6 +18,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.head.checks import FIX_ZERO_MASS, first_forbidden
 from fairseq_llrnn.prior.part import Part
+from fairseq_llrnn.prior.parts.automaton import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)
@@ -31,9 +32,9 @@ def check_whole_sentences(prior: Prior, break_mode: str | None, shorten: str = "
         shorten: --shorten-method, if it is applied to this text.
     """
     cuts = break_mode in (None, "none")
-    forbids = any(part.forbids for part in prior.parts)
-    if (cuts or shorten != "none") and (forbids or any(part.folds for part in prior.parts)):
-        background = "a grammar" if forbids else "cross-fitted n-grams, which look up whole training sentences"
+    forbidding = [_subject_of(name, part) for name, part in prior.by_name.items() if part.forbids]
+    if (cuts or shorten != "none") and (forbidding or any(part.folds for part in prior.parts)):
+        background = (forbidding or ["cross-fitted n-grams, which look up whole training sentences"])[0]
         option = "--sample-break-mode none" if cuts else f"--shorten-method {shorten}"
         fix = "use --sample-break-mode eos (or complete)" if cuts else "remove it"
         raise OptionError(f"{option}: it cuts sentences, but the prior's background is {background}; {fix}")
@@ -45,8 +46,8 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
     Raises:
         DataError: there is one, and the prior has on_zero=error.
     """
-    grammars = [part for part in prior.required if part.forbids]
-    if not grammars:
+    forbidding = _forbidding(prior)
+    if not forbidding:
         return
     lines: list[list[int]] = []
     for target in targets:
@@ -57,11 +58,11 @@ def check_training_sentences(prior: Prior, targets: Iterable[Tensor], dictionary
                 line = []
             else:
                 line.append(token if token < len(prior.symbols) else dictionary.unk())
-    for part in grammars:
-        _check_sentences(prior, part, lines, split)
+    for name, part in forbidding.items():
+        _check_sentences(prior, name, part, lines, split)
 
 
-def _check_sentences(prior: Prior, part: Part, lines: list[list[int]], split: str) -> None:
+def _check_sentences(prior: Prior, name: str, part: Part, lines: list[list[int]], split: str) -> None:
     """Check sentences, without their </s>, that the part must allow."""
     places = part.impossible(prior, lines)
     bad = np.flatnonzero(places >= 0)
@@ -78,27 +79,45 @@ def _check_sentences(prior: Prior, part: Part, lines: list[list[int]], split: st
     raise DataError(
         f"sentence {first + 1} of the {split} data: the background gives {words[place]!r} probability zero in "
         f"{' '.join(words[max(0, place - 4) : place + 3])!r} (token {place + 1}; {len(bad):,} such sentences in all); "
-        f"{FIX_GRAMMAR}"
+        f"{_fix_of(name, part)}"
     )
 
 
-FIX_GRAMMAR = "fix the grammar or the text, or build the prior with automaton(FILE, on_zero=skip) or on_zero=floor"
+def _subject_of(name: str, part: Part) -> str:
+    """Return what a part that forbids words is, for messages."""
+    return "a grammar" if _is_grammar(part) else f"the part {name}, which forbids words"
 
 
-def how_to_fix(prior: Prior, fix_grammar: str = FIX_GRAMMAR) -> str:
-    """Return the fix for a target that the background forbids.
+def _forbidding(prior: Prior) -> dict[str, Part]:
+    """Return the parts that forbid words and are not in a mixture, by name."""
+    required = set(map(id, prior.required))
+    return {name: part for name, part in prior.by_name.items() if part.forbids and id(part) in required}
 
-    fix_grammar: the fix if the background is a grammar.
-    """
-    fix = FIX_ZERO_MASS
-    if unsupported := prior.settings.get("unsupported"):  # kinds of words that need evidence
-        fix = (
-            f"it may be of a kind that must be copied (evidence.unsupported {' '.join(unsupported)}) and is not in "
-            "its source: build the prior with small weights for evidence.unsupported instead of 0"
-        )
-    elif any(part.forbids for part in prior.required):
-        return fix_grammar
+
+def _is_grammar(part: Part) -> bool:
+    return isinstance(part, AutomatonPart) and part.made_from == "automaton"
+
+
+def _fix_of(name: str, part: Part) -> str:
+    if _is_grammar(part):
+        return "fix the grammar or the text, or build the prior with automaton(FILE, on_zero=skip) or on_zero=floor"
+    return f"fix the text, or build the prior without its part {name}"
+
+
+def how_to_fix(prior: Prior, is_prefix: bool = False) -> str:
+    """Return the fix for a target that the background forbids, or for a prefix of a search."""
     table = prior.offers()
+    forbidden = [] if table is None else [kind for kind, factor in table.rules.unsupported.items() if factor == 0]
+    fix = FIX_ZERO_MASS
+    for name, part in [*_forbidding(prior).items()][:1]:
+        fix = _fix_of(name, part)
+        if is_prefix:
+            fix = "fix the grammar" if _is_grammar(part) else f"build the prior without its part {name}"
+    if forbidden:
+        fix = (
+            f"if it is a word that must be copied (evidence.unsupported.{forbidden[0]}=0) and is not in its source, "
+            f"build the prior with a small weight instead of 0; else {fix}"
+        )
     if table is not None and table.groups.required:
         return f"if its source requires terms, it may lack one, or have one too often: fix the terms; else {fix}"
     return fix
@@ -118,5 +137,5 @@ def check_prefix(
         raise DataError(
             f"the background gives word {dictionary[forbidden.token]!r} probability zero, but the prefix of {sentence} "
             f"has it at position {forbidden.position}, in {dictionary.string(forbidden.around)!r}; use another prefix, "
-            f"or {how_to_fix(prior, 'fix the grammar')}"
+            f"or {how_to_fix(prior, is_prefix=True)}"
         )

@@ -12,7 +12,6 @@ The options in model.pt record the folder itself as data folder and --save-dir, 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from fairseq_llrnn.plugin.compat.task_checkpoints import write_whole
 from fairseq_llrnn.prior.directory import read_description
 
 PRIOR, SOURCE_PRIOR = "prior", "source-prior"
-FILES = re.compile("|".join((*map(re.escape, (EXPORTED, TRAINING_WORDS, PRIOR, SOURCE_PRIOR)), r"dict\.(.+\.)?txt")))
 ADVICE = "free some space, or choose another folder"
 OMITTED = ("last_optimizer_state", "args")  # entries of a checkpoint that are not exported
 
@@ -38,15 +36,16 @@ def export(path: str, folder: Path, places: Places = RECORDED) -> None:
     """Write the model of a checkpoint to a folder.
 
     Args:
-        folder: a new name, or an exported folder, which is replaced.
+        folder: a new name, or an empty folder.
         places: present places of the checkpoint's data and priors.
 
     Raises:
-        OptionError: another folder or file has that name, or the data or a prior is not found.
+        OptionError: a file, or a folder with files, has that name, or the data or a prior is not found.
         DataError: a damaged checkpoint, or a folder that cannot be written.
     """
-    if os.path.lexists(folder) and not (folder / EXPORTED).is_file():
-        raise OptionError(f"{folder}: expected a new folder, or one of `llrnn export`, found another; use a new name")
+    if not may_replace(folder, lambda _: False):
+        kind = "an exported model" if (folder / EXPORTED).is_file() else "something else"
+        raise OptionError(f"{folder}: expected a free name or an empty folder, found {kind}; remove it, or use another")
     state = read_checkpoint(path)
     task: Any = state["cfg"].task
     dictionaries = take_places(path, task, places, state)
@@ -60,8 +59,6 @@ def export(path: str, folder: Path, places: Places = RECORDED) -> None:
     if len(dictionaries) == 2:  # fairseq infers the languages from the names of texts, which the folder lacks
         task.source_lang, task.target_lang = (file.name.split(".")[1] for file in dictionaries)
     task.data = state["cfg"].checkpoint.save_dir = os.curdir
-    if not may_replace(folder, FILES.fullmatch):
-        raise OptionError(f"{folder}: expected only files of `llrnn export`, found others; use a new name")
     with writing(folder, "model"), whole_folder(folder) as new:
         for file in dictionaries:
             shutil.copyfile(file, new / file.name)

@@ -43,6 +43,14 @@ class TextScorer(LineScorer):
         log_probs = self.model.get_normalized_probs(decoder(previous), log_probs=True)
         return lambda target: log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
 
+    def next_log_probs(self, previous: Tensor) -> Tensor:
+        decoder = self.model.decoder
+        if isinstance(decoder, LogLinearDecoder):
+            _, extra = decoder(previous)
+            return decoder.head.word_log_probs(extra["batch"])[0, -1, : self.num_words]
+        log_probs: Tensor = self.model.get_normalized_probs(decoder(previous), log_probs=True)
+        return log_probs[0, -1]
+
 
 def load_text_scorer(path: str, max_tokens: int, places: Places = RECORDED) -> TextScorer:
     """Load a text scorer from a checkpoint of a language model.

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 import torch
 from fairseq.dataclass.configs import GenerationConfig
+from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError, check_least
 from fairseq_llrnn.evaluation.scoring_model import ScoringModel
 from fairseq_llrnn.evaluation.texts import LineScore
 from fairseq_llrnn.evaluation.training_words import training_words
 from fairseq_llrnn.explain.explanation import Explanation
-from fairseq_llrnn.features.dictionary import EOS
+from fairseq_llrnn.features.dictionary import EOS, SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.loading import Places, encode
@@ -44,15 +45,20 @@ class TrainedModel(ScoringModel):
         self.translates = self._scorer.languages is not None
         self._text: TextScorer | None = None if self.translates else TextScorer(self._scorer)
         self._convention = CONVENTIONS.get("" if self._text is None else self._text.pieces or "")
+        self.has_open_vocabulary = self._text is not None and self._text.has_open_vocabulary
+
+    @property
+    def _vocabulary(self) -> frozenset[str] | None:
+        return frozenset(self.task.target_dictionary.symbols).difference(SPECIALS)
 
     @cached_property
     def _training_words(self) -> frozenset[str] | None:
         return None if self.translates else training_words(self._scorer.dictionaries[0], self._convention)
 
-    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None) -> Iterator[LineScore]:
+    def _line_scores(self, lines: Sequence[str], source: Sequence[str] | None, is_open: bool) -> Iterator[LineScore]:
         if source is None:
             assert self._text is not None
-            yield from self._text.lines(lines)
+            yield from self._text.lines(lines, is_open)
             return
         dictionary = self.task.target_dictionary
         scored = {number: scores for number, *scores in self._scorer.token_scores(source, lines)}
@@ -65,6 +71,13 @@ class TrainedModel(ScoringModel):
             words = words if len(words) + 1 == len(tokens) else [dictionary[token] for token in tokens[:-1].tolist()]
             unknown = with_unk(tokens[:-1], dictionary).eq(dictionary.unk()).tolist()
             yield LineScore(number + 1, words, unknown, log_probs.tolist(), [0.0] * len(words))
+
+    def _next_log_probs(self, prefix: str, source: str | None) -> tuple[Tensor, Callable[[int], str]]:
+        if source is None:
+            assert self._text is not None
+            return self._text.after(prefix.split()), self.task.target_dictionary.__getitem__
+        predictions = self.explain(prefix, source=source, top=len(self.task.target_dictionary))[-1].predictions
+        return torch.tensor([log_prob for _, log_prob in predictions]), [word for word, _ in predictions].__getitem__
 
     # ---- explanations and samples -----------------------------------------------------------------------------------
 

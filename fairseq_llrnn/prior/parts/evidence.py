@@ -2,8 +2,7 @@
 
 Over pieces (the prior's setting `pieces`, of both sides) the part also stores the words of the source's training text,
 since a dictionary of pieces does not show which words are unknown. If a system requests strings
-(`EvidenceRules.asked`), the part stores the target's words with their counts. `discount` reduces the background of
-target words that need evidence.
+(`EvidenceRules.asked`), the part stores the target's words with their counts.
 
 Sizes: D different words of a training text, V target words.
 """
@@ -12,19 +11,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.rules import (
     ASKED,
     BY_KNOWN_WORDS,
-    FORMED,
     Evidence,
     EvidenceRules,
     features,
@@ -36,10 +35,7 @@ from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS, UNK, Open
 from fairseq_llrnn.features.spelling import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText
 from fairseq_llrnn.files.reading import as_paths
-from fairseq_llrnn.prior.expression import Atom, Times, atoms
 from fairseq_llrnn.prior.part import BuildContext, Facts, Part, PriorView, SavedPart, register_part
-from fairseq_llrnn.prior.parts.lexical import background_of
-from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 
@@ -87,7 +83,6 @@ class EvidencePart(Part):
         if UNK not in prior.source_symbols:
             raise ValueError(f"the source words of the evidence lack {UNK}")
         check_translations(rules, prior)
-        unsupported_of(prior)
         pieces = pieces_of(prior) is not None
         has_target_words = pieces and bool(rules.asked)
         if (SOURCE_VOCABULARY in saved.arrays, TARGET_WORDS in saved.arrays) != (pieces, has_target_words):
@@ -171,24 +166,27 @@ class EvidencePart(Part):
         return {"evidence": facts}
 
     def lines(self, prior: PriorView) -> list[str]:
-        return [kinds_text(self.source_words(prior.source_symbols)), f"weight {self.rules.weight:g}"]
+        unsupported = [_note(kind, factor) for kind, factor in self.rules.unsupported.items()]
+        return [kinds_text(self.source_words(prior.source_symbols)), f"weight {self.rules.weight:g}", *unsupported]
 
     def background(self, below: Background, context: BuildContext) -> Background:
-        """Add slots to the background below. Without a source there are none."""
-        if not context.has_source:
-            return below
-        from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots, Unsupported
+        """Add slots to the background below, and reduce words that need a slot and have none.
 
-        prior = context.prior
+        Without a source there are no slots.
+        """
+        import torch
+
+        from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots, with_factors
+
+        prior, factors = context.prior, None
+        if self.rules.unsupported:
+            factors = torch.from_numpy(factors_of(prior, self.rules))
+        if not context.has_source:
+            return below if factors is None else with_factors(below, factors)
         source_unk = prior.source_symbols.index(UNK)
         translations = TranslationSlots(prior.output) if "translations" in self.rules.kinds else None
-        factors, unsupported = unsupported_of(prior), None
-        if factors:
-            named = () if prior.expression is None else atoms(prior.expression)
-            word_factors = np.array([factors.get(str(form), 1.0) for form in forms_of_words(prior)])
-            unsupported = Unsupported(word_factors, of_root=not any(atom.text == UNSUPPORTED for atom in named))
         table = evidence_table(prior)
-        return EvidenceBackground(below, table, prior.index(UNK), source_unk, translations, unsupported)
+        return EvidenceBackground(below, table, prior.index(UNK), source_unk, translations, factors)
 
     def class_source(self, head: Head) -> ClassSource | None:
         from fairseq_llrnn.evidence.slots import SlotRows
@@ -205,16 +203,9 @@ def _read_lines(array: np.ndarray) -> list[str]:
     return [word for word in array.tobytes().decode().split("\n") if word]
 
 
-UNSUPPORTED = "unsupported"  # words that weigh less without evidence: name of the setting and of a background
-
-
-def unsupported_of(prior: PriorView) -> dict[str, float]:
-    """Return the factor of target words without evidence, by kind. Raises ValueError for unsound settings."""
-    entries = [str(entry).partition("=") for entry in prior.settings.get(UNSUPPORTED, ())]
-    factors = {kind: float(factor) for kind, _, factor in entries}
-    if not all(kind in FORMED and 0.0 <= factor <= 1.0 for kind, factor in factors.items()):
-        raise ValueError(f"the weights of words without evidence are invalid: {prior.settings[UNSUPPORTED]}")
-    return factors
+def factors_of(prior: PriorView, rules: EvidenceRules) -> np.ndarray:
+    """Return the factor of each target word that no slot offers: (V,)."""
+    return np.array([rules.unsupported.get(str(form), 1.0) for form in forms_of_words(prior)])
 
 
 def forms_of_words(prior: PriorView) -> list[str | None]:
@@ -310,7 +301,9 @@ def rules_of(options: Recipe, patterns: UserPatterns | None) -> EvidenceRules | 
         mapping = read_evidence_map(str(mapping), options.words.normalize)
     table = {word: tuple(words) for word, words in mapping.items()}
     kinds = tuple(kind for kind in features() if kind in evidence.kinds or (kind == "mapped" and table))
-    return EvidenceRules(kinds, table, {} if patterns is None else patterns.expressions, evidence.weight)
+    unsupported = {str(form): float(factor) for form, factor in evidence.unsupported.items()}
+    expressions = {} if patterns is None else patterns.expressions
+    return EvidenceRules(kinds, table, expressions, evidence.weight, unsupported)
 
 
 def _check_of_pieces(options: Recipe, kinds: Sequence[str]) -> None:
@@ -387,48 +380,23 @@ def spelled_words(options: Recipe, rules: EvidenceRules, text: PieceText | None)
     return (text or PieceText.read(as_paths(options.text), CONVENTIONS[options.pieces], options.workers)).word_counts()
 
 
-def discount(prior: Prior, words: WordList, factors: Mapping[str, float]) -> tuple[Prior, Counter[str]]:
-    """Return the prior with less background for words of some kinds of FORMED, and the numbers of such words.
-
-    Static weights are multiplied, and then scaled so that the total of all words is unchanged: <unk> and </s> keep
-    their weights (Dymetman & Xiao 2016, §4, condition-based priming). Any other background is multiplied by static
-    factors, 1 for most words.
-
-    Args:
-        words: the prior's dictionary.
-        factors: 0 … 1 by kind.
+def check_unsupported(prior: Prior, rules: EvidenceRules) -> Counter[str]:
+    """Return notes for the user: the numbers of target words that need evidence.
 
     Raises:
-        OptionError: no word is left.
+        OptionError: no word remains possible without evidence.
     """
-    ordinary = ~words.specials & prior.allowed
-    notes = Counter({_note(kind, factor): 0 for kind, factor in factors.items()})
-    factor_of = np.ones(len(words))
-    for i, kind in enumerate(forms_of_words(prior)):
-        if kind is not None and kind in factors and ordinary[i]:
-            factor_of[i] = factors[kind]
-            notes[_note(kind, factors[kind])] += 1
-    settings = [f"{kind}={factor:g}" for kind, factor in factors.items()]
-    before = np.exp(prior.log_weights[ordinary])
-    after = before * factor_of[ordinary]
-    if not after.sum() > 0:
+    possible = is_word(prior.symbols) & prior.allowed
+    forms = Counter(form for form, is_possible in zip(forms_of_words(prior), possible, strict=True) if is_possible)
+    if rules.unsupported and not (factors_of(prior, rules)[possible] > 0).any():
+        settings = " ".join(f"{kind}={factor:g}" for kind, factor in rules.unsupported.items())
         raise OptionError(
-            f"evidence.unsupported {' '.join(settings)}: expected some word that remains possible without evidence, "
-            "found none; leave a kind out"
+            f"evidence.unsupported {settings}: expected some word that remains possible without evidence, found none; "
+            "leave a kind out"
         )
-    prior = replace(prior, settings={**prior.settings, UNSUPPORTED: settings})
-    background = background_of(prior)
-    if background is not None:
-        with np.errstate(divide="ignore"):
-            discounted = prior.with_part(StaticPart(np.log(factor_of)))
-        name = [name for name in discounted.names if name.startswith(StaticPart.kind)][-1]
-        return replace(discounted, expression=Times((background, Atom(UNSUPPORTED, name)))), notes
-    log_weights = prior.log_weights.copy()
-    with np.errstate(divide="ignore"):
-        log_weights[ordinary] = np.log(after * (before.sum() / after.sum()))
-    return replace(prior, log_weights=log_weights), notes
+    return Counter({f"target words are {_note(kind, f)}": forms[kind] for kind, f in rules.unsupported.items()})
 
 
 def _note(kind: str, factor: float) -> str:
     effect = "impossible without evidence" if factor == 0 else f"weighed {factor:g} times as much without evidence"
-    return f"target words are {kind}, {effect}"
+    return f"{kind}, {effect}"

@@ -26,12 +26,13 @@ the end has at least a probability β > 0. After a prefix longer than all words 
 
 Sources: Luong & Manning 2016, §4.3 (a word is spelled from the state that predicts it); Mielke & Eisner 2019.
 
-`draw_strings` samples strings, and `best_strings` finds the best ones by a beam search. As with n-grams alone
+`draw_strings` samples strings, and `best_strings` finds probable ones by a beam search. As with n-grams alone
 (open_vocabulary/spelling.py), samples have unknown characters as often as the model, and are truncated after
-LONGEST_DRAWN characters. The best strings have known characters, at most LONGEST. None is a word of the dictionary.
-`best_strings` keeps the BEAM most probable prefixes of each place, over all kinds. A prefix is at least as probable as
-its continuations, so a search stops when BEAM strings are better than all prefixes. The places of a batch are searched
-together, because a step of the network for many prefixes takes hardly longer than for few.
+LONGEST_DRAWN characters. Strings of the beam search have known characters, at most LONGEST. None is a word of the
+dictionary. `best_strings` keeps the BEAM most probable pairs of a prefix and a kind of each place. It can miss the most
+probable string, if one of its prefixes is not among them, and it sums the kinds in the beam only. A prefix is
+at least as probable as its continuations, so a search stops when BEAM strings are better than all prefixes. The places
+of a batch are searched together, because a step of the network for many prefixes takes hardly longer than for few.
 """
 
 from __future__ import annotations
@@ -283,7 +284,11 @@ def draw_strings(
 def best_strings(
     speller: NeuralSpeller, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray
 ) -> list[Sequence[str]]:
-    """Return at most BEAM likely strings of N(· | h, o) at each place: hidden (m, H), classes (m,)."""
+    """Return at most BEAM strings of N(· | h, o) at each place, the most probable ones that the beam search finds.
+
+    Args:
+        hidden: (m, H). classes: (m,).
+    """
     kinds = torch.arange(speller.num_kinds, device=hidden.device)
     places = np.arange(len(hidden)).repeat(len(kinds))  # of each prefix, ascending
     writers = _Writers(speller, spelled, hidden.repeat_interleave(len(kinds), 0), kinds.repeat(len(hidden)))

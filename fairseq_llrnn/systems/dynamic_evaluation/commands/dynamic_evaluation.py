@@ -112,7 +112,6 @@ def run(args: argparse.Namespace) -> int:
             f"--path {args.path}: expected a model of --task llrnn_language_modeling, found one of another task; score "
             "the text by `llrnn score`"
         )
-    scorer.opened = False  # unknown words are <unk>
     groups = list(scorer.batches(text_lines(args.text), args.sentences))
     if not groups:
         place = " on stdin" if args.text == STDIN else f" in {args.text}"
