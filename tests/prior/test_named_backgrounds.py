@@ -59,6 +59,6 @@ def test_parts_of_systems_are_found_by_their_files(tmp_path: Path) -> None:
         file = tmp_path / "systems" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.touch()
-    assert registry.names("parts", tmp_path) == {
-        name: f"fairseq_llrnn.systems.{name}.part" for name in ("one", "three")
-    }
+    of_files = {name: f"fairseq_llrnn.systems.{name}.part" for name in ("one", "three")}
+    found = registry.names("parts", tmp_path)
+    assert of_files.items() <= found.items() and "deep" not in found
