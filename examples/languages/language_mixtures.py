@@ -1,7 +1,7 @@
-"""Rows without a network of their own: the network of another row, mixed with n-grams of its text over its dictionary.
+"""Rows without a network of their own: n-grams, alone or mixed with the network of another row.
 
-The mixing is in example_parts/mixtures.py. Both models have <unk>. The spelling of unknown words is the row's and is
-not mixed. Sizes: N tokens of a text with their ends.
+N-grams are of the row's text over its dictionary. The mixing is in example_parts/mixtures.py. Both models have <unk>.
+The spelling of unknown words is the row's and is not mixed. Sizes: N tokens of a text with their ends.
 """
 
 import json
@@ -15,22 +15,61 @@ import torch
 from example_parts.mixtures import ORDERS, with_ngrams
 from example_parts.text_units import lines_of
 from example_parts.unit_bits import whole_bits
-from language_rows import Row
+from language_rows import Row, score_command
 from language_table import HELD_OUT
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore, sum_of
 
+ALONE = (2, 3, 4, 5)  # orders of n-grams without a network
 
-def ngram_commands(row: Row, network: Path, place: Path) -> dict[Path, tuple[str, ...]]:
-    """Return the commands for the n-grams of every order, from the network's folder, with results in `place`."""
-    text = ("--dict", str(network / "dict.txt"), "--count-text", str(network / "train.txt"), *row.prior)
+
+def ngram_commands(row: Row, source: Path, place: Path, orders: Sequence[int] = ORDERS) -> dict[Path, tuple[str, ...]]:
+    """Return the commands for the n-grams of every order, of the dictionary and text in `source`, with results in
+    `place`.
+    """
+    text = ("--dict", str(source / "dict.txt"), "--count-text", str(source / "train.txt"), *row.prior)
     return {
         place / f"ngrams-{order}": (
             *("llrnn", "prior", "--out", str(place / f"ngrams-{order}"), *text),
             *("--background", f"ngram({order}, folds=0)"),
         )
-        for order in ORDERS
+        for order in orders
+    }
+
+
+def finish_ngrams(
+    row: Row,
+    place: Path,
+    execute: Callable[[Sequence[str], Path], float],
+    scored: Callable[[Sequence[str], str], str],
+) -> dict[str, Any]:
+    """Measure n-grams of the order that is best on the validation text.
+
+    Args:
+        place: the folder of the row, with its texts (`write_units`).
+        execute: runs a command with a log, and returns seconds of processor time.
+        scored: runs a command on a text, and returns its output.
+    """
+    commands = ngram_commands(row, place, place, ALONE)
+    seconds = sum(execute(command, place / "train.log") for command in commands.values())
+
+    def facts(prior: Path, split: str) -> dict[str, float]:
+        text = (place / f"{split}.txt").read_text(encoding="utf-8")
+        found: dict[str, float] = json.loads(scored(score_command(row, place, prior), text))
+        return found
+
+    valid = {order: facts(prior, "valid") for order, prior in zip(ALONE, commands, strict=True)}
+    order = min(valid, key=lambda tried: valid[tried]["bits"])
+    return {
+        "row": row.name,
+        "order": order,
+        "orders": {tried: found["bits_per_character"] for tried, found in valid.items()},
+        "seconds": {"llrnn": round(seconds, 1), "fairseq-train": 0.0},
+        "valid": valid[order],
+        "test": facts(place / f"ngrams-{order}", "test"),
+        **dict.fromkeys(("epochs", "best_epoch", "parameters"), 0),
+        "curve": [],
     }
 
 

@@ -33,7 +33,7 @@ class Row:
     """One system, in all languages."""
 
     name: str
-    group: str  # a to h, as issue and page name them; `tuning`: no row of the table
+    group: str  # of GROUPS in language_table.py; `tuning`: no row of the table
     what: str
     units: str  # open, unk, pieces, characters
     speed: float  # tokens per second of processor time, from which the number of epochs follows
@@ -49,6 +49,7 @@ class Row:
     most_epochs: int = 12
     times: float = 1.0  # the budget, for rows that are trained to their end
     network: str = ""  # a row whose network is mixed with n-grams (language_mixtures.py); nothing is trained
+    ngrams: bool = False  # n-grams of words alone
 
     @property
     def needs(self) -> set[str]:
@@ -76,6 +77,11 @@ CHARACTERS = Row(
     *("characters", "b", "character LSTM", "characters", 14_000), width=512, layers=1, batch=6144, most_epochs=30
 )
 UNK = Row("unk", "c", "word softmax, `<unk>` spelled", "unk", 8_000)  # by the character model of `spelling`
+NGRAMS = Row(
+    *("ngrams", "n", "word n-grams, unknown words spelled", "open", 1),
+    ("--open-vocabulary", "characters", "--set", "words.keep_case=true"),
+    ngrams=True,
+)
 SPELLING = Row("spelling", "d", "ours: spelling", "open", 13_000, OPEN)
 TRIGRAMS = Row(
     *("ngram", "d", "ours: spelling, trigrams below", "open", 12_000, (*OPEN, *NGRAM)),
@@ -123,6 +129,7 @@ ROWS = {
         CHARACTERS,
         SPELLING,
         UNK,
+        NGRAMS,
         TRIGRAMS,
         SPELLER,
         SPELLER_TRIGRAMS,
@@ -263,7 +270,8 @@ def commands(
     ]
 
 
-def score_command(row: Row, place: Path) -> list[str]:
-    """Return the `llrnn score` command for a text in the row's units on stdin."""
+def score_command(row: Row, place: Path, ngrams: Path | None = None) -> list[str]:
+    """Return the `llrnn score` command for a text in the row's units on stdin, by the prior `ngrams` if given."""
     spelt = ["--open"] if row.units == "open" else []
-    return ["llrnn", "score", "--path", str(place / "model" / "checkpoint_best.pt"), "--json", *spelt]
+    scorer = ["--prior", str(ngrams)] if ngrams else ["--path", str(place / "model" / "checkpoint_best.pt")]
+    return ["llrnn", "score", *scorer, "--json", *spelt]

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what examples sh
 from example_parts.text_units import lines_of
 from example_parts.unit_bits import bits_of_unknown_character, whole_bits
 from language_curves import draw
-from language_mixtures import finish_mixture, ngram_commands
+from language_mixtures import ALONE, finish_mixture, finish_ngrams, ngram_commands
 from language_rows import BUDGET, SPELLING, Row, chosen, commands, fits, score_command, write_units
 from language_table import HELD_OUT, all_rows, by_language, tables
 from language_texts import LANGUAGES, Language
@@ -88,6 +88,9 @@ def finish(
     shutil.rmtree(place / "model", ignore_errors=True)  # of a training that was interrupted
     (place / "train.log").unlink(missing_ok=True)
     write_units(row, language, text, place)
+    if row.ngrams:
+        known = {"language": language.name, "seed": seed, "budget": budget}
+        return known | finish_ngrams(row, place, execute, scored)
     seconds = {}
     for command in commands(row, language, data, place, USER_DIR, seed, budget):
         seconds[command[0]] = execute(command, place / "train.log")
@@ -127,6 +130,8 @@ def commands_of(
     if row.network:
         return ngram_commands(row, out / language.name / f"{row.network}-{seed}", place).values()
     write_units(row, language, out / language.name / "text", place)
+    if row.ngrams:
+        return ngram_commands(row, place, place, ALONE).values()
     return commands(row, language, data, place, USER_DIR, seed, budget)
 
 

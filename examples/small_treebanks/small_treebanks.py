@@ -89,12 +89,19 @@ PENALTIES = ("--activation-penalty", "2", "--change-penalty", "1")
 REGULARISED = {
     "tuned": (),
     "rate-0.0005": ("--lr", "0.0005"),
+    "sgd": ("--optimizer", "sgd", "--lr", "5"),
     "dropout-0.6": ("--dropout", "0.6"),
     "variational": ("--variational-dropout",),
     "weight-drop-0.5": ("--weight-drop", "0.5"),
     "penalties": PENALTIES,
     "awd": ("--variational-dropout", "--weight-drop", "0.5", *PENALTIES),
     "mogrifier": ("--cell", "mogrifier"),
+}
+# The search for the best softmax, with the training of "tuned".
+GRID = {
+    f"{width}-{dropout}": (*("--decoder-embed-dim", width, "--decoder-hidden-size", width), "--dropout", dropout)
+    for width in ("128", "256")
+    for dropout in ("0.3", "0.5", "0.7")
 }
 PLAIN = (
     Arm("softmax", "softmax", ("--softmax",), counts=False),
@@ -119,8 +126,8 @@ ARMS = (
             arm, name=f"{arm.name}-{added}", what=f"{arm.what}, {' '.join(('tuned', *more))}", training=TUNED + more
         )
         for arm in PLAIN
-        if arm.name in ("softmax-unigram", "guess")
-        for added, more in REGULARISED.items()
+        if arm.name in ("softmax", "softmax-unigram", "guess")
+        for added, more in (REGULARISED if arm.name == "guess" else REGULARISED | GRID).items()
     ),
 )
 

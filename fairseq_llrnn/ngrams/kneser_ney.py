@@ -20,6 +20,10 @@ different words before it for all others. D is D₁, D₂, D₃₊ by the count,
 If this gives no number from above 0 to i (in small or artificial texts some n_i is zero), the order uses FALLBACK, as
 lmplz does with --discount_fallback. Below the unigrams is the uniform distribution over all possible next words: all
 words of the dictionary, <unk> and </s>. A pruned n-gram gives all of its adjusted count to γ(h).
+
+For a closed dictionary, lmplz needs --limit_vocab_file, --discount_fallback, and --vocab_pad with the number of words,
+<s>, </s> and <unk>. Without the padding, each unseen word gets all of the probability of <unk>. One <s> begins a
+sentence. Programs that begin it with N − 1 of them differ by less than 0.1 % of perplexity (Hungarian and French UD).
 """
 
 from __future__ import annotations

@@ -123,6 +123,24 @@ def test_table_and_picture(
     assert picture.read_bytes()[1:4] == b"PNG"
 
 
+def test_ngrams_alone(data: Path, shell: Shell, tmp_path: Path) -> None:
+    texts.prepare(SWAHILI, data, tmp_path)
+    row, place = rows.ROWS["ngrams"], tmp_path / "swahili" / "ngrams-1"
+    found = languages.finish(row, SWAHILI, 1, data, tmp_path, 1.0, executed(shell), scored(shell))
+    bits = {}
+    for order in (2, 3, 4, 5):
+        prior = place / f"ngrams-{order}"
+        facts = shell.run("llrnn", "score", "--prior", str(prior), "--json", "--open", str(place / "valid.txt"))
+        bits[order] = json.loads(facts.out)["bits_per_character"]
+    assert found["orders"] == pytest.approx(bits)
+    assert found["order"] == min(bits, key=bits.__getitem__)
+    assert found["valid"]["bits_per_character"] == found["orders"][found["order"]]
+    assert found["test"]["unknown_words"] > 0 and found["test"]["spelling_bits"] > 0
+    assert len(list(languages.commands_of(row, SWAHILI, 1, data, tmp_path, 1.0))) == len(bits)
+    shown = tables.summary({"swahili": {"ngrams": [found]}}, "test")
+    assert f"| swahili | **{found['test']['bits_per_character']:.3f}** |" in shown
+
+
 def mixed_row(network: str) -> object:
     """A row with the network of one that `finished` has."""
     return replace(rows.ROWS[network], name=f"{network}-mixed", network=network)
