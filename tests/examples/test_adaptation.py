@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
-from example_parts import mixtures
 from quick_composition import remember_compositions
 
+from fairseq_llrnn.comparison import mixtures
 from fairseq_llrnn.features.dictionary import load_dictionary
 
 corpora, systems, stages, outcome, curves, adapt = load(
