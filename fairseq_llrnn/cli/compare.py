@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="lower-case all texts, by the rules of LANG if it is tr, az or lt (default: keep the case)",
     )  # fmt: skip
     features = parser.add_argument_group("sources of word features, as in llrnn prior")
-    features.add_argument("--conllu", nargs="+", default=[], metavar="FILE", help="treebanks, besides the training part")
+    features.add_argument("--conllu", nargs="+", default=[], metavar="FILE", help="more treebanks (.gz too)")
     features.add_argument("--lexicon", nargs="+", default=[], metavar="FILE", help="tables and lexicons (TSV, .gz too)")
     features.add_argument("--language", metavar="CODE", help="use installed packages for this language, e.g. uk")
     choices = parser.add_argument_group("the models")

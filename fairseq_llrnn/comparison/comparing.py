@@ -35,12 +35,13 @@ from fairseq_llrnn.comparison.rows import (
     with_differences,
 )
 from fairseq_llrnn.comparison.settings import NEURAL, Comparison
-from fairseq_llrnn.comparison.texts import Texts, read_texts
+from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import check_room, whole_file
 from fairseq_llrnn.version import __version__
 
 SETTINGS = "settings.json"
+BAR = "{percentage:3.0f}% {bar} {remaining} left{postfix}"
 PACKAGES = ("fairseq-fixed", "numpy", "sentencepiece", "torch")
 
 
@@ -75,17 +76,17 @@ def compare(
     models = chosen_models(texts, settings)
     networks = _networks(models, load_networks)
     _check_folder(settings, texts)
+    write_treebank(texts)
     for line in (*texts.summary(), *(f"note: {note}" for note in texts.notes)):
         say(line)
     first, others = settings.seeds[0], settings.seeds[1:]
     trials = {model: trials_of(model, settings, first) for model in models}
     jobs = [job for of_model in trials.values() for job in of_model]
-    seconds = _seconds([*jobs, *(trials[model][0] for model in models if model in NEURAL for _ in others)], texts, settings)
-    say(
-        f"{len(jobs) + len(others) * sum(model in NEURAL for model in models):,} models; about "
-        f"{seconds / settings.jobs / 60:.0f} minutes on {settings.jobs} idle core{'s' * (settings.jobs > 1)}"
-    )
-    with tqdm(total=seconds, unit="s", disable=None, bar_format="{percentage:3.0f}% {bar} {remaining} left{postfix}") as bar:
+    expected = [*jobs, *(trials[model][0] for model in models if model in NEURAL for _ in others)]
+    seconds = _seconds(expected, texts, settings)
+    minutes = max(1, round(seconds / settings.jobs / 60))
+    say(f"{plural(len(expected), 'model')}, about {plural(minutes, 'minute')} on {plural(settings.jobs, 'idle core')}")
+    with tqdm(total=seconds, disable=None, bar_format=BAR) as bar:
         _run(jobs, texts, settings, networks, bar)
         chosen = {name: _chosen(of_name, texts, settings) for name, of_name in _by_name(jobs).items()}
         again = [replace(job, seed=s) for job in chosen.values() if job is not None and job.trial for s in others]
@@ -110,6 +111,11 @@ def compare(
     table = ComparisonTable(rows, settings.out, text, _commands(rows, settings, first))
     _write(table, texts, settings, time.monotonic() - began)
     return table
+
+
+def plural(number: int, noun: str) -> str:
+    """Return `1 model`, `12 models`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _networks(models: Sequence[str], load_networks: Callable[[], Networks]) -> Networks | None:
@@ -139,7 +145,8 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
         try:
             check_room(path)
         except OSError as error:
-            raise OptionError(f"--out {settings.out}: cannot be written: {error.strerror}; name another place") from None
+            reason = f"cannot be written: {error.strerror}"
+            raise OptionError(f"--out {settings.out}: {reason}; name another place") from None
         settings.out.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
             json.dump(own, file, indent=1)
@@ -147,7 +154,7 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
     try:
         kept = dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
-        raise OptionError(f"{path}: expected the settings of a comparison, found something else; use another --out") from None
+        raise OptionError(f"{path}: expected settings of a comparison, found none; use another --out") from None
     for name, value in own.items():
         if kept.get(name) != value:
             raise OptionError(

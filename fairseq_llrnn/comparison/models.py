@@ -56,7 +56,7 @@ class Job:
 
 
 def chosen_models(texts: Texts, settings: Comparison) -> list[str]:
-    """Return the names of the models to compare. Raises OptionError for a lexicon model without a source of features."""
+    """Return the names of the models. Raises OptionError for a lexicon model without a source of features."""
     has_lexicon = bool(texts.treebanks or settings.lexicon or settings.language)
     if settings.models is None:
         return [name for name in MODELS if has_lexicon or name != "lexicon"]

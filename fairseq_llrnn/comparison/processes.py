@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from multiprocessing.connection import wait
-from multiprocessing.process import BaseProcess
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 from tqdm import tqdm
@@ -31,7 +31,7 @@ def run_all(works: Mapping[Path, Work], seconds: Mapping[Path, float], num_proce
         seconds: estimates, by folder, for the progress bar.
     """
     context = multiprocessing.get_context("fork")
-    waiting, running = [*works], dict[int, tuple[Path, BaseProcess]]()
+    waiting, running = [*works], dict[int, tuple[Path, ForkProcess]]()
     try:
         while waiting or running:
             while waiting and len(running) < num_processes:

@@ -102,8 +102,8 @@ def bits_per_character(result: Mapping[str, Any], split: str, texts: Texts) -> f
 def row_of(model: Measured, texts: Texts) -> Row:
     """Return the figures of a model."""
     per_character = {
-        split: [scores[split].bits_of_sentences().sum() / sum(characters(texts.lines(split))) for scores in model.scores]
-        for split in SCORED
+        split: [float(scores[split].bits_of_sentences().sum()) / size for scores in model.scores]
+        for split, size in ((split, sum(characters(texts.lines(split)))) for split in SCORED)
     }
     seen = [kind for line in texts.test for kind in [*(word in texts.words for word in line.split()), None]]
     words = np.mean([scores["test"].bits_of_words() for scores in model.scores], axis=0)
@@ -126,10 +126,12 @@ def mixtures_of(models: Sequence[Measured], texts: Texts) -> list[Row]:
     """Return the best softmax and the best of ours, each mixed with n-grams: on the validation text, after mixing."""
     words = {m.name.removeprefix("ngrams-"): m.scores[0] for m in models if m.name.startswith("ngrams-")}
     of_words = {order: {split: scores[split].tokens for split in SCORED} for order, scores in words.items()}
-    rows = []
+    rows = list[Row]()
+    if not of_words:  # all of them failed
+        return rows
     for name, family in (("mixed-softmax", SOFTMAX), ("mixed-ours", OURS)):
         tried = [row_of(_mixed(m, m.ngrams or of_words, name), texts) for m in models if m.name in family]
-        rows += [min(tried, key=lambda row: row.valid)] if tried and of_words else []
+        rows += [min(tried, key=lambda row: row.valid)] if tried else []
     return rows
 
 

@@ -101,7 +101,7 @@ class Comparison:
         check_least("--jobs", self.jobs, 1)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             shown = " ".join(map(str, self.seeds))
-            raise OptionError(f"--seeds {shown}: expected different numbers of at least 0, found other ones; correct them")
+            raise OptionError(f"--seeds {shown}: expected different numbers of at least 0; correct them")
 
 
 def _check_models(models: Sequence[str]) -> None:

@@ -39,11 +39,11 @@ def as_text(rows: Sequence[Row]) -> str:
     table = [list(COLUMNS), *map(cells, rows)]
     whole = [line for line in table if any(line[1:])]
     widths = [max(len(line[i]) for line in whole) for i in range(len(COLUMNS))]
-    lines = [
-        "  ".join([line[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))])
-        for line in table
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+    lines = []
+    for first, *others in table:
+        figures = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *figures]).rstrip())
+    return "\n".join(lines)
 
 
 def as_markdown(rows: Sequence[Row]) -> str:

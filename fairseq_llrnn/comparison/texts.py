@@ -14,6 +14,7 @@ from pathlib import Path
 from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import characters_of
+from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import iter_lines, text_only
 from fairseq_llrnn.lexicon.casing import language_of, lower
 from fairseq_llrnn.lexicon.readers.conllu import conllu_lines, treebank
@@ -37,6 +38,7 @@ class Texts:
     test: Sequence[str]
     treebanks: Sequence[str] = ()
     notes: Sequence[str] = ()
+    cut: tuple[Path, Path] | None = None  # a treebank with held-out sentences, and the file of the other ones
 
     def lines(self, split: str) -> Sequence[str]:
         """Return the lines of one of SPLITS."""
@@ -101,11 +103,31 @@ def read_texts(settings: Comparison) -> Texts:
                 f"found {len(found[split])}; give a longer text"
             )
     notes += _repetitions(found, files)
-    treebanks = [*settings.conllu, *([str(files["train"])] if _is_treebank(files["train"]) else [])]
-    texts = Texts(found["train"], found["valid"], found["test"], treebanks, notes)
+    own, cut = [files["train"]] if _is_treebank(files["train"]) else [], None
+    if own and "valid" not in files:
+        cut = own[0], settings.out / "train.conllu"
+        own = [cut[1]]
+    treebanks = [*settings.conllu, *map(str, own)]
+    texts = Texts(found["train"], found["valid"], found["test"], treebanks, notes, cut)
     for path in settings.conllu:
         _check_language(path, texts, settings.lower)
     return texts
+
+
+def write_treebank(texts: Texts) -> None:
+    """Write the training sentences of a treebank without the held-out ones, whose features must not be read."""
+    if texts.cut is None:
+        return
+    whole, part = texts.cut
+    lines, sentences, is_inside = list[str](), 0, False
+    for _, line in iter_lines(whole):
+        is_row = bool(line.strip()) and not line.startswith("#")
+        sentences += is_row and not is_inside
+        if sentences > len(texts.train):
+            break
+        is_inside = is_row or (is_inside and bool(line.strip()))
+        lines.append(line)
+    write_lines(part, lines)
 
 
 def _treebank_files(folder: Path) -> dict[str, Path]:
@@ -149,7 +171,7 @@ def _repetitions(found: dict[str, list[str]], files: dict[str, Path]) -> list[st
                 f"{len(repeated):,} of {len(long):,} sentences in both, such as {repeated[0]!r}; give another text"
             )
         if repeated:
-            notes.append(f"{len(repeated):,} of {len(long):,} sentences of the {split} text are also in the training text")
+            notes.append(f"the training text has {len(repeated):,} of {len(long):,} sentences of the {split} text")
     return notes
 
 
