@@ -1,4 +1,4 @@
-"""Plug-ins, found by name and imported on demand: systems in systems/, and other packages.
+"""Plug-ins, found by name and imported on demand: systems in systems/, and other packages, such as llrnn_research.
 
     group      meaning of a name                                           in systems/SYSTEM/
     commands   the sub-command `llrnn NAME`: a module as in cli/           commands/NAME.py (`_` for `-`), ONE/TWO.py
@@ -23,6 +23,8 @@ Another package declares each name as an entry point:
 
     [project.entry-points."fairseq_llrnn.parts"]
     dates = "their_package.dates"
+
+A dot in the name of a command stands for a blank: `mrf.train` is `llrnn mrf train`.
 """
 
 from __future__ import annotations
@@ -50,16 +52,23 @@ FILES = {  # patterns of a group in this package
     "user_code": ("systems/*/user_code.py",),
     "readers": (),
 }
-# Names of each system in models, priors, commands, head modules and options, for messages if its folder was deleted.
+# Names of each system in models, priors, commands, head modules and options, for messages if it is absent: systems of
+# this package, and those of llrnn_research, the second package of the repository.
 OFFERED = {
     "characters": (
         "llrnn_lm_char_small llrnn_lm_char_large cnn characters --input-characters --source-characters "
         "--character-mode --character-embed-dim --character-filters --highway-layers --neighbours"
     ),
     "classification": "llrnn_classification llrnn_bag llrnn_classifier classify",
+    "experts": "experts --expert --reverse-expert --lm-expert",
+    "reranking": "rescore report phrases",
+    "regularisation": "--weight-drop --activation-penalty --change-penalty",
+    "speller": "neural --speller-embed-dim --speller-hidden-size --speller-dropout",
+    "terms": "terms --terms --term-strength --term-forms --source-lexicon --invented-terms",
+}
+RESEARCH = {
     "discourse": "discourse discourse_encoder encode",
     "dynamic_evaluation": "dynamic-evaluation",
-    "experts": "experts --expert --reverse-expert --lm-expert",
     "markov_field": "markov_field mrf",
     "mogrifier": "mogrifier",
     "output_trees": (
@@ -67,10 +76,6 @@ OFFERED = {
         "--tree-reassign --tree-reassign-epochs --tree-sparse-gradients --tree --picture"
     ),
     "rare_words": "rare-words",
-    "reranking": "rescore report phrases",
-    "regularisation": "--weight-drop --activation-penalty --change-penalty",
-    "speller": "neural --speller-embed-dim --speller-hidden-size --speller-dropout",
-    "terms": "terms --terms --term-strength --term-forms --source-lexicon --invented-terms",
     "translators": "llrnn_rctm llrnn_encoder_decoder llrnn_seq2seq llrnn_rnnsearch",
     "variable_computation": (
         "vcgru vcrnn --vc-target --vc-penalty --vc-sharpness --vc-sharpen-updates --vc-guide --computation"
@@ -91,7 +96,8 @@ def names(group: str, package: Path = PACKAGE) -> dict[str, str]:
         else:
             places[place[1] if place[0] == "systems" else place[-1]] = module
     points = _announced(tuple(sys.path)).select(group=f"{PACKAGE.name}.{group}")
-    return places | {point.name: point.value for point in points}
+    blank = " " if group == "commands" else "."
+    return places | {point.name.replace(".", blank): point.value for point in points}
 
 
 @functools.cache  # a scan of all packages on the path takes some hundredths of a second
@@ -100,11 +106,13 @@ def _announced(path: tuple[str, ...]) -> Any:  # Python 3.12 has another type
 
 
 def lost(name: str) -> str | None:
-    """Return a message for a name of a system whose folder was deleted, or None for any other name."""
-    system = next((system for system, offered in OFFERED.items() if name in offered.split()), None)
-    if system is None or (PACKAGE / "systems" / system).exists():
-        return None
-    return f"it is of the system {system}, which was deleted: put the folder {PACKAGE.name}/systems/{system} back"
+    """Return a message for a name of a system that is absent, or None for any other name."""
+    system = next((system for system, offered in (OFFERED | RESEARCH).items() if name in offered.split()), None)
+    if system in OFFERED and not (PACKAGE / "systems" / system).exists():
+        return f"it is of the system {system}, which was deleted: put the folder {PACKAGE.name}/systems/{system} back"
+    if system in RESEARCH and not any(place.startswith("llrnn_research.") for place in names("plugins").values()):
+        return f"it is of the system {system}, which is not installed; in a checkout: pip install ./research"
+    return None
 
 
 def load(place: str) -> Any:

@@ -19,16 +19,19 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
+from fairseq_llrnn.backgrounds.algebra import Product, Tempered
+from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups
+from fairseq_llrnn.backgrounds.mixture import Mixture
+from fairseq_llrnn.backgrounds.state_form import StateForm
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource, layers_of
 
 if TYPE_CHECKING:
@@ -69,6 +72,7 @@ def check_background(
             f"{type(whole.source).__name__}; use check_context_classes(background.bind(source), history)"
         )
     states = _by_step(whole, history)
+    _states_keep_their_form(whole, states, history)
     with torch.no_grad():  # as in a search, with cached values of a state
         for t, state in enumerate(states):
             laws = _Laws(bound.at(whole, t), state, history)
@@ -84,6 +88,7 @@ def check_background(
     _reordering_commutes(bound, history, states[-1])
     _positions_equal_steps(bound, history)
     _gradients_are_finite(bound, history)
+    _combinations_keep_it(background, bound, history)
     cross_fitted = bound.of(history, cross_fitted=True)
     with torch.no_grad():
         _Laws(bound.at(cross_fitted, 0), cross_fitted.start(rows), history).mass_is_the_sum_of_member_weights()
@@ -294,6 +299,46 @@ def _by_step(background: BoundBackground, history: Tensor) -> list[Tensor]:
     for tokens in history[:, 1:].unbind(1):  # the first is the start symbol, which state machines do not read
         states.append(background.advance(states[-1], tokens))
     return states
+
+
+def _states_keep_their_form(background: BoundBackground, states: Sequence[Tensor], history: Tensor) -> None:
+    """Assert that combinations can pack the states of each step and those of all positions."""
+    form = StateForm.of(background, states[0])
+    grows = form.columns_per_token > 0
+    try:
+        numbers = [form.num_tokens(state) for state in states]
+        of_positions = form.num_tokens(background.flat_states(history))
+    except ValueError as error:
+        raise AssertionError(f"law broken: states keep their shape and type\n{error}") from None
+    expected = [*range(len(states)), len(states) - 1]
+    found = [*numbers, of_positions]
+    _holds(f"states grow with each token, {expected}; found columns for {found}", not grows or found == expected)
+
+
+def _combinations_keep_it(background: Background, bound: _Conditions, history: Tensor) -> None:
+    """Assert that a background weighs the same in combinations that do not change it, also if beams are reordered."""
+    neutral = StaticBackground(background.class_of, background.num_classes, torch.zeros(len(background.class_of)))
+    neutral = neutral.to(background.class_of.device)
+    product = Product([neutral, background, neutral])
+    order = torch.arange(len(history), device=history.device).flip(0)
+    last, before = history.size(1) - 1, bound.of(history)
+    with torch.no_grad():
+        weights = bound.at(before, last).log_weights(_by_step(before, history)[-1]).expand(len(history), -1)[order]
+        of_positions = before.log_weights(before.flat_states(history)).expand(history.numel(), -1)
+        for name, combined in (
+            ("Product", product),
+            ("Tempered", Tempered(product, 1.0)),
+            ("Mixture", Mixture([background, Product([background, neutral])])),
+        ):
+            conditions = replace(bound, background=combined)
+            whole, law = conditions.of(history), f"a background weighs the same in a {name}"
+            state = _by_step(whole, history)[-1][order]
+            moved = conditions.at(whole, last, order)
+            _close(law, moved.log_weights(state).expand(len(order), -1), weights)
+            limited = moved.with_max_length(LIMITS[-1])
+            _close(law, limited.log_weights(state).expand(len(order), -1), weights)
+            flat = whole.log_weights(whole.flat_states(history)).expand(history.numel(), -1)
+            _close(f"{law} at all positions", flat, of_positions)
 
 
 def _gradients_are_finite(bound: _Conditions, history: Tensor) -> None:

@@ -41,9 +41,9 @@ from zipf_law import zipf
 
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
-from fairseq_llrnn.systems.output_trees.builders import huffman_tree
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
+from llrnn_research.output_trees.builders import huffman_tree
+from llrnn_research.output_trees.tree_layer import TreeLayer
+from llrnn_research.output_trees.tree_log_linear import TreeOutput
 
 WORDS = 250_000
 GROWTH = (10_000, 30_000, 100_000, 300_000, 1_000_000)

@@ -36,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # if the package i
 from measuring import in_turns, timed
 
 from fairseq_llrnn.networks.recurrent import find_cell
-from fairseq_llrnn.systems.variable_computation.variable_cells import VariableCell
+from llrnn_research.variable_computation.variable_cells import VariableCell
 
 WIDTHS, QUICK_WIDTH = (256, 512, 1024), 512
 SHARES, SHARE = (1.0, 0.7, 0.5, 0.4, 0.3, 0.2, 0.1), 0.4

@@ -28,7 +28,9 @@ GROUPS = {  # patterns of the pages, and the most words of one page
     "design": (("docs/design.md",), 2500),
     "contributing": (("CONTRIBUTING.md",), 900),
     "results": (("docs/results/*.md",), 2500),
-    "examples and systems": (("examples/*/README.md", "fairseq_llrnn/systems/*/README.md"), 300),
+    "examples and systems": (
+        ("examples/*/README.md", "fairseq_llrnn/systems/*/README.md", "research/**/README.md"), 300
+    ),
 }
 MOST_WORDS, LONGEST_LINE = 45_000, 100
 LIMITS = {"mean": 16.0, "over 30": 4.0, "speech": 3.0, ";": 3.0, "calques": 1.0}  # of each group of pages
@@ -50,8 +52,9 @@ def docstring_text(text: str) -> str:
 
 
 def docstrings(root: Path) -> list[str]:
-    """Return the docstrings of all modules, classes and functions of the package."""
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(root.glob("fairseq_llrnn/**/*.py"))]
+    """Return the docstrings of all modules, classes and functions of both packages."""
+    files = (*root.glob("fairseq_llrnn/**/*.py"), *root.glob("research/llrnn_research/**/*.py"))
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(files)]
     nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef
              | ast.FunctionDef | ast.AsyncFunctionDef)]  # fmt: skip
     return [docstring_text(text) for node in nodes if (text := ast.get_docstring(node))]

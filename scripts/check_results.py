@@ -36,7 +36,7 @@ from page_figures import blocks, comments, edits
 ROOT = Path(__file__).resolve().parents[1]
 STRICT = ("README.md", "docs/results/*.md")
 PAGES = (*STRICT, "docs/*.md", "docs/guides/*.md", "docs/tutorials/*.md", "examples/**/README.md",
-         "fairseq_llrnn/**/README.md")  # fmt: skip
+         "fairseq_llrnn/**/README.md", "research/**/README.md")  # fmt: skip
 LEGEND = f"{MARK}: commit or seeds not recorded."
 
 

@@ -43,7 +43,7 @@ def check_command(words: list[str], root: Path) -> str | None:
 
 def wrong_commands(root: Path, runs: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each command of a page or a run that names a missing script or option."""
-    folders = [root / "docs", root / "examples", root / "fairseq_llrnn"]
+    folders = [root / "docs", root / "examples", root / "fairseq_llrnn", root / "research"]
     pages = [root / "README.md", *(page for folder in folders for page in sorted(folder.rglob("*.md")))]
     found = {str(page.relative_to(root)): [*commands(page.read_text("utf-8"))] for page in pages}
     found[LEDGER] = [words for command in sorted({run["command"] for run in runs}) for words in called_scripts(command)]

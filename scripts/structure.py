@@ -218,6 +218,7 @@ def measure() -> dict[str, dict[str, Any]]:
     core = sum(len(code_lines(path.read_text(encoding="utf-8"))) for path in outside_systems(PACKAGE))
     of_core = {"code lines outside systems and huggingface": core}
     found: dict[str, dict[str, Any]] = {"package": sizes(PACKAGE) | of_core}
+    found["research"] = sizes(ROOT / "research" / "llrnn_research")
     found["tests"] = sizes(ROOT / "tests")
     found["names"] = names()
     with tempfile.TemporaryDirectory() as temporary:

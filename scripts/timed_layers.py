@@ -21,10 +21,10 @@ from zipf_law import zipf
 from fairseq_llrnn.backgrounds.base import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
-from fairseq_llrnn.systems.output_trees.builders import cluster_tree, huffman_tree
-from fairseq_llrnn.systems.output_trees.tree import NONE, Tree
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
-from fairseq_llrnn.systems.output_trees.tree_log_linear import TreeOutput
+from llrnn_research.output_trees.builders import cluster_tree, huffman_tree
+from llrnn_research.output_trees.tree import NONE, Tree
+from llrnn_research.output_trees.tree_layer import TreeLayer
+from llrnn_research.output_trees.tree_log_linear import TreeOutput
 
 N, H, M = 2048, 256, 2500
 USUAL = 42_500  # words, as many as French UD has

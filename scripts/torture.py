@@ -5,7 +5,7 @@
     python scripts/torture.py fuzz --again "prior: ngram" 475 --keep folder       one input again, files kept
 
 Every fault is printed with the numbers that reproduce it. The exit status is 1 if there is one. Inputs and readers are
-in tests/support (fuzzing.py, kills.py, races.py), results in docs/results/reliability.md.
+in tests/support (fuzzing.py, kills.py, races.py).
 """
 
 from __future__ import annotations

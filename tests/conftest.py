@@ -85,8 +85,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def top(item: pytest.Item) -> str:
-    """The folder of `tests` that the test is in, or its file."""
-    return item.path.relative_to(ROOT / "tests").parts[0]
+    """The folder of `tests`, or of `research/tests`, that the test is in, or its file."""
+    place = item.path.relative_to(ROOT).parts
+    return place[place.index("tests") + 1]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

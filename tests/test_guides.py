@@ -15,7 +15,7 @@ from shell import Shell, run_script
 from fairseq_llrnn.cli.main import FAIRSEQ, Parser, all_commands, load
 
 PAGES = pages_to_run()
-TEXTS = [README, *sorted(ROOT.glob("docs/**/*.md")), *sorted(SYSTEMS.glob("*/README.md"))]
+TEXTS = [README, *sorted(ROOT.glob("docs/**/*.md")), *(page for system in SYSTEMS for page in system.glob("README.md"))]
 BASH = re.compile(r"^```bash\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 Run = Callable[[Page], tuple[Path, str]]
 
@@ -101,7 +101,7 @@ def options_of_fairseq() -> set[str]:
         for config in [*registry["dataclass_registry"].values()]:  # more come while they are read
             parsers.append(argparse.ArgumentParser(conflict_handler="resolve"))
             gen_parser_from_dataclass(parsers[-1], config())
-    pages = [*(ROOT / "docs" / "options").glob("*.md"), *SYSTEMS.glob("*/*.md")]
+    pages = [*(ROOT / "docs" / "options").glob("*.md"), *(page for system in SYSTEMS for page in system.glob("*.md"))]
     documented = (name for page in pages for name in re.findall(r"--[a-z][\w-]*", page.read_text(encoding="utf-8")))
     return {*documented, *(name for parser in parsers for name in parser._option_string_actions)}
 

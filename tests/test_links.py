@@ -8,7 +8,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(
     page
-    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").glob("**/README.md"))
+    for pattern in ("*.md", "docs/**/*.md", "examples/**/README.md", "research/**/*.md")
+    for page in ROOT.glob(pattern)
     if page.is_file()
 )
 FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)

@@ -1,5 +1,6 @@
 """The laws find a background that breaks one, and say which (fairseq_llrnn/testing.py)."""
 
+import itertools
 from collections.abc import Callable
 
 import oracles
@@ -7,8 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
-from fairseq_llrnn.testing import check_background
+from fairseq_llrnn.backgrounds.algebra import Product, Tempered
+from fairseq_llrnn.backgrounds.base import Background, StaticBackground
+from fairseq_llrnn.backgrounds.mixture import Mixture
+from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
+from fairseq_llrnn.testing import check_background, check_context_classes
 
 CLASS_OF = torch.tensor([0, 1, 0, 2, 1, 3, 2, 0, 4])
 
@@ -110,3 +114,143 @@ def test_a_wrong_limited_share_of_the_end_is_found_in_every_row(row: int) -> Non
 
     with pytest.raises(AssertionError, match="log_share is an entry of log_shares, with a limit, too"):
         check_background(Whole(CLASS_OF, 5))
+
+
+class NoPairTwice(Background):
+    """Forbids a pair of words that came before. A state is all words so far, (N, 1 + t)."""
+
+    def start(self, n: int) -> Tensor:
+        return self.class_of.new_full((n, 1), -1)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return torch.cat([state, tokens.unsqueeze(1)], dim=1)
+
+    def flat_states(self, previous: Tensor) -> Tensor:
+        rows, length = [], previous.size(1)
+        for row in previous:
+            rows += [torch.cat([row.new_full((length - t,), -1), row[1 : t + 1]]) for t in range(length)]
+        return torch.stack(rows)
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        weights = torch.full((len(state), len(self.class_of)), -2.0, dtype=torch.float64)
+        for row, words in enumerate(state.tolist()):
+            for word, following in itertools.pairwise(words):
+                if 0 <= word == words[-1]:
+                    weights[row, following] = -torch.inf
+        return weights
+
+
+class Declared(NoPairTwice):
+    state_columns_per_token = 1
+
+
+class Fading(NoRepetition):
+    """Its states are integers at the beginning, and floating-point numbers later."""
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return super().advance(state, tokens).double()
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        return super().log_weights(state.long())
+
+
+class Narrowing(NoRepetition):
+    """Its states lose a column."""
+
+    def start(self, n: int) -> Tensor:
+        return super().start(n).expand(n, 2)
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        return super().log_weights(state[:, :1])
+
+
+class Padded(Declared):
+    """Its states at all positions have a column too many."""
+
+    def flat_states(self, previous: Tensor) -> Tensor:
+        return torch.nn.functional.pad(super().flat_states(previous), (1, 0), value=-1)
+
+
+def nothing() -> StaticBackground:
+    return StaticBackground(CLASS_OF, 5, torch.zeros(9, dtype=torch.float64))
+
+
+COMBINATIONS: dict[str, Callable[[Background], Background]] = {
+    "product": lambda part: Product([part, nothing()]),
+    "product behind": lambda part: Product([NoRepetition(CLASS_OF, 5), part]),
+    "two that grow": lambda part: Product([part, nothing(), Declared(CLASS_OF, 5)]),
+    "mixture": lambda part: Mixture([part, Product([part, nothing()])]),
+    "temperature": lambda part: Tempered(part, 0.5),
+    "nested": lambda part: Product([NoRepetition(CLASS_OF, 5), Tempered(Mixture([Product([nothing(), part])]), 2.0)]),
+}
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_states_that_grow_in_combinations(name: str) -> None:
+    combined = COMBINATIONS[name](Declared(CLASS_OF, 5))
+    check_background(combined)
+    bound = combined.bind()
+    state = bound.start(2)
+    for tokens in ([4, 4], [5, 6], [4, 4]):
+        state = bound.advance(state, torch.tensor(tokens))[[1, 0]]  # beams change places
+    limited = bound.with_max_length(5)
+    for background, weights in ((bound, bound.log_weights(state)), (limited, limited.log_shares(state))):
+        forbidden = [set(row.isneginf().nonzero().flatten().tolist()) - {4} for row in weights]
+        assert forbidden == [{5}, {6}], background
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+@pytest.mark.parametrize("kind", [NoPairTwice, Fading, Narrowing])
+def test_other_states_are_an_error_in_each_combination(name: str, kind: type[Background]) -> None:
+    bound = COMBINATIONS[name](kind(CLASS_OF, 5)).bind()
+    with pytest.raises(
+        ValueError, match=rf"{kind.__name__}: expected states of the shape \(N, .*found \(3, .*; keep one"
+    ):
+        bound.advance(bound.start(3), torch.tensor([4, 5, 6]))
+    with pytest.raises(ValueError, match="expected states of"):
+        bound.flat_states(torch.tensor([[2, 4, 5]]))
+
+
+def test_parts_that_grow_by_other_tokens_are_an_error() -> None:
+    class Skipping(Declared):
+        def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+            return state
+
+    bound = Product([Skipping(CLASS_OF, 5), Declared(CLASS_OF, 5)]).bind()
+    with pytest.raises(ValueError, match="found those of 0 tokens in Skipping and those of 1 tokens in Declared; add"):
+        bound.advance(bound.start(3), torch.tensor([4, 5, 6]))
+
+
+@pytest.mark.parametrize("kind", [NoPairTwice, Fading, Narrowing, Padded])
+def test_states_that_no_combination_can_pack_break_a_law(kind: type[Background]) -> None:
+    law = "states grow with each token" if kind is Padded else "states keep their shape and type"
+    with pytest.raises(AssertionError, match=f"law broken: {law}"):
+        check_background(kind(CLASS_OF, 5))
+
+
+class OneWord(ContextClassSource):
+    """A class for word 3 in the first sentence, for word 7 in the second one."""
+
+    rows, width, changes = 2, 1, True
+
+    def start(self, n: int) -> Tensor:
+        return torch.arange(n)
+
+    def advance(self, contexts: Tensor, tokens: Tensor) -> Tensor:
+        return contexts
+
+    def words(self, contexts: Tensor) -> Tensor:
+        return torch.tensor([[3], [7]])[contexts]
+
+
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_context_classes_over_states_that_grow(name: str) -> None:
+    below = COMBINATIONS[name](Declared(CLASS_OF, 5)).bind()
+    check_context_classes(ContextClasses(below, OneWord()), torch.tensor([[2, 4, 5, 4], [2, 4, 6, 4]]))
+
+
+@pytest.mark.parametrize("kind", [NoPairTwice, Fading, Narrowing])
+def test_context_classes_over_other_states_are_an_error(kind: type[Background]) -> None:
+    bound = ContextClasses(kind(CLASS_OF, 5).bind(), OneWord())
+    with pytest.raises(ValueError, match=rf"{kind.__name__}: expected states of the shape \(N, .*; keep one"):
+        bound.advance(bound.start(2), torch.tensor([4, 4]))

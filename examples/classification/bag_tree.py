@@ -27,8 +27,8 @@ from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import BagOfWords
-from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, TreeOptions
-from fairseq_llrnn.systems.output_trees.tree import Tree
+from llrnn_research.output_trees.output_tree import OutputTree, TreeOptions
+from llrnn_research.output_trees.tree import Tree
 
 PAD, END = 0, 1
 CHANGES = 50  # of a learned tree, in the first half of the training, as in the thesis

@@ -22,7 +22,7 @@ from label_data import READERS, Texts, read
 from others import FastText, FastTextOptions, NapkinXC
 
 from fairseq_llrnn.errors import OptionError, check_least, one_line_errors
-from fairseq_llrnn.systems.output_trees.tree_layer import TreeLayer
+from llrnn_research.output_trees.tree_layer import TreeLayer
 
 OPTIONS = ("set", "model", "arity", "size", "rate", "epochs", "batch", "seed")  # which tell a line from others
 OURS = ("flat", "huffman", "random", "learned", "refit")

@@ -5,8 +5,7 @@ Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed i
 `Combined` modules hold the parts. `BoundCombined` binds them to a batch and concatenates their states. By default,
 every part must allow a word.
 
-A state is one row of int64 with the parts' states. A part's state may have any shape after N. Floating-point numbers
-keep their bits. Only parts with `state_columns_per_token` may have states that get wider.
+A state is one row of int64 with the parts' states (state_form.py).
 
 `Tempered` is b(K, x)^(1/T) for a temperature T; a large T is nearer to uniform. It tempers the weight of each word, so
 that masses of signatures change as well. Forbidden words stay forbidden. If the part lists words, so does this;
@@ -28,7 +27,6 @@ lists.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -39,6 +37,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.explicit_background import BoundExplicit, ExplicitBackground
+from fairseq_llrnn.backgrounds.state_form import StateForm
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
@@ -97,8 +96,7 @@ class BoundCombined(BoundExplicit):
         self.is_context_independent = all(part.is_context_independent for part in parts)
         self.state_columns_per_token = sum(part.state_columns_per_token for part in parts)
         self.parts = list(parts)
-        states = [part.start(rows) for part in parts]
-        self._forms = [(state.shape[1:], state.dtype) for state in states]  # of the parts' states: shape after N, type
+        self._forms = [StateForm.of(part, part.start(rows)) for part in parts]
         self.sparse = self.root is not None and not self.is_context_independent
 
     def _with_parts(self, parts: list[BoundBackground]) -> Self:
@@ -147,37 +145,32 @@ class BoundCombined(BoundExplicit):
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def start(self, n: int) -> Tensor:
-        return torch.cat([_packed(part.start(n)) for part in self.parts], dim=1)
+        return self._joined([part.start(n) for part in self.parts])
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        after = [part.advance(substate, tokens) for part, substate in self.of_parts(state)]
-        return torch.cat([_packed(substate) for substate in after], dim=1)
+        return self._joined([part.advance(substate, tokens) for part, substate in self.of_parts(state)])
 
     def flat_states(self, previous: Tensor) -> Tensor:
-        return torch.cat([_packed(part.flat_states(previous)) for part in self.parts], dim=1)
+        return self._joined([part.flat_states(previous) for part in self.parts])
+
+    def _joined(self, states: Sequence[Tensor]) -> Tensor:
+        pairs = list(zip(self._forms, states, strict=True))
+        if self.state_columns_per_token:
+            tokens = [(form.num_tokens(state), form.name) for form, state in pairs if form.columns_per_token]
+            if min(tokens)[0] < max(tokens)[0]:
+                found = " and ".join(
+                    f"those of {number} tokens in {name}" for number, name in (min(tokens), max(tokens))
+                )
+                raise ValueError(f"expected states of the same tokens, found {found}; add columns for each token")
+        return torch.cat([form.pack(state) for form, state in pairs], dim=1)
 
     def of_parts(self, state: Tensor) -> list[tuple[BoundBackground, Tensor]]:
         """Return each part with its state."""
-        widths = [shape.numel() for shape, _ in self._forms]
-        words = (state.size(1) - sum(widths)) // self.state_columns_per_token if self.state_columns_per_token else 0
-        parts, place = [], 0
-        for part, (shape, dtype), width in zip(self.parts, self._forms, widths, strict=True):
-            end = place + width + words * part.state_columns_per_token
-            fixed = shape if part.state_columns_per_token == 0 else (end - place,)
-            parts.append((part, _unpacked(state[:, place:end], fixed, dtype)))
-            place = end
-        return parts
-
-
-def _packed(state: Tensor) -> Tensor:
-    flat = state.reshape(len(state), math.prod(state.shape[1:]))
-    return flat.double().view(torch.int64) if flat.is_floating_point() else flat.long()
-
-
-def _unpacked(columns: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    if dtype.is_floating_point:
-        columns = columns.contiguous().view(torch.float64)
-    return columns.to(dtype).reshape(len(columns), *shape)
+        growth = self.state_columns_per_token
+        tokens = (state.size(1) - sum(form.width for form in self._forms)) // growth if growth else 0
+        widths = [form.width + tokens * form.columns_per_token for form in self._forms]
+        columns = state.split(widths, dim=1)
+        return [(part, form.unpack(own)) for part, form, own in zip(self.parts, self._forms, columns, strict=True)]
 
 
 class BoundTempered(BoundCombined):

@@ -82,7 +82,7 @@ class BoundBackground:
     is_context_independent = False  # whether all states of a sentence have the same weights
     sparse = False  # whether its masses are one row with sparse updates
     is_exhaustive = False  # whether `sparse_weights` lists every word with weight
-    state_columns_per_token = 0  # columns that each token adds to a state
+    state_columns_per_token = 0  # columns that each token adds to a state (N, w); then `flat_states` is needed, too
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
         self.class_of, self.num_classes = class_of, num_classes
@@ -295,6 +295,11 @@ class BoundBackground:
             return states[0].repeat_interleave(previous.size(1), 0)
         for tokens in previous[:, 1:].unbind(1):
             states.append(self.advance(states[-1], tokens))
+        if len({state.shape for state in states}) > 1:
+            raise ValueError(
+                f"{type(self).__name__}: expected states of one shape, found {tuple(states[0].shape)} at the start and "
+                f"{tuple(states[-1].shape)} after {len(states) - 1} tokens; implement flat_states, or keep one shape"
+            )
         return torch.stack(states, dim=1).flatten(0, 1)
 
     def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:

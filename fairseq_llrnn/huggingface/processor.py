@@ -11,8 +11,9 @@ A processor takes any model that ends in a softmax, without training:
     p'(x | K)  =  p(x | K) b(K, x) / Σ_y p(y | K) b(K, y)                       p of the model, b of the background
 
 A grammar is a mask, n-grams multiply, required terms are written. p' sums to one at each step, so that the score of a
-beam search is Σ log p'. If `longest` is given, tokens after which no end is in reach are masked after the
-normalisation, as in our own searches (Background.with_max_length).
+beam search is Σ log p'. If `longest` is given, b = 0 for tokens after which no end is in reach, so that p' is a
+distribution over the texts within the limit. (Our own searches mask such tokens after the normalisation instead:
+Background.with_max_length.)
 
 A hypothesis that cannot go on before its text is complete (a dead end) is ended with log p DEAD_END. A beam search then
 prefers any complete text. Dead ends exist in products whose parts are not one automaton, and under other processors.
@@ -299,11 +300,10 @@ class BackgroundProcessor(LogitsProcessor):
                 f"BackgroundProcessor: longest={longest} does not go with a Lark grammar, whose distance to an end is "
                 "unknown; leave it out, and give `generate` max_new_tokens"
             )
-        needed = weights.least(weights.start(sentences or 1))
-        if longest is not None and needed > longest:
+        if longest is not None and (needed := weights.least(weights.start(sentences or 1))) > longest:
             raise DataError(
-                f"BackgroundProcessor: expected `longest` of at least {needed}, which a complete string needs, found "
-                f"{longest}; give more"
+                f"BackgroundProcessor: expected `longest` of at least {needed}, within which a string can be "
+                f"completed, found {longest}; give more"
             )
         self.weights, self.eos, self.longest, self.sentences = weights, eos, longest, sentences
         self.finds_unread = unread is None
@@ -598,17 +598,25 @@ class BackgroundProcessor(LogitsProcessor):
                 f"tokenizer, found {scores.size(1):,}; use the model's own tokenizer"
             )
         states = self.states.states_after(input_ids, sentence, lambda: self._begin(input_ids, sentence))
-        log_p, dead = _normalised(self.weights.rows(states, scores), scores, self.weights.num_tokens)
+        rows = self.weights.rows(states, scores)
         if self.longest is not None:
-            remaining = self.longest - (input_ids.size(1) - self.states.unread)
-            for row, (reached, out) in enumerate(zip(self.weights.in_reach(states, remaining), log_p, strict=True)):
-                if reached is not None:
-                    out[: len(reached)].masked_fill_(torch.from_numpy(~reached).to(out.device), NEGATIVE_INFINITY)
-                    if out.amax().isneginf():
-                        dead.append(row)
+            rows = self._in_time(rows, states, self.longest - (input_ids.size(1) - self.states.unread), scores)
+        log_p, dead = _normalised(rows, scores, self.weights.num_tokens)
         if dead:
             end_rows_(log_p, dead, (input_ids[dead, self.states.unread :] == self.eos).any(1), self.eos, self.eos)
         return log_p
+
+    def _in_time(self, rows: Sequence[Row], states: Any, remaining: int, scores: Tensor) -> list[Row]:
+        """Return the rows without the tokens after which the text cannot end within `remaining` tokens."""
+        found = []
+        for row, reached in zip(rows, self.weights.in_reach(states, remaining), strict=True):
+            if remaining <= 1:
+                only_end = np.arange(self.weights.num_tokens) == self.eos
+                reached = only_end if reached is None else reached & only_end
+            if reached is not None:
+                row = row.without(torch.from_numpy(~reached).to(scores.device), scores)
+            found.append(row)
+        return found
 
     def _sentence(self, written: Tensor) -> Tensor | None:
         """Return the number of each hypothesis' sentence, (N,). None without sources."""

@@ -56,6 +56,13 @@ class Row:
         row[self.tokens] = 0.0 if self.log_weights is None else self.log_weights.to(row.dtype)
         return row
 
+    def without(self, lost: Tensor, like: Tensor) -> Row:
+        """Return the row without weight for some tokens, (K,) bool."""
+        if self.tokens is None:
+            return Row(None, self.dense(len(lost), like).masked_fill(lost, NEGATIVE_INFINITY))
+        left = ~lost[self.tokens]
+        return Row(self.tokens[left], None if self.log_weights is None else self.log_weights[left])
+
 
 class TokenWeights(Generic[States]):
     """Weights of the next token (module docstring)."""
@@ -107,6 +114,7 @@ class TokenAutomaton(TokenWeights[np.ndarray]):
         order = np.lexsort((tokens, automaton.arc_states))
         self.offsets = np.append(automaton.offsets, automaton.offsets[-1])
         self.tokens, self.nexts = torch.from_numpy(tokens[order]), nexts[order]
+        self.arc_states = automaton.arc_states[order]
         self.keys = np.append(
             automaton.arc_states * np.int64(self.num_tokens + 1) + tokens[order], np.iinfo(np.int64).max
         )
@@ -185,15 +193,21 @@ class TokenAutomaton(TokenWeights[np.ndarray]):
 class RequiredTerms(TokenWeights[np.ndarray]):
     """Texts that have each of J terms. A state is those of the J automata, (N, J).
 
-    A text can be completed by one term after the other: the number of tokens that this takes is an upper bound, and a
-    search keeps within it.
+    A term at the end of a text may be undone by the next token: `ac` by `acc`. It is *safe* if no token undoes it. A
+    text can be completed by one term after the other, and each begins with a token that makes all terms safe, such as a
+    space. The number of tokens that this takes is an upper bound. It falls by one with each token of this plan, so that
+    a search that keeps within it has no dead ends:
+
+        d_i      tokens that complete term i in its present state
+        c_i      the same in any state, the first token makes all terms safe
+        bound    the least of  Σ c_j + 1, j that are not complete,
+                          and  d_i + Σ c_j + 1, j ≠ i that are not safe, for each i that is not complete
     """
 
     def __init__(self, parts: Sequence[TokenAutomaton], eos: int) -> None:
         """parts: automata that forbid nothing, and end where their term is there."""
         self.parts, self.eos, self.num_tokens = list(parts), eos, parts[0].num_tokens
         self.bytes = tuple(automaton for part in parts for automaton in part.bytes)
-        self.whole = np.array([part.steps[part.steps < NO_END].max() - 1 for part in parts])  # tokens that a term takes
         self._rows: dict[tuple[bool, bool, torch.device, torch.dtype], Row] = {}
 
     def start(self, n: int) -> np.ndarray:
@@ -221,28 +235,70 @@ class RequiredTerms(TokenWeights[np.ndarray]):
             found.append(self._rows[key])
         return found
 
-    def needed(self, of_terms: np.ndarray) -> np.ndarray:
-        """How many tokens complete all terms and end, if each takes so many by itself: (J, …) -> (…)."""
-        left = of_terms > 0
-        whole = np.where(left, self.whole.reshape(-1, *[1] * (of_terms.ndim - 1)), 0)
-        # one that is begun goes first; the others take what they take in the worst state
-        saved = np.where(left, whole - of_terms, 0).max(0)
-        return whole.sum(0) - saved + 1
+    # ---- limits of length -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def safe(self) -> list[np.ndarray]:
+        """Whether the term of each part is safe in each of its states: (Q + 1,) bool each."""
+        found = []
+        for part in self.parts:
+            safe = part.is_final.copy()
+            goes_on = part.nexts != part.dead
+            origins, targets = part.arc_states[goes_on], part.nexts[goes_on]
+            while (lost := origins[safe[origins] & ~safe[targets]]).size:
+                safe[lost] = False
+            found.append(safe)
+        return found
+
+    @cached_property
+    def costs(self) -> np.ndarray:
+        """c of each term, (J,)."""
+        separates = np.ones(self.num_tokens, dtype=bool)
+        worst = np.zeros((len(self.parts), self.num_tokens), dtype=np.int64)  # tokens left after each, in any state
+        for part, safe, left in zip(self.parts, self.safe, worst, strict=True):
+            for state in range(1, part.dead):  # 0 is the start
+                nexts = part.dense_nexts(state)
+                np.maximum(left, part.steps[nexts] - 1, out=left)
+                if part.is_final[state]:
+                    separates &= safe[nexts]
+        costs = 1 + np.where(separates, worst, NO_END).min(1)
+        if len(self.parts) > 1 and (costs > NO_END).any():
+            raise DataError(
+                "from_terms: longest: expected a token that begins with a space or a sign, to separate terms, found "
+                "none; use a tokenizer that has one, or leave `longest` out"
+            )
+        return costs
+
+    @cached_property
+    def farthest(self) -> int:
+        """The bound in the worst state."""
+        return int(self.costs.sum() + max(part.steps[part.steps < NO_END].max() for part in self.parts))
+
+    def _bound(self, states: Sequence[np.ndarray], is_start: bool = False) -> np.ndarray:
+        """The bound (class docstring) of states of the J parts, (…) each. NO_END or more if a token leads to none."""
+        left = np.stack([part.steps[of_part] - 1 for part, of_part in zip(self.parts, states, strict=True)])
+        safe = np.stack([of_part[state] for of_part, state in zip(self.safe, states, strict=True)])
+        costs = self.costs.reshape(-1, *[1] * (left.ndim - 1))
+        others = np.where(safe, 0, costs)
+        go_on = np.where(left > 0, left + others.sum(0) - others, NO_END).min(0)
+        separate = NO_END if is_start else np.where(left > 0, costs, 0).sum(0)
+        bound = np.minimum(go_on, separate) + 1
+        bound = np.where((left == 0).all(0), 1, bound)
+        return np.where((left >= NO_END - 1).any(0), NO_END, bound)
 
     def in_reach(self, states: np.ndarray, remaining: int) -> list[np.ndarray | None]:
-        if remaining > self.whole.sum() + self.whole.max() + 2:
+        if remaining > self.farthest + 1:
             return [None] * len(states)
         found: list[np.ndarray | None] = []
         for row in states:
-            after = [part.steps[part.dense_nexts(int(state))] - 1 for state, part in zip(row, self.parts, strict=True)]
-            reached = self.needed(np.stack(after)) < remaining
+            nexts = [part.dense_nexts(int(state)) for state, part in zip(row, self.parts, strict=True)]
+            reached = self._bound(nexts) < remaining
             reached[self.eos] = all(part.is_final[state] for state, part in zip(row, self.parts, strict=True))
             found.append(reached)
         return found
 
     def least(self, states: np.ndarray) -> int:
-        after = np.stack([part.steps[states[:, at]] - 1 for at, part in enumerate(self.parts)])
-        return int(self.needed(after).max(initial=1))
+        return int(self._bound(list(states.T), is_start=True).max(initial=1))
 
 
 class LarkWeights(TokenWeights[list[Any]]):

@@ -7,7 +7,8 @@ a background b that does not depend on the context, the indicator of each word x
 
     W_x  =  s w_x        c_x  =  s c'_x − log b(x)        all other weights 0
 
-so that p(x | h) ∝ b(x) exp(hᵀ W_x + c_x) is the softmax. s is 1, or a factor by which the model scales its logits. A
+so that p(x | h) ∝ b(x) exp(hᵀ W_x + c_x) is the softmax. s is 1, or a factor by which the model scales its logits. If b
+leaves a token without weight, as a table that does not list it, the token first gets the least weight of the others. A
 background that depends on the context multiplies the softmax.
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,15 +25,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AutoModel, PreTrainedConfig
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK, WordList, count_blocks
+from fairseq_llrnn.features.dictionary import EOS, PADDING_ENTRY, SPECIALS, UNK, WordList, count_blocks
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.prior.building import build_prior
+from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.prior.recipe_file import read_recipe
@@ -42,6 +45,9 @@ Recipes = Recipe | Mapping[str, Any] | str | os.PathLike[str] | None
 NEVER = -1e4  # the bias of a word that no token stands for: its probability is 0, also in half precision
 PROBES = 2, 6  # sequences and tokens of the batch that the logits are compared on
 TOLERANCE = 1e-3  # of logits in float32, relative to the largest
+LARGE = 1e3  # the largest logit of the comparison
+CAP = re.compile("(?<!attn_)logits?_soft_?cap")  # settings of a configuration, to name in an error
+DTYPES = torch.float16, torch.bfloat16, torch.float32, torch.float64  # of rows that can be copied
 
 
 def head_width(auto_model: Any, config: PreTrainedConfig) -> tuple[int, int]:
@@ -60,9 +66,10 @@ def wrapped(cls: Any, pretrained: Any, tokenizer: Any, recipe: Recipes) -> Any:
         )
     cls.check_network(pretrained.config)
     softmax = pretrained.get_output_embeddings()
+    check_softmax(softmax)
     network = network_of(pretrained)
     symbols, words = token_words(tokenizer, len(softmax.weight))
-    prior = token_prior(symbols, tokenizer, words, as_recipe(recipe))
+    prior = with_weight_for_all(token_prior(symbols, tokenizer, words, as_recipe(recipe)), words)
     scale, biases = scale_and_biases(pretrained, network)
     special = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")}
     start = getattr(pretrained.config, "decoder_start_token_id", None)
@@ -133,8 +140,8 @@ def as_recipe(recipe: Recipes) -> Recipe:
 def token_words(tokenizer: Any, rows: int) -> tuple[list[str], Tensor]:
     """The symbols of a prior over a tokenizer's tokens, (V,), and the word of each row of the softmax, (K,).
 
-    A token's symbol is its string. A token with a blank in it, a second one of the same string, and a row without a
-    token have the symbol `<token:NUMBER>`.
+    A token's symbol is its string. A token with a blank in it, a second one of the same string, one that looks like a
+    padding entry of a dictionary, and a row without a token have the symbol `<token:NUMBER>`.
 
     Raises:
         DataError: there is no end of sentence, or a token has no row.
@@ -158,7 +165,7 @@ def token_words(tokenizer: Any, rows: int) -> tuple[list[str], Tensor]:
     for token in range(rows):
         symbol = str(fixed.get(token, known.get(token, "")))
         if token not in fixed:
-            if not symbol or symbol in number or any(map(str.isspace, symbol)):
+            if not symbol or symbol in number or PADDING_ENTRY.fullmatch(symbol) or any(map(str.isspace, symbol)):
                 symbol = f"<token:{token}>"
             number[symbol] = len(symbols)
             symbols.append(symbol)
@@ -184,12 +191,45 @@ def token_prior(symbols: list[str], tokenizer: Any, words: Tensor, recipe: Recip
         return replace(build_prior(symbols, replace(recipe, text=paths, counts=counts)), recipe=recipe)
 
 
+def with_weight_for_all(prior: Prior, words: Tensor) -> Prior:
+    """Return a prior whose static background can be divided out: each token's word has weight. words: (K,)."""
+    of_tokens = np.unique(words.numpy())
+
+    def raised(log_weights: np.ndarray) -> np.ndarray:
+        least = log_weights[np.isfinite(log_weights)].min()
+        changed = log_weights.copy()
+        changed[of_tokens] = np.where(np.isfinite(log_weights[of_tokens]), log_weights[of_tokens], least)
+        return changed
+
+    static = [prior.log_weights, *(part.log_weights for part in prior.parts if isinstance(part, StaticPart))]
+    if all(np.isfinite(log_weights[of_tokens]).all() for log_weights in static):
+        return prior
+    if not prior.background(has_source=False).bind().is_context_independent:
+        return prior
+    parts = tuple(part.reweighed(raised) if isinstance(part, StaticPart) else part for part in prior.parts)
+    return replace(prior, log_weights=raised(prior.log_weights), parts=parts)
+
+
 # ---- the weights ----------------------------------------------------------------------------------------------------
+
+
+def check_softmax(softmax: Any) -> None:
+    """Check that the rows of a softmax can be copied. Raises OptionError for quantised rows."""
+    rows: Any = getattr(softmax, "weight", None)
+    if type(rows) not in (Tensor, nn.Parameter) or rows.dtype not in DTYPES or rows.dim() != 2:
+        found = "no weight" if rows is None else f"a {type(rows).__name__} of {getattr(rows, 'dtype', 'no type')}"
+        raise OptionError(
+            f"wrap: expected rows of the softmax as one tensor of {', '.join(map(str, DTYPES))}, found {found} in "
+            f"{type(softmax).__name__}; load the model without quantised output embeddings (name `lm_head` among the "
+            "modules that are not converted)"
+        )
 
 
 @torch.no_grad()
 def scale_and_biases(pretrained: Any, network: Any) -> tuple[float, Tensor]:
     """By what a model scales its logits, and the biases (K,) of its softmax.
+
+    The output of the softmax is enlarged in the comparison, since a cap hardly changes small logits.
 
     Raises:
         OptionError: the logits are not linear in the network's last hidden states.
@@ -197,31 +237,46 @@ def scale_and_biases(pretrained: Any, network: Any) -> tuple[float, Tensor]:
     softmax = pretrained.get_output_embeddings()
     rows = softmax.weight
     biases = torch.zeros_like(rows[:, 0]) if getattr(softmax, "bias", None) is None else softmax.bias.detach()
-    if (final := getattr(pretrained, "final_logits_bias", None)) is not None:
-        biases = biases + final.flatten().to(biases.dtype)
+    final = getattr(pretrained, "final_logits_bias", None)
+    final = torch.zeros_like(biases) if final is None else final.flatten().to(biases.dtype)
     tokens = torch.arange(PROBES[0] * PROBES[1], device=rows.device).view(PROBES) * 7919 % len(rows)
     batch = {"input_ids": tokens, "attention_mask": torch.ones_like(tokens)}
     if pretrained.config.is_encoder_decoder:
         batch["decoder_input_ids"] = tokens.flip(1)
+    factor = 1.0
+
+    def enlarge(module: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
+        nonlocal factor
+        factor = LARGE / max(float(output.abs().amax()), 1e-6)
+        return output * factor
+
     was_training = pretrained.training
     pretrained.eval()
     network.eval()
-    wanted = pretrained(**batch).logits.float()
-    found = network(**batch).last_hidden_state.float() @ rows.float().T + biases.float()
-    pretrained.train(was_training)
-    wanted, found = (each - each.mean(-1, keepdim=True) for each in (wanted, found))
-    scale = float((wanted * found).sum() / found.square().sum().clamp_min(1e-30))
-    usual = (1.0, rows.size(1) ** -0.5)
-    scale = next((each for each in usual if abs(scale / each - 1.0) < TOLERANCE / 10), scale)
-    off = float((wanted - scale * found).abs().amax())
-    exact = TOLERANCE if rows.dtype in (torch.float32, torch.float64) else 0.05
-    if off > exact * max(1.0, float(wanted.abs().amax())):
+    handle = softmax.register_forward_hook(enlarge)
+    try:
+        wanted = pretrained(**batch).logits.float()
+        states = network(**batch).last_hidden_state.float()
+    finally:
+        handle.remove()
+        pretrained.train(was_training)
+    found = factor * (states @ rows.float().T + biases.float()) + final.float()
+    off = float("inf")
+    if wanted.shape == found.shape:
+        wanted, found = (each - each.mean(-1, keepdim=True) for each in (wanted, found))
+        scale = float((wanted * found).sum() / found.square().sum().clamp_min(1e-30))
+        usual = (1.0, rows.size(1) ** -0.5)
+        scale = next((each for each in usual if abs(scale / each - 1.0) < TOLERANCE / 10), scale)
+        off = float((wanted - scale * found).abs().amax() / wanted.abs().amax().clamp_min(1.0))
+    if off > (TOLERANCE if rows.dtype in (torch.float32, torch.float64) else 0.05):
+        text_config = pretrained.config.get_text_config(decoder=True)
+        settings = (f"{name}={value}" for name, value in vars(text_config).items() if CAP.search(name) and value)
         raise OptionError(
             f"wrap: expected logits that are linear in the last hidden states, found others in "
-            f"{type(pretrained).__name__} (by up to {off:.2g}); a model that caps or transforms its logits is not "
-            "supported"
+            f"{type(pretrained).__name__} (by up to {100 * off:.2g} %{''.join(f', {each}' for each in settings)}); a "
+            "model that caps or transforms its logits is not supported"
         )
-    return scale, biases
+    return scale, biases + final
 
 
 @torch.no_grad()
@@ -240,8 +295,7 @@ def set_weights(head: Any, words: Tensor, rows: Tensor, biases: Tensor) -> None:
     bias[indicators[words]] = biases.to(bias)
     background = head.background.bind()
     if background.is_context_independent:
-        log_b = background.log_weights(background.start(1))[0].to(bias)[words]
-        bias[indicators[words]] -= log_b.masked_fill(log_b.isneginf(), 0.0)
+        bias[indicators[words]] -= background.log_weights(background.start(1))[0].to(bias)[words]
     without = torch.ones(len(prior.symbols), dtype=torch.bool)
     without[words] = False
     bias[indicators[without]] = NEVER

@@ -32,6 +32,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, compress_runs, log_difference, same_tensor
+from fairseq_llrnn.backgrounds.state_form import StateForm
 
 NO_WORD = -1  # padding of contexts with fewer than J context classes
 
@@ -219,7 +220,7 @@ class ContextClasses(BoundBackground):
         self.is_context_independent = self.by_context
         self.state_columns_per_token = base.state_columns_per_token
         self._flat: tuple[Tensor, Tensor] | None = None  # the last inputs of `flat_states`, and their states
-        self._base_shape: torch.Size | None = None
+        self._base_form: StateForm | None = None
         self._remaining: int | None = None
         self._set_base(base)
         self._grow()
@@ -319,8 +320,12 @@ class ContextClasses(BoundBackground):
         return self._flat[1]
 
     def _join(self, columns: Tensor, below: Tensor) -> Tensor:
-        self._base_shape = below.shape[1:]
-        return torch.cat([columns.to(below.dtype), below.reshape(len(below), -1)], dim=1)
+        return torch.cat([columns.long(), self._form_below().pack(below)], dim=1)
+
+    def _form_below(self) -> StateForm:
+        if self._base_form is None:
+            self._base_form = StateForm.of(self.base, self.base.start(self.source.rows))
+        return self._base_form
 
     def contexts_of(self, state: Tensor) -> Tensor:
         """Return the contexts of the hypotheses: (N,)."""
@@ -352,11 +357,7 @@ class ContextClasses(BoundBackground):
         return self.context_rows(state).below if self.by_context else self._below_in(state)
 
     def _below_in(self, state: Tensor) -> Tensor:
-        if self.state_columns_per_token:
-            return state[:, self.state_columns :]
-        if self._base_shape is None:
-            self._base_shape = self.base.start(self.source.rows).shape[1:]
-        return state[:, self.state_columns :].reshape(len(state), *self._base_shape)
+        return self._form_below().unpack(state[:, self.state_columns :])
 
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 

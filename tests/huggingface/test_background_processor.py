@@ -257,5 +257,5 @@ def test_what_it_is_made_of(tmp_path: Path) -> None:
 
 def test_a_limit_that_is_too_short(tmp_path: Path) -> None:
     prior = prior_with(tmp_path, SOME)
-    with pytest.raises(DataError, match="expected `longest` of at least 5, which a complete string needs, found 4"):
+    with pytest.raises(DataError, match="`longest` of at least 5, within which a string can be completed, found 4"):
         BackgroundProcessor(prior, torch.tensor(TOKENS), longest=4)

@@ -87,7 +87,7 @@ tokenizer_of = cache(tiny_tokenizer)
         (lambda t: P.from_terms([["a"], [" "]], t), "from_terms: expected terms with a form each, found none"),
         (
             lambda t: P.from_regex("a{9}", t, longest=2),
-            "`longest` of at least .*, which a complete string needs, found 2",
+            "`longest` of at least .*, within which a string can be completed, found 2",
         ),
         (
             lambda t: P.product([P.from_regex("a", t), P.from_regex("b", t)]),

@@ -50,7 +50,7 @@ NETWORKS = {
     "GPTJ": {"n_embd": 16, "n_layer": 1, "n_head": 2, "rotary_dim": 4},
     "Cohere": HIDDEN,
     "FalconH1": {**HIDDEN, "num_key_value_heads": 2, "mamba_d_ssm": 16, "mamba_n_heads": 2, "mamba_d_state": 4},
-    "RecurrentGemma": {**HIDDEN, "num_hidden_layers": 3, "lru_width": 16, "logits_soft_cap": 1e4},
+    "RecurrentGemma": {**HIDDEN, "num_hidden_layers": 3, "lru_width": 16, "logits_soft_cap": 1e7},
 }
 MAIN = ["GPT2", "Llama", "Mamba"]
 
@@ -58,7 +58,7 @@ MAIN = ["GPT2", "Llama", "Mamba"]
 def configuration(name: str, **more: Any) -> Any:
     special = {"bos_token_id": START, "eos_token_id": END, "pad_token_id": 0}
     kind = getattr(transformers, f"{name}Config")
-    return kind(**{"vocab_size": ROWS, "initializer_range": 0.4, **special, **NETWORKS[name], **more})
+    return kind(**{"vocab_size": ROWS, "initializer_range": 0.4, **special, **NETWORKS.get(name, HIDDEN), **more})
 
 
 def tokenizer(**special: str) -> Any:
@@ -251,11 +251,112 @@ def test_what_cannot_be_wrapped() -> None:
     decoder = transformers.BartForCausalLM(transformers.BartConfig(vocab_size=ROWS, **sizes))
     with pytest.raises(OptionError, match="network is a BartModel, found BartForCausalLM; load a whole"):
         LogLinearForCausalLM.wrap(decoder, tokenizer())
-    capped = softmax("RecurrentGemma", logits_soft_cap=0.5)
+
+
+CAPPED = {
+    "Gemma2": {"final_logit_softcapping": 30.0, "num_key_value_heads": 2},
+    "NanoChat": {"final_logit_softcapping": 15.0},
+    "RecurrentGemma": {"logits_soft_cap": 30.0},
+    "VaultGemma": {"final_logit_softcapping": 30.0, "num_key_value_heads": 2},
+}
+
+
+@pytest.mark.parametrize("name", CAPPED)
+@pytest.mark.parametrize("initializer_range", [0.4, 1e-4])
+def test_capped_logits_are_an_error_also_if_they_are_small(name: str, initializer_range: float) -> None:
+    ((setting, cap), *_) = CAPPED[name].items()
+    capped = softmax(name, **CAPPED[name], initializer_range=initializer_range)
     with pytest.raises(
-        OptionError, match="logits that are linear in the last hidden states, found others in Recurrent"
+        OptionError, match=rf"linear in .*, found others in {name}ForCausalLM \(.* %, {setting}={cap}\); a"
     ):
         LogLinearForCausalLM.wrap(capped, tokenizer())
+    assert not capped.get_output_embeddings()._forward_hooks
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        ("Cohere", {"logit_scale": 0.3}),
+        ("Granite", {"logits_scaling": 13.0}),
+        ("GraniteMoe", {"logits_scaling": 2.0, "num_local_experts": 2, "num_experts_per_tok": 1}),
+        ("Mpt", {"d_model": 16, "n_heads": 2, "n_layers": 1, "logit_scale": 0.3}),
+        ("Gemma2", {"final_logit_softcapping": None, "num_key_value_heads": 2}),
+        ("FalconH1", {"lm_head_multiplier": 0.1}),
+    ],
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_scales_of_logits_are_those_of_the_model(name: str, settings: dict[str, Any], dtype: torch.dtype) -> None:
+    model, tokens = softmax(name, **settings).to(dtype), torch.tensor([[START, 5, 9, 4]])
+    with torch.no_grad():
+        wanted = model(tokens).logits.float().log_softmax(-1)
+    found = LogLinearForCausalLM.wrap(model, tokenizer())(tokens).logits
+    close = 1e-4 if dtype == torch.float32 else 0.02 * float(wanted.abs().max())
+    torch.testing.assert_close(found.float(), wanted, atol=close, rtol=0)
+
+
+class Packed(torch.Tensor):
+    """A tensor of a quantisation library: its operations fail."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("__get__", "size", "dim", "detach", "requires_grad_"):
+            return super().__torch_function__(func, types, args, kwargs or {})
+        raise AssertionError("not implemented")
+
+
+@pytest.mark.parametrize(
+    ("weight", "found"),
+    [
+        (lambda rows: rows.as_subclass(Packed), "a Packed of torch.float32"),  # torchao, quanto, bitsandbytes
+        (lambda rows: rows.to(torch.int8), "a Parameter of torch.int8"),
+        (lambda rows: rows.to(torch.float8_e4m3fn), "a Parameter of torch.float8_e4m3fn"),
+        (lambda rows: rows.flatten(), "a Parameter of torch.float32"),
+        (None, "no weight"),  # optimum and HQQ: qweight, W_q
+    ],
+)
+def test_quantised_output_embeddings_are_an_error(weight: Any, found: str) -> None:
+    model = softmax("Llama")
+    rows = model.lm_head.weight.detach()
+    model.lm_head = type("QuantLinear", (torch.nn.Module,), {})()
+    if weight is not None:
+        model.lm_head.weight = torch.nn.Parameter(weight(rows), requires_grad=False)
+    with pytest.raises(
+        OptionError, match=rf"rows of the softmax as one .*, found {found} in QuantLinear; load .*lm_head"
+    ):
+        LogLinearForCausalLM.wrap(model, tokenizer())
+
+
+STATIC = ["unigram", "unigram(smoothing=none)", "uniform", "all.tsv", "few.tsv", "few.tsv times unigram",
+          "0.5 all.tsv plus 0.5 few.tsv", "few.tsv at temperature 2"]  # fmt: skip
+
+
+@pytest.mark.parametrize("background", STATIC)
+def test_each_static_background_is_divided_out(
+    background: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text").write_text("le chat dort .\n" * 30, encoding="utf-8")
+    Path("all.tsv").write_text("".join(f"{word}\t{at}\n" for at, word in enumerate([*WORDS, "</s>", "<unk>"], 1)))
+    Path("few.tsv").write_text("le\t3\nchat\t0\nmer\t1\n")
+    model, tokens = softmax("GPT2"), torch.tensor([[START, 5, 9, 4, 12, 15, 0]])
+    with torch.no_grad():
+        wanted = model(tokens).logits.log_softmax(-1)
+    ours = LogLinearForCausalLM.wrap(model, tokenizer(), Recipe(text="text", background=background))
+    torch.testing.assert_close(ours(tokens).logits, wanted, atol=1e-4, rtol=0)
+    ours.save_pretrained("model")
+    again = LogLinearForCausalLM.from_pretrained("model")
+    torch.testing.assert_close(again(tokens).logits, wanted, atol=1e-4, rtol=0)
+
+
+def test_a_token_that_looks_like_a_padding_entry_keeps_its_row() -> None:
+    from tokenizers import Tokenizer, models
+
+    words = Tokenizer(models.WordLevel({"<end>": 0, "<unk>": 1, "a": 2, "madeupword0000": 3}, "<unk>"))
+    split = transformers.PreTrainedTokenizerFast(tokenizer_object=words, eos_token="<end>", unk_token="<unk>")
+    model, tokens = softmax("GPT2", vocab_size=4), torch.tensor([[0, 3, 2]])
+    with torch.no_grad():
+        wanted = model(tokens).logits.log_softmax(-1)
+    torch.testing.assert_close(LogLinearForCausalLM.wrap(model, split)(tokens).logits, wanted, atol=1e-4, rtol=0)
 
 
 # ---- losses and scores ----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -100,3 +101,38 @@ def test_the_loss_eager_and_compiled(
     monkeypatch.setattr(sys, "argv", ["bench", *sizes, *short])
     assert module.main() == 0
     assert list(last_line(capsys)) == ["eager_mb", "eager_s", "compiled_mb", "compiled_s"]
+
+
+@pytest.mark.slow
+def test_constraints_of_all_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    module, contestants = load(SCRIPTS, "bench_constraints", "constraint_contestants")
+    monkeypatch.setattr(module, "SEARCHES", {1: 1, 8: 1})
+    monkeypatch.setattr(contestants, "LENGTH", 12)
+    monkeypatch.setattr(sys, "argv", ["bench", "--rounds", "2", "--vocabulary", "600"])
+    module.main()
+    found = last_line(capsys)
+    for constraint in ("grammar", "schema", "nested"):
+        assert all(found[f"{constraint}_{number}_ours_log p"] > 0 for number in (1, 8))
+
+
+@pytest.mark.slow
+def test_schemas_of_all_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (module,) = load(SCRIPTS, "bench_schemas")
+    schemas = [{"type": "integer"}, {"type": "array", "items": {"enum": ["a", "b"]}}, {"not": {"type": "integer"}}]
+    tests = [{"data": 12, "valid": True}, {"data": ["a"], "valid": True}, {"data": "x", "valid": False}]
+    for number, schema in enumerate(schemas):
+        of_schema = [test | {"valid": test["valid"] and test is tests[number]} for test in tests]
+        (tmp_path / f"{number}.json").write_text(json.dumps({"schema": schema, "tests": of_schema}), encoding="utf-8")
+    sizes = ["--schemas", str(tmp_path), "--number", "3", "--vocabulary", "600", "--packages", "ours", "outlines-core"]
+    monkeypatch.setattr(sys, "argv", ["bench", *sizes])
+    module.main()
+    found = last_line(capsys)
+    assert found["ours_compile_percent"] == found["ours_right_percent"] == 66.7
+    assert (found["ours_valid"], found["ours_invalid"], found["ours_wrong_rejects"], found["ours_wrong_accepts"]) == (
+        2,
+        4,
+        0,
+        0,
+    )

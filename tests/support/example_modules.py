@@ -12,6 +12,7 @@ from shell import Result, run_script
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES, SCRIPTS = ROOT / "examples", ROOT / "scripts"
+OF_RESEARCH = ROOT / "research" / "examples"
 
 
 def load(folder: Path, *names: str) -> list[ModuleType]:
@@ -30,16 +31,16 @@ def load(folder: Path, *names: str) -> list[ModuleType]:
 
 
 def run_example(
-    script: str, *arguments: object, cwd: Path = ROOT, code: int = 0, variables: Mapping[str, str] | None = None
+    script: str | Path, *arguments: object, cwd: Path = ROOT, code: int = 0, variables: Mapping[str, str] | None = None
 ) -> Result:
     """Run a script of an example as a user does, in a process of its own; fail, with what it wrote, unless it exits so.
 
     Args:
-        script: its path below `examples`, of bash or Python.
+        script: its path, or its path below `examples`, of bash or Python.
         arguments: what follows it on the command line.
         cwd: where the user stands.
         code: the exit status that is expected.
         variables: what is set in the environment, as in `EPOCHS=2 bash examples/…`.
     """
-    program = sys.executable if script.endswith(".py") else "bash"
+    program = sys.executable if str(script).endswith(".py") else "bash"
     return run_script(program, EXAMPLES / script, *arguments, cwd=cwd, code=code, variables=variables)

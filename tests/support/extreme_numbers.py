@@ -118,8 +118,8 @@ def heads(prior: Prior) -> Iterator[LogLinearHead]:
     """Every way to compute with it: exactly, with a temperature that is learned, with a tree."""
     sizes: dict[str, Any] = {"source_size": 4} if prior.source_symbols else {}
     ways: list[dict[str, Any]] = [{}, {"class_weights": learned_temperature}]
-    if importlib.util.find_spec("fairseq_llrnn.systems.output_trees") is not None:
-        from fairseq_llrnn.systems.output_trees.output_tree import OutputTree, TreeOptions
+    if importlib.util.find_spec("llrnn_research") is not None:
+        from llrnn_research.output_trees.output_tree import OutputTree, TreeOptions
 
         ways.append({"normaliser": OutputTree(TreeOptions("huffman"))})
     for more in ways:

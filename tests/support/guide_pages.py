@@ -16,7 +16,7 @@ from toy_french.bilingual import make_bitext, write_bitext
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-SYSTEMS = ROOT / "fairseq_llrnn" / "systems"
+SYSTEMS = sorted((*ROOT.glob("fairseq_llrnn/systems/*"), *ROOT.glob("research/llrnn_research/*")))
 BLOCK = re.compile(r"^<!-- run -->\n```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"^<!-- file (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CONTINUES = re.compile(
@@ -81,7 +81,8 @@ def shortened(block: str) -> str:
 def pages_to_run() -> list[Page]:
     """README.md and the guides that have blocks to run."""
     folders = ROOT / "docs" / "guides", ROOT / "docs" / "tutorials"
-    guides = *(page for folder in folders for page in folder.glob("*.md")), *SYSTEMS.glob("*/README.md")
+    guides = [page for folder in folders for page in folder.glob("*.md")]
+    guides += [page for system in SYSTEMS for page in system.glob("README.md")]
     pages = (read_page(path) for path in (README, *sorted(guides)))
     return [page for page in pages if page.blocks]
 

@@ -6,6 +6,7 @@ exception, a process that dies, takes too long or fills the memory) is a fault.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gzip
 import importlib.util
@@ -274,16 +275,17 @@ def _counted(path: Path) -> object:
 
 # name, module of a system that may be deleted, how it reads a file, the file, and samples of it
 OF_SYSTEMS: tuple[tuple[str, str, Callable[[Any, Path], Any], str, tuple[str, ...]], ...] = (
-    ("terms", "terms.tsv_file", lambda m, path: m.read_terms(path), "terms.tsv", (TERMS,)),
-    ("terms of TBX", "terms.tbx_file", lambda m, path: m.read_tbx(path, ("en", "fr")), "terms.tbx", (TBX,)),
-    ("text with rare words", "rare_words.commands.rare_words.annotate", lambda m, path: m._read(str(path)),
-     "text", (TEXT,)),
-    ("paragraphs", "discourse.preparing", lambda m, path: list(m.iter_paragraphs([path], True)), "text",
-     (PARAGRAPHS,)),
-    ("tagged treebank", "markov_field.tagger_training", lambda m, path: m.read_tagged([str(path)]), "a.conllu",
-     (CONLLU,)),
-    ("texts with labels", "classification.commands.classify", lambda m, path: list(m.read_labelled(path)), "train.tsv",
-     (LABELLED, COLUMNS)),
+    ("terms", "fairseq_llrnn.systems.terms.tsv_file", lambda m, path: m.read_terms(path), "terms.tsv", (TERMS,)),
+    ("terms of TBX", "fairseq_llrnn.systems.terms.tbx_file", lambda m, path: m.read_tbx(path, ("en", "fr")),
+     "terms.tbx", (TBX,)),
+    ("text with rare words", "llrnn_research.rare_words.commands.rare_words.annotate",
+     lambda m, path: m._read(str(path)), "text", (TEXT,)),
+    ("paragraphs", "llrnn_research.discourse.preparing", lambda m, path: list(m.iter_paragraphs([path], True)),
+     "text", (PARAGRAPHS,)),
+    ("tagged treebank", "llrnn_research.markov_field.tagger_training", lambda m, path: m.read_tagged([str(path)]),
+     "a.conllu", (CONLLU,)),
+    ("texts with labels", "fairseq_llrnn.systems.classification.commands.classify",
+     lambda m, path: list(m.read_labelled(path)), "train.tsv", (LABELLED, COLUMNS)),
 )  # fmt: skip
 
 
@@ -342,11 +344,11 @@ def readers() -> list[Reader]:
 
         found += of_reranking(text)
     for name, place, read, file, samples in OF_SYSTEMS:
-        if importlib.util.find_spec(f"fairseq_llrnn.systems.{place.partition('.')[0]}") is not None:
-            module = importlib.import_module(f"fairseq_llrnn.systems.{place}")
+        with contextlib.suppress(ModuleNotFoundError):  # a system that is absent
+            module = importlib.import_module(place)
             found.append(text(name, file, functools.partial(read, module), *samples))
-    if importlib.util.find_spec("fairseq_llrnn.systems.output_trees") is not None:
-        module = importlib.import_module("fairseq_llrnn.systems.output_trees.tree")
+    if importlib.util.find_spec("llrnn_research") is not None:
+        module = importlib.import_module("llrnn_research.output_trees.tree")
         read_all = functools.partial(_all_of_a_tree, module)
         found.append(Reader("tree", "a.tree", (_tree(module),), read_all, counts=False))
     return found

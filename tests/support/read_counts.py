@@ -52,8 +52,10 @@ def functions_that_read() -> dict[str, set[str]]:
     """Of each function of the package that asks for lines or bytes of files, outside of files/: reasons it leaves
     something out for. By `module:function`."""
     found: dict[str, set[str]] = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+    research = PACKAGE.parent / "research"
+    for path in sorted((*PACKAGE.rglob("*.py"), *research.rglob("llrnn_research/**/*.py"))):
+        root = research if research in path.parents else PACKAGE.parent
+        name = ".".join(path.relative_to(root).with_suffix("").parts)
         if ".files." in name:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ import os
 import torch
 from torch import Tensor, distributed, nn
 
-from fairseq_llrnn.systems.output_trees.plugin.sparse_gradients import reduce_gradients
+from llrnn_research.output_trees.plugin.sparse_gradients import reduce_gradients
 
 SHAPE = (5, 2)
 

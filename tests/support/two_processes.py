@@ -100,7 +100,7 @@ def main() -> None:
     for name, arguments in lines.items():
         together = {backend: trained(arguments, size, 1, backend) for backend in BACKENDS}
         between = {backend: difference_between_processes(weights) for backend, (weights, _) in together.items()}
-        learner = "fairseq_llrnn.systems.output_trees.learner"  # for it, there are no others
+        learner = "llrnn_research.output_trees.learner"  # for it, there are no others
         with mock.patch(f"{learner}._rank", lambda: None) if learner in sys.modules else nullcontext():
             alone, expected = trained(arguments, 1, size, BACKENDS[0]) if first else ({}, {})
         for backend, (weights, said) in together.items() if first else ():

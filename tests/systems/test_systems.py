@@ -16,13 +16,22 @@ from fairseq_llrnn.cli.main import all_commands
 PACKAGE = registry.PACKAGE.name
 SYSTEMS = sorted(path.name for path in (registry.PACKAGE / "systems").iterdir() if (path / "README.md").exists())
 Without = Callable[..., Path]
+# As if llrnn_research were not installed.
+HIDDEN = """
+import importlib.metadata
+from fairseq_llrnn import registry
+points = {point for found in importlib.metadata.distributions() for point in found.entry_points}
+others = importlib.metadata.EntryPoints(point for point in points if not point.value.startswith("llrnn_research."))
+registry.entry_points = lambda: others
+"""
 # What the systems called `gone` offered is gone, and known to be theirs.
 GONE = """
 import contextlib, io, sys
 import fairseq_llrnn
 from fairseq_llrnn import registry
 from fairseq_llrnn.cli.main import main, overview
-gone, offered = sys.argv[1].split(), " ".join(registry.OFFERED[system] for system in sys.argv[1].split()).split()
+gone = sys.argv[1].split()
+offered = " ".join((registry.OFFERED | registry.RESEARCH)[system] for system in gone).split()
 fairseq_llrnn.register()
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
@@ -35,7 +44,7 @@ assert "prior" in known and not (known | set(KINDS)) & set(offered), (known | se
 for name in offered:
     with contextlib.redirect_stderr(io.StringIO()) as said:
         assert main([name]) == 2
-    assert any(f"it is of the system {system}, which was deleted: put" in said.getvalue() for system in gone), name
+    assert any(f"it is of the system {system}, which " in said.getvalue() for system in gone), name
 """
 # A model of few words from beginning to end, as in README's demo; and what is said of models and priors that are lost.
 DEMO = """
@@ -101,6 +110,7 @@ NAMING = {
     "support/extreme_numbers.py": "all settings, without those of systems that are gone",
     "support/hostile_readers.py": "all readers, without those of systems that are gone",
     "support/labels_world.py": "for help examples of classify, left out without it",
+    "support/read_counts.py": "functions of both packages that read files",
     "support/reranking_readers.py": "readers of the system, for hostile_readers.py",
     "support/translation_world.py": "sizes of architectures, by name",
 }
@@ -128,24 +138,30 @@ def test_commands_and_plugins_are_found_by_their_files(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("raise SystemExit('imported')\n", encoding="utf-8")
     start = "fairseq_llrnn.systems."
-    assert registry.names("commands", tmp_path) == {"a-b": f"{start}one.commands.a_b", "c": f"{start}two.commands.c"}
-    assert registry.names("plugins", tmp_path) == {"one": f"{start}one.plugin", "two": f"{start}two.plugin"}
+
+    def found(group: str) -> dict[str, str]:
+        return {name: place for name, place in registry.names(group, tmp_path).items() if place.startswith(start)}
+
+    assert found("commands") == {"a-b": f"{start}one.commands.a_b", "c": f"{start}two.commands.c"}
+    assert found("plugins") == {"one": f"{start}one.plugin", "two": f"{start}two.plugin"}
 
 
 def test_all_that_systems_offer_is_known_to_be_theirs() -> None:
     """Commands here; names of fairseq and of parts in GONE, which fails for one that is left."""
     assert sorted(registry.OFFERED) == SYSTEMS
-    offered = " ".join(registry.OFFERED.values()).split()
-    of_systems = {name.split()[0] for name, module in all_commands().items() if f"{PACKAGE}.systems." in module}
-    assert of_systems <= set(offered)
+    for offered, package in ((registry.OFFERED, f"{PACKAGE}.systems."), (registry.RESEARCH, "llrnn_research.")):
+        commands = {name.split()[0] for name, module in all_commands().items() if module.startswith(package)}
+        assert commands <= set(" ".join(offered.values()).split())
 
 
 def test_tests_of_the_core_name_no_system(root: Path) -> None:
     """But those of NAMING, those of examples, and helpers that tests of systems alone import."""
     tests = {str(path.relative_to(root / "tests")): path.read_text(encoding="utf-8")
              for path in (root / "tests").rglob("*.py")}  # fmt: skip
-    folders = re.compile(rf"systems[./]({'|'.join(SYSTEMS)})\b")
-    offered = {name for names in registry.OFFERED.values() for name in names.split()}
+    research = (root / "research" / "tests").rglob("*.py")
+    tests |= {f"systems/{path.name}": path.read_text(encoding="utf-8") for path in research}
+    folders = re.compile(rf"systems[./]({'|'.join(SYSTEMS)})\b|llrnn_research")
+    offered = {name for names in (registry.OFFERED | registry.RESEARCH).values() for name in names.split()}
     names = {name for name in offered if name.startswith("--") or "llrnn_" in name}
 
     def is_for_systems(name: str) -> bool:
@@ -172,17 +188,18 @@ def test_without_any_system_the_core_works(
     without: Without, beside_fairseq: Shell, world: World, root: Path, tmp_path: Path
 ) -> None:
     copy = without(*SYSTEMS)
-    beside_fairseq.run("python", "-c", GONE, " ".join(SYSTEMS), cwd=copy)
+    beside_fairseq.run("python", "-c", HIDDEN + GONE, " ".join([*SYSTEMS, *registry.RESEARCH]), cwd=copy)
     shutil.copytree(world.place, tmp_path / "world")
-    said = beside_fairseq.run("python", "-c", DEMO, tmp_path / "world", cwd=copy).err
-    assert "found the model llrnn_rctm; it is of the system translators, which was deleted: put the folder " in said
-    lost_trees = "it is of the system output_trees, which was deleted: put the folder"
+    said = beside_fairseq.run("python", "-c", HIDDEN + DEMO, tmp_path / "world", cwd=copy).err
+    advice = "which is not installed; in a checkout: pip install ./research"
+    assert f"found the model llrnn_rctm; it is of the system translators, {advice}" in said
+    lost_trees = f"it is of the system output_trees, {advice}"
     assert f"unrecognized arguments: --output-tree huffman; {lost_trees}" in said
     assert f"the checkpoint was trained with `tree`: {lost_trees}" in said
     assert "the checkpoint was trained with `experts`: it is of the system experts, which was deleted: put" in said
-    assert "invalid choice: 'vcgru' (choose from 'gru', 'lstm', 'rnn'); it is of the system variable_comput" in said
+    assert f"(choose from 'gru', 'lstm', 'rnn'); it is of the system variable_computation, {advice}" in said
     assert "found --source-characters cnn; it is of the system characters, which was deleted: put the folder" in said
-    assert "the prior has a part 'markov_field'; it is of the system markov_field, which was deleted" in said
+    assert f"the prior has a part 'markov_field'; it is of the system markov_field, {advice}" in said
     for folder in ("tests", "scripts", "examples"):
         shutil.copytree(root / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "systems", "runs"))
     shutil.copy(root / "pyproject.toml", copy)
