@@ -6,6 +6,7 @@ first use, and `register` adds the package's tasks, models and criterion to fair
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import logging
@@ -156,7 +157,8 @@ def compare(
     settings = settings_module.Comparison(
         Path(out), *places, conllu, lexicon, language, lower, models, tries, seeds, quick, max_epoch, jobs
     )
-    table: ComparisonTable = comparing.compare(settings, _networks, print if is_verbose else lambda line: None)
+    say = functools.partial(print, flush=True) if is_verbose else lambda line: None
+    table: ComparisonTable = comparing.compare(settings, _networks, say)
     return table
 
 

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.comparison import tables
 from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
-from fairseq_llrnn.comparison.models import Job, chosen_models, title, trials_of
+from fairseq_llrnn.comparison.models import Job, chosen_models, lexicon_options, title, trials_of
 from fairseq_llrnn.comparison.processes import failure_of, run_all
 from fairseq_llrnn.comparison.rows import (
     Measured,
@@ -38,6 +38,7 @@ from fairseq_llrnn.comparison.settings import NEURAL, Comparison
 from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import check_room, whole_file
+from fairseq_llrnn.settings import check_files
 from fairseq_llrnn.version import __version__
 
 SETTINGS = "settings.json"
@@ -74,6 +75,10 @@ def compare(
     settings.check()
     texts = read_texts(settings)
     models = chosen_models(texts, settings)
+    if "lexicon" in models:
+        options = replace(lexicon_options(texts, settings), conllu=settings.conllu)  # others may not be written yet
+        options.check(_option_name)
+        check_files(options, _option_name)
     networks = _networks(models, load_networks)
     _check_folder(settings, texts)
     write_treebank(texts)
@@ -111,6 +116,10 @@ def compare(
     table = ComparisonTable(rows, settings.out, text, _commands(rows, settings, first))
     _write(table, texts, settings, time.monotonic() - began)
     return table
+
+
+def _option_name(name: str) -> str:
+    return f"--{name}"
 
 
 def plural(number: int, noun: str) -> str:

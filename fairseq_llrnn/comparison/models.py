@@ -20,8 +20,8 @@ from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
 ORDERS = (2, 3, 4, 5)  # of n-grams over words
 PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
 PIECE_SIZES = (500, 2000)
-SPEED = {"softmax": 8_000, "softmax-unigram": 8_000, "pieces": 16_000, "suffixes": 12_000, "lexicon": 12_000}
-START = 10.0  # seconds of a job before and after its training
+SPEED = {"softmax": 5_000, "softmax-unigram": 5_000, "pieces": 10_000, "suffixes": 6_000, "lexicon": 6_000}
+START = 4.0  # seconds of a job before and after its training
 PROBABLE_EPOCHS = 25  # until early stopping
 PIECES_PER_WORD = 1.6
 
@@ -96,10 +96,15 @@ def recipe_of(job: Job, text: Path, texts: Texts, settings: Comparison) -> Recip
     if job.model.startswith("ngrams-"):
         return replace(words, top_words="all", background=ngrams(int(job.model.removeprefix("ngrams-"))))
     ours = replace(words, suffixes=DEFAULT_SUFFIX_FLOOR, shapes=True)
-    if job.model == "suffixes":
-        return ours
-    lexicon = replace(casing, conllu=texts.treebanks, lexicon=settings.lexicon, language=settings.language)
-    return replace(ours, words=lexicon)
+    return ours if job.model == "suffixes" else replace(ours, words=lexicon_options(texts, settings))
+
+
+def lexicon_options(texts: Texts, settings: Comparison) -> LexiconOptions:
+    """Return the sources of features, and the spelling of the texts."""
+    return LexiconOptions(
+        conllu=texts.treebanks, lexicon=settings.lexicon, language=settings.language,
+        keep_case=settings.lower is None, lower=settings.lower or None,
+    )  # fmt: skip
 
 
 def ngrams(order: int) -> str:

@@ -49,7 +49,8 @@ def as_text(rows: Sequence[Row]) -> str:
 def as_markdown(rows: Sequence[Row]) -> str:
     """Return the table in Markdown."""
     head = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
-    return "\n".join([*head, *(f"| {' | '.join(cells(row)).replace('  ', ' ')} |" for row in rows)]) + "\n"
+    body = [f"| {' | '.join(cell.replace('|', '/') for cell in cells(row))} |" for row in rows]
+    return "\n".join([*head, *body]) + "\n"
 
 
 def as_tsv(rows: Sequence[Row]) -> str:

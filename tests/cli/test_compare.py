@@ -51,7 +51,7 @@ def test_the_table(compared: tuple[Path, str]) -> None:
     assert sum(row[6] == "ours" for row in rows) == 1
     assert all(0 < float(row[9]) <= 1 for row in rows[1:] if row[6] != "ours")
     assert (out / "table.md").read_text().count("\n") == 11 and "toprule" in (out / "table.tex").read_text()
-    assert "11 models, about 3 minutes on 2 idle cores\n" in printed
+    assert "11 models, about 1 minute on 2 idle cores\n" in printed
     assert "with the best single model on the validation text:" in printed
 
 
@@ -95,7 +95,7 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     lexicon.write_text("one cell\n")
     options = ["--models", "ngrams", "lexicon", "--lexicon", lexicon, "--tries", 1, "--max-epoch", 1]
     done = shell.run("llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options)
-    (row,) = (line for line in done.out.splitlines() if "failed" in line)
+    (row,) = (line for line in done.out.splitlines() if ": failed, " in line)
     assert row.startswith(f"ours with suffixes, treebank and lexicons: failed, {lexicon}")
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
 
@@ -106,5 +106,7 @@ def test_messages(corpus: Path, llrnn: Llrnn, tmp_path: Path) -> None:
     full.refuses(f"--out {tmp_path}: expected a new or empty folder, found other files; name another one")
     done = llrnn("compare", *texts(corpus), "--out", tmp_path / "out", "--models", "lexicon")
     done.refuses("--models lexicon: it needs features of words, found no source; add --conllu, --lexicon or --language")
+    done = llrnn("compare", *texts(corpus), "--out", tmp_path / "out", "--lexicon", tmp_path / "no.tsv")
+    assert f"{tmp_path / 'no.tsv'}: " in done.error and not (tmp_path / "out").exists()
     done = llrnn("compare", "--train", corpus / "train.txt", "--out", tmp_path / "out")
     done.refuses("--train needs --test, the text of the table; add --test FILE")
