@@ -11,8 +11,8 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
@@ -37,11 +37,13 @@ from fairseq_llrnn.comparison.rows import (
 from fairseq_llrnn.comparison.settings import NEURAL, Comparison
 from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.files.atomic_write import check_room, whole_file
+from fairseq_llrnn.files.atomic_write import check_room, lock, whole_file
 from fairseq_llrnn.settings import check_files
 from fairseq_llrnn.version import __version__
 
 SETTINGS = "settings.json"
+LOCK = "lock"
+Say = Callable[[str], None]
 BAR = "{percentage:3.0f}% {bar} {remaining} left{postfix}"
 PACKAGES = ("fairseq-fixed", "numpy", "sentencepiece", "torch")
 
@@ -59,9 +61,7 @@ class ComparisonTable:
         return tables.as_text(self.rows)
 
 
-def compare(
-    settings: Comparison, load_networks: Callable[[], Networks], say: Callable[[str], None]
-) -> ComparisonTable:
+def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Say) -> ComparisonTable:
     """Train and score all models that have no result yet, and write the table.
 
     Args:
@@ -81,22 +81,36 @@ def compare(
         check_files(options, _option_name)
     networks = _networks(models, load_networks)
     _check_folder(settings, texts)
-    write_treebank(texts)
+    with _alone(settings.out):
+        write_treebank(texts)
+        return _compare(settings, texts, models, networks, say, began)
+
+
+def _compare(
+    settings: Comparison, texts: Texts, models: Sequence[str], networks: Networks | None, say: Say, began: float
+) -> ComparisonTable:
+    """Run the jobs without a result, and write the table. began: the time at the start."""
     for line in (*texts.summary(), *(f"note: {note}" for note in texts.notes)):
         say(line)
     first, others = settings.seeds[0], settings.seeds[1:]
     trials = {model: trials_of(model, settings, first) for model in models}
     jobs = [job for of_model in trials.values() for job in of_model]
     expected = [*jobs, *(trials[model][0] for model in models if model in NEURAL for _ in others)]
-    seconds = _seconds(expected, texts, settings)
-    minutes = max(1, round(seconds / settings.jobs / 60))
-    say(f"{plural(len(expected), 'model')}, about {plural(minutes, 'minute')} on {plural(settings.jobs, 'idle core')}")
-    with tqdm(total=seconds, disable=None, bar_format=BAR) as bar:
+    done = [job for job in jobs if read_result(settings.out, job) is not None]
+    total = _seconds(expected, texts, settings)
+    minutes = max(1, round((total - _seconds(done, texts, settings)) / settings.jobs / 60))
+    finished = f" ({len(done):,} of them finished)" if done else ""
+    cores = plural(settings.jobs, "idle core")
+    say(f"{plural(len(expected), 'model')}{finished}, about {plural(minutes, 'minute')} on {cores}")
+    with tqdm(total=total, disable=None, bar_format=BAR) as bar:
         _run(jobs, texts, settings, networks, bar)
         chosen = {name: _chosen(of_name, texts, settings) for name, of_name in _by_name(jobs).items()}
         again = [replace(job, seed=s) for job in chosen.values() if job is not None and job.trial for s in others]
         _run(again, texts, settings, networks, bar)
         bar.update(bar.total - bar.n)
+    for job in (*jobs, *again):
+        if (reason := failure_of(settings.out / job.place)) is not None:
+            say(f"note: {job.place} failed: {reason}")
     measured, rows = list[Measured](), list[Row]()
     for name, of_name in _by_name(jobs).items():
         job = chosen[name]
@@ -116,6 +130,15 @@ def compare(
     table = ComparisonTable(rows, settings.out, text, _commands(rows, settings, first))
     _write(table, texts, settings, time.monotonic() - began)
     return table
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Hold the lock of a folder. Trainings that survive a killed process hold it, too. Raises OptionError."""
+    with (out / LOCK).open("w") as file:
+        if lock(file.fileno()) is False:
+            raise OptionError(f"--out {out}: another process is working on it; wait for its end, or use another --out")
+        yield
 
 
 def _option_name(name: str) -> str:
@@ -210,8 +233,10 @@ def _commands(rows: Sequence[Row], settings: Comparison, seed: int) -> list[str]
     if best.name.startswith("ngrams"):
         return [f"llrnn score --prior {place / 'data' / 'prior'} --open TEXT"]
     model = place / "model" / "checkpoint_best.pt"
-    spelled = "" if best.name == "pieces" else " --open"
+    is_pieces = best.name == "pieces"
+    spelled = "" if is_pieces else " --open"
     return [
+        *([f"# TEXT is in the pieces of {place / 'pieces.model'}"] if is_pieces else []),
         f"llrnn score --path {model}{spelled} TEXT",
         f"llrnn score --path {model}{spelled} --per-word TEXT > surprisals.tsv",
         f"llrnn export {model} MODEL",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from fairseq_llrnn.comparison.bootstrap import RESAMPLES
 from fairseq_llrnn.comparison.rows import Row
+from fairseq_llrnn.comparison.settings import OURS
 from fairseq_llrnn.comparison.texts import Texts
 
 COLUMNS = (
@@ -80,7 +81,7 @@ def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int) -> str:
         f"early stopping; all are chosen on the validation text. The number of seeds is {seeds}.",
     ]
     ours = next((row for row in done if row.is_reference), None)
-    others = [row for row in done if row.difference is not None and row.name not in ("suffixes", "lexicon")]
+    others = [row for row in done if row.difference is not None and row.name not in (*OURS, "mixed-ours")]
     if ours is not None and others:
         best = min(others, key=lambda row: row.test)
         assert best.difference is not None

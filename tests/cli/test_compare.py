@@ -9,6 +9,7 @@ import pytest
 from shell import Shell
 from small_corpus import Llrnn
 
+from fairseq_llrnn.files.atomic_write import lock
 from toy_french import make_corpus, write_corpus
 
 MODELS = ("ngrams", "softmax", "pieces", "suffixes", "mixed")
@@ -81,11 +82,16 @@ def test_a_second_start_skips_finished_models(
     lost.unlink()
     table = (out / "table.tsv").read_text()
     options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2]
-    shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options)
+    done = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options)
+    assert "11 models (7 of them finished), about 1 minute on 1 idle core\n" in done.out
     again = {path: path.stat().st_mtime_ns for path in out.glob("models/*/*/result.json")}
     assert [path for path in results if again[path] != results[path]] == [lost]
     cells = [[line.split("\t")[:10] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]
     assert cells[0] == cells[1]
+    with (out / "lock").open("w") as file:
+        assert lock(file.fileno())
+        busy = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options, code=2)
+    assert f"llrnn: error: --out {out}: another process is working on it; wait for its end" in busy.err
     other = shell.run("llrnn", "compare", *texts(corpus), "--out", out, "--max-epoch", 2, code=2)
     assert f"llrnn: error: --out {out}: expected results of max_epoch 2, found those of 1; use another" in other.err
 
@@ -95,6 +101,7 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     lexicon.write_text("one cell\n")
     options = ["--models", "ngrams", "lexicon", "--lexicon", lexicon, "--tries", 1, "--max-epoch", 1]
     done = shell.run("llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options)
+    assert f"note: models/lexicon/dropout0.4-width256-rate0.002-seed1 failed: {lexicon}, line 1" in done.out
     (row,) = (line for line in done.out.splitlines() if ": failed, " in line)
     assert row.startswith(f"ours with suffixes, treebank and lexicons: failed, {lexicon}")
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
