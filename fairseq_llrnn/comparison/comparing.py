@@ -83,7 +83,11 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
     _check_folder(settings, texts)
     with _alone(settings.out):
         write_treebank(texts)
-        return _compare(settings, texts, models, networks, say, began)
+        try:
+            return _compare(settings, texts, models, networks, say, began)
+        except KeyboardInterrupt:
+            say(f"stopped; the same command continues with the results in {settings.out}")
+            raise
 
 
 def _compare(

@@ -107,6 +107,17 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
 
 
+def test_python_returns_the_table(corpus: Path, shell: Shell, tmp_path: Path) -> None:
+    program = (
+        "import sys, fairseq_llrnn; places = dict(zip(('train', 'test', 'out'), sys.argv[1:]))\n"
+        "table = fairseq_llrnn.compare(**places, models=['ngrams'])\n"
+        "print(*(row.title for row in table.rows), sep='; ')"
+    )
+    files = [corpus / "train.txt", corpus / "test.txt", tmp_path / "out"]
+    out = shell.run("python", "-c", program, *files).out
+    assert out.startswith("Kneser-Ney 2-grams; Kneser-Ney 3-grams; ") and out.count("\n") == 1
+
+
 def test_messages(corpus: Path, llrnn: Llrnn, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     full = llrnn("compare", *texts(corpus), "--out", tmp_path, "--models", "ngrams")
