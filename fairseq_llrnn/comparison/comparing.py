@@ -115,20 +115,7 @@ def _compare(
     for job in (*jobs, *again):
         if (reason := failure_of(settings.out / job.place)) is not None:
             say(f"note: {job.place} failed: {reason}")
-    measured, rows = list[Measured](), list[Row]()
-    for name, of_name in _by_name(jobs).items():
-        job = chosen[name]
-        if job is None:
-            reason = next(filter(None, (failure_of(settings.out / one.place) for one in of_name)), "no result")
-            rows.append(Row(name, title(name), failure=reason))
-            continue
-        seeds = settings.seeds if job.trial else (first,)
-        found = [read_result(settings.out, replace(job, seed=seed)) for seed in seeds]
-        measured.append(measured_of([result for result in found if result is not None]))
-        rows.append(row_of(measured[-1], texts))
-    if "mixed" in models:
-        rows += mixtures_of(measured, texts)
-    rows = with_differences(rows, texts)
+    rows = _rows(_by_name(jobs), chosen, texts, settings, "mixed" in models)
     name = (settings.folder or settings.train or Path()).absolute().name
     text = tables.paragraph(rows, texts, name, settings.num_tries)
     table = ComparisonTable(rows, settings.out, text, _commands(rows, settings, first))
@@ -226,6 +213,27 @@ def _chosen(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> Job | No
     """Return the job with the fewest bits on the validation text, or None if all failed."""
     found = {job: result for job in jobs if (result := read_result(settings.out, job)) is not None}
     return min(found, key=lambda job: bits_per_character(found[job], "valid", texts)) if found else None
+
+
+def _rows(
+    trials: Mapping[str, Sequence[Job]],
+    chosen: Mapping[str, Job | None],
+    texts: Texts,
+    settings: Comparison,
+    has_mixtures: bool,
+) -> list[Row]:
+    """Return the rows of the table from the results. trials, chosen: by the name of the model."""
+    measured, rows = list[Measured](), list[Row]()
+    for name, job in chosen.items():
+        if job is None:
+            reasons = [reason for one in trials[name] if (reason := failure_of(settings.out / one.place)) is not None]
+            rows.append(Row(name, title(name), failure=reasons[0] if reasons else "no result"))
+            continue
+        jobs = [replace(job, seed=seed) for seed in (settings.seeds if job.trial else settings.seeds[:1])]
+        results = [result for one in jobs if (result := read_result(settings.out, one)) is not None]
+        measured.append(measured_of(results))
+        rows.append(row_of(measured[-1], texts))
+    return with_differences([*rows, *(mixtures_of(measured, texts) if has_mixtures else [])], texts)
 
 
 def _commands(rows: Sequence[Row], settings: Comparison, seed: int) -> list[str]:

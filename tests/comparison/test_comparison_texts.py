@@ -53,11 +53,11 @@ def test_a_folder_with_a_validation_part(folder: Path, tmp_path: Path) -> None:
 def test_texts_without_empty_lines(tmp_path: Path) -> None:
     for name, begin, size in (("train", 0, 110), ("valid", 200, 10), ("test", 300, 10)):
         (tmp_path / name).write_text("".join(f"Ein  Satz mit Nummer {i} .\n\n" for i in range(begin, begin + size)))
-    files = {name: tmp_path / name for name in ("train", "valid", "test")}
-    texts = read_texts(Comparison(tmp_path / "out", **files))
+    files = tmp_path / "train", tmp_path / "valid", tmp_path / "test"
+    texts = read_texts(Comparison(tmp_path / "out", None, *files))
     assert len(texts.train) == 110 and texts.train[1] == "Ein Satz mit Nummer 1 ." and texts.treebanks == []
     assert texts.summary()[2] == "test        10 sentences         60 words, 16.7% not in the training text"
-    assert read_texts(Comparison(tmp_path / "out", lower="", **files)).test[0].startswith("ein satz")
+    assert read_texts(Comparison(tmp_path / "out", None, *files, lower="")).test[0].startswith("ein satz")
 
 
 def expect(settings: Comparison, message: str) -> None:
