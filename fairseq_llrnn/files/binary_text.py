@@ -60,3 +60,12 @@ def read_binary_text(prefix: Path | str, size: int) -> tuple[np.ndarray, np.ndar
             f"{least if least < 0 else most:,}; run fairseq-preprocess again"
         )
     return tokens, lengths
+
+
+def no_such_split(split: str, folder: str) -> str:
+    """Return the message for a data set that a folder lacks."""
+    splits = sorted({name.split(".")[0] for name in os.listdir(folder) if name.endswith(".idx")})
+    return (
+        f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset or --gen-subset), found "
+        f"{', '.join(splits) or 'none'}; choose one of them, or preprocess it"
+    )

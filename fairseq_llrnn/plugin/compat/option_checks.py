@@ -171,15 +171,6 @@ def _check_training(values: dict[str, Any]) -> None:
         raise OptionError("--fp16 on a CPU needs --fp16-no-flatten-grads; add it")
 
 
-def no_such_split(split: str, folder: str) -> str:
-    """Return the message for a data set that a folder lacks."""
-    splits = sorted({name.split(".")[0] for name in os.listdir(folder) if name.endswith(".idx")})
-    return (
-        f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset or --gen-subset), found "
-        f"{', '.join(splits) or 'none'}; choose one of them, or preprocess it"
-    )
-
-
 def _in_training_command() -> bool:
     """Return whether this is a training command, and not a Python program that builds a model."""
     return os.path.basename(sys.argv[0]) in ("fairseq-train", "train.py", "llrnn train")

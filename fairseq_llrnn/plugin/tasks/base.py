@@ -23,13 +23,13 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.binary_text import no_such_split
 from fairseq_llrnn.head.checks import check_allowed
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.compat.interactive_lines import continue_after_input_error, whole_lines_of_data
 from fairseq_llrnn.plugin.compat.loading import prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.moved_folders import data_folder
-from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.compat.safe_checkpoints import in_safe_loading, plain_options
 from fairseq_llrnn.plugin.criterion import LogLinearCriterion
 from fairseq_llrnn.plugin.data.unknown_words import WRITTEN, check_words, counted_unknown, report

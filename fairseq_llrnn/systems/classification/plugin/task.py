@@ -26,9 +26,9 @@ from omegaconf import II
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.files.binary_text import no_such_split
 from fairseq_llrnn.plugin.compat.dictionaries import reads_strings
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
-from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
