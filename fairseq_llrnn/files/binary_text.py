@@ -71,3 +71,16 @@ def write_binary_text(prefix: Path | str, sentences: Sequence[Sequence[int]]) ->
         stream.write(np.array([token for sentence in sentences for token in sentence], np.int32).tobytes())
     with open(f"{prefix}.idx", "wb") as stream:
         stream.write(HEADER.pack(MAGIC, 1, 4, len(sentences)) + lengths.tobytes() + offsets.tobytes())
+
+
+def missing_split(split: str, folder: str) -> str:
+    """Return the message for a data set that a folder lacks."""
+    return (
+        f"{folder}: expected the data set {split!r}, found {', '.join(splits_in(folder)) or 'none'}; choose one of them "
+        "(--gen-subset, in validate --valid-subset), or preprocess it"
+    )
+
+
+def splits_in(folder: str) -> list[str]:
+    """Return the names of the data sets in a folder."""
+    return sorted({name.split(".")[0] for name in os.listdir(folder) if name.endswith(".idx")})

@@ -18,6 +18,7 @@ import torch
 
 from fairseq_llrnn.argument_errors import exit_with_argument_error
 from fairseq_llrnn.errors import OptionError, check_unused_options, did_you_mean
+from fairseq_llrnn.files.binary_text import missing_split, splits_in
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 
@@ -176,10 +177,10 @@ def no_such_split(split: str, folder: str, train_subset: str) -> str:
 
     A training is not advised to choose its checkpoint on the text that it reads, or on that of the test.
     """
-    splits = sorted({name.split(".")[0] for name in os.listdir(folder) if name.endswith(".idx")})
-    found = f"{folder}: expected the data set {split!r}, found {', '.join(splits) or 'none'}"
     if not _in_training_command():
-        return f"{found}; choose one of them (--gen-subset, in validate --valid-subset), or preprocess it"
+        return missing_split(split, folder)
+    splits = splits_in(folder)
+    found = f"{folder}: expected the data set {split!r}, found {', '.join(splits) or 'none'}"
     if split == train_subset:
         return f"{found}; correct --train-subset, or run fairseq-preprocess with --trainpref"
     held_out = [name for name in splits if not name.startswith((train_subset, "train", "test"))]
