@@ -28,8 +28,8 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_VALUE
 from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.features import Lexicon, as_upos, feature_group, pos_feature, what_is_wrong
-from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEMES
 from fairseq_llrnn.lexicon.held_out import HeldOut
+from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEMES
 
 if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.languages.base import Gathered, Spelling
