@@ -89,9 +89,8 @@ class LexiconOptions(Settings):
     guess: Annotated[
         Literal["auto", "on", "off"],
         Doc(
-            "guess the features of words that treebanks, lexicons and analysers lack, from the endings of the words "
-            "that they contain, and as often in training as in use; auto: if they cover the words of the counted text "
-            "better than the other words of the dictionary"
+            "guess the features of words without an analysis from the spelling of analysed words, as often in training "
+            "as in use; auto: if the sources cover the counted text better than the other words of the dictionary"
         ),
     ] = "auto"
     keep_case: Annotated[

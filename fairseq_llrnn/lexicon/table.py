@@ -114,6 +114,7 @@ class Completed:
     crossed: int = 0  # guessed words of the text that have analyses
     package: str | None = None  # use of a package's analyses: UNITED, KINDS or LEFT_OUT; None: there are none
     without: float | None = None  # accuracy (WHOLE) without these analyses, or with them if they are LEFT_OUT
+    beginnings: tuple[str, ...] = ()  # groups of features that are guessed from the beginnings of words
 
 
 class Table:
