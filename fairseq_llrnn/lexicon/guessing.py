@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -238,25 +238,22 @@ class Guesser:
             is_right[i, self._group_of[is_wrong]] = False
         return is_right
 
-    def with_best_edges(self, words: Collection[str]) -> Guesser:
-        """Return a guesser that takes the better edge for each group of features, tested on known words.
+    def with_best_edges(self, words: Collection[str]) -> tuple[Guesser, dict[str, float]]:
+        """Return a guesser that takes the better edge for each group of features, and its accuracy, tested on known
+        words.
 
-        Beginnings are taken if the gain is significant and the share of words with all features right is not lower.
+        Beginnings are taken if the gain is significant and the share of words with all features right is not lower. The
+        accuracy is the share of words that are guessed right without their entries: WHOLE, and by group of features.
         """
+        if not words:
+            return self, {}
         by_ending = self._is_right(words)
         by_beginning = replace(self, groups_by_beginning=frozenset(self.groups))._is_right(words)
         better, worse = (by_beginning & ~by_ending).sum(0), (by_ending & ~by_beginning).sum(0)
         is_chosen = better - worse > SURE * np.sqrt(better + worse)
-        if np.where(is_chosen, by_beginning, by_ending).all(1).sum() < by_ending.all(1).sum():
-            return self
-        chosen = (group for group, is_better in zip(self.groups, is_chosen, strict=True) if is_better)
-        return replace(self, groups_by_beginning=frozenset(chosen))
-
-    def accuracy(self, words: Iterable[str]) -> dict[str, float]:
-        """Return the share of these known words that is guessed right without their entries: WHOLE, and by group of
-        features.
-        """
-        is_right = self._is_right(list(words))
-        if not len(is_right):
-            return {}
-        return {WHOLE: float(is_right.all(1).mean()), **dict(zip(self.groups, is_right.mean(0).tolist(), strict=True))}
+        is_right = np.where(is_chosen, by_beginning, by_ending)
+        if is_right.all(1).sum() < by_ending.all(1).sum():
+            is_chosen[:], is_right = False, by_ending
+        chosen = frozenset(group for group, is_better in zip(self.groups, is_chosen, strict=True) if is_better)
+        by_group = dict(zip(self.groups, is_right.mean(0).tolist(), strict=True))
+        return replace(self, groups_by_beginning=chosen), {WHOLE: float(is_right.all(1).mean()), **by_group}

@@ -96,12 +96,11 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     frequent = {word for word, count in text.counts.items() if count > RARE}
     rare = {word: row for word, row in rows.items() if word not in frequent} or rows
     rare_words = [word for word in tested if word in rare]
-    guesser = Guesser.train(rare, [*to_guess, *tested]).with_best_edges(rare_words)
-    accuracy, without = guesser.accuracy(rare_words), None
+    guesser, accuracy = Guesser.train(rare, [*to_guess, *tested]).with_best_edges(rare_words)
+    without = None
     if use == LEFT_OUT and rare_words:
         kinds = {word: " ".join(sorted(package.features(word))) for word in package}
-        with_kinds = Guesser.train(rare, [*to_guess, *tested], kinds).with_best_edges(rare_words)
-        by_kind = with_kinds.accuracy(rare_words)
+        with_kinds, by_kind = Guesser.train(rare, [*to_guess, *tested], kinds).with_best_edges(rare_words)
         without = by_kind[WHOLE]
         if by_kind[WHOLE] > accuracy[WHOLE]:
             guesser, accuracy, without, use = with_kinds, by_kind, accuracy[WHOLE], KINDS
