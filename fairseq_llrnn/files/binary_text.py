@@ -75,9 +75,10 @@ def write_binary_text(prefix: Path | str, sentences: Sequence[Sequence[int]]) ->
 
 def missing_split(split: str, folder: str) -> str:
     """Return the message for a data set that a folder lacks."""
+    found = ", ".join(splits_in(folder)) or "none"
     return (
-        f"{folder}: expected the data set {split!r}, found {', '.join(splits_in(folder)) or 'none'}; choose one of them "
-        "(--gen-subset, in validate --valid-subset), or preprocess it"
+        f"{folder}: expected the data set {split!r}, found {found}; choose one of them (--gen-subset, in validate "
+        "--valid-subset), or preprocess it"
     )
 
 
