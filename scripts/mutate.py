@@ -138,7 +138,8 @@ class _Failure:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self.failed = self.failed or report.nodeid
+            error = getattr(getattr(report.longrepr, "reprcrash", None), "message", "").partition("\n")[0]
+            self.failed = self.failed or f"{report.nodeid} ({error[:80]})"
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:

@@ -74,6 +74,24 @@ def test_sentences_of_hypotheses() -> None:
         torch.testing.assert_close(picked.log_probs_of_pinned(), of_words[order][:, PINNED])
 
 
+@pytest.mark.parametrize("rows", [[0, 1], [0, 0, 1, 1], [0, 0, 0, 0], [0, 0, 1, 2]])
+def test_masses_of_a_batch_are_dense(head: LogLinearHead, rows: list[int]) -> None:
+    """One row for all, for each sentence, or for each position; also where a sentence has several hypotheses."""
+    translator, n = random_head(replace(EVIDENCE), H, source_size=2), len(rows)
+    source = translator.encode_source(LINES)[torch.tensor(rows)]
+    states = normal(n, source.size(1), 2)[torch.tensor(rows) * 0]
+    steps = [head.step(normal(n, H), head.start(n))]
+    steps.append(translator.step(normal(n, H), translator.start(n, source=source, source_states=states)))
+    tokens = head.encode(["le chat la", "la maison", "le", "la vache le"])[:n]
+    steps.append(head.batch(normal(*tokens.shape, H), head.bind(head.previous(tokens))))
+    tokens = translator.encode(["deux chien", "Ann", "12", "chat"])[:n]
+    condition = translator.bind(translator.previous(tokens), source)
+    steps.append(translator.batch(normal(*tokens.shape, H), condition, states))
+    for batch in steps:
+        dense = batch.class_weights.dense().view(*batch.hidden.shape[:2], -1)
+        torch.testing.assert_close(batch.log_mass.expand_as(dense), dense)
+
+
 def test_equal_words_in_other_states_are_other_sentences() -> None:
     head = random_head(replace(EVIDENCE), H, source_size=2)
     source, states = head.encode_source(["two dog"]).expand(2, -1), normal(2, 3, 2)

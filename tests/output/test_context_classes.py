@@ -275,6 +275,7 @@ def test_a_limit_leaves_words_out_from_which_no_end_is_in_reach(sources: str, re
             best, words = limited.best_members(state, torch.arange(bound.num_classes).expand(B, -1), 2)
             every = limited.word_log_probs(torch.zeros(B, bound.num_classes, dtype=torch.float64), state)
             torch.testing.assert_close(limited.best_share(state).expand(B, -1), best[:, :, 0])
+            assert not words[best.isneginf()].any(), "no word is token 0"
             for row, column in itertools.product(range(B), range(columns.size(1))):
                 word, share = columns[row, column], shares[row, column]
                 if share.isneginf():
