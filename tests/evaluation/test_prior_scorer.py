@@ -190,12 +190,15 @@ def test_a_prior_in_a_data_folder_has_its_training_words(llrnn: Llrnn, place: Pa
     assert seen() == [None] * 4
 
 
-def test_a_text_that_the_data_lack(llrnn: Llrnn, place: Path) -> None:
+def test_a_text_and_a_dictionary_that_the_data_lack(llrnn: Llrnn, place: Path) -> None:
     (place / "dict.txt").write_text("le 3\nchat 2\n")
     write_data(place, TEST)
     llrnn("prior", "--dict", "dict.txt", "--count-text", "train.txt", "--out", "prior")
     found = llrnn("eval-lm", "data", "--prior", "prior", "--gen-subset", "valid")
     found.refuses("data: expected the data set 'valid' (…), found test; choose one of them, or preprocess it")
+    (place / "data" / "dict.txt").write_text("le 3\nchien 2\n")
+    found = llrnn("eval-lm", "data", "--prior", "prior")
+    found.refuses("the prior was made for another dictionary than data/dict.txt: …")
 
 
 @pytest.mark.parametrize(
