@@ -160,7 +160,7 @@ def test_commands_print_one_figure(background: str, llrnn: Llrnn, place: Path, m
 
 def write_data(place: Path, lines: list[str], subset: str = "test") -> None:
     """A data folder as fairseq-preprocess writes it."""
-    (place / "data").mkdir()
+    (place / "data").mkdir(exist_ok=True)
     (place / "data" / "dict.txt").write_bytes((place / "dict.txt").read_bytes())
     symbols = [*SPECIALS, *(row.split()[0] for row in (place / "dict.txt").read_text().splitlines())]
     sentences = [[*(symbols.index(word) if word in symbols else 3 for word in line.split()), 2] for line in lines]
@@ -190,12 +190,18 @@ def test_a_prior_in_a_data_folder_has_its_training_words(llrnn: Llrnn, place: Pa
     assert seen() == [None] * 4
 
 
-def test_a_text_that_the_data_lack(llrnn: Llrnn, place: Path) -> None:
+def test_a_text_and_a_dictionary_that_the_data_lack(llrnn: Llrnn, place: Path) -> None:
     (place / "dict.txt").write_text("le 3\nchat 2\n")
     write_data(place, TEST)
     llrnn("prior", "--dict", "dict.txt", "--count-text", "train.txt", "--out", "prior")
     found = llrnn("eval-lm", "data", "--prior", "prior", "--gen-subset", "valid")
     found.refuses("data: expected the data set 'valid' (…), found test; choose one of them, or preprocess it")
+    write_data(place, ["le"] * 3, "valid")
+    printed = llrnn("eval-lm", "data", "--prior", "prior", "--gen-subset", "valid").out
+    assert "Bits per character: 1." in printed  # the other text has <unk>, so that it is not defined
+    (place / "data" / "dict.txt").write_text("le 3\nchien 2\n")
+    found = llrnn("eval-lm", "data", "--prior", "prior")
+    found.refuses("the prior was made for another dictionary than data/dict.txt: …")
 
 
 @pytest.mark.parametrize(
