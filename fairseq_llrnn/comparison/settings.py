@@ -25,7 +25,7 @@ MODELS = {  # name for --models -> title
 SOFTMAX, OURS = ("softmax", "softmax-unigram", "pieces"), ("suffixes", "lexicon")
 NEURAL = (*SOFTMAX, *OURS)
 TRIES, QUICK_TRIES = 3, 1
-EPOCHS, QUICK_EPOCHS = 60, 20
+EPOCHS, QUICK_EPOCHS = 60, 40
 
 
 class Trial(NamedTuple):

@@ -53,6 +53,8 @@ def test_the_table(compared: tuple[Path, str]) -> None:
     assert all(0 < float(row[9]) <= 1 for row in rows[1:] if row[6] != "ours")
     assert (out / "table.md").read_text().count("\n") == 11 and "toprule" in (out / "table.tex").read_text()
     assert "11 models, about 1 minute on 2 idle cores\n" in printed
+    unfinished = "note: models/softmax/dropout0.4-width256-rate0.002-seed2 improved until its last epoch; compare again"
+    assert unfinished in printed
     assert "with the best single model on the validation text:" in printed
 
 
@@ -93,7 +95,10 @@ def test_a_second_start_skips_finished_models(
         busy = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options, code=2)
     assert f"llrnn: error: --out {out}: another process is working on it; wait for its end" in busy.err
     other = shell.run("llrnn", "compare", *texts(corpus), "--out", out, "--max-epoch", 2, code=2)
-    assert f"llrnn: error: --out {out}: expected results of max_epoch 2, found those of 1; use another" in other.err
+    assert f"llrnn: error: --out {out}: expected results of --max-epoch 2, found those of 1; use another" in other.err
+    swapped = ["--train", corpus / "train.txt", "--valid", corpus / "test.txt", "--test", corpus / "valid.txt"]
+    other = shell.run("llrnn", "compare", *swapped, "--out", out, code=2)
+    assert f"--out {out}: expected results of these texts, found those of other texts; use another" in other.err
 
 
 def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tmp_path: Path) -> None:
