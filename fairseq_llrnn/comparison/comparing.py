@@ -115,8 +115,8 @@ def _compare(
     for job in (*jobs, *again):
         if (reason := failure_of(settings.out / job.place)) is not None:
             say(f"note: {job.place} failed: {reason}")
-        elif (read_result(settings.out, job) or {}).get("best_epoch") == settings.epochs:
-            say(f"note: {job.place} improved until its last epoch; compare again with a larger --max-epoch")
+        elif (read_result(settings.out, job) or {}).get("epochs") == settings.epochs:
+            say(f"note: {job.place} had not stopped by its last epoch; a larger --max-epoch may improve it")
     rows = _rows(_by_name(jobs), chosen, texts, settings, "mixed" in models)
     name = (settings.folder or settings.train or Path()).absolute().name
     text = tables.paragraph(rows, texts, name, settings.num_tries)

@@ -53,7 +53,7 @@ def test_the_table(compared: tuple[Path, str]) -> None:
     assert all(0 < float(row[9]) <= 1 for row in rows[1:] if row[6] != "ours")
     assert (out / "table.md").read_text().count("\n") == 11 and "toprule" in (out / "table.tex").read_text()
     assert "11 models, about 1 minute on 2 idle cores\n" in printed
-    unfinished = "note: models/softmax/dropout0.4-width256-rate0.002-seed2 improved until its last epoch; compare again"
+    unfinished = "note: models/softmax/dropout0.4-width256-rate0.002-seed2 had not stopped by its last epoch; a larger"
     assert unfinished in printed
     assert "with the best single model on the validation text:" in printed
 
