@@ -115,6 +115,8 @@ def _compare(
     for job in (*jobs, *again):
         if (reason := failure_of(settings.out / job.place)) is not None:
             say(f"note: {job.place} failed: {reason}")
+        elif (read_result(settings.out, job) or {}).get("epochs") == settings.epochs:
+            say(f"note: {job.place} had not stopped by its last epoch; a larger --max-epoch may improve it")
     rows = _rows(_by_name(jobs), chosen, texts, settings, "mixed" in models)
     name = (settings.folder or settings.train or Path()).absolute().name
     text = tables.paragraph(rows, texts, name, settings.num_tries)
@@ -133,7 +135,7 @@ def _alone(out: Path) -> Iterator[None]:
 
 
 def _option_name(name: str) -> str:
-    return f"--{name}"
+    return f"--{name.replace('_', '-')}"
 
 
 def plural(number: int, noun: str) -> str:
@@ -180,10 +182,9 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
         raise OptionError(f"{path}: expected settings of a comparison, found none; use another --out") from None
     for name, value in own.items():
         if kept.get(name) != value:
-            raise OptionError(
-                f"--out {settings.out}: expected results of {name} {value!r}, found those of {kept.get(name)!r}; use "
-                "another --out, or the same choices"
-            )
+            found = f"{_option_name(name)} {value}, found those of {kept.get(name)}"
+            found = "these texts, found those of other texts" if name == "texts" else found
+            raise OptionError(f"--out {settings.out}: expected results of {found}; use another --out")
 
 
 def _by_name(jobs: Sequence[Job]) -> dict[str, list[Job]]:

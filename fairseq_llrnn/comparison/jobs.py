@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ from fairseq_llrnn.files.binary_text import write_binary_text
 from fairseq_llrnn.prior.building import build_prior
 
 RESULT = "result.json"
+BEST_EPOCH = re.compile(r"^best epoch +(\d+) of (\d+)$", re.MULTILINE)  # in the output of llrnn train
 DIGITS = 6  # of log p
 
 
@@ -62,6 +64,8 @@ def run_job(job: Job, texts: Texts, settings: Comparison, networks: Networks | N
     result |= {split: _log_probs(scored[split], job.size is not None) for split in SCORED}
     if job.size is not None:
         result["ngrams"] = {str(order): _piece_ngrams(place, lines, order) for order in PIECE_ORDERS}
+    if job.trial is not None and (found := BEST_EPOCH.findall((place / LOG).read_text(encoding="utf-8"))):
+        result["best_epoch"], result["epochs"] = map(int, found[-1])
     result["seconds"] = round(time.monotonic() - began, 1)
     with whole_file(place / RESULT) as file:
         json.dump(result, file)

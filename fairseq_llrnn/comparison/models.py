@@ -70,7 +70,7 @@ def chosen_models(texts: Texts, settings: Comparison) -> list[str]:
 def title(model: str) -> str:
     """Return the name of a model in the table."""
     family, _, order = model.partition("-")
-    return f"Kneser-Ney {order}-grams" if family == "ngrams" else MODELS[model].removeprefix("a ")
+    return f"Kneser-Ney {order}-grams" if family == "ngrams" else MODELS[model]
 
 
 def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:

@@ -150,7 +150,7 @@ def _mixed(model: Measured, ngrams: Mapping[str, Mapping[str, np.ndarray]], name
     _, order, scores, weights = min(by_order, key=lambda entry: entry[:2])
     shown = ",".join(f"{weight:.2f}" for weight in weights)
     setting = f"{model.setting}, {order}-grams, weight of the network {shown}"
-    return replace(model, name=name, title=f"{model.title}, mixed with {order}-grams", setting=setting, scores=scores)
+    return replace(model, name=name, title=f"{model.title} + {order}-grams", setting=setting, scores=scores)
 
 
 def with_differences(rows: Sequence[Row], texts: Texts) -> list[Row]:

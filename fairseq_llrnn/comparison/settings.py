@@ -15,17 +15,17 @@ from fairseq_llrnn.errors import OptionError, check_choice, check_least
 
 MODELS = {  # name for --models -> title
     "ngrams": "Kneser-Ney n-grams of orders 2 to 5",
-    "softmax": "a softmax over words",
-    "softmax-unigram": "a softmax over words and the unigram",
-    "pieces": "a softmax over BPE pieces",
-    "suffixes": "ours with suffixes",
-    "lexicon": "ours with suffixes, treebank and lexicons",
+    "softmax": "softmax",
+    "softmax-unigram": "softmax over the unigram",
+    "pieces": "softmax of BPE pieces",
+    "suffixes": "ours, suffixes",
+    "lexicon": "ours, suffixes and lexicon",
     "mixed": "the best softmax and the best of ours, each mixed with n-grams",
 }
 SOFTMAX, OURS = ("softmax", "softmax-unigram", "pieces"), ("suffixes", "lexicon")
 NEURAL = (*SOFTMAX, *OURS)
 TRIES, QUICK_TRIES = 3, 1
-EPOCHS, QUICK_EPOCHS = 60, 20
+EPOCHS, QUICK_EPOCHS = 60, 40
 
 
 class Trial(NamedTuple):

@@ -14,6 +14,11 @@ COLUMNS = (
     "model", "bits/char valid", "bits/char test", "sd", "bits/word seen", "bits/word unseen",
     "minus ours", "low", "high", "p", "seconds",
 )  # fmt: skip
+SHORT = ("model", "valid", "test", "sd", "seen", "unseen", "- ours", "low", "high", "p", "seconds")
+CAPTION = (
+    "valid, test, sd: bits per character. seen, unseen: bits per word of the test text. - ours: bits per character\n"
+    "more than ours, with its 95 % interval (low, high) and p"
+)
 LATEX = re.compile(r"([&%$#_{}])")
 
 
@@ -36,15 +41,15 @@ def cells(row: Row) -> list[str]:
 
 
 def as_text(rows: Sequence[Row]) -> str:
-    """Return the table with aligned columns."""
-    table = [list(COLUMNS), *map(cells, rows)]
+    """Return the table with aligned columns, and a caption."""
+    table = [list(SHORT), *map(cells, rows)]
     whole = [line for line in table if any(line[1:])]
     widths = [max(len(line[i]) for line in whole) for i in range(len(COLUMNS))]
     lines = []
     for first, *others in table:
         figures = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
         lines.append("  ".join([first.ljust(widths[0]), *figures]).rstrip())
-    return "\n".join(lines)
+    return "\n".join([*lines, CAPTION])
 
 
 def as_markdown(rows: Sequence[Row]) -> str:
@@ -77,8 +82,9 @@ def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int) -> str:
         "Every model gives a probability to every string: character n-grams spell unknown words, and pieces include "
         "bytes.",
         "We report bits per character of the test text, with blanks and ends of sentences.",
-        f"Each neural model had {tries} settings of dropout, width and learning rate, for each number of pieces, and "
-        f"early stopping; all are chosen on the validation text. The number of seeds is {seeds}.",
+        f"The number of settings of dropout, width and learning rate that were tried is {tries}, for each neural model "
+        "and each number of pieces. The validation text chooses them and stops each training. The number of seeds is "
+        f"{seeds}.",
     ]
     ours = next((row for row in done if row.is_reference), None)
     others = [row for row in done if row.difference is not None and row.name not in (*OURS, "mixed-ours")]

@@ -37,22 +37,24 @@ def compared(corpus: Path, shell: Shell, tmp_path_factory: pytest.TempPathFactor
 def test_the_table(compared: tuple[Path, str]) -> None:
     out, printed = compared
     rows = [line.split("\t") for line in (out / "table.tsv").read_text().splitlines()]
-    assert [row[0].split(",")[0].partition(" (")[0] for row in rows[1:8]] == [
+    assert [row[0].partition(" (")[0] for row in rows[1:8]] == [
         *(f"Kneser-Ney {order}-grams" for order in (2, 3, 4, 5)),
-        "softmax over words",
-        "softmax over BPE pieces",
-        "ours with suffixes",
+        "softmax",
+        "softmax of BPE pieces",
+        "ours, suffixes",
     ]
     assert len(rows) == 10 and {len(row) for row in rows} == {11}
     figures = {row[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
     assert all(0.5 < value < 8 for pair in figures.values() for value in pair)
-    neural = figures["ours with suffixes"]
-    mixed = next(pair for name, pair in figures.items() if name.startswith("ours with suffixes, mixed"))
+    neural = figures["ours, suffixes"]
+    mixed = next(pair for name, pair in figures.items() if name.startswith("ours, suffixes +"))
     assert mixed[0] <= min(neural[0], *(figures[f"Kneser-Ney {order}-grams"][0] for order in (2, 3, 4, 5))) + 1e-3
     assert sum(row[6] == "ours" for row in rows) == 1
     assert all(0 < float(row[9]) <= 1 for row in rows[1:] if row[6] != "ours")
     assert (out / "table.md").read_text().count("\n") == 11 and "toprule" in (out / "table.tex").read_text()
     assert "11 models, about 1 minute on 2 idle cores\n" in printed
+    unfinished = "note: models/softmax/dropout0.4-width256-rate0.002-seed2 had not stopped by its last epoch; a larger"
+    assert unfinished in printed
     assert "with the best single model on the validation text:" in printed
 
 
@@ -93,7 +95,10 @@ def test_a_second_start_skips_finished_models(
         busy = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options, code=2)
     assert f"llrnn: error: --out {out}: another process is working on it; wait for its end" in busy.err
     other = shell.run("llrnn", "compare", *texts(corpus), "--out", out, "--max-epoch", 2, code=2)
-    assert f"llrnn: error: --out {out}: expected results of max_epoch 2, found those of 1; use another" in other.err
+    assert f"llrnn: error: --out {out}: expected results of --max-epoch 2, found those of 1; use another" in other.err
+    swapped = ["--train", corpus / "train.txt", "--valid", corpus / "test.txt", "--test", corpus / "valid.txt"]
+    other = shell.run("llrnn", "compare", *swapped, "--out", out, code=2)
+    assert f"--out {out}: expected results of these texts, found those of other texts; use another" in other.err
 
 
 def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tmp_path: Path) -> None:
@@ -103,7 +108,7 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     done = shell.run("llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options)
     assert f"note: models/lexicon/dropout0.4-width256-rate0.002-seed1 failed: {lexicon}, line 1" in done.out
     (row,) = (line for line in done.out.splitlines() if ": failed, " in line)
-    assert row.startswith(f"ours with suffixes, treebank and lexicons: failed, {lexicon}")
+    assert row.startswith(f"ours, suffixes and lexicon: failed, {lexicon}")
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
 
 

@@ -47,7 +47,7 @@ def test_pieces_are_summed_to_words() -> None:
     of_pieces = result("pieces", setting="x-pieces500", ngrams={"3": trigrams})
     of_pieces["test"] = {"tokens": [[BIT, BIT, BIT, BIT], [BIT, BIT, BIT]], "sizes": [[2, 1], [2]]}
     row = row_of(measured_of([of_pieces]), TEXTS)
-    assert row.title == "softmax over BPE pieces (500)"
+    assert row.title == "softmax of BPE pieces (500)"
     assert row.seen == pytest.approx(1.5) and row.unseen == pytest.approx(2.0)
     assert row.test == pytest.approx(7 / 6)
 
@@ -57,8 +57,8 @@ def test_the_best_of_each_family_is_mixed() -> None:
     models = [measured_of([result(name, bits=value)]) for name, value in bits.items()]
     rows = mixtures_of(models, TEXTS)
     assert [(row.name, row.title) for row in rows] == [
-        ("mixed-softmax", "softmax over words, mixed with 2-grams"),
-        ("mixed-ours", "ours with suffixes, mixed with 2-grams"),
+        ("mixed-softmax", "softmax + 2-grams"),
+        ("mixed-ours", "ours, suffixes + 2-grams"),
     ]
     assert rows[1].setting == "s, 2-grams, weight of the network 0.00"  # n-grams are better everywhere
     assert rows[1].test == pytest.approx(row_of(models[2], TEXTS).test)
@@ -68,23 +68,23 @@ def test_the_best_of_each_family_is_mixed() -> None:
 def test_forms_of_the_table() -> None:
     bits = {"softmax": 2.0, "suffixes": 1.0}
     figures = [row_of(measured_of([result(name, bits=value)]), TEXTS) for name, value in bits.items()]
-    failed = Row("pieces", "softmax over BPE pieces", failure="no library & no_pieces")
+    failed = Row("pieces", "softmax of BPE pieces", failure="no library & no_pieces")
     rows = with_differences([*figures, failed], TEXTS)
     assert rows[1].is_reference and rows[0].difference is not None and rows[1].difference is None
     softmax, ours, last = (tables.cells(row) for row in rows)
-    assert softmax[:6] == ["softmax over words", "1.5000", "1.8333", "", "2.50", "2.00"]
+    assert softmax[:6] == ["softmax", "1.5000", "1.8333", "", "2.50", "2.00"]
     assert softmax[6] == "+0.8333" and ours[6:10] == ["ours", "", "", ""]
-    assert last[0] == "softmax over BPE pieces: failed, no library & no_pieces" and not any(last[1:])
+    assert last[0] == "softmax of BPE pieces: failed, no library & no_pieces" and not any(last[1:])
     markdown = tables.as_markdown(rows).splitlines()
     assert len(markdown) == 5 and {line.count("|") for line in markdown} == {12}
-    assert [line.split("\t")[0] for line in tables.as_tsv(rows).splitlines()][:2] == ["model", "softmax over words"]
+    assert [line.split("\t")[0] for line in tables.as_tsv(rows).splitlines()][:2] == ["model", "softmax"]
     latex = tables.as_latex(rows)
     assert r"no library \& no\_pieces" in latex and latex.count(r"\\") == 4
     shown = tables.as_text(rows).splitlines()
     assert shown[1].index("1.5000") == shown[2].index("0.7500")
     text = tables.paragraph(rows, TEXTS, "my text", 3)
     assert text.startswith("We train language models on my text (3 words; sentences: 2 train, 2 valid, 2 test).")
-    assert "Ours (ours with suffixes) needs 1.000 bits, the best other model (softmax over words) 1.833" in text
+    assert "Ours (ours, suffixes) needs 1.000 bits, the best other model (softmax) 1.833" in text
 
 
 def test_without_ours_there_are_no_differences() -> None:
