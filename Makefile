@@ -13,7 +13,7 @@
 #   make setup             .venv alone (torch, fairseq, this package and all it can use); PYTHON=python3.12 chooses one
 
 VENV := .venv
-READY := $(VENV)/.ready
+READY := $(VENV)/.ready$(if $(PYTHON),-$(subst /,-,$(PYTHON)))
 NEWEST := .venv-newest
 DOCS := .venv-docs
 TORCH := torch==2.13.0  # TORCH=torch installs the newest version; with CUDA it needs 5.6 GB
@@ -30,7 +30,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt scripts/setup.sh
 	@bash scripts/setup.sh $(VENV)
-	@touch $@
+	@touch $(VENV)/.ready $@
 
 demo: setup
 	bash examples/quickstart/run.sh

@@ -6,11 +6,13 @@ first use, and `register` adds the package's tasks, models and criterion to fair
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.errors import OptionError, from_checkout, need_library
@@ -18,6 +20,9 @@ from fairseq_llrnn.files.reading import is_of_transformers
 from fairseq_llrnn.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairseq_llrnn.comparison.comparing import ComparisonTable
     from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
     from fairseq_llrnn.head import LogLinearHead
     from fairseq_llrnn.huggingface import LogLinearForCausalLM, LogLinearForSeq2SeqLM
@@ -33,6 +38,7 @@ __all__ = [
     "Prior",
     "SourceEmbedding",
     "__version__",
+    "compare",
     "load",
     "register",
 ]
@@ -106,6 +112,60 @@ def load(
         root.handlers[:] = handlers
         root.setLevel(level)
     return model
+
+
+def compare(
+    folder: str | os.PathLike[str] | None = None,
+    *,
+    out: str | os.PathLike[str],
+    train: str | os.PathLike[str] | None = None,
+    valid: str | os.PathLike[str] | None = None,
+    test: str | os.PathLike[str] | None = None,
+    conllu: Sequence[str] = (),
+    lexicon: Sequence[str] = (),
+    language: str | None = None,
+    lower: str | None = None,
+    models: Sequence[str] | None = None,
+    tries: int | None = None,
+    seeds: Sequence[int] = (1,),
+    quick: bool = False,
+    max_epoch: int | None = None,
+    jobs: int = 1,
+    is_verbose: bool = False,
+) -> ComparisonTable:
+    """Compare language models on a text, as `llrnn compare`, and return the table.
+
+    Args:
+        folder: of a treebank of Universal Dependencies, or None with `train` and `test`.
+        out: folder of the results. The same call continues a stopped comparison.
+        train, valid, test: texts, one tokenised sentence per line, or treebanks.
+        conllu, lexicon, language: sources of word features.
+        lower: None keeps the case. A language, or "" for no language, lower-cases all texts.
+        models: names from `llrnn compare --help` (None: all that are possible).
+        tries: settings of each neural model. seeds: of the chosen setting.
+        quick: fewer settings and epochs. max_epoch: of a training. jobs: models trained at the same time.
+        is_verbose: print the sizes of the texts, and an estimate of the time.
+
+    Raises:
+        OptionError: choices that exclude each other, results of other choices in `out`, or no fairseq for a model
+            that needs it.
+        DataError: a text that cannot be read, or is unsuitable.
+    """
+    settings_module = importlib.import_module("fairseq_llrnn.comparison.settings")
+    comparing = importlib.import_module("fairseq_llrnn.comparison.comparing")
+    places = [None if place is None else Path(place) for place in (folder, train, valid, test)]
+    settings = settings_module.Comparison(
+        Path(out), *places, conllu, lexicon, language, lower, models, tries, seeds, quick, max_epoch, jobs
+    )
+    say = functools.partial(print, flush=True) if is_verbose else lambda line: None
+    table: ComparisonTable = comparing.compare(settings, _networks, say)
+    return table
+
+
+def _networks() -> Any:
+    """Import what trains networks. Raises OptionError without fairseq."""
+    register()
+    return importlib.import_module("fairseq_llrnn.plugin.comparison")
 
 
 class _Folders(list[str]):

@@ -110,8 +110,7 @@ def _loss_and_differences(arguments: _Arguments) -> tuple[Tensor, Tensor, Tensor
     scores[:, :1].masked_fill_(nothing, 0.0)
     probabilities = torch.softmax(scores, dim=1, out=scores)
     # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)
-    largest = probabilities.amax(dim=1, keepdim=True)
-    log_largest = largest.masked_fill(largest == 0.0, 1.0).log()
+    log_largest = probabilities.amax(dim=1, keepdim=True).log()
     log_prob = log_prob + log_largest
     if slots is None:
         difference = probabilities.scatter_(1, of_target, probabilities.gather(1, of_target) - 1.0)
@@ -184,7 +183,7 @@ def _computed_after(hidden: Tensor, earlier: Sequence[Tensor]) -> Tensor:
     Without this order, inductor computes the scores of all chunks before the gradients of rows, and keeps N × S scores.
     """
     zeros = [each.flatten()[:1].isnan().to(hidden.dtype) * 0.0 for each in earlier]
-    return hidden + torch.stack(zeros).sum()
+    return hidden + torch.cat(zeros).sum()  # a chunk may have no entries
 
 
 def _losses_and_sums(

@@ -35,19 +35,22 @@ class SourceEmbedding(nn.Module):
 
     source_prior_fingerprint: Tensor
 
-    def __init__(self, prior: Prior, size: int, other_embedding: nn.Module | None = None) -> None:
+    def __init__(
+        self, prior: Prior, size: int, other_embedding: nn.Module | None = None, row_rms: float | None = None
+    ) -> None:
         """
         Args:
             prior: of the source's dictionary.
             size: D.
             other_embedding: another embedding of that width, with its `words`.
+            row_rms: as for FeatureInput.
         """
         super().__init__()
         self.prior = prior
         self.num_words, self.unk = len(prior.symbols), prior.index(UNK)
         self.embedding_dim, self.padding_idx = size, prior.index(PAD)  # torch's names, which fairseq's encoders use
         class_of = torch.from_numpy(prior.input.class_of.copy())
-        self.features = FeatureEmbedding(prior.input.features, class_of, size)
+        self.features = FeatureEmbedding(prior.input.features, class_of, size, row_rms=row_rms)
         self.characters = other_embedding  # its name in checkpoints
         self.register_buffer(FINGERPRINT, fingerprint_of(prior))
 

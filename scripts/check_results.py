@@ -17,6 +17,9 @@ these cells: Std, Low, High, p (of the figure on the left), Seeds, Parameters, S
 run). If figures of a row have the same metric, the best is bold, unless p is at least 0.05 or the difference is at most
 the sum of the standard deviations.
 
+A unit after a number, in the header of its column or in its row must be that of the run's metric. Figures in sentences
+are not bold.
+
 README.md and docs/results need an expression for each number. Other pages need them for tables with ↑, ↓ or a bold
 number, and for text with a measured figure (MEASURED in page_figures.py). Without --write, the script prints a line
 for each difference, and exits with status 1 if there is one. It also checks commands of pages and runs

@@ -51,12 +51,16 @@ class LedgerError(Exception):
 
 @dataclass(frozen=True)
 class Figure:
-    """A number for a page: its exact value, its decimals, and the run if it is an entry of one run."""
+    """A number for a page: its exact value, its decimals, and the run if it is an entry of one run.
+
+    `metric` has the units that a page may give it. A literal has none.
+    """
 
     value: Decimal
     places: int
     run: Run | None = None
     literal: str = ""
+    metric: str = ""
 
     def __str__(self) -> str:
         return self.literal or f"{rounded(self.value, self.places):,f}".replace("-", "−")
@@ -176,6 +180,8 @@ FUNCTIONS: Mapping[str, Callable[..., tuple[Decimal, int]]] = {
     "min": over_all(min),
     "max": over_all(max),
 }
+# of functions whose figures have another metric than their arguments
+METRICS = {"fall": "%", "rise": "%", "percent": "%", "ratio": "ratio", "exp": "perplexity, ratio"}
 
 
 def evaluate(expression: str, runs: Mapping[str, Run]) -> Figure:
@@ -217,7 +223,10 @@ def called(name: str, arguments: list[Figure]) -> Figure:
         value, places = FUNCTIONS[name](*arguments)
     except (TypeError, ArithmeticError) as error:
         raise LedgerError(f"expected other arguments of {name}, found {len(arguments)} ({error})") from error
-    return Figure(value, places, arguments[0].run if name == "round" else None)
+    metric = METRICS.get(name, " ".join(argument.metric for argument in arguments))
+    if name == "gap":
+        metric += " points"
+    return Figure(value, places, arguments[0].run if name == "round" else None, metric=metric)
 
 
 def entry(name: str, runs: Mapping[str, Run]) -> Figure:
@@ -229,4 +238,5 @@ def entry(name: str, runs: Mapping[str, Run]) -> Figure:
     found = len(run["seeds"]) if field == "n" and isinstance(run["seeds"], list) else run.get(field)
     if field not in NUMBERS or found is None:
         raise LedgerError(f"expected a numeric entry of {key}, found none named {field}")
-    return Figure(Decimal(found), places_of(found), run)
+    metric = run["metric"] if field in ("value", "std", "low", "high") else ""
+    return Figure(Decimal(found), places_of(found), run, metric=metric)

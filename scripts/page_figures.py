@@ -19,8 +19,12 @@ HIDDEN = re.compile(r"<!--.*?-->|`[^`]*`|(?<=\])\([^)]*\)|<[a-z/][^>]*>|https?:/
 NUMBER = re.compile(rf"(?<![\w.])[-−+]?\d++(?:,\d{{3}})*+(?:\.\d+)*+(?!\w|-[a-zA-Z]){MARK}?")
 WHOLE = re.compile(rf"\**({NUMBER.pattern})\**{MARK}?")
 START = re.compile(r"\s*[-*] |\||\s*1\. ")  # of a list item or a row
-UNITS = "%|nats|bits|BLEU|points|ms|µs|seconds|minutes|hours|MB|GB|MiB|GiB|times (?:as|the|that|more|less|\\w+er)"
-MEASURED = re.compile(rf"\d[\d.,]* (?:{UNITS})(?!\w)|(?i:perplexity|accuracy|BLEU) (?:\w+ ){{0,2}}?\d")
+UNITS = "%|nats|bits|BLEU|points|ms|µs|seconds|minutes|hours|MB|GB|MiB|GiB|times (?:as|the|that|with|more|less|\\w+er)"
+MEASURED = re.compile(rf"\d[\d.,]*{MARK}?\s(?:{UNITS})(?!\w)|(?i:perplexity|accuracy|BLEU) (?:\w+ ){{0,2}}?\d")
+UNIT = re.compile(r"%|(?i:perplexity)|\b(?:nats|bits|BLEU|points|s|ms|µs|MB|GB|MiB|GiB|tokens/s|ratio)\b")
+NAMES_OF_UNITS = {"milliseconds": "ms", "microseconds": "µs", "seconds": "s", "times": "ratio"}
+UNIT_NAME = re.compile(rf"\b(?:{'|'.join(NAMES_OF_UNITS)})\b")
+GLUED = re.compile(r"(?<![\w.])\d[\d.,]*(?:[xk×]|[eE]\d+|-fold|-times)(?!\w)|[¼½¾⅓⅔]")  # figures that no NUMBER is
 BOLD = re.compile(rf"\*\*{NUMBER.pattern}\*\*")
 OF_FIGURE = {"std": "std", "low": "low", "high": "high", "p": "p"}
 OF_ROW = {
@@ -120,6 +124,8 @@ def edits(block: Block, is_strict: bool, runs: Mapping[str, Run]) -> Iterator[Ed
     numbers = [number for number in NUMBER.finditer(shown)
                if not any(columns[index][0] <= number.start() < columns[index][1] for index in derived)]  # fmt: skip
     found = "; ".join(number[0].rstrip(MARK) for number in numbers)
+    if is_strict and (glued := GLUED.search(shown)):
+        raise LedgerError(f"expected a plain number, found {glued[0]}; write it like 5 times or 5,000")
     if not figures:
         is_measured = MEASURED.search(shown)
         if block.header:
@@ -136,10 +142,16 @@ def edits(block: Block, is_strict: bool, runs: Mapping[str, Run]) -> Iterator[Ed
     for number, figure in zip(numbers, figures, strict=True):
         if not any(cell.figure is figure for cell in whole.values()):
             sign = "+" if number[0].startswith("+") and not str(figure).startswith("+") else ""
-            yield Edit(number.start(), number.end(), f"{sign}{figure}{MARK * figure.is_marked}")
+            start, end = number.span()
+            check_unit(shown[end:].split(maxsplit=1)[:1], figure)
+            if shown[:start].endswith("**") and shown.startswith("**", end):
+                start, end = start - 2, end + 2
+            yield Edit(start, end, f"{sign}{figure}{MARK * figure.is_marked}")
     make_bold([cell for cell in whole.values() if cell.figure.run])
     for index, cell in whole.items():
-        check_direction(index, columns, block.header, cell.figure)
+        texts = [block.header[index], " ".join(text for _, _, text in columns)]
+        check_direction(texts, cell.figure)
+        check_unit(texts, cell.figure)
         stars = "**" * cell.is_bold
         yield Edit(cell.start, cell.end, f"{stars}{cell.figure}{stars}{MARK * cell.figure.is_marked}")
     yield from derived_cells(block.text, columns, derived, whole, figures, runs)
@@ -180,12 +192,23 @@ def derived_cells(
         yield Edit(start, comment.start() if comment else end, content)
 
 
-def check_direction(index: int, columns: list[tuple[int, int, str]], header: Sequence[str], figure: Figure) -> None:
+def check_direction(texts: Sequence[str], figure: Figure) -> None:
     """Raise LedgerError if the arrow of the column, or else of the row, is not that of the run."""
-    texts = [header[index], " ".join(text for _, _, text in columns)]
     arrows = [arrow for text in texts for arrow in DIRECTIONS if arrow in text]
     if figure.run and arrows and figure.run["better"] not in (DIRECTIONS[arrows[0]], "neither"):
         raise LedgerError(f"expected a run for which {DIRECTIONS[arrows[0]]} is better, found {figure.run['key']}")
+
+
+def check_unit(texts: Sequence[str], figure: Figure) -> None:
+    """Raise LedgerError if the first of the texts that names a unit names none of the figure's metric."""
+    known = units_of(figure.metric)
+    shown = next(filter(None, map(units_of, texts)), known)
+    if known and not known & shown and not ("%" in known and "points" in shown):
+        raise LedgerError(f"expected {figure} in {' or '.join(sorted(known))}, found {' or '.join(sorted(shown))}")
+
+
+def units_of(text: str) -> set[str]:
+    return {unit.lower() for unit in UNIT.findall(UNIT_NAME.sub(lambda name: NAMES_OF_UNITS[name[0]], text))}
 
 
 def make_bold(row: list[Shown]) -> None:

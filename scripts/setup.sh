@@ -11,11 +11,12 @@ venv=$1
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 is_supported() { "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1; }
+base_of() { "$1" -c 'import os, sys; print(os.path.realpath(sys.base_prefix), *sys.version_info[:3])' 2>/dev/null; }
 
 find_python() {
-    local candidate
-    for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3 python "$HOME"/.pyenv/versions/3.1[123].*/bin/python \
-        "$(uv python find '>=3.11,<3.14' 2>/dev/null)"}; do
+    local candidate candidates=(python3.11 python3.12 python3.13 python3 python
+        "$HOME"/.pyenv/versions/3.1[123].*/bin/python "$(uv python find '>=3.11,<3.14' 2>/dev/null)")
+    for candidate in "${candidates[@]}"; do
         if is_supported "$candidate"; then
             "$candidate" -c 'import os, sys; print(os.path.realpath(sys.executable))'
             return
@@ -24,9 +25,13 @@ find_python() {
     return 1
 }
 
-if ! is_supported "$venv/bin/python"; then
-    python=$(find_python) || die "Python 3.11, 3.12 or 3.13 was not found in PATH, pyenv and uv${PYTHON:+ as PYTHON=$PYTHON}." \
-        "Install one, for example: apt-get install python3 python3-venv | pyenv install 3.12 | uv python install 3.12"
+if [ -n "${PYTHON:-}" ]; then
+    is_supported "$PYTHON" || die "PYTHON=$PYTHON: expected Python 3.11, 3.12 or 3.13, found" \
+        "$("$PYTHON" --version 2>/dev/null || echo "no Python"); choose another, or leave PYTHON out"
+fi
+if ! is_supported "$venv/bin/python" || { [ -n "${PYTHON:-}" ] && [ "$(base_of "$PYTHON")" != "$(base_of "$venv/bin/python")" ]; }; then
+    python=${PYTHON:-$(find_python)} || die "Python 3.11, 3.12 or 3.13 was not found in PATH, pyenv and uv. Install one, for" \
+        "example: apt-get install python3 python3-venv | pyenv install 3.12 | uv python install 3.12"
     say "making $venv with $python"
     "$python" -m venv --clear "$venv" || die "could not make $venv; on Debian and Ubuntu: apt-get install python3-venv"
 fi

@@ -140,3 +140,17 @@ def test_every_guide_is_in_the_list_of_guides_and_every_page_of_results_in_its_l
         index = (folder / "README.md").read_text(encoding="utf-8")
         pages = {page.name for page in folder.glob("*.md")} - {"README.md"}
         assert pages == {name for name in pages if f"({name})" in index}
+
+
+def test_every_guide_needs_the_common_files_alone() -> None:
+    """Its first line names them, or it continues with no page."""
+    guides = [page for page in PAGES if page.path.parent == ROOT / "docs" / "guides" and page.path.name != "README.md"]
+    assert len(guides) > 12
+    continued = {page.path.name: page.continues for page in guides}
+    assert set(continued.values()) <= {None, ROOT / "docs" / "guides" / "README.md"}
+
+
+def test_every_system_is_linked() -> None:
+    linked = "".join(page.read_text(encoding="utf-8") for page in ROOT.glob("docs/**/*.md"))
+    names = [path.parent.name for path in SYSTEMS.glob("*/README.md")]
+    assert not [name for name in names if f"systems/{name}/README.md" not in linked]

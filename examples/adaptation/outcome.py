@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from example_parts.mixtures import best_weight, loss, mixed
 from stages import FACTS, LOG_PROBS, read_json
 from systems import PERCENTS, SYSTEMS, TRAINED, Place, System
 
+from fairseq_llrnn.comparison.mixtures import best_weight, loss, mixed
 from fairseq_llrnn.errors import OptionError
 
 GENERAL_MODEL = "general"

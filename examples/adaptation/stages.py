@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from corpora import GENERAL, Corpora, Sentence, Sizes, share, shuffled
-from example_parts.mixtures import loss
 from example_parts.processes import run
 from scores import token_log_probs
 from systems import (
@@ -27,6 +26,7 @@ from systems import (
 )
 
 import fairseq_llrnn
+from fairseq_llrnn.comparison.mixtures import loss
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.files.atomic_write import write_lines

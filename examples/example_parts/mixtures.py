@@ -1,6 +1,4 @@
-"""Mixtures of two models, token by token, and their weights. All figures are in nats.
-
-    p(x | K) = w · p_model(x | K) + (1 − w) · p_ngrams(x | the last words of K)
+"""Mixtures of a model with n-grams, token by token (fairseq_llrnn/comparison/mixtures.py). All figures are in nats.
 
 N-grams are those of `llrnn prior --background "ngram(ORDER, folds=0)"` (interpolated modified Kneser-Ney).
 
@@ -14,27 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from fairseq_llrnn.comparison.mixtures import best_weight, loss, mixed
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.prior.prior import Prior
 
 ORDERS = (3, 5)  # of the n-grams that are tried
-
-
-def loss(log_probs: np.ndarray) -> float:
-    """Return the base-e log-perplexity."""
-    return -float(log_probs.mean())
-
-
-def mixed(first: np.ndarray, second: np.ndarray, weight: float) -> np.ndarray:
-    """Return log(weight · p₁ + (1 − weight) · p₂) of every token, (N,)."""
-    if weight in (0.0, 1.0):
-        return first if weight == 1.0 else second
-    return np.logaddexp(np.log(weight) + first, np.log1p(-weight) + second)
-
-
-def best_weight(first: np.ndarray, second: np.ndarray) -> float:
-    """Return the weight of the first model, in hundredths, with the least loss on a text: both (N,)."""
-    return min((loss(mixed(first, second, w / 100)), w / 100) for w in range(101))[1]
 
 
 @torch.inference_mode()

@@ -21,36 +21,6 @@ def character_symbols(lines: Sequence[str]) -> Counter[str]:
     return Counter(symbol for line in lines for symbol in as_characters(line).split(" "))
 
 
-class Pieces:
-    """Byte-pair encoding (Sennrich et al. 2016), trained on the training text, that can encode any text."""
-
-    def __init__(self, model: Path) -> None:
-        import sentencepiece
-
-        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-
-    @classmethod
-    def train(cls, text: Path, model: Path, size: int) -> "Pieces":
-        import sentencepiece
-
-        sentencepiece.SentencePieceTrainer.train(
-            input=str(text), model_prefix=str(model.with_suffix("")), model_type="bpe", vocab_size=size,
-            character_coverage=1.0, byte_fallback=True, normalization_rule_name="identity",
-            remove_extra_whitespaces=False, hard_vocab_limit=False, minloglevel=2, num_threads=1,
-        )  # fmt: skip
-        return cls(model)
-
-    def write(self, line: str) -> str:
-        return " ".join(self.processor.encode(line, out_type=str))
-
-    def symbols(self, lines: Sequence[str]) -> Counter[str]:
-        """Return all pieces, with their counts in the training text, at least 1."""
-        known = (self.processor.id_to_piece(i) for i in range(self.processor.get_piece_size()))
-        own = {piece for piece in known if piece not in ("<unk>", "<s>", "</s>")}
-        counts = Counter(piece for line in lines for piece in self.write(line).split(" "))
-        return Counter({piece: max(1, counts[piece]) for piece in own})
-
-
 def write_dictionary(path: Path, counts: Counter[str]) -> None:
     """Write fairseq's dict.txt, the most frequent symbols first."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -11,11 +11,12 @@ from typing import Any
 
 import torch
 from agreement import read_pairs
-from example_parts.mixtures import loss, with_ngrams
+from example_parts.mixtures import with_ngrams
 from experiments import Model
 from scoring import LanguageModel
 
 import fairseq_llrnn
+from fairseq_llrnn.comparison.mixtures import loss
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 from fairseq_llrnn.prior.prior import Prior
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from example_parts.text_units import Pieces, as_characters, character_symbols, lines_of, write_dictionary
+from example_parts.text_units import as_characters, character_symbols, lines_of, write_dictionary
 from language_texts import SPLITS, Language, analysed
 
+from fairseq_llrnn.comparison.pieces import Pieces
 from fairseq_llrnn.errors import OptionError
 
 BUDGET = 150.0  # seconds of one core for a training

@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from example_parts.text_units import Pieces, as_characters, character_symbols, lines_of, write_dictionary
+from example_parts.text_units import as_characters, character_symbols, lines_of, write_dictionary
+
+from fairseq_llrnn.comparison.pieces import Pieces
 
 SPLITS = ("train", "valid", "test1", "test2")
 LEAST_COUNT = 2  # of the words of `unk`

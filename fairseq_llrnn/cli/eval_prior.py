@@ -14,7 +14,7 @@ from fairseq_llrnn.evaluation.texts import perplexity, sum_of
 from fairseq_llrnn.evaluation.training_words import training_words
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS
-from fairseq_llrnn.files.binary_text import read_binary_text
+from fairseq_llrnn.files.binary_text import missing_split, read_binary_text
 
 
 class _Parser(argparse.ArgumentParser):
@@ -42,6 +42,8 @@ def run(arguments: Sequence[str]) -> int:
     symbols = load_dictionary(data / "dict.txt").symbols
     prior = Prior.load(args.prior)
     prior.check_dictionary(symbols, str(data / "dict.txt"))
+    if not (data / f"{args.gen_subset}.idx").is_file():
+        raise OptionError(missing_split(args.gen_subset, str(data)))
     tokens, lengths = read_binary_text(data / args.gen_subset, len(symbols))
     scorer = PriorScorer(prior, args.max_tokens)
     sentences = [sentence.tolist() for sentence in np.split(tokens, np.cumsum(lengths)[:-1])]

@@ -14,7 +14,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, count_words, load_dictio
 from fairseq_llrnn.files.text_lines import in_form
 from fairseq_llrnn.lexicon.merge_sources import gather, places
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.readers import READERS
+from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 from fairseq_llrnn.settings import keys
 
@@ -48,12 +48,12 @@ def run(args: argparse.Namespace) -> int:
     options = settings_of(args, LexiconOptions)
     if args.out is None:
         raise OptionError("--out is missing: add --out FILE, the table to write")
-    files = [place for name in READERS for place in places(options, name)]
+    files = [place for name in SOURCES for place in places(options, name)]
     check_text_place(args.out, [*files, *args.count_text, args.dict, args.morphemes])
     if not files and options.language is None and options.morphemes is None:
         raise OptionError(
             "llrnn lexicon: expected a source of words, found none; add "
-            f"{', '.join(f'--{name}' for name in READERS)}, --morphemes or --language"
+            f"{', '.join(f'--{name}' for name in SOURCES)}, --morphemes or --language"
         )
     text, counts = _text(args)
     if text is None and args.guess is not None:

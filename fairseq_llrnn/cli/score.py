@@ -84,9 +84,10 @@ def run(args: argparse.Namespace) -> int:
         check_text(args.train_text)
     scorer = _load(args)
     if args.open and not scorer.has_open_vocabulary:
+        build = "build it" if args.path is None else "train it again with a prior"
         raise OptionError(
-            f"--open needs a model with an open vocabulary, {args.path or args.prior} has none; build its prior with "
-            "`llrnn prior --open-vocabulary characters` and train it again, or remove --open"
+            f"--open needs an open vocabulary, {args.path or args.prior} has none; {build} of `llrnn prior "
+            "--open-vocabulary characters`, or remove --open"
         )
     check = TextCheck(scorer.vocabulary or ())
     lines = scorer.lines(text_lines(args.text), args.open)

@@ -5,9 +5,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, Literal, get_args, get_origin
 
+from fairseq_llrnn import registry
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.toml import parsed_toml
 from fairseq_llrnn.settings import (
+    IS_PLACE,
     Key,
     OneOf,
     Option,
@@ -60,6 +62,8 @@ def settings_of(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsT
 def _argument(key: Key, option: Option) -> dict[str, Any]:
     parts = parts_of(key.type)
     keywords: dict[str, Any] = {"help": (key.doc if key.asked_for else key.help).replace("%", "%%")}
+    if IS_PLACE in key.about and (readers := registry.names("readers")):
+        keywords["help"] += f". Readers: {', '.join(sorted(readers))}"
     if bool in parts:
         return {**keywords, "action": "store_true"}
     literals = [word for part in parts if get_origin(part) is Literal for word in get_args(part)]

@@ -1,16 +1,14 @@
 """`llrnn text`: write the sentences of treebanks as text."""
 
 import argparse
-from collections.abc import Iterator
 
 from fairseq_llrnn.cli.places import check_text_place, text_output
 from fairseq_llrnn.cli.tables import note, plural
-from fairseq_llrnn.files.text_lines import FORMS, ReadCount
+from fairseq_llrnn.files.text_lines import FORMS
 from fairseq_llrnn.lexicon.casing import language_of
-from fairseq_llrnn.lexicon.readers.conllu import SURFACE_ROWS, in_one_word, iter_conllu_sentences, surface_words
+from fairseq_llrnn.lexicon.readers.conllu import conllu_lines
 
 NAME = "text"
-PARTS = "written together with others"
 HELP = "write the words of treebanks as text, one sentence per line"
 EXAMPLES = (
     "llrnn text --conllu train.conllu --lower > treebank.txt",
@@ -45,21 +43,9 @@ def run(args: argparse.Namespace) -> int:
     check_text_place(args.out, args.conllu)
     sentences, words = 0, 0
     with text_output(args.out) as file:
-        for line in _lines(args.conllu, args.words, args.lower, args.normalize):
+        for line in conllu_lines(args.conllu, args.words, args.lower, args.normalize):
             sentences += 1
             words += len(line)
             file.write(" ".join(line) + "\n")
     note(f"{plural(sentences, 'sentence')}, {plural(words, 'word')}")
     return 0
-
-
-def _lines(paths: list[str], kind: str, casing: str | None, form: str | None) -> Iterator[list[str]]:
-    """Yield the words of each sentence. `casing`: None, a language code, or "" for lower case without a language."""
-    for path in paths:
-        count = ReadCount(path, "rows", form)
-        for sentence in iter_conllu_sentences(count, casing is not None, language_of(casing)):
-            words = surface_words(sentence, path) if kind == "surface" else [token.form for token in sentence.words]
-            count.read += len(words)
-            others = len(sentence.words) + len(sentence.spans) - len(words)
-            count.left_out[PARTS if kind == "surface" else SURFACE_ROWS] += others
-            yield [in_one_word(word) for word in words]

@@ -46,7 +46,7 @@ class PriorScorer(LineScorer, ScoringModel):
         if any(part.needs_source for part in prior.parts):
             problem = "depends on a source sentence"
         elif any(part.needs_fairseq for part in prior.parts):
-            problem = "is a trained model; score that model instead"
+            problem = "reads a trained model"
         else:
             self.head = LogLinearHead(prior, 1, initial_scale=0.0).eval()
             parts = [*self.head.background.modules()]

@@ -1,4 +1,4 @@
-"""Texts in the format of fairseq-preprocess (`train.bin` and `train.idx`), read without fairseq.
+"""Texts in the format of fairseq-preprocess (`train.bin` and `train.idx`), read and written without fairseq.
 
 Sizes: T tokens, n sentences.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -60,3 +61,27 @@ def read_binary_text(prefix: Path | str, size: int) -> tuple[np.ndarray, np.ndar
             f"{least if least < 0 else most:,}; run fairseq-preprocess again"
         )
     return tokens, lengths
+
+
+def write_binary_text(prefix: Path | str, sentences: Sequence[Sequence[int]]) -> None:
+    """Write `PREFIX.bin` and `PREFIX.idx` from the tokens of each sentence, with its end."""
+    lengths = np.array([len(sentence) for sentence in sentences], np.int32)
+    offsets = 4 * (np.cumsum(lengths, dtype=np.int64) - lengths)
+    with open(f"{prefix}.bin", "wb") as stream:
+        stream.write(np.array([token for sentence in sentences for token in sentence], np.int32).tobytes())
+    with open(f"{prefix}.idx", "wb") as stream:
+        stream.write(HEADER.pack(MAGIC, 1, 4, len(sentences)) + lengths.tobytes() + offsets.tobytes())
+
+
+def missing_split(split: str, folder: str) -> str:
+    """Return the message for a data set that a folder lacks."""
+    found = ", ".join(splits_in(folder)) or "none"
+    return (
+        f"{folder}: expected the data set {split!r}, found {found}; choose one of them (--gen-subset, in validate "
+        "--valid-subset), or preprocess it"
+    )
+
+
+def splits_in(folder: str) -> list[str]:
+    """Return the names of the data sets in a folder."""
+    return sorted({name.split(".")[0] for name in os.listdir(folder) if name.endswith(".idx")})

@@ -117,8 +117,8 @@ class LogLinearHead(nn.Module):
             normaliser: how log Z is summed.
             initial_scale: the standard deviation of initial scores aᵀφ, for hidden states of unit variance, as after a
                 layer normalisation: rows Φ W have a root mean square of initial_scale / √H. For hidden states of
-                standard deviation s, use 1 / s. 0: the model starts as its background. None: weights from U(−0.1, 0.1),
-                which is better for LSTMs (docs/results/small-texts.md).
+                standard deviation s, use 1 / s. 0: the model starts as its background. None, for LSTMs: weights from
+                U(−1.6/√H, 1.6/√H), which is U(−0.1, 0.1) at H = 256.
 
         Raises:
             OptionError: a value out of range, an impossible combination, or an option that the prior does not support.

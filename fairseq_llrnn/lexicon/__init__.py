@@ -7,7 +7,8 @@ readers/          one reader for each kind of file: treebanks, lexicons, analyse
 languages/        packages with data of languages
 segments.py       words cut into segments, by files or Morfessor, as rows
 unknown_word_features.py  guessed features of words that no lexicon has
-guessing.py       features of a word from its spelling: guesses, and morphemes
+guessing.py       guesses of a word's features from its spelling
+morphemes.py      features of words from their segments
 lemmas.py         lemmas of words, listed or by their endings; forms that a text lacks
 features.py       names and values of features
 held_out.py       detects sentences of a validation or test text in a source

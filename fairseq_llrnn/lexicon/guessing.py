@@ -1,12 +1,12 @@
-"""Features of words from their spelling: guesses from other words, and features of morphemes.
+"""Features of words guessed from their spelling.
 
-Sizes: F features, n known words, m words to guess. Time O((n + m) · contexts), memory O(min(n, m) · contexts): all new
-words with the same longest known ending share one guess, which is computed once.
+Sizes: F features, G groups of features, n known words, m words to guess. Time O((n + m) · contexts), memory O(min(n, m)
+· contexts): all new words with the same longest known contexts share one guess, which is computed once.
 
-A `Guesser` has counted the features of other words. A word's ending determines most of its morphology, and longer
-endings determine more. A word has contexts e₀ (nothing), e₁, e₂, … (its kind, its last letter, its last two, …). The
-share of words with feature f is estimated from the general to the specific context, as Witten & Bell (1991) do for
-n-grams and TnT (Brants 2000, section 2.3) for tags by suffix:
+A `Guesser` has counted the features of other words. A word's ending determines most of its morphology in many
+languages, and longer endings determine more. A word has contexts e₀ (nothing), e₁, e₂, … (its kind, its last letter,
+its last two, …). The share of words with feature f is estimated from the general to the specific context, as Witten &
+Bell (1991) do for n-grams and TnT (Brants 2000, section 2.3) for tags by suffix:
 
     p(f | e₀) = n(f, e₀) / n(e₀)
     p(f | e_k) = ( n(f, e_k) + t(e_k) · p(f | e_{k−1}) ) / ( n(e_k) + t(e_k) )
@@ -15,41 +15,35 @@ n counts word types: unseen words resemble rare ones, and most types are rare. t
 (sets of features) of the words of e. If it is large, the ending determines little. For known words, n and t exclude the
 word itself (leave-one-out), so that it is guessed as if it were new.
 
+The beginning of a word determines some features: the mutation of a Welsh word, the noun class of a Swahili one. For
+each group of features, `with_best_edges` takes contexts of beginnings (the first letter, the first two, …) instead of
+those of endings, if they are right for more known words. The estimate is the same.
+
 A guess is p, rounded to quarters without zeros (so that signatures stay few), times the mean value of f in words that
-have it. The mean is 1 for all but real-valued features. So the possible analyses of an ending share the word.
+have it. The mean is 1 for all but real-valued features. So the possible analyses of a word's edge share the word.
 
 If another source has analyses of many words, known and new ones (a package together with a treebank), they are used as
-the kind of a word. Its endings are then compared with those of words with the same analyses: the possible forms,
-weighed by the known words, in the features of the known words. Analyses that no other known word has are ignored.
-
-Morphemes are features, each with its place: `Prefix:un`, `Stem:happy`, `Ending:ness`. A *segmentation* is a word cut
-into segments. Its stem is the longest segment; of several, the one in fewer words, then the first. Segments before it
-are prefixes, segments after it endings. (The group `Suffix` is that of features/spelling.py: letters at the end of a
-word.) A word with several segmentations has the features of all, as a form with several analyses has. A repeated
-morpheme in the same place counts once. So a network that reads a word's indicator and these features reads
-x_k + Σ_{j ∈ M_k} m_j (Jernite 2018, eq. 2.7; Botha & Blunsom 2014).
-
-Rare morphemes are left out: they would identify words, not a class, and each would split a word from its signature. One
-pooled feature for each place would make more signatures than it saves, and a worse model
-(docs/results/language-models.md).
+the kind of a word. Its edges are then compared with those of words with the same analyses: the possible forms, weighed
+by the known words, in the features of the known words. Analyses that no other known word has are ignored.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from fairseq_llrnn.lexicon.features import feature_group
 
-LONGEST_SUFFIX = 6
+LONGEST_EDGE = 6  # letters
 WHOLE = "whole analysis"
 STEPS = 4  # shares are rounded to quarters
 OFTEN = 32  # least number of a context's words to cache its sums
+SURE = 3.0  # least gain of beginnings over endings, in standard deviations (sign test)
 CAPITAL, NUMBER, SYMBOL = "capital", "number", "symbol"
 Row = frozenset[str]
 Context = tuple[str, str]
@@ -63,47 +57,119 @@ def kind_of(word: str) -> str:
     return CAPITAL if word[:1].isupper() or word[:1].istitle() else ""
 
 
-def contexts(word: str, kind: str = "") -> list[Context]:
-    """Return kind and endings, from general to specific. Digits are treated alike, and `^` marks the beginning of a
-    word.
+def endings(word: str) -> list[str]:
+    """Return the ends of a word, the shortest first. `^` marks its beginning."""
+    spelt = "^" + word
+    return [spelt[-length:] for length in range(1, min(LONGEST_EDGE, len(spelt)) + 1)]
+
+
+def beginnings(word: str) -> list[str]:
+    """Return the beginnings of a word, the shortest first. `$` marks its end."""
+    spelt = word + "$"
+    return [spelt[:length] for length in range(1, min(LONGEST_EDGE, len(spelt)) + 1)]
+
+
+def contexts(word: str, kind: str = "", edges: Callable[[str], list[str]] = endings) -> list[Context]:
+    """Return a word's kind and edges, from general to specific. Digits are treated alike.
 
     Args:
         kind: its kind, instead of that of its characters.
     """
-    spelt = "^" + "".join("0" if character.isdigit() else character for character in word.lower())
+    spelt = "".join("0" if character.isdigit() else character for character in word.lower())
     kind = kind or kind_of(word)
-    suffixes = [(kind, spelt[-length:]) for length in range(1, min(LONGEST_SUFFIX, len(spelt)) + 1)]
-    return [EVERYWHERE, (kind, ""), *suffixes] if kind else [EVERYWHERE, *suffixes]
+    return [EVERYWHERE, *([(kind, "")] if kind else []), *((kind, edge) for edge in edges(spelt))]
+
+
+@dataclass(frozen=True)
+class EdgeCounts:
+    """Counts of the rows of known words by their endings, or by their beginnings."""
+
+    edges: Callable[[str], list[str]]
+    places: Mapping[Row, np.ndarray]  # the numbers of the features of each row
+    num_features: int
+    rows: Mapping[str, Row]  # of the counted words
+    kinds: Mapping[str, str]  # kinds of words by their analyses in another source
+    counts: Mapping[Context, Counter[Row]]  # n(row, e)
+    _tallies: dict[Context, tuple[int, int, np.ndarray]] = field(default_factory=dict, init=False, repr=False)
+
+    @classmethod
+    def count(
+        cls, edges: Callable[[str], list[str]], places: Mapping[Row, np.ndarray], num_features: int,
+        rows: Mapping[str, Row], kinds: Mapping[str, str], asked: Collection[str],
+    ) -> EdgeCounts:  # fmt: skip
+        """Count the contexts of all rows. If the words to guess (`asked`) are few, only their contexts are kept."""
+
+        def all_contexts(word: str) -> list[Context]:
+            in_kind = contexts(word, kinds[word], edges)[1:] if word in kinds else []
+            return contexts(word, edges=edges) + in_kind
+
+        needed = {context for word in asked for context in all_contexts(word)} if len(asked) < len(rows) else None
+        counts: defaultdict[Context, Counter[Row]] = defaultdict(Counter)
+        for word, row in rows.items():
+            for context in all_contexts(word):
+                if needed is None or context in needed:
+                    counts[context][row] += 1
+        return cls(edges, places, num_features, rows, kinds, dict(counts))
+
+    def _tally(self, context: Context) -> tuple[int, int, np.ndarray]:
+        """Return n(e), t(e), and n(f, e) for all features: (F,)."""
+        tally = self._tallies.get(context)
+        if tally is None:
+            counts = self.counts[context]
+            sums = np.zeros(self.num_features)
+            for row, count in counts.items():
+                sums[self.places[row]] += count
+            tally = (counts.total(), len(counts), sums)
+            if tally[0] >= OFTEN:
+                self._tallies[context] = tally
+        return tally
+
+    def contexts(self, word: str) -> list[Context]:
+        """Return the contexts for a guess that other words have. The word's kind in the other source is used if another
+        known word has it.
+        """
+        kind = self.kinds.get(word, "")
+        others = self.counts.get((kind, ""), Counter()).total() - (word in self.rows) if kind else 0
+        found = contexts(word, kind if others else "", self.edges)
+        return [context for context in found if context in self.counts]
+
+    def shares(self, word: str) -> np.ndarray:
+        """Return p(f | the word's longest context with other words), without the word itself: (F,)."""
+        row = self.rows.get(word)
+        p = np.zeros(self.num_features)
+        for context in self.contexts(word):
+            n, t, n_f = self._tally(context)
+            if row is not None:
+                n, t, n_f = n - 1, t - (self.counts[context][row] == 1), n_f.copy()
+                n_f[self.places[row]] -= 1
+            if n == 0:
+                break
+            p = n_f / n if context == EVERYWHERE else (n_f + t * p) / (n + t)
+        return p
 
 
 @dataclass(frozen=True)
 class Guesser:
-    """Counts of features by the endings of known words."""
+    """Counts of features by the endings and beginnings of known words."""
 
     names: tuple[str, ...]  # F, in alphabetical order
     means: np.ndarray  # (F,) mean value of each feature in words that have it
-    rows: Mapping[str, Row]  # of the counted words
-    counts: Mapping[Context, Counter[Row]]  # n(row, e)
-    kinds: Mapping[str, str] = field(default_factory=dict)  # kinds of words by their analyses in another source
-    _guesses: dict[Context, dict[str, float]] = field(default_factory=dict, init=False, repr=False)
-    _tallies: dict[Context, tuple[int, int, np.ndarray]] = field(default_factory=dict, init=False, repr=False)
+    by_ending: EdgeCounts
+    by_beginning: EdgeCounts
+    groups_by_beginning: frozenset[str] = frozenset()  # guessed from beginnings; all others from endings
+    _guesses: dict[tuple[Context, ...], dict[str, float]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def train(
         cls, lexicon: Mapping[str, Mapping[str, float]], asked: Collection[str], kinds: Mapping[str, str] | None = None
     ) -> Guesser:
-        """Count the endings of the words of a lexicon.
+        """Count the endings and beginnings of the words of a lexicon. Guesses use the endings.
 
         Args:
             lexicon: features by word, each word once whatever its frequency; at least one word.
-            asked: words to guess. If they are few, only their endings are kept.
+            asked: words to guess. If they are few, only their contexts are kept.
             kinds: of known words and words to guess, by their analyses in another source.
         """
-        kinds = kinds or {}
-
-        def all_contexts(word: str) -> list[Context]:
-            return contexts(word) + (contexts(word, kinds[word])[1:] if word in kinds else [])
-
         totals: defaultdict[str, float] = defaultdict(float)
         num_words: Counter[str] = Counter()
         rows: dict[str, Row] = {}
@@ -114,137 +180,80 @@ class Guesser:
             for name in rows[word]:
                 totals[name] += features[name]
                 num_words[name] += 1
-        needed = {context for word in asked for context in all_contexts(word)} if len(asked) < len(rows) else None
-        counts: defaultdict[Context, Counter[Row]] = defaultdict(Counter)
-        for word, row in rows.items():
-            for context in all_contexts(word):
-                if needed is None or context in needed:
-                    counts[context][row] += 1
         names = tuple(sorted(num_words))
         means = np.array([totals[name] / num_words[name] for name in names])
-        return cls(names, means, rows, dict(counts), kinds)
-
-    @cached_property
-    def _places(self) -> dict[Row, np.ndarray]:
-        """The numbers of the features of each row."""
-        number = {name: i for i, name in enumerate(self.names)}
-        return {row: np.array(sorted(number[f] for f in row), dtype=np.int64) for row in set(self.rows.values())}
+        number = {name: i for i, name in enumerate(names)}
+        places = {row: np.array(sorted(number[f] for f in row), dtype=np.int64) for row in shared_rows}
+        by_ending, by_beginning = (
+            EdgeCounts.count(edges, places, len(names), rows, kinds or {}, asked) for edges in (endings, beginnings)
+        )
+        return cls(names, means, by_ending, by_beginning)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        """The groups of all features, in alphabetical order."""
+        """The G groups of all features, in alphabetical order."""
         return tuple(sorted(set(map(feature_group, self.names))))
 
-    def _tally(self, context: Context) -> tuple[int, int, np.ndarray]:
-        """Return n(e), t(e), and n(f, e) for all features: (F,)."""
-        tally = self._tallies.get(context)
-        if tally is None:
-            counts = self.counts[context]
-            sums = np.zeros(len(self.names))
-            for row, count in counts.items():
-                sums[self._places[row]] += count
-            tally = (counts.total(), len(counts), sums)
-            if tally[0] >= OFTEN:
-                self._tallies[context] = tally
-        return tally
+    @cached_property
+    def _group_of(self) -> np.ndarray:
+        """The number of each feature's group: (F,)."""
+        number = {group: i for i, group in enumerate(self.groups)}
+        return np.array([number[feature_group(name)] for name in self.names], dtype=np.int64)
 
-    def contexts(self, word: str) -> list[Context]:
-        """Return the contexts for a guess. The word's kind in the other source is used if another known word has it."""
-        kind = self.kinds.get(word, "")
-        others = self.counts.get((kind, ""), Counter()).total() - (word in self.rows) if kind else 0
-        return contexts(word, kind if others else "")
+    @cached_property
+    def _reads_beginning(self) -> np.ndarray:
+        """Whether each feature is guessed from beginnings: (F,)."""
+        return np.array([group in self.groups_by_beginning for group in self.groups], dtype=bool)[self._group_of]
 
     def shares(self, word: str) -> np.ndarray:
-        """Return p(f | the word's longest context with other words), without the word itself: (F,)."""
-        row = self.rows.get(word)
-        p = np.zeros(len(self.names))
-        for context in self.contexts(word):
-            if context not in self.counts:
-                break
-            n, t, n_f = self._tally(context)
-            if row is not None:
-                n, t, n_f = n - 1, t - (self.counts[context][row] == 1), n_f.copy()
-                n_f[self._places[row]] -= 1
-            if n == 0:
-                break
-            p = n_f / n if context == EVERYWHERE else (n_f + t * p) / (n + t)
-        return p
+        """Return p(f) of a word, without its own entry: (F,)."""
+        p = self.by_ending.shares(word)
+        return np.where(self._reads_beginning, self.by_beginning.shares(word), p) if self.groups_by_beginning else p
 
     def guess(self, word: str) -> dict[str, float]:
         """Return the features of a word, guessed without its own entry."""
-        if word in self.rows:
+        if word in self.by_ending.rows:
             return self._guess(word)
-        contexts = [context for context in self.contexts(word) if context in self.counts]
-        if contexts[-1] not in self._guesses:
-            self._guesses[contexts[-1]] = self._guess(word)
-        return self._guesses[contexts[-1]]
+        used = (self.by_ending, self.by_beginning) if self.groups_by_beginning else (self.by_ending,)
+        longest = tuple(counts.contexts(word)[-1] for counts in used)
+        if longest not in self._guesses:
+            self._guesses[longest] = self._guess(word)
+        return self._guesses[longest]
 
     def _guess(self, word: str) -> dict[str, float]:
         quarters = np.floor(self.shares(word) * STEPS + 0.5) / STEPS
         chosen = np.flatnonzero(quarters)
         return {self.names[i]: float(quarters[i] * self.means[i]) for i in chosen}
 
-    def accuracy(self, words: Iterable[str]) -> dict[str, float]:
-        """Return the share of these known words that is guessed right without their entries: WHOLE, and by group of
-        features.
+    def _is_right(self, words: Collection[str]) -> np.ndarray:
+        """Return which groups of known words are guessed right without their entries: (words, G).
 
         A feature is guessed if its share is at least one half.
         """
-        group_of = np.array(list(map(feature_group, self.names)))
-        num_right: Counter[str] = Counter()
-        num_words = 0
-        for word in words:
-            gold = np.zeros(len(self.names), dtype=bool)
-            gold[self._places[self.rows[word]]] = True
-            wrong = set(group_of[(self.shares(word) >= 0.5) != gold].tolist())
-            num_right.update(set(self.groups) - wrong)
-            num_right[WHOLE] += not wrong
-            num_words += 1
-        return {group: num_right[group] / num_words for group in (WHOLE, *self.groups)} if num_words else {}
+        is_right = np.ones((len(words), len(self.groups)), dtype=bool)
+        for i, word in enumerate(words):
+            is_wrong = self.shares(word) >= 0.5
+            place = self.by_ending.places[self.by_ending.rows[word]]
+            is_wrong[place] = ~is_wrong[place]
+            is_right[i, self._group_of[is_wrong]] = False
+        return is_right
 
+    def with_best_edges(self, words: Collection[str]) -> tuple[Guesser, dict[str, float]]:
+        """Return a guesser that takes the better edge for each group of features, and its accuracy, tested on known
+        words.
 
-PREFIX, STEM, ENDING = GROUPS = ("Prefix", "Stem", "Ending")
-MORPHEME_FLOOR = 50
-Segmentation = tuple[str, ...]
-Segmentations = Mapping[str, Sequence[Segmentation]]  # by word; several if tools, or rows of a file, differ
-
-
-def has_morphemes(word: str) -> bool:
-    """Return whether a word has a letter: numbers and punctuation have no morphemes."""
-    return kind_of(word) not in (NUMBER, SYMBOL)
-
-
-def place_of_stem(segments: Sequence[str], types: Mapping[str, int]) -> int:
-    """Return the index of the stem among the segments.
-
-    Args:
-        types: the number of words with each segment, in any place.
-    """
-    return min(range(len(segments)), key=lambda i: (-len(segments[i]), types[segments[i]], i))
-
-
-def morpheme_names(segments: Sequence[str], types: Mapping[str, int]) -> list[str]:
-    """Return the names of the features of a segmentation, lower-cased, in its order."""
-    stem = place_of_stem(segments, types)
-    groups = (PREFIX if i < stem else STEM if i == stem else ENDING for i in range(len(segments)))
-    return [f"{group}:{segment.lower()}" for group, segment in zip(groups, segments, strict=True)]
-
-
-def morpheme_features(
-    words: Iterable[str], segmentations: Segmentations, floor: int, shown: Collection[str] | None = None
-) -> dict[str, dict[str, float]]:
-    """Return the features of each word that has a letter. A word without a segmentation is a stem.
-
-    Args:
-        floor: least number of words that share a morpheme, for it to be a feature.
-        shown: the words counted for `floor`, those of the training text (None: all).
-    """
-    segmented = {word: segmentations.get(word) or [(word,)] for word in dict.fromkeys(words) if has_morphemes(word)}
-    types = Counter(segment for cuts in segmented.values() for segment in {s for segments in cuts for s in segments})
-    names = {
-        word: {name for segments in cuts for name in morpheme_names(segments, types)}
-        for word, cuts in segmented.items()
-    }
-    counted = segmented if shown is None else segmented.keys() & set(shown)
-    num_words = Counter(name for word in counted for name in names[word])
-    return {word: {name: 1.0 for name in sorted(found) if num_words[name] >= floor} for word, found in names.items()}
+        Beginnings are taken if the gain is significant and the share of words with all features right is not lower. The
+        accuracy is the share of words that are guessed right without their entries: WHOLE, and by group of features.
+        """
+        if not words:
+            return self, {}
+        by_ending = self._is_right(words)
+        by_beginning = replace(self, groups_by_beginning=frozenset(self.groups))._is_right(words)
+        better, worse = (by_beginning & ~by_ending).sum(0), (by_ending & ~by_beginning).sum(0)
+        is_chosen = better - worse > SURE * np.sqrt(better + worse)
+        is_right = np.where(is_chosen, by_beginning, by_ending)
+        if is_right.all(1).sum() < by_ending.all(1).sum():
+            is_chosen[:], is_right = False, by_ending
+        chosen = frozenset(group for group, is_better in zip(self.groups, is_chosen, strict=True) if is_better)
+        by_group = dict(zip(self.groups, is_right.mean(0).tolist(), strict=True))
+        return replace(self, groups_by_beginning=chosen), {WHOLE: float(is_right.all(1).mean()), **by_group}

@@ -24,7 +24,7 @@ from fairseq_llrnn.lexicon.languages.findings import ask_packages
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.lemmas import BY_ENDING, Lemmas
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.readers import ANSWERING, READERS
+from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.lexicon.segments import morpheme_rows
 from fairseq_llrnn.lexicon.table import GUESS, ReadRequest, Row, Table, as_features
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, complete
@@ -49,7 +49,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
     table, shown = Table(), [] if text is None else text.shown
     words = None if text is None else list(dict.fromkeys((*text.counts, *text.others)))
     request = ReadRequest(options.spelling, words, table.notes, HeldOut() if text is None else text.held_out)
-    for name in READERS:
+    for name, source in SOURCES.items():
         for place in places(options, name):
             forms = set()
             for row, count in _rows(name, place, request):
@@ -57,7 +57,7 @@ def gather(options: LexiconOptions, text: TextWords | None = None, all_lemmas: b
                 if row.is_word:
                     forms.add(row.form)
             if text is not None:
-                table.notes.update(words_in_both(place, forms, shown, name in ANSWERING))
+                table.notes.update(words_in_both(place, forms, shown, source.is_lookup))
     if isinstance(options.lexicon, Table):
         for row, count in options.lexicon.rows.items():
             table.add(row, count)
@@ -102,7 +102,7 @@ def _rows(name: str, place: str, request: ReadRequest) -> Iterator[tuple[Row, in
     """Yield the rows of a place. `--lexicon NAME:FILE` names a reader of another package."""
     module, file = file_of("--lexicon", place) if name == "lexicon" else (None, place)
     if module is None:
-        yield from READERS[name](place, request)
+        yield from SOURCES[name].read(place, request)
         return
     spelling = request.spelling
     lexicon: Lexicon = registry.load(module)(file, lowercase=spelling.lowercase, language=spelling.rules)

@@ -23,9 +23,9 @@ from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.files.reading import as_paths, check_there
 from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.guessing import MORPHEME_FLOOR
 from fairseq_llrnn.lexicon.languages.base import LEMMA_FLOOR, Spelling, installed_sources
 from fairseq_llrnn.lexicon.languages.names import language_code
+from fairseq_llrnn.lexicon.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.lexicon.readers.apertium import find_analyser, find_program
 from fairseq_llrnn.lexicon.readers.hunspell import rules_of
 from fairseq_llrnn.lexicon.table import Table
@@ -43,7 +43,10 @@ class LexiconOptions(Settings):
     lexicon: Annotated[
         Places | Annotated[Table, OBJECT] | Annotated[Lexicon, OBJECT] | Mapping[str, Any],
         Option("--lexicon", GROUP, "FILE"),
-        Doc("tables of `llrnn lexicon`, and lexicons: form, lemma, UPOS, FEATS (TSV, .gz too)"),
+        Doc(
+            "tables of `llrnn lexicon`, and lexicons: form, lemma, UPOS, FEATS (TSV, .gz too); NAME:FILE for a reader "
+            "of another package (docs/guides/extending.md)"
+        ),
     ] = ()
     unimorph: Annotated[
         Paths, Doc("UniMorph lexicons: lemma, form, tags such as N;ACC;PL (TSV, .gz too)")
@@ -89,9 +92,8 @@ class LexiconOptions(Settings):
     guess: Annotated[
         Literal["auto", "on", "off"],
         Doc(
-            "guess the features of words that treebanks, lexicons and analysers lack, from the endings of the words "
-            "that they contain, and as often in training as in use; auto: if they cover the words of the counted text "
-            "better than the other words of the dictionary"
+            "guess the features of words without an analysis from the spelling of analysed words, as often in training "
+            "as in use; auto: if the sources cover the counted text better than the other words of the dictionary"
         ),
     ] = "auto"
     keep_case: Annotated[

@@ -28,8 +28,8 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_COUNT, LARGEST_VALUE, read_count
 from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.features import Lexicon, as_upos, feature_group, pos_feature, what_is_wrong
-from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEMES
 from fairseq_llrnn.lexicon.held_out import HeldOut
+from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEMES
 
 if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.languages.base import Gathered, Spelling
@@ -114,6 +114,7 @@ class Completed:
     crossed: int = 0  # guessed words of the text that have analyses
     package: str | None = None  # use of a package's analyses: UNITED, KINDS or LEFT_OUT; None: there are none
     without: float | None = None  # accuracy (WHOLE) without these analyses, or with them if they are LEFT_OUT
+    beginnings: tuple[str, ...] = ()  # groups of features that are guessed from the beginnings of words
 
 
 class Table:

@@ -95,13 +95,12 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
     tested = _choose_tested(words, in_lexicon, counts)
     frequent = {word for word, count in text.counts.items() if count > RARE}
     rare = {word: row for word, row in rows.items() if word not in frequent} or rows
-    guesser = Guesser.train(rare, [*to_guess, *tested])
     rare_words = [word for word in tested if word in rare]
-    accuracy, without = guesser.accuracy(rare_words), None
+    guesser, accuracy = Guesser.train(rare, [*to_guess, *tested]).with_best_edges(rare_words)
+    without = None
     if use == LEFT_OUT and rare_words:
         kinds = {word: " ".join(sorted(package.features(word))) for word in package}
-        with_kinds = Guesser.train(rare, [*to_guess, *tested], kinds)
-        by_kind = with_kinds.accuracy(rare_words)
+        with_kinds, by_kind = Guesser.train(rare, [*to_guess, *tested], kinds).with_best_edges(rare_words)
         without = by_kind[WHOLE]
         if by_kind[WHOLE] > accuracy[WHOLE]:
             guesser, accuracy, without, use = with_kinds, by_kind, accuracy[WHOLE], KINDS
@@ -109,7 +108,8 @@ def complete(table: Table, text: TextWords, mode: str = "auto") -> None:
         table.add(Row(word, "", as_features(guesser.guess(word)), GUESS, True))
     table.completed = replace(
         table.completed, guessed=listed | set(missing) | {words[i] for i in crossed_words}, groups=guesser.groups,
-        accuracy=accuracy, added=table.completed.added + sum(word not in lexicon for word in to_guess),
+        beginnings=tuple(sorted(guesser.groups_by_beginning)), accuracy=accuracy,
+        added=table.completed.added + sum(word not in lexicon for word in to_guess),
         crossed=table.completed.crossed + len(crossed_words), package=use, without=without,
     )  # fmt: skip
 

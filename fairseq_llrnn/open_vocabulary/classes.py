@@ -27,7 +27,7 @@ from zlib import crc32
 import numpy as np
 
 from fairseq_llrnn.lexicon.features import feature_group
-from fairseq_llrnn.lexicon.guessing import GROUPS
+from fairseq_llrnn.lexicon.morphemes import GROUPS
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet, is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.numbers import StringDistributions, is_number

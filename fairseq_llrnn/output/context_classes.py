@@ -401,7 +401,7 @@ class ContextClasses(BoundBackground):
 
     def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
         read = self.base.to_input_ids(self._as_below(tokens, state), None if state is None else self.below(state))
-        if self.source.unk is None:
+        if self.source.unk is None or not self.source.width:
             return read
         index, is_context = self._find_class(tokens, state)
         contexts = self.source.start(len(tokens)) if state is None else self.contexts_of(state)

@@ -45,15 +45,15 @@ def at_least_float32(bias: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def draw_weights(weight: Tensor, rows: SparseRows, row_rms: float | None) -> None:
-    """Draw feature weights W (F, H) from U(−0.1, 0.1), then scale all of them by one factor.
+def draw_weights(weight: Tensor, rows: SparseRows, row_rms: float | None, bound: float = 0.1) -> None:
+    """Draw feature weights W (F, H) from U(−bound, bound), then scale all of them by one factor.
 
     Args:
         rows: Φ.
         row_rms: root mean square of the elements of Φ W after scaling, ignoring rows of zeros, or less if weights
             would exceed LARGEST_PARAMETER (tiny values of features). None: no scaling.
     """
-    nn.init.uniform_(weight, -0.1, 0.1)
+    nn.init.uniform_(weight, -bound, bound)
     if row_rms == 0.0:
         weight.zero_()
     elif row_rms is not None and not weight.is_meta:
@@ -61,7 +61,7 @@ def draw_weights(weight: Tensor, rows: SparseRows, row_rms: float | None) -> Non
         squares = torch.stack([rows.compose(part.contiguous()).square().sum(1) for part in parts]).sum(0)
         if count := squares.count_nonzero().item():
             factor = row_rms * (count * weight.size(1) / squares.sum()).sqrt()
-            weight.mul_(factor.clamp(max=LARGEST_PARAMETER / 0.1))
+            weight.mul_(factor.clamp(max=LARGEST_PARAMETER / bound))
 
 
 class SparseRows(nn.Module):

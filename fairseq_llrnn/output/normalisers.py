@@ -90,6 +90,9 @@ def best_words_of(
     return result, tokens.flatten(1).gather(1, place)
 
 
+UNSCALED = 1.6  # the bound of weights without an initial scale, times √H: 0.1 at H = 256
+
+
 class LogLinearOutput(nn.Module):
     """The output layer over a table of signature features and a background.
 
@@ -113,12 +116,16 @@ class LogLinearOutput(nn.Module):
         self.register_buffer("class_of", class_of, persistent=False)
         self.weight = nn.Parameter(torch.empty(features.num_features, hidden_size))
         self.bias = nn.Parameter(torch.empty(features.num_features))
-        self.row_rms = None if initial_scale is None else initial_scale / hidden_size**0.5
+        self.initial_scale = initial_scale
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the weights again, and set the biases to 0."""
-        draw_weights(self.weight, self.rows, self.row_rms)
+        width = self.weight.size(1) ** 0.5
+        if self.initial_scale is None:
+            draw_weights(self.weight, self.rows, None, UNSCALED / width)
+        else:
+            draw_weights(self.weight, self.rows, self.initial_scale / width)
         nn.init.zeros_(self.bias)
 
     def composed(self, subset: Tensor | None = None, weight: Tensor | None = None) -> tuple[Tensor, Tensor]:

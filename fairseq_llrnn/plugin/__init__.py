@@ -8,6 +8,7 @@
     criterion.py  log_linear: −log p(target | K)
     scoring/   log-probabilities and explanations of sentences and texts
     commands.py  fairseq's commands, as `llrnn train` and others run them (command_lines.py: their output)
+    comparison.py  networks of `llrnn compare`: trained, and scored
     kinds.py      default options of each task
     names.py      names of tasks and models, in fairseq's registries and in checkpoints
 

@@ -28,6 +28,7 @@ from typing import Any, NoReturn
 import numpy as np
 from fairseq import utils
 from fairseq.data import data_utils
+from fairseq.data.indexed_dataset import infer_dataset_impl
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, FairseqLanguageModel
 from omegaconf.errors import OmegaConfBaseException
 
@@ -35,6 +36,7 @@ from fairseq_llrnn.argument_errors import exit_with_argument_error
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.command_lines import Report, output_of
 from fairseq_llrnn.plugin.compat.checkpoint_errors import in_one_line
+from fairseq_llrnn.plugin.compat.data_files import check_sentences
 from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, prior_of_state, read_checkpoint
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
@@ -221,9 +223,16 @@ def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[
 
 
 def _count_words(data: str) -> int:
-    """Count the words of the training text of a data folder, without sentence ends, or 0 if there is no such file."""
-    text = data_utils.load_indexed_dataset(os.path.join(utils.split_paths(data)[0], "train"))
-    return 0 if text is None else int(np.sum(text.sizes)) - len(text)
+    """Count the words of the training text of a data folder, without sentence ends, or 0 if it has no binary text.
+
+    Raises DataError if it is empty.
+    """
+    path = os.path.join(utils.split_paths(data)[0], "train")
+    check_sentences(path)
+    if infer_dataset_impl(path) in (None, "raw"):
+        return 0
+    text = data_utils.load_indexed_dataset(path)
+    return int(np.sum(text.sizes)) - len(text)
 
 
 def _with_files(name: str, arguments: Sequence[str]) -> list[str]:

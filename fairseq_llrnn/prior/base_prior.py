@@ -29,7 +29,7 @@ from fairseq_llrnn.features.spelling import UserPatterns, iter_suffix_features, 
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.files.reading import name_of
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.guessing import GROUPS as MORPHEME_GROUPS
+from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEME_GROUPS
 from fairseq_llrnn.prior.background_terms import options_of, static_log_weights
 from fairseq_llrnn.prior.expression import Atom
 from fairseq_llrnn.prior.named_backgrounds import Inputs

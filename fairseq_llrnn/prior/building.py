@@ -30,6 +30,7 @@ from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.language_check import is_warning, unknown_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.merge_sources import gather
+from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, of_package
 from fairseq_llrnn.prior.background_terms import (
@@ -400,7 +401,7 @@ def _texts_of_pieces(
         return []
     convention, texts = CONVENTIONS[options.pieces], as_paths(options.text)
     convention.check_dictionary(str(path or "the dictionary"), words)
-    sources = ("conllu", "lexicon", "unimorph", "language", "apertium", "values")
+    sources = [*(name for name, source in SOURCES.items() if source.has_features), "language"]
     needing = [option_name(f"words.{name}") for name in sources if getattr(options.words, name)]
     needing += [option_name("suffixes")] * bool(options.suffixes)
     if needing and not texts:

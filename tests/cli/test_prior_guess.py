@@ -1,6 +1,7 @@
 """`llrnn prior words.guess`, and what `llrnn show` says of guesses."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -84,3 +85,15 @@ def test_what_it_says_of_a_package_beside_a_treebank(became: str, without: float
         "lexicon: has 0 of 1 dictionary words outside the counted text (0.0%)",
         "guesses: not tested, because a source may be of another language (see the warning)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("groups", "shown"),
+    [(["Mutation"], "Mutation"), ([*"abcdefghi"], "a, b, c, d, e, f, g, h, …")],
+)
+def test_it_prints_what_the_beginnings_of_words_determine(groups: list[str], shown: str) -> None:
+    completed = Completed(Coverage((1, 1), (0, 1)), 1, frozenset({"chats"}), beginnings=tuple(groups))
+    assert guess_lines(completed)[-1] == (
+        f"guessed: {shown} from the beginnings of words, all other features from the endings"
+    )
+    assert not any("beginnings" in line for line in guess_lines(replace(completed, beginnings=())))

@@ -17,6 +17,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, build_prior
+from fairseq_llrnn.prior.part import Part
 from fairseq_llrnn.prior.prior import Prior
 
 TEXT = ["le chat dort", "le chat mange la pomme", "la pomme dort", "", "le chien dort le soir", "la souris mange"]
@@ -114,6 +115,13 @@ def test_backgrounds_of_a_network_are_refused(background: str, problem: str, pla
         PriorScorer(prior_of(background))
 
 
+def test_a_trained_model_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = prior_of("ngram:2")
+    monkeypatch.setattr(Part, "needs_fairseq", True)
+    with pytest.raises(OptionError, match="found one that reads a trained model; train"):
+        PriorScorer(prior)
+
+
 def test_a_source_and_a_speller_are_refused() -> None:
     symbols = [*SPECIALS, "le", "chat"]
     recipe = Recipe(
@@ -150,20 +158,50 @@ def test_commands_print_one_figure(background: str, llrnn: Llrnn, place: Path, m
     assert printed[2] == f"prior {facts['prior']}"
 
 
-def write_data(place: Path, lines: list[str]) -> None:
+def write_data(place: Path, lines: list[str], subset: str = "test") -> None:
     """A data folder as fairseq-preprocess writes it."""
-    (place / "data").mkdir()
+    (place / "data").mkdir(exist_ok=True)
     (place / "data" / "dict.txt").write_bytes((place / "dict.txt").read_bytes())
     symbols = [*SPECIALS, *(row.split()[0] for row in (place / "dict.txt").read_text().splitlines())]
     sentences = [[*(symbols.index(word) if word in symbols else 3 for word in line.split()), 2] for line in lines]
     lengths = np.array([len(sentence) for sentence in sentences], dtype=np.int32)
     tokens = np.concatenate([np.array(sentence, dtype=np.uint16) for sentence in sentences])
-    tokens.tofile(place / "data" / "test.bin")
-    with open(place / "data" / "test.idx", "wb") as file:
+    tokens.tofile(place / "data" / f"{subset}.bin")
+    with open(place / "data" / f"{subset}.idx", "wb") as file:
         np.array([0x4D, 0x4D, 0x49, 0x44, 0x49, 0x44, 0x58, 0, 0], dtype=np.uint8).tofile(file)
         file.write((1).to_bytes(8, "little") + bytes([8]) + len(lengths).to_bytes(8, "little"))
         lengths.tofile(file)
         (2 * (lengths.astype(np.int64).cumsum() - lengths)).tofile(file)
+
+
+def test_a_prior_in_a_data_folder_has_its_training_words(llrnn: Llrnn, place: Path) -> None:
+    (place / "dict.txt").write_text("le 3\nchat 2\nchien 1\n")
+    write_data(place, ["le chat", "le"], "train")
+    llrnn("prior", "--dict", "data/dict.txt", "--count-text", "train.txt", "--out", "data/prior")
+
+    def seen() -> list[bool | None]:
+        return [row.is_seen for row in fairseq_llrnn.load(prior="data/prior").surprisals(["chat chien xyzzy"])]
+
+    assert seen() == [True, False, False, True]
+    (place / "test.txt").write_text("chat chien xyzzy\n")
+    rows = llrnn("score", "--prior", "data/prior", "--per-word", "test.txt").out.splitlines()
+    assert [row.split("\t")[4] for row in rows] == ["is_seen", "True", "False", "False", "True"]
+    (place / "data" / "dict.txt").write_text("le 3\nchat 2\nsoir 1\n")
+    assert seen() == [None] * 4
+
+
+def test_a_text_and_a_dictionary_that_the_data_lack(llrnn: Llrnn, place: Path) -> None:
+    (place / "dict.txt").write_text("le 3\nchat 2\n")
+    write_data(place, TEST)
+    llrnn("prior", "--dict", "dict.txt", "--count-text", "train.txt", "--out", "prior")
+    found = llrnn("eval-lm", "data", "--prior", "prior", "--gen-subset", "valid")
+    found.refuses("data: expected the data set 'valid' (…), found test; choose one of them, or preprocess it")
+    write_data(place, ["le"] * 3, "valid")
+    printed = llrnn("eval-lm", "data", "--prior", "prior", "--gen-subset", "valid").out
+    assert "Bits per character: 1." in printed  # the other text has <unk>, so that it is not defined
+    (place / "data" / "dict.txt").write_text("le 3\nchien 2\n")
+    found = llrnn("eval-lm", "data", "--prior", "prior")
+    found.refuses("the prior was made for another dictionary than data/dict.txt: …")
 
 
 @pytest.mark.parametrize(

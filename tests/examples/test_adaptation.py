@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
-from example_parts import mixtures
 from quick_composition import remember_compositions
 
 from fairseq_llrnn.features.dictionary import load_dictionary
@@ -75,12 +74,3 @@ def test_samples_are_nested_and_one_vocabulary_serves_all(finished: Path) -> Non
     place = systems.Place(finished)
     dictionaries = {load_dictionary(place.data(name) / "dict.txt").symbols for name in ("general", "prices.10")}
     assert len(dictionaries) == 1
-
-
-def test_weights_of_mixtures() -> None:
-    first, second = np.log([0.9, 0.2]), np.log([0.1, 0.4])
-    np.testing.assert_allclose(np.exp(mixtures.mixed(first, second, 0.25)), [0.3, 0.35])
-    np.testing.assert_array_equal(mixtures.mixed(first, second, 1.0), first)
-    np.testing.assert_array_equal(mixtures.mixed(np.array([-np.inf]), np.array([-1.0]), 0.0), [-1.0])
-    # the derivative of the likelihood is zero at w: 0.8 / (0.1 + 0.8 w) = 0.2 / (0.4 − 0.2 w)
-    assert mixtures.best_weight(first, second) == pytest.approx(0.94, abs=0.011)

@@ -11,11 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_modules import EXAMPLES, load
-from example_parts.mixtures import ORDERS, mixed, ngram_log_probs
+from example_parts.mixtures import ORDERS, ngram_log_probs
 from ngram_oracles import log_prob, table_of
 from shell import Shell
 from tiny_world import World
 
+from fairseq_llrnn.comparison.mixtures import mixed
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.ngrams import read_sentences

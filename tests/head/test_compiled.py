@@ -72,6 +72,7 @@ def test_log_probabilities_are_exported_for_any_batch_and_time(head: LogLinearHe
         torch.testing.assert_close(exported.module()(hidden), head.log_probs(hidden))
 
 
+@pytest.mark.slow  # torch.onnx exports the graph of test_log_probabilities_are_exported
 def test_log_probabilities_in_onnx_have_any_batch_and_time(head: LogLinearHead) -> None:
     pytest.importorskip("onnxscript", reason="torch.onnx.export needs onnx and onnxscript")
     sizes = {"hidden": {0: torch.export.Dim("batch"), 1: torch.export.Dim("time")}}

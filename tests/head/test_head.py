@@ -207,6 +207,8 @@ def test_explanations_add_up() -> None:
     found = head.explain(hidden[:1].detach(), TARGETS[0], top=3)
     expected = head.log_probs(hidden[:1])[0].gather(1, TARGETS[0].unsqueeze(1)).squeeze(1)
     assert [e.token for e in found] == ["le", "chat", "le", "</s>"]
+    assert {len(e.predictions) for e in found} == {3}
+    assert {len(e.predictions) for e in head.explain(hidden[:1].detach(), TARGETS[0])} == {5}
     for explanation, log_prob in zip(found, expected.tolist(), strict=True):
         assert explanation.log_prob == pytest.approx(log_prob)
         parts = explanation.log_background + sum(v for _, v in explanation.own_features) + explanation.normaliser
@@ -435,6 +437,8 @@ def test_wrong_tokens_are_named() -> None:
     ):
         with pytest.raises(DataError, match=message):
             call()
+    known = head.encode(["le chat"])
+    assert head.loss(torch.randn(*known.shape, H), known).isfinite(), "without strings, a source may be absent"
 
 
 def test_a_head_in_training_is_explained() -> None:

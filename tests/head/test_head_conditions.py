@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
+from few_words import PRIOR as EVIDENCE
 from small_priors import SYMBOLS, make_prior
 from torch import Tensor
 
@@ -66,6 +68,19 @@ def test_a_batch_is_given_its_sources_and_in_training_leaves_its_own_text_out(he
     head.train()
     assert told(of_batch(head.bind(PREVIOUS))) == (("bind", None, previous),)
     assert told(of_batch(head.bind(PREVIOUS, SOURCE))) == (("bind", source, previous),)
+    text = torch.tensor([[2, 4, 8], [2, 99, 5]])
+    assert told(of_batch(head.bind(PREVIOUS, text=text))) == (("bind", None, [[2, 4, 8], [2, 3, 5]]),)
+    head.eval()
+    assert told(of_batch(head.bind(PREVIOUS, text=text))) == (("bind", None, None),)
+
+
+def test_strings_are_unk_in_the_text_that_a_background_leaves_out() -> None:
+    head = LogLinearHead(replace(EVIDENCE), 3, source_size=2).train()
+    head.background = Telling(head.background.class_of, head.background.num_classes)
+    source, tokens = head.encode_source(["Zoé dog"]), head.encode(["Zoé chien"])
+    [(_, background)] = head.bind(head.previous(tokens), source).backgrounds
+    assert tokens[0, 0] >= head.num_words
+    assert told(background) == (("bind", source.tolist(), [[2, 3, int(tokens[0, 1])]]),)
 
 
 def test_a_search_sees_each_sentence_once_and_its_states_know_theirs(head: LogLinearHead) -> None:

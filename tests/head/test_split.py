@@ -62,6 +62,8 @@ def test_parts_say_what_the_whole_says(head: LogLinearHead, monkeypatch: pytest.
                 torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
     split = False
     answers()  # where a gradient is asked for, a batch is never split
+    with torch.no_grad():
+        assert not head.train().batch(hidden, head.bind(previous)).rest, "nor in training"
 
 
 def test_a_search_that_looks_at_all_words_does_so_in_parts(

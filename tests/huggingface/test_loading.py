@@ -210,7 +210,7 @@ def test_damaged_folders(
     [
         (["--data", "x"], "--data x: it needs a model of fairseq, but"),
         (["--prior", "x"], "is one of transformers; remove this option"),
-        (["--open"], "--open needs a model with an open vocabulary, "),
+        (["--open"], "--open needs an open vocabulary, "),
     ],
 )
 def test_options_of_other_models(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.lexicon.guessing import GROUPS, morpheme_features, morpheme_names, place_of_stem
+from fairseq_llrnn.lexicon.morphemes import GROUPS, morpheme_features, morpheme_names, place_of_stem
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.segments import LONGEST, read_segmentations, segment_by_morfessor
 

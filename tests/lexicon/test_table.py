@@ -16,7 +16,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.features import RESERVED_GROUPS, Lexicon, feature_group
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.readers import READERS
+from fairseq_llrnn.lexicon.readers import SOURCES, Source
 from fairseq_llrnn.lexicon.table import HEADER, ReadRequest, Row, Table, as_features, parsed, written
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
@@ -134,12 +134,12 @@ def test_guesses_stand_for_analyses_and_values_beside_them() -> None:
 def test_every_reader_is_an_option_and_gives_rows() -> None:
     """Every reader feeds the table (readers of other packages: tests/test_third_party.py)."""
     own = {field.name for field in fields(LexiconOptions)}
-    assert own >= READERS.keys()
+    assert own >= SOURCES.keys()
     settings_of = {"lemma_floor", "morpheme_floor", "guess", "keep_case", "lower", "normalize"}
-    assert own - READERS.keys() - settings_of == {"language", "morphemes"}  # findings.py, segments.py
+    assert own - SOURCES.keys() - settings_of == {"language", "morphemes"}  # findings.py, segments.py
 
 
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("name", SOURCES)
 def test_every_reader_is_asked_for_all_words_of_a_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Readers look up the words of the dictionary and all others of the text, as in `llrnn lexicon`."""
     answered: list[object] = []
@@ -148,7 +148,7 @@ def test_every_reader_is_asked_for_all_words_of_a_text(name: str, monkeypatch: p
         answered.append(asked.words)
         yield Row("chat"), 0
 
-    monkeypatch.setitem(READERS, name, rows)  # type: ignore[arg-type]
+    monkeypatch.setitem(SOURCES, name, Source(rows))  # type: ignore[arg-type]
     monkeypatch.setattr(LexiconOptions, "check", lambda self, called=str: None)  # of places, which are none here
     options = LexiconOptions(**{name: "place"})  # type: ignore[arg-type]
     gather(options, TextWords({"chat": 1, "mer": 0}, ["va", "chat"]))

@@ -1,6 +1,7 @@
 """Every source of context classes obeys one law, over every background and over other sources; values and gradients."""
 
 import gc
+import itertools
 import math
 import weakref
 
@@ -11,7 +12,7 @@ from dynamic_prior import AfterLastWord
 from few_words import CLASS_OF, EOS, NUM_CLASSES, SENTENCES, TARGET_WORDS, UNK, base, encode, log_weights, new_table
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import Background, StaticBackground
+from fairseq_llrnn.backgrounds.base import Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.evidence.translation_slots import EvidenceSlots
@@ -62,6 +63,14 @@ class Terms(Singled):
         return self.words(contexts) == ZOE
 
 
+class Restored(Terms):
+    """The words weigh more than in the background below."""
+
+    def log_weights_below(self, base: BoundBackground, below: Tensor, contexts: Tensor, words: Tensor) -> Tensor:
+        rows = torch.arange(len(words)).repeat_interleave(words.size(1))
+        return base.log_weights_at(below, rows, words.flatten()).view_as(words) + 0.3
+
+
 COMBINED = ("automaton times lexical", "automaton plus lexical plus cache")
 SOURCES = ("slots", "singled out", "terms", "singled out over slots", "singled out over terms", "terms over slots")
 
@@ -93,6 +102,11 @@ ALL_IN_THREE = ("slots", "singled out", "terms over slots")
 @pytest.mark.parametrize(("sources", "kind"), OVER)
 def test_every_source_obeys_the_law_over_every_background(sources: str, kind: str) -> None:
     check_context_classes(make(sources, base(kind)), some_history(0))
+
+
+@pytest.mark.parametrize("kind", ["static", "dynamic", COMBINED[1]])
+def test_a_source_may_change_the_weights_below(kind: str) -> None:
+    check_context_classes(ContextClasses(base(kind).bind(encode(TABLE)), Restored()), some_history(0))
 
 
 class NextWords(nn.Module):
@@ -189,3 +203,89 @@ def test_nothing_of_a_batch_outlives_it(sources: str, kind: str) -> None:
         assert [each() for each in objects] == [None] * len(objects)
     finally:
         gc.enable()
+
+
+def class_numbers(bound: ContextClasses, state: Tensor) -> list[dict[int, int]]:
+    """The class of each word with weight, of each state."""
+    return [
+        {word: class_of(bound, state, row, word) for word, weight in weights.items() if not weight.isneginf()}
+        for row, weights in enumerate(weights_of(bound, state))
+    ]
+
+
+LAWS_OVER = [pair for pair in OVER if pair[1] in ("static", "automaton", "dynamic", COMBINED[1])]
+
+
+@pytest.mark.parametrize(("sources", "kind"), LAWS_OVER)
+def test_sums_of_shares_and_single_members(sources: str, kind: str) -> None:
+    bound = make(sources, base(kind))
+    with torch.no_grad():
+        for state in positions.states(bound, some_history(2)):
+            count, total = (values.expand(B, -1) for values in bound.log_share_sums(state))
+            classes = torch.arange(bound.num_classes).expand(B, -1)
+            only, weights = bound.only_member(state, classes), weights_of(bound, state)
+            masses, of_words = masses_of(bound, state, weights), class_numbers(bound, state)
+            for row, sigma in itertools.product(range(B), range(bound.num_classes)):
+                members = [word for word, number in of_words[row].items() if number == sigma]
+                shares = [float(weights[row][word] - masses[row, sigma]) for word in members]
+                is_context = sigma >= NUM_CLASSES
+                if members or not is_context:
+                    assert float(count[row, sigma]) == len(members)
+                    assert float(total[row, sigma]) == pytest.approx(sum(shares), abs=1e-6)
+                if members and (is_context or int(only[row, sigma]) >= 0):
+                    assert members == [int(only[row, sigma])]
+
+
+@pytest.mark.parametrize(("sources", "kind"), LAWS_OVER)
+def test_log_probabilities_of_words(sources: str, kind: str) -> None:
+    """p(x) = p(σ) · share, in the column of each word, for states in another order."""
+    bound = make(sources, base(kind))
+    with torch.no_grad():
+        for state in positions.states(bound, some_history(3)):
+            order = torch.tensor([3, 0, 4, 4, 1])
+            rows, generator = state[order], torch.Generator().manual_seed(1)
+            log_probs = torch.randn(B, bound.num_classes, generator=generator, dtype=torch.float64).log_softmax(1)
+            found, columns = bound.select_rows(order).word_log_probs(log_probs, rows), bound.columns(rows).expand(B, -1)
+            weights = [weights_of(bound, state)[row] for row in order.tolist()]
+            masses, of_words = masses_of(bound, state, weights_of(bound, state))[order], class_numbers(bound, state)
+            for row, original in enumerate(order.tolist()):
+                expected = {
+                    word: log_probs[row, sigma] + weights[row][word] - masses[row, sigma]
+                    for word, sigma in of_words[original].items()
+                }
+                for column, word in enumerate(columns[row].tolist()):
+                    value = found[row, column]
+                    if value.isneginf():
+                        continue
+                    torch.testing.assert_close(value, expected.pop(word))
+                assert not expected, "each possible word has a column"
+
+
+@pytest.mark.parametrize("remaining", [1, 2, 3])
+@pytest.mark.parametrize("sources", [name for name in SOURCES if not name.endswith("over terms")])
+def test_a_limit_leaves_words_out_from_which_no_end_is_in_reach(sources: str, remaining: int) -> None:
+    bound = make(sources, base("automaton"))
+    assert bound.has_dead_ends
+    with torch.no_grad():
+        for state in positions.states(bound, some_history(0))[:2]:
+            limited = bound.with_max_length(remaining)
+            assert torch.equal(limited.log_mass(state), bound.log_mass(state)), "masses stay"
+            shares, columns = bound.log_shares(state), bound.columns(state).expand(B, -1)
+            found, classes = limited.log_shares(state), bound.column_classes(state).expand(B, -1)
+            best, words = limited.best_members(state, torch.arange(bound.num_classes).expand(B, -1), 2)
+            every = limited.word_log_probs(torch.zeros(B, bound.num_classes, dtype=torch.float64), state)
+            torch.testing.assert_close(limited.best_share(state).expand(B, -1), best[:, :, 0])
+            assert not words[best.isneginf()].any(), "no word is token 0"
+            for row, column in itertools.product(range(B), range(columns.size(1))):
+                word, share = columns[row, column], shares[row, column]
+                if share.isneginf():
+                    assert found[row, column].isneginf()
+                    continue
+                after = bound.advance(state[row : row + 1], word.view(1))
+                is_near = int(word) == EOS or int(bound.steps_to_end(after)) < remaining
+                expected = share if is_near else torch.tensor(-math.inf, dtype=share.dtype)
+                torch.testing.assert_close(found[row, column], expected)
+                torch.testing.assert_close(every[row, column], expected)
+                torch.testing.assert_close(limited.log_share(state, word.expand(B))[row], expected)
+                members = words[row, classes[row, column]][~best[row, classes[row, column]].isneginf()].tolist()
+                assert is_near or int(word) not in members

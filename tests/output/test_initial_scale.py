@@ -87,10 +87,25 @@ def test_the_columns_may_be_composed_in_parts(parts: int, monkeypatch: pytest.Mo
 def test_all_weights_have_one_factor() -> None:
     drawn, scaled, wider = (output_of(TABLES["numbers"], 16, initial_scale=scale).weight for scale in (None, 1.0, 3.0))
     torch.manual_seed(5)
-    assert torch.equal(drawn, torch.empty_like(drawn).uniform_(-0.1, 0.1))
+    assert torch.equal(drawn, torch.empty_like(drawn).uniform_(-0.4, 0.4))
     factors = scaled / drawn
     torch.testing.assert_close(factors, torch.full_like(factors, factors[0, 0].item()))
     torch.testing.assert_close(wider, 3.0 * scaled)
+
+
+def test_without_a_scale_scores_are_alike_at_every_width() -> None:
+    spreads = []
+    for width in (16, 256, 1024):
+        output = output_of(TABLES["few and many features"], width, initial_scale=None)
+        assert output.weight.abs().max() <= 1.6 / width**0.5
+        hidden = torch.randn(400, width, generator=torch.Generator().manual_seed(1))
+        spreads.append(float(output.class_scores(hidden).std()))
+    assert spreads == pytest.approx([spreads[1]] * 3, rel=0.15)
+    torch.manual_seed(5)
+    expected = torch.empty(60, 256).uniform_(-0.1, 0.1)
+    table = FeatureTable.from_rows([{f"f{i}": 1.0} for i in range(60)])
+    torch.manual_seed(5)
+    assert torch.equal(LogLinearOutput(table, torch.arange(60), 256, None).weight, expected)
 
 
 @pytest.mark.parametrize("value", [1e-45, 1e-30, 1e-12])

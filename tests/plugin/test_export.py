@@ -74,3 +74,7 @@ def test_a_folder_of_another_kind(shell: Shell, as_typed: Llrnn, trained: Path, 
     assert f"did you mean {trained / 'checkpoint_best.pt'}?" in done.err
     done = shell.run("llrnn", "eval-lm", tmp_path, "--path", tmp_path, code=2)
     assert "expected a checkpoint, or a folder of `llrnn export`, found another folder; give the .pt" in done.err
+    (tmp_path / "prior.json").touch()
+    done = as_typed("score", "--path", tmp_path, stdin="le\n", code=2)
+    assert f"found a prior; give the .pt file that training wrote, or score a prior alone: `llrnn score --prior " \
+        f"{tmp_path}`, or load(prior=…)" in done.err

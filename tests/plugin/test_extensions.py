@@ -20,7 +20,7 @@ class Makes(Extension):
     def head_arguments(self, args: Any, task: Any) -> dict[str, Any]:
         return dict(self.parts)
 
-    def source_embedding(self, args: Any, task: Any, size: int) -> nn.Module | None:
+    def source_embedding(self, args: Any, task: Any, size: int, row_rms: float | None) -> nn.Module | None:
         return self.parts.get("class_weights")
 
 

@@ -625,3 +625,13 @@ def test_help_is_short_and_all_of_it_is_fairseqs(command: str, shell: Shell) -> 
         shown = shell.run("llrnn", command, *words).out
         assert "--skip-invalid-size-inputs-valid-test" in shown
         assert "llrnn_language_modeling" in shown or "--task TASK" in shown
+
+
+def test_a_prompt_longer_than_a_hypothesis(shell: Shell, world: World, model: Path) -> None:
+    """fairseq cuts it without a message. Other lines have their answers."""
+    arguments = ["llrnn", "interactive", world.data, "--path", model, "--cpu", "--beam", 2]
+    result = shell.run(*arguments, "--max-len-b", 3, stdin="le chat\nle chat voit la mer\n", code=2)
+    message = "expected a prefix of at most 3 words, the limit of a hypothesis, found 5; raise --max-len-b"
+    assert f"sentence 2 of the input: {message}\n" in result.err
+    assert len(lines(result, "H-0")) == 1 and not lines(result, "H-1")
+    assert lines(shell.run(*arguments, "--max-len-b", 5, stdin="le chat voit la mer\n"), "H-0")

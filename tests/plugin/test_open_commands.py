@@ -263,7 +263,7 @@ def test_what_score_refuses(as_typed: Llrnn, world: World, model: Path, trained:
         return as_typed("score", *args, stdin=stdin, code=2).err
 
     closed = said("--path", trained / "checkpoint_last.pt", "--open")
-    assert "--open needs a model with an open vocabulary" in closed and "--open-vocabulary characters" in closed
+    assert "--open needs an open vocabulary" in closed and "--open-vocabulary characters" in closed
     assert "expected a text, found none on stdin" in said("--path", model, stdin="")
     assert "--max-tokens 0: expected a number of at least 1" in said("--path", model, "--max-tokens", 0)
 

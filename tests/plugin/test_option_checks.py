@@ -33,6 +33,7 @@ VALUES = [
     ("--continue-once", "none.pt"),
     ("--save-dir", f"{__file__}/checkpoints"),
 ]
+HELD_OUT = "run fairseq-preprocess with --validpref and sentences that are in neither the training nor the test text"
 TOGETHER = [
     ("--path", [], "expected a checkpoint, found none"),
     ("--sampling-topk 3", ["--sampling-topk", "3"], "it needs --sampling"),
@@ -117,11 +118,27 @@ def test_precisions_that_the_machine_lacks(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--valid-subset", "vaild"], ["expected the data set 'vaild'", "found test", "choose one of them"]),
+        (["--valid-subset", "vaild"], ["expected the data set 'vaild', found test", "; did you mean 'valid'?"]),
+        (["--valid-subset", "tset"], ["expected the data set 'tset', found test", HELD_OUT]),
+        (["--train-subset", "trian"], ["expected the data set 'trian'", "; correct --train-subset, or run fairseq"]),
     ],
 )
 def test_through_fairseq(options: list[str], words: list[str], shell: Shell, world: World) -> None:
     assert_says(shell.run("fairseq-train", *world.train_args(), *options, "--max-update", 1, code=None), *words)
+
+
+def test_without_validation_data(shell: Shell, world: World, tmp_path: Path) -> None:
+    """Neither the training nor the test text may choose the checkpoint."""
+    for file in world.data.iterdir():
+        if file.name.startswith(("dict", "train.", "test.")):
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    arguments = [tmp_path, "--prior", world.prior("prior"), "--cpu", "--no-save", "--max-update", 1]
+    result = shell.run("llrnn", "train", *arguments, code=2)
+    assert result.err.splitlines()[-1] == (
+        f"llrnn train: error: {tmp_path}: expected the data set 'valid', found test, train; {HELD_OUT}, or add "
+        "--disable-validation"
+    )
+    shell.run("llrnn", "train", *arguments, "--disable-validation")
 
 
 def test_a_beam_wider_than_the_dictionary(world: World) -> None:

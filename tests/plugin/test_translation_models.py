@@ -99,6 +99,23 @@ REFUSED: dict[str, tuple[list[str], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("width", [16, 256])
+@pytest.mark.parametrize("options", [[], ["--feature-input"], ["--feature-input", "--tie-features"]])
+def test_a_transformer_starts_with_scores_of_standard_deviation_1(
+    translation: TranslationWorld, options: list[str], width: int
+) -> None:
+    widths = ["--encoder-embed-dim", str(width), "--decoder-embed-dim", str(width), "--decoder-output-dim", str(width)]
+    setting = build([*translation.train_args("llrnn_transformer"), *widths, *options])
+    decoder, sample = setting.model.eval().decoder, pairs(setting.task, LINES)
+    with torch.no_grad():
+        hidden, _ = setting.model(**sample["net_input"])
+        torch.testing.assert_close(hidden.var(-1, correction=0), torch.ones(hidden.shape[:2]), rtol=1e-3, atol=0)
+        states = torch.nn.functional.layer_norm(torch.randn(200, width), (width,))
+        assert 0.7 < float(decoder.head.output.class_scores(states).std()) < 1.4
+        read = decoder.body.embed_scale * decoder.body.embed_tokens(torch.arange(4, len(decoder.dictionary)))
+        assert 0.7 < float(read.square().mean().sqrt()) < 1.4
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_options_that_are_refused(translation: TranslationWorld, name: str) -> None:
     variant, message = REFUSED[name]

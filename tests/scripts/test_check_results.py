@@ -115,6 +115,12 @@ def test_pages_that_agree_are_not_written(root: Path, capsys: pytest.CaptureFixt
         ("2 layers", "20 layers", "page.md:15: expected 2, found 20\n"),
         ("+0.2", "+0.3", "page.md:16: expected +0.2, found +0.3\n"),
         ("No number", "3 numbers", "page.md:18: expected a comment <!-- = … --> with expressions for 3, found none"),
+        ("1.50 BLEU", "**1.50** BLEU", "page.md:15: expected 1.50, found **1.50**\n"),
+        ("1.50 BLEU", "1.50 nats", "page.md:15: expected 1.50 in bleu or points, found nats"),
+        ("5 %,", "5 BLEU,", "page.md:15: expected 5 in %, found bleu"),
+        ("BLEU ↑", "Exact match (%) ↑", "page.md:7: expected 31.0 in bleu, found %"),
+        ("| a | 31.2", "| a, perplexity | 31.2", "page.md:13: expected 31.2 in bleu, found perplexity"),
+        ("No number", "5x as good", "page.md:18: expected a plain number, found 5x; write it like 5 times or 5,000"),
         ("gains", "gains 7 or", "page.md:15: expected an expression for each of 5 numbers (7; 1.50; 5; 2; +0.2)"),
         ("not recorded", "missing", "page.md: expected the sentence “†: commit or seeds not recorded.”, found none"),
         ("= a/ours -", "= a/our -", "page.md:8: expected a key of docs/results/runs.jsonl, found a/our; correct"),
@@ -201,8 +207,9 @@ def test_the_commit_of_a_run(root: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["It takes 3 times as long.", "Perplexity falls to 12.", "9 % are right.", "| A ↑ |\n|--|\n| 5 |", "| **5** |"],
-)
+    ["It takes 3 times as long.", "It has 12\nnats.", "Perplexity falls to 12.", "9 % are right.",
+     "| A ↑ |\n|--|\n| 5 |", "| **5** |"],
+)  # fmt: skip
 def test_guides_need_expressions_for_measured_figures(
     root: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:

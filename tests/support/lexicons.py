@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.languages.base import Spelling
-from fairseq_llrnn.lexicon.readers import READERS
+from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.lexicon.table import ReadRequest, Table
 
 # words that are blanks, or characters that show nothing
@@ -22,7 +22,7 @@ def read_table(
 ) -> Table:  # fmt: skip
     """All rows of a reader."""
     asked = ReadRequest(Spelling(lowercase, language, form), None if words is None else list(words))
-    table = Table(READERS[name](str(path), asked))
+    table = Table(SOURCES[name].read(str(path), asked))
     table.notes.update(asked.notes)
     return table
 

@@ -1,6 +1,7 @@
 """Print the summary of a new prior, for `llrnn prior`."""
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_llrnn.cli.prior import language
@@ -20,7 +21,7 @@ NOTES = {  # explanations of the lines of the table
     "output signatures": "sets of features; the output layer has a row for each",
     "input signatures": "sets of features of the words that the network reads",
     "forbidden words": "never predicted, such as <s> and <pad>",
-    "guessed words": "words with features guessed from their endings",
+    "guessed words": "words with features guessed from their spelling",
     "words that share a signature": "only the background distinguishes them",
 }
 
@@ -107,15 +108,21 @@ def guess_lines(completed: Completed, doubtful: bool = False) -> list[str]:
             f"guessed: the other {completed.crossed:,} occur once in the text, so that training sees as many guesses "
             "as a new text has"
         )
+    if completed.beginnings:
+        lines.append(
+            f"guessed: {_first(completed.beginnings)} from the beginnings of words, all other features from the endings"
+        )
     if completed.accuracy:
         groups = sorted(((name, share) for name, share in completed.accuracy.items() if name != WHOLE), key=_lowest)
-        shown = ", ".join(f"{name} {share:.0%}" for name, share in groups[:GROUPS_SHOWN])
-        more = ", …" if len(groups) > GROUPS_SHOWN else ""
         lines.append(
             f"test of the guesses on rare words of the lexicon: all features right {completed.accuracy[WHOLE]:.0%}; "
-            f"{shown}{more}"
+            f"{_first([f'{name} {share:.0%}' for name, share in groups])}"
         )
     return lines
+
+
+def _first(items: Sequence[str]) -> str:
+    return ", ".join(items[:GROUPS_SHOWN]) + (", …" if len(items) > GROUPS_SHOWN else "")
 
 
 def _lowest(entry: tuple[str, float]) -> tuple[bool, float, str]:

@@ -98,7 +98,7 @@ class LanguageSource(ABC):
 class FeatureSource(LanguageSource):
     """A source of features of words."""
 
-    is_guessable: ClassVar[bool] = True  # whether features of other words can be guessed from their endings
+    is_guessable: ClassVar[bool] = True  # whether features of other words can be guessed from their spelling
 
     @abstractmethod
     def read(self, words: Sequence[str], code: str, spelling: Spelling) -> Iterator[tuple[str, Iterable[str]]]:

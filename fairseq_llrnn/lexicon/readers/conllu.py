@@ -21,7 +21,7 @@ from conllu.parser import parse_id_value, parse_int_value
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, cells_of, check_not_blank, is_blank, place, shown, warn_of_blanks
-from fairseq_llrnn.lexicon.casing import lower
+from fairseq_llrnn.lexicon.casing import language_of, lower
 from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
 from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
 
@@ -29,6 +29,7 @@ COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DE
 PLUS = re.compile(r"#\s*global\.columns\s*=(.*)", re.IGNORECASE)
 SURFACE_ROWS = "for words written together"
 EMPTY_NODES = "for empty nodes"
+PARTS = "written together with others"  # words that a surface row replaces
 
 
 class Token(NamedTuple):
@@ -252,6 +253,24 @@ def _texts(sentence: Sentence, path: str) -> Iterator[str]:
     if sentence.spans:
         with suppress(DataError):
             yield " ".join(map(in_one_word, surface_words(sentence, path)))
+
+
+def conllu_lines(paths: Sequence[str], kind: str, casing: str | None, form: str | None) -> Iterator[list[str]]:
+    """Yield the words of each sentence of treebanks, without blanks inside words.
+
+    Args:
+        kind: `syntactic`, the annotated words, or `surface`, the written ones.
+        casing: None: keep the case. A language code, or "" for no language: lower-case.
+        form: as in `ReadCount`.
+    """
+    for path in paths:
+        count = ReadCount(path, "rows", form)
+        for sentence in iter_conllu_sentences(count, casing is not None, language_of(casing)):
+            words = surface_words(sentence, path) if kind == "surface" else [token.form for token in sentence.words]
+            count.read += len(words)
+            others = len(sentence.words) + len(sentence.spans) - len(words)
+            count.left_out[PARTS if kind == "surface" else SURFACE_ROWS] += others
+            yield [in_one_word(word) for word in words]
 
 
 def treebank(folder: Path, split: str) -> Path:

@@ -22,6 +22,7 @@ from fairseq.data.indexed_dataset import IndexedRawTextDataset
 from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.reading import reading
 from fairseq_llrnn.files.text_lines import iter_lines, numbered, shown, text_only
+from fairseq_llrnn.plugin.compat.data_files import no_sentences
 from fairseq_llrnn.plugin.compat.loading import marker_of
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import callers
@@ -57,8 +58,9 @@ class _Lines:
         self.refused: list[str] = []
 
     def read(self, input: str, buffer_size: int) -> Iterator[list[str]]:  # named as fairseq calls them
-        """Replace fairseq's `buffered_read`. Raises DataError if the input cannot be read, and at the end after bad
-        lines.
+        """Replace fairseq's `buffered_read`.
+
+        Raises DataError if the input cannot be read or is an empty file, and at the end after bad lines.
         """
         self.before, self.refused = 0, []
         buffer: list[str] = []
@@ -71,6 +73,8 @@ class _Lines:
         if buffer:
             yield buffer
             self.before += len(buffer)
+        if not self.before and input != STDIN:
+            raise DataError(f"{input}: expected a text, found an empty file; write one sentence per line", input)
         if self.refused:
             raise DataError(
                 f"{len(self.refused):,} of {self.before:,} sentences of the input have no answer; the first error: "
@@ -145,11 +149,13 @@ def whole_lines_of_data() -> AbstractContextManager[None]:
 
 
 def _read_data(self: Any, path: str, dictionary: Dictionary) -> None:
-    """Replace fairseq's method. Raises DataError, with file and line."""
+    """Replace fairseq's method. Raises DataError, with file and line, or for a text without lines."""
     for _, line in iter_lines(path):
         self.lines.append(line)
         tokens = dictionary.encode_line(
             line, add_if_not_exist=False, append_eos=self.append_eos, reverse_order=self.reverse_order
         )
         self.tokens_list.append(tokens.long())
+    if not self.lines:
+        raise no_sentences(path)
     self.sizes = np.array([len(tokens) for tokens in self.tokens_list])

@@ -82,9 +82,10 @@ def checkpoint_file(path: str) -> str:
     if names[:1] == [EXPORTED]:
         return os.path.join(path, EXPORTED)
     advice = f"did you mean {os.path.join(path, names[0])}?" if names else GIVE
-    raise DataError(
-        f"{path}: expected a checkpoint, or a folder of `llrnn export`, found another folder; {advice}", path
-    )
+    found = "another folder"
+    if os.path.isfile(os.path.join(path, JSON_FILE)):
+        found, advice = "a prior", f"{advice}, or score a prior alone: `llrnn score --prior {path}`, or load(prior=…)"
+    raise DataError(f"{path}: expected a checkpoint, or a folder of `llrnn export`, found {found}; {advice}", path)
 
 
 def prior_folder(prior: str | None, data: str) -> str:

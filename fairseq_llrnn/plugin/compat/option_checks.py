@@ -17,7 +17,8 @@ from typing import Any
 import torch
 
 from fairseq_llrnn.argument_errors import exit_with_argument_error
-from fairseq_llrnn.errors import OptionError, check_unused_options
+from fairseq_llrnn.errors import OptionError, check_unused_options, did_you_mean
+from fairseq_llrnn.files.binary_text import missing_split, splits_in
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 
@@ -171,13 +172,23 @@ def _check_training(values: dict[str, Any]) -> None:
         raise OptionError("--fp16 on a CPU needs --fp16-no-flatten-grads; add it")
 
 
-def no_such_split(split: str, folder: str) -> str:
-    """Return the message for a data set that a folder lacks."""
-    splits = sorted({name.split(".")[0] for name in os.listdir(folder) if name.endswith(".idx")})
-    return (
-        f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset or --gen-subset), found "
-        f"{', '.join(splits) or 'none'}; choose one of them, or preprocess it"
+def no_such_split(split: str, folder: str, train_subset: str) -> str:
+    """Return the message for a data set that a folder lacks.
+
+    A training is not advised to choose its checkpoint on the text that it reads, or on that of the test.
+    """
+    if not _in_training_command():
+        return missing_split(split, folder)
+    splits = splits_in(folder)
+    found = f"{folder}: expected the data set {split!r}, found {', '.join(splits) or 'none'}"
+    if split == train_subset:
+        return f"{found}; correct --train-subset, or run fairseq-preprocess with --trainpref"
+    held_out = [name for name in splits if not name.startswith((train_subset, "train", "test"))]
+    make = (
+        "run fairseq-preprocess with --validpref and sentences that are in neither the training nor the test text, or "
+        "add --disable-validation"
     )
+    return f"{found}; {did_you_mean(split, held_out, make)}"
 
 
 def _in_training_command() -> bool:

@@ -44,6 +44,7 @@ from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST, explained_misfit
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_larger_than
 from fairseq_llrnn.plugin.compat.dictionaries import check_dictionary_words
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
+from fairseq_llrnn.plugin.compat.other_models import check_same_model
 from fairseq_llrnn.plugin.compat.resuming import (
     explained_schedule,
     forget_progress,
@@ -218,6 +219,7 @@ def _begin(load: Load, cfg: Any, trainer: Any, **passed_on: Any) -> Any:  # the 
     """Load the checkpoint with which a training begins, if there is one."""
     with safe_loading():
         cfg = from_newest_whole(cfg, trainer)
+        check_same_model(cfg, trainer)
         forget_progress(trainer)
         with explained_schedule(trainer):
             extra_state, batches = load(cfg, trainer, **passed_on)

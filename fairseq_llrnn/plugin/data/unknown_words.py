@@ -18,6 +18,7 @@ from fairseq.data.indexed_dataset import MMapIndexedDataset
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.lexicon.language_check import is_warning, unknown_remark
+from fairseq_llrnn.plugin.compat.data_files import check_sentences
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 
 logger = logging.getLogger(__name__)
@@ -36,11 +37,16 @@ class Share(NamedTuple):
 
 @contextmanager
 def counted_unknown() -> Iterator[list[Share]]:
-    """Collect the counts of all files of data sets that fairseq loads inside the block."""
+    """Collect the counts of all files of data sets that fairseq loads inside the block.
+
+    Raises:
+        DataError: a data set without sentences.
+    """
     shares: list[Share] = []
 
     def wrap(load: Callable[..., Any]) -> Callable[..., Any]:
         def counting(path: str, dictionary: Dictionary | None = None, *args: Any, **options: Any) -> Any:
+            check_sentences(path, options.get("combine", False))
             data = load(path, dictionary, *args, **options)
             if data is not None and dictionary is not None:
                 unknown, words = np.sum([_count(part, dictionary) for part in _tokens(data)], axis=0, dtype=np.int64)

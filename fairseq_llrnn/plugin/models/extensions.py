@@ -79,24 +79,27 @@ class Extension:
         """
         return {}
 
-    def embedding(self, args: Args, features: InputOf | None, size: int | None) -> InputOf | None:
+    def embedding(
+        self, args: Args, features: InputOf | None, size: int | None, row_rms: float | None
+    ) -> InputOf | None:
         """Return an embedding that replaces `features` in a head, or None for no change.
 
         Args:
             features: None: a table with a row per word, outside the head.
             size: required width (None: any).
+            row_rms: the initial root mean square of the vectors' elements that the network expects (None: any).
 
         Raises:
             OptionError: as `head_arguments`.
         """
         return None
 
-    def source_embedding(self, args: Args, task: Any, size: int) -> nn.Module | None:
+    def source_embedding(self, args: Args, task: Any, size: int, row_rms: float | None) -> nn.Module | None:
         """Return an encoder's embedding, which replaces a table or is added to a source prior's features, or None.
 
         Args:
             task: it has dictionaries, and `source_words`.
-            size: width of the vectors.
+            size: width of the vectors. row_rms: as for `embedding`.
 
         Raises:
             OptionError: as `head_arguments`.
@@ -202,8 +205,10 @@ def check_single_maker(arguments: Mapping[str, Any], more: Mapping[str, Any]) ->
         raise OptionError(f"several options set the {clash[0]} of the model; remove all but one")
 
 
-def input_of(args: Args, features: InputOf | None, size: int | None = None) -> InputOf | None:
-    """Return the embedding of a head. `features`, `size`: as for `Extension.embedding`."""
+def input_of(
+    args: Args, features: InputOf | None, size: int | None = None, row_rms: float | None = None
+) -> InputOf | None:
+    """Return the embedding of a head. `features`, `size`, `row_rms`: as for `Extension.embedding`."""
     for extension in EXTENSIONS:
-        features = extension.embedding(args, features, size) or features
+        features = extension.embedding(args, features, size, row_rms) or features
     return features

@@ -196,8 +196,9 @@ class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
             raise OptionError("--tie-features needs --feature-input; add it, or remove --tie-features")
         if args.tie_features:
             check_tied(args, prior, "decoder_output_dim")
-        features = FeatureInput(cfg.decoder.embed_dim, args.tie_features) if args.feature_input else None
-        reads = input_of(args, features, cfg.decoder.embed_dim)
+        width = cfg.decoder.embed_dim
+        features = FeatureInput(width, args.tie_features, input_rms(cfg, width)) if args.feature_input else None
+        reads = input_of(args, features, width, input_rms(cfg, width))
         if reads is not None and args.decoder_embed_path:
             raise OptionError(
                 "--decoder-embed-path needs a decoder that reads a table of words; remove --decoder-embed-path or "
@@ -209,16 +210,17 @@ class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
             cfg.decoder.output_dim,
             embedding=reads,
             source_size=cfg.encoder.embed_dim,
-            initial_scale=None,
             **head_options(args, task),
         )
         warm_up_lexicon(args, head)
         read: nn.Module
         if reads is not None:
-            read = PaddedFeatureEmbedding(head, cfg.decoder.embed_dim, target.pad())
+            read = PaddedFeatureEmbedding(head, width, target.pad())
         else:
-            read = cls.build_embedding(args, target, cfg.decoder.embed_dim, cfg.decoder.embed_path)
-        composed_source = source_embedding(args, task, cfg.encoder.embed_dim)
+            read = cls.build_embedding(args, target, width, cfg.decoder.embed_path)
+        composed_source = source_embedding(
+            args, task, cfg.encoder.embed_dim, input_rms(cfg, cfg.encoder.embed_dim)
+        )
         if composed_source is not None and args.encoder_embed_path:
             raise OptionError(
                 "--encoder-embed-path needs an encoder that reads a table of words; remove --encoder-embed-path, or "
@@ -246,6 +248,13 @@ def check_transformer(args: Args, side: str) -> None:
         )
     dropouts = "dropout", "attention_dropout", "activation_dropout", "relu_dropout", f"{side}_layerdrop"
     check_dropouts(args, *dropouts)
+
+
+def input_rms(cfg: TransformerConfig, width: int) -> float | None:
+    """Return the initial root mean square of the elements of an input that fairseq multiplies by the root of its width,
+    or None if it does not.
+    """
+    return None if cfg.no_scale_embedding else float(width**-0.5)
 
 
 def _configuration(args: Namespace) -> TransformerConfig:

@@ -12,7 +12,7 @@ from fairseq.dataclass import ChoiceEnum
 from fairseq.models import FairseqLanguageModel, register_model, register_model_architecture
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from fairseq.tasks import FairseqTask
-from torch import nn
+from torch import Tensor, nn
 
 from fairseq_llrnn.plugin.models.llrnn_transformer import (
     PaddedFeatureEmbedding,
@@ -80,6 +80,13 @@ class LLRNNTransformerLanguageModel(LogLinearModel, FairseqLanguageModel):
         read = PaddedFeatureEmbedding(head, head.embed_size, words.pad())
         body = TransformerDecoderBase(cfg, words, read, no_encoder_attn=True, output_projection=nn.Identity())
         return cls(TransformerLMDecoder(words, body, head, args.bf16_products))
+
+    def upgrade_state_dict_named(self, state_dict: dict[str, Tensor], name: str) -> None:
+        """Add the factor of a character input, with which it was trained before checkpoints stored it."""
+        super().upgrade_state_dict_named(state_dict, name)
+        for key, value in self.state_dict().items():
+            if key.endswith(".characters.scale"):
+                state_dict.setdefault(key, value)
 
 
 @register_model_architecture("llrnn_transformer_lm", "llrnn_transformer_lm_small")

@@ -178,7 +178,7 @@ def build_head(
 def input_embedding(args: Namespace | DecoderConfig, row_rms: float | None = None) -> InputOf:
     """Return the embedding of such a decoder: features, or that of an extension. row_rms: as for FeatureInput."""
     features = FeatureInput(args.decoder_embed_dim, args.tie_features, row_rms)
-    return input_of(args, features) or features
+    return input_of(args, features, row_rms=row_rms) or features
 
 
 def head_options(args: Namespace | FairseqDataclass, task: Any) -> dict[str, Any]:
@@ -251,16 +251,18 @@ class SourceConfig(FairseqDataclass):
     """Options of models with an encoder."""
 
 
-def source_embedding(args: Namespace | FairseqDataclass, task: Any, size: int) -> nn.Module | None:
+def source_embedding(
+    args: Namespace | FairseqDataclass, task: Any, size: int, row_rms: float | None = None
+) -> nn.Module | None:
     """Return the embedding of the encoder, from --source-prior and extensions, or None for a table.
 
     Args:
-        size: width of its vectors.
+        size: width of its vectors. row_rms: as for `Extension.embedding`.
     """
-    by_extension = [extension.source_embedding(args, task, size) for extension in EXTENSIONS]
+    by_extension = [extension.source_embedding(args, task, size, row_rms) for extension in EXTENSIONS]
     embeddings = [embedding for embedding in by_extension if embedding is not None]
     if len(embeddings) > 1:
         raise OptionError("expected one option for the embedding of the encoder, found several; remove all but one")
     embedding = embeddings[0] if embeddings else None
     prior = getattr(task, "source_prior", None)
-    return embedding if prior is None else SourceEmbedding(prior, size, embedding)
+    return embedding if prior is None else SourceEmbedding(prior, size, embedding, row_rms)

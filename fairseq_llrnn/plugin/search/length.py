@@ -52,6 +52,20 @@ def search_nonempty(
     return [[_nothing(source, eos)] if is_empty else next(searched) for is_empty in empty.tolist()]
 
 
+def check_prefix_length(size: int, source_size: int, generator: Any) -> None:
+    """Raise DataError if a prefix is longer than a hypothesis may be. fairseq would cut it without a message.
+
+    Args:
+        size: words of the longest prefix. source_size: L. generator: fairseq's.
+    """
+    longest = int(generator.max_len_a * source_size + generator.max_len_b)
+    if size > longest >= generator.min_len and not generator.match_source_len:
+        raise DataError(
+            f"a sentence of the input: expected a prefix of at most {longest:,} words, the limit of a hypothesis, "
+            f"found {size:,}; raise --max-len-b"
+        )
+
+
 def search_by_length(
     search: Search, sample: dict[str, Any], prefix: Tensor | None, constraints: Tensor | None
 ) -> Hypotheses:

@@ -39,6 +39,7 @@ from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import ColumnScorer, has_slots
 from fairseq_llrnn.plugin.search.generator import choose_generator, count_groups_by_rows
+from fairseq_llrnn.plugin.search.length import check_prefix_length
 from fairseq_llrnn.plugin.tasks.task import PluginTask
 from fairseq_llrnn.prior.directory import JSON_FILE
 from fairseq_llrnn.prior.prior import Prior
@@ -104,7 +105,7 @@ def _model_path(cfg: Any) -> str | None:
 
 
 @contextmanager
-def named_split(split: str, data: str) -> Iterator[None]:
+def named_split(split: str, data: str, train_subset: str) -> Iterator[None]:
     """Load a data set inside the block, with whole lines, and turn its errors into errors that the user can fix.
 
     Raises:
@@ -123,7 +124,7 @@ def named_split(split: str, data: str) -> Iterator[None]:
     except FileNotFoundError as error:
         if "Dataset not found" not in str(error):
             raise
-        raise OptionError(no_such_split(split, data_folder(data))) from None
+        raise OptionError(no_such_split(split, data_folder(data), train_subset)) from None
 
 
 class PriorTask(PluginTask):
@@ -143,7 +144,7 @@ class PriorTask(PluginTask):
     @contextmanager
     def reading(self, split: str) -> Iterator[None]:
         """Load a data set inside the block: report the unknown words of each file once, and raise as `named_split`."""
-        with named_split(split, self.options.data), counted_unknown() as shares:
+        with named_split(split, self.options.data, self.options.train_subset), counted_unknown() as shares:
             yield
         for share in shares:
             is_target = share.dictionary is self.target_dictionary
@@ -285,7 +286,8 @@ class PriorTask(PluginTask):
         unknown words are spelled (plugin/search/spell_unknown.py).
 
         Raises:
-            DataError: a forbidden prefix, with the word, its place, and the sentence's number if known.
+            DataError: a forbidden prefix, with the word, its place, and the sentence's number if known, or one that is
+                longer than a hypothesis may be.
             OptionError: the least length exceeds the greatest, or a constrained search has no constraints.
         """
         if constraints is None and getattr(getattr(generator, "search", None), "supports_constraints", False):
@@ -311,6 +313,9 @@ class PriorTask(PluginTask):
                 sample = sample | {"target": with_unk(sample["target"], self.target_dictionary)}
         if prefix is not None and prefix.size(1) > 0:
             ids = sample.get("id")  # fairseq passes no numbers for typed sentences
+            if not isinstance(generator, SequenceScorer):
+                words = prefix.ne(self.target_dictionary.pad()) & prefix.ne(self.target_dictionary.eos())
+                check_prefix_length(int(words.sum(1).max()), sample["net_input"]["src_tokens"].size(1), generator)
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
                 background = decoder.head.background.bind(source)

@@ -31,7 +31,7 @@ from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.lemmas import Lemmas
 from fairseq_llrnn.lexicon.merge_sources import gather, places
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.readers import READERS
+from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 from fairseq_llrnn.prior.background_terms import is_static, named_in
@@ -247,7 +247,7 @@ def lemmas_of(options: Recipe, words: WordList, table: Table) -> list[Sequence[s
     """
     if not options.between_lemmas:
         return None
-    named = [place for name in READERS for place in places(options.words, name)]
+    named = [place for name in SOURCES for place in places(options.words, name)]
     lemmas = Lemmas.of_table(table).check(OPTION, named)
     return [() if special else lemmas.of(word) for word, special in zip(words.symbols, words.specials, strict=True)]
 

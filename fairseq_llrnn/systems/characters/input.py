@@ -33,9 +33,9 @@ class CharacterWords(CharacterEmbedding):
     def __init__(
         self, words: OpenWords, options: CharacterOptions, features: WordFeatures | None = None, scale: float = 1.0
     ) -> None:
-        """features: their vectors, of the same width, are added. scale: as in CharacterInput."""
-        super().__init__(words, options)
-        self.features, self.num_words, self.scale = features, words.num_words, scale
+        """features: their vectors, of the same width, are added. scale: as in CharacterEmbedding."""
+        super().__init__(words, options, scale=scale)
+        self.features, self.num_words = features, words.num_words
         self._modules["network"] = self._modules.pop("network")  # last, the order of optimizers in older checkpoints
 
     @property
@@ -58,7 +58,7 @@ class CharacterWords(CharacterEmbedding):
 
     def forward(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
         """Return vectors: (…,) -> (…, D). rows: from `kept_rows`, for repeated use."""
-        spelled = self.scale * super().forward(tokens)
+        spelled = super().forward(tokens)
         if self.features is None:
             return spelled
         words = tokens.masked_fill(tokens >= self.num_words, self.features.unk)
@@ -75,9 +75,7 @@ class CharacterInput:
 
     Args:
         features: further input, whose size is the width of both.
-        scale: a factor of the vectors from characters, whose elements otherwise have a root mean square from 0.2 to 0.6
-            at the start. A Transformer of fairseq multiplies its input by the root of its width H, and needs 1/√H. Of
-            our models, llrnn_transformer_lm has it. llrnn_transformer has 1, for which its checkpoints were trained.
+        scale: as in CharacterEmbedding.
     """
 
     options: CharacterOptions

@@ -293,9 +293,24 @@ class CharacterEmbedding(nn.Module):
 
     reads_strings = True  # distinguishes strings outside the dictionary
 
-    def __init__(self, words: OpenWords, options: CharacterOptions, padding_idx: int | None = None) -> None:
-        """words: of either side of a prior's session. padding_idx: the id whose vector is zero (None: no padding)."""
+    scale: Tensor
+
+    def __init__(
+        self, words: OpenWords, options: CharacterOptions, padding_idx: int | None = None, scale: float = 1.0
+    ) -> None:
+        """Build the embedding.
+
+        Args:
+            words: of either side of a prior's session.
+            padding_idx: the id whose vector is zero (None: no padding).
+            scale: a factor of the vectors, whose elements otherwise have a root mean square from 0.2 to 0.6 at the
+                start. A Transformer of fairseq multiplies its input by the root of its width H, and needs 1/√H.
+                Checkpoints store a factor other than 1. The weights of a checkpoint without one were trained with 1.
+        """
         super().__init__()
+        self.has_scale = scale != 1.0
+        if self.has_scale:
+            self.register_buffer("scale", torch.tensor(scale))
         self.spellings = Spellings(words)
         self.network = CharacterNetwork(self.spellings.num_symbols, options)
         self.embedding_dim = options.output_size  # D; torch's names, used by fairseq's encoders
@@ -311,6 +326,7 @@ class CharacterEmbedding(nn.Module):
         """Return vectors: (…,) -> (…, D)."""
         different, place = tokens.unique(return_inverse=True)
         vectors = functional.embedding(place, self.vectors(different))
+        vectors = vectors * self.scale if self.has_scale else vectors
         return vectors if self.padding_idx is None else vectors * tokens.ne(self.padding_idx).unsqueeze(-1)
 
     def vectors(self, ids: Tensor) -> Tensor:
@@ -335,6 +351,11 @@ class CharacterEmbedding(nn.Module):
             self._cache = None
         super().train(mode)
         return self
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        if self.has_scale:
+            state_dict.setdefault(f"{prefix}scale", torch.ones_like(self.scale))
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def _in_parts(self, ids: Tensor) -> Tensor:
         parts = [self.spellings.rows(part.cpu().numpy()) for part in ids.split(AT_ONCE)]

@@ -24,6 +24,7 @@ from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, sentence_of, shown
 from fairseq_llrnn.systems.reranking.metrics import CorpusMetric
 from fairseq_llrnn.systems.reranking.nbest import Hypothesis, NBest, NBestFile, Ranked, open_nbest, settle
+from fairseq_llrnn.systems.reranking.nbest.marks import TAGS, has_tags
 from fairseq_llrnn.systems.reranking.score_cache import ScoreFile, Scores
 from fairseq_llrnn.systems.reranking.tuning import DevSet
 
@@ -71,6 +72,7 @@ class Job:
     source: Path | None
     references: list[str] | None
     sentences: int
+    notes: tuple[str, ...] = ()  # on the source
 
     def __iter__(self) -> Iterator[NBest]:
         """Yield all sentences in order, also those without hypotheses, with the sources of the file or of the list."""
@@ -97,9 +99,15 @@ def open_job(nbest: str, source: str | None, reference: str | None, format_name:
     """
     lists = open_nbest(nbest, scratch, format_name)
     sentences, file = lists.last + 1, None
+    notes: tuple[str, ...] = ()
     if source is not None:
         file = settle(source, scratch, "source")
-        sentences = sum(1 for _ in iter_sentences(file))
+        sentences, tagged = 0, []
+        for number, line in iter_sentences(file):
+            sentences += 1
+            tagged += [number] if has_tags(line) else []
+        if tagged:
+            notes = (f"{source}: {len(tagged):,} {TAGS.format('sentences')} (the first in line {tagged[0]:,})",)
         if not sentences:
             raise DataError(f"{source}: expected the source of {lists.name}, found no sentences; give another file")
         if lists.last >= sentences:
@@ -117,7 +125,7 @@ def open_job(nbest: str, source: str | None, reference: str | None, format_name:
                 f"{reference}: expected {sentences:,} lines, one for each sentence of {source or lists.name}, found "
                 f"{len(references):,}; give the reference of this text"
             )
-    return Job(lists, file, references, sentences)
+    return Job(lists, file, references, sentences, notes)
 
 
 def _check_same_source(lists: NBestFile, file: Path, source: str) -> None:

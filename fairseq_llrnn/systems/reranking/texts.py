@@ -26,7 +26,8 @@ import regex  # type: ignore[import-untyped]
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import iter_lines, iter_sentences, place, sentence_of
 from fairseq_llrnn.systems.reranking.nbest import FORMATS, open_nbest, settle
-from fairseq_llrnn.systems.reranking.nbest.lists import PREFIX, without_marks
+from fairseq_llrnn.systems.reranking.nbest.lists import PREFIX
+from fairseq_llrnn.systems.reranking.nbest.marks import words_of
 
 ESCAPES = {
     "&apos;": "'", "&quot;": '"', "&lt;": "<", "&gt;": ">", "&#124;": "|", "&#91;": "[", "&#93;": "]", "&amp;": "&",
@@ -142,7 +143,7 @@ def _read_system(path: str, scratch: Path, number: int) -> tuple[list[str], str 
     folder.mkdir()
     file = settle(path, folder, "system")
     if not any(line.startswith("H-") and FAIRSEQ.belongs(line) for _, line in iter_lines(file)):
-        return list(map(without_marks, _read(path, file))), None
+        return words_of(_read(path, file)), None
     prior = None
     for line_number, line in iter_lines(file):
         if match := _PRIOR.search(line):

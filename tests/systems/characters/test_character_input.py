@@ -77,6 +77,44 @@ def test_a_transformer_starts_with_inputs_of_its_scale(world: World, options: li
     assert 0.3 < read.square().mean().sqrt().item() < 1.5
 
 
+@pytest.mark.parametrize("width", [16, 512])
+@pytest.mark.parametrize("options", [SMALL[:2], [*ADDED[:2], *ADDED[-2:], "--feature-input"]], ids=["only", "added"])
+def test_a_translating_transformer_starts_with_inputs_of_its_scale(
+    translation: TranslationWorld, options: list[str], width: int
+) -> None:
+    model = wide_translator(translation, width, *options)
+    words = torch.arange(4, len(model.decoder.dictionary))
+    inputs = {
+        "decoder": model.decoder.body.embed_scale * model.decoder.head.embed(words),
+        "encoder": model.encoder.embed_scale * model.encoder.embed_tokens(words),
+    }
+    rms = {side: float(read.detach().square().mean().sqrt()) for side, read in inputs.items()}
+    assert all(0.25 < value < 1.5 for value in rms.values()), rms
+
+
+def wide_translator(translation: TranslationWorld, width: int, *options: str) -> Any:
+    sizes = ["--encoder-embed-dim", str(width), "--decoder-embed-dim", str(width), "--source-characters", "cnn"]
+    return build([*translation.train_args("llrnn_transformer"), *sizes, *options]).model.eval()
+
+
+def test_inputs_that_the_network_does_not_multiply_are_not_scaled(translation: TranslationWorld) -> None:
+    model = wide_translator(translation, 16, *SMALL, "--no-scale-embedding")
+    assert not any(name.endswith("characters.scale") for name in model.state_dict())
+
+
+def test_weights_of_earlier_checkpoints_keep_their_scale(translation: TranslationWorld, world: World) -> None:
+    """llrnn_transformer was trained with a factor of 1, llrnn_transformer_lm with that of its width."""
+    language_model = build([*world.task_args(), *TRANSFORMER, *TRAINING, "--no-save", *SMALL]).model
+    for model, factor in ((wide_translator(translation, 16, *SMALL), 1.0), (language_model, 0.25)):
+        now = {name: value.clone() for name, value in model.state_dict().items()}
+        scales = {name: value for name, value in now.items() if name.endswith(".scale")}
+        assert scales and set(map(float, scales.values())) == {0.25}
+        model.load_state_dict({name: value for name, value in now.items() if name not in scales})
+        assert {float(model.state_dict()[name]) for name in scales} == {factor}
+        model.load_state_dict(now)
+        assert {float(model.state_dict()[name]) for name in scales} == {0.25}
+
+
 @pytest.mark.parametrize("bfloat16", [False, True], ids=["float32", "autocast bfloat16"])
 @pytest.mark.parametrize("width", [16, 1024])
 def test_compiled_inputs_equal_eager_ones(world: World, width: int, bfloat16: bool) -> None:

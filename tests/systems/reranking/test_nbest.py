@@ -121,24 +121,88 @@ MARKED = {
 }  # fmt: skip
 
 
+MARKS = "hypotheses with marks of a decoder (such as |0-1|, |UNK, </s>), which are removed; <UNK> is read as <unk>"
+FACTORS = "hypotheses with factors (word|FACTOR): only the first one is read, which should be the word"
+BARS = "hypotheses with `|` within some words, read as part of them; remove factors and marks, if they are any"
+
+
 @pytest.mark.parametrize("name", MARKED)
 def test_marks_of_decoders_are_no_words(opened: Open, name: str) -> None:
     lists = opened(MARKED[name])
     assert texts(lists) == texts(lists) == [(0, WORDS_ALONE)]
     assert [h.text for nbest in lists for h in nbest.hypotheses] == WORDS_ALONE
-    assert lists.notes == {
-        "hypotheses with marks of a decoder (|0-1|, <s>, </s>), which are removed": 2
-    }
+    assert lists.notes == {MARKS: 2} and lists.first == {MARKS: 1}
     again = opened(reranked(lists).replace("llrnn_", "other_"))
     assert texts(again) == [(0, WORDS_ALONE[::-1])] and not again.notes
 
 
 @pytest.mark.parametrize(
-    "text", ["| a | |b|", "a |0-1", "|a-b| c", "a|0-1|b", "</s> a", "a <s>", "a </s> b", "a&#124;0-1&#124;"]
+    "text", ["| a | |b|", "a |0-1", "|a-b| c", "</s> a", "a <s>", "a </s> b", "a&#124;0-1&#124;"]
 )
 def test_other_bars_and_signs_stay(opened: Open, text: str) -> None:
     lists = opened(json.dumps({"id": 0, "hypotheses": [{"text": text}]}))
     assert texts(lists) == [(0, [text])] and not lists.notes
+
+
+UNKNOWN = {
+    "Moses": "a petit|UNK|UNK|UNK sea",
+    "Moses, two factors": "a petit|UNK sea",
+    "Moses, -mark-unknown": "a UNKpetitUNK sea",
+    "Joshua": "a petit_OOV sea",
+    "start, end and padding": "<bos> a petit sea </s> <pad> <pad>",
+    "T2T": "a petit sea <EOS> <pad>",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_words_that_a_system_did_not_translate(opened: Open, name: str) -> None:
+    lists = opened(f"0 ||| the sea ||| -1\n0 ||| {UNKNOWN[name]} ||| -2\n")
+    assert texts(lists) == [(0, ["the sea", "a petit sea"])]
+    assert lists.notes == {MARKS: 1}
+    assert "0 ||| a petit sea |||" in reranked(lists)
+
+
+@pytest.mark.parametrize("mark", ["⁇", "<UNK>", "<<unk>>", "[UNK]", "<unk>"])
+def test_unknown_words_of_other_systems_are_ours(opened: Open, mark: str) -> None:
+    lists = opened(f"H-0\t-1\tthe {mark} sea\nH-1\t-1\t{mark}\n")
+    assert [h.text for nbest in lists for h in nbest.hypotheses] == ["the <unk> sea", "<unk>"]
+    assert lists.notes == ({} if mark == "<unk>" else {MARKS: 2})
+
+
+FACTORED = {
+    "two": "0 ||| la|DET mer|NOUN ||| -1\n0 ||| le|DET roi|NOUN .|PUNCT ||| -2\n",
+    "three": "0 ||| la|le|DET |0-0| mer|mer|NOUN |1-1| ||| -1\n0 ||| <s> le|le|DET roi|roi|NOUN .|.|P </s> ||| -2\n",
+    "untranslated words": "0 ||| la|DET mer|UNK|UNK|UNK ||| -1\n0 ||| le|DET roi|UNK .|PUNCT ||| -2\n",
+    "json": '{"id": 0, "hypotheses": [{"text": "la|D mer|N"}, {"text": "le|D roi|N .|P"}]}',
+}
+
+
+@pytest.mark.parametrize("name", FACTORED)
+def test_the_first_factor_is_the_word(opened: Open, name: str) -> None:
+    lists = opened(FACTORED[name])
+    assert texts(lists) == texts(lists) == [(0, ["la mer", "le roi ."])]
+    assert [h.text for nbest in lists for h in nbest.hypotheses] == ["la mer", "le roi ."]
+    assert (lists.notes[FACTORS], lists.notes[BARS]) == (2, 0)
+    assert "|D" not in reranked(lists)
+
+
+@pytest.mark.parametrize("text", ["a|b", "la|DET mer", "la|DET mer|NOUN|fem", "a|0-1|b"])
+def test_bars_that_are_no_factors_stay_and_are_counted(opened: Open, text: str) -> None:
+    lists = opened(f"0 ||| {text} ||| -2\n")
+    assert texts(lists) == [(0, [text])]
+    assert lists.notes == {BARS: 1} and lists.first == {BARS: 1}
+
+
+@pytest.mark.parametrize("text", ['<n translation="x">', "<b/>", "a</np>", "<np translation='x' prob='0.8'>a</np>"])
+def test_xml_tags_are_counted(opened: Open, text: str) -> None:
+    lists = opened(f"H-0\t-1\tmer\nH-1\t-1\tla {text} mer\n")
+    assert lists.notes == {"hypotheses with XML tags, read as words; remove them": 1}
+    assert set(lists.first.values()) == {2}
+
+
+@pytest.mark.parametrize("text", ["<num> a < b > c", "<2fr> la", "<unk>", "a <= b", "<pad/ x", "le </s> roi"])
+def test_other_brackets_are_words(opened: Open, text: str) -> None:
+    assert not opened(f"H-0\t-1\t{text}\n").notes
 
 
 @pytest.mark.parametrize(

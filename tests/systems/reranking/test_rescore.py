@@ -19,11 +19,12 @@ from fairseq_llrnn.plugin.scoring.sentences import load_scorer
 
 
 def test_totals_and_ranks(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
-    nbest, out, reranked = write("nbest", MOSES), tmp_path / "best", tmp_path / "reranked"
+    moses = MOSES.replace("LM= -5 ||| -1\n", "LM= -5 ||| -1.3\n")
+    nbest, out, reranked = write("nbest", moses), tmp_path / "best", tmp_path / "reranked"
     done = llrnn("rescore", "--path", checkpoint, "--nbest", nbest, "--out", out, "--nbest-out", reranked)
     assert (done.code, but_counts(done.err)) == (0, "")
     loaded = load_explainer(str(checkpoint))
-    for number, one in enumerate((MOSES.splitlines()[:3], MOSES.splitlines()[3:])):
+    for number, one in enumerate((moses.splitlines()[:3], moses.splitlines()[3:])):
         expected = []
         for line in one:
             _, text, features, total = line.split(" ||| ")
@@ -71,6 +72,38 @@ def test_sentences_that_are_missing(llrnn: Llrnn, write: Write, checkpoint: Path
     assert lines_of(out) == ["", "le roi", "", "", ""]
     assert [json.loads(line)["id"] for line in lines_of(reranked)] == [1, 3]
     assert done.out.endswith("\n0 of 5 sentences with another best hypothesis than before\n")
+
+
+def test_marks_of_decoders_change_no_score(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
+    out, reranked = tmp_path / "best", tmp_path / "reranked"
+    marked = {
+        "plain": MOSES.replace("zzz", "bien"),
+        "untranslated": MOSES.replace("zzz", "bien|UNK|UNK|UNK"),
+        "factors": re.sub(r"(?<=[ a-z])([a-z]+)(?= )", r"\1|\1|X", MOSES.replace("zzz", "bien")),
+    }
+    written, notes = {}, {}
+    for name, text in marked.items():
+        nbest = write(name, text)
+        done = llrnn("rescore", "--path", checkpoint, "--nbest", nbest, "--out", out, "--nbest-out", reranked)
+        assert done.code == 0
+        written[name], notes[name] = (lines_of(out), lines_of(reranked)), but_counts(done.err)
+    assert written["plain"] == written["untranslated"] == written["factors"]
+    removed = "which are removed; <UNK> is read as <unk>"
+    assert notes == {
+        "plain": "",
+        "untranslated": f"note: {tmp_path / 'untranslated'}: 1 hypotheses with marks of a decoder (such as |0-1|, "
+        f"|UNK, </s>), {removed} (the first in line 4)\n",
+        "factors": f"note: {tmp_path / 'factors'}: 5 hypotheses with factors (word|FACTOR): only the first one is "
+        "read, which should be the word (the first in line 1)\n",
+    }
+
+
+def test_tags_in_a_source(llrnn: Llrnn, write: Write, checkpoint: Path, tmp_path: Path) -> None:
+    source = write("source", 'a cat\nsees <n translation="la mer">the sea</n>\n')
+    done = llrnn(
+        "rescore", "--path", checkpoint, "--nbest", write("nbest", MOSES), "--source", source, "--out", tmp_path / "o"
+    )
+    assert f"note: {source}: 1 sentences with XML tags, read as words; remove them (the first in line 2)\n" in done.err
 
 
 # ---- translation models ---------------------------------------------------------------------------------------------

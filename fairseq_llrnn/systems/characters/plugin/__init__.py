@@ -69,7 +69,9 @@ class Characters(Extension):
     options: ClassVar = {INPUT: CharacterConfig, SOURCE: SourceCharacterConfig}
     modules: ClassVar = {"characters": "--input-characters: expected cnn"}
 
-    def embedding(self, args: Args, features: InputOf | None, size: int | None) -> InputOf | None:
+    def embedding(
+        self, args: Args, features: InputOf | None, size: int | None, row_rms: float | None
+    ) -> InputOf | None:
         """Return the input by characters. Older checkpoints lack options of sizes, which also apply to the source."""
         options = _options(args, size, "input_characters")
         if options is None:
@@ -93,16 +95,15 @@ class Characters(Extension):
             )
         from fairseq_llrnn.systems.characters.input import CharacterInput
 
-        scale = getattr(features, "row_rms", None) or 1.0  # 1/√H if the network multiplies its input by √H
-        return CharacterInput(options, cast("FeatureInput | None", features) if add else None, scale)
+        return CharacterInput(options, cast("FeatureInput | None", features) if add else None, row_rms or 1.0)
 
-    def source_embedding(self, args: Args, task: Any, size: int) -> nn.Module | None:
+    def source_embedding(self, args: Args, task: Any, size: int, row_rms: float | None) -> nn.Module | None:
         options = _options(args, size, "source_characters")
         if options is None:
             return None
         from fairseq_llrnn.systems.characters.network import CharacterEmbedding
 
-        return CharacterEmbedding(task.source_words, options, task.source_dictionary.pad())
+        return CharacterEmbedding(task.source_words, options, task.source_dictionary.pad(), row_rms or 1.0)
 
 
 def _options(args: Args, size: int | None, reader: str) -> CharacterOptions | None:

@@ -142,7 +142,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
                 )
             )
         if texts is None or lines is None:
-            raise OptionError(no_such_split(split, folder))
+            raise OptionError(no_such_split(split, folder, self.cfg.train_subset))
         if len(texts) != len(lines):
             raise DataError(
                 f"the {split} data: expected a line of labels for each text, found {len(texts):,} texts and "

@@ -15,9 +15,12 @@ def note_list(job: "Job") -> None:
     """Print notes on a list."""
     from fairseq_llrnn.systems.reranking.nbest import WITHOUT_HYPOTHESES
 
+    for remark in job.notes:
+        note(remark)
     for remark, count in job.lists.notes.items():
         if remark != WITHOUT_HYPOTHESES:
-            note(f"{job.lists.name}: {count:,} {remark}")
+            line = job.lists.first.get(remark)
+            note(f"{job.lists.name}: {count:,} {remark}" + (f" (the first in line {line:,})" if line else ""))
     missing = job.sentences - job.lists.sentences + job.lists.notes[WITHOUT_HYPOTHESES]
     if missing:
         note(

@@ -4,6 +4,7 @@
     fairseq_output.py   S-, H-, D-, P-… lines of fairseq-generate and fairseq-interactive
     moses.py            id ||| hypothesis ||| name= value … ||| score
     json_lines.py       one JSON object a line
+    marks.py            marks of decoders, factors of words
     reading.py          open_nbest: detects the format, checks the list, yields sentences in order of their ids
 
 Sentences are numbered from 0. Lists are streamed: only one sentence's hypotheses are in memory at a time.

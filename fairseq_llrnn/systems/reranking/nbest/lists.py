@@ -1,7 +1,6 @@
 """The records of n-best lists, and the interface of their formats."""
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -11,9 +10,6 @@ from fairseq_llrnn.files.numbers import LARGEST_SCORE
 from fairseq_llrnn.files.text_lines import ReadCount, shown
 
 PREFIX = "llrnn_"  # of the names of the scores that we add
-# Marks of decoders: Moses' segmentation, |0-1| or |0-1,wa=0-0 1-1,total=-2.5|, and sentence ends.
-_SEGMENTS = re.compile(r"(?<!\S)\|[0-9]+-[0-9]+(,[^|]*)?\|(?!\S)\s*")
-_ENDS = re.compile(r"^(<s>(?!\S)\s*)+|(?<!\S)(</s>\s*)+$")
 Lines = Iterable[tuple[int, str]]  # line numbers (from 1) and lines without their ends
 
 
@@ -76,11 +72,6 @@ class NBestFormat(Protocol):
 
     def write(self, nbest: NBest, ranked: Sequence[Ranked]) -> Iterator[str]:
         """Yield the lines of a sentence whose hypotheses have new totals, in this order."""
-
-
-def without_marks(text: str) -> str:
-    """Return the text without Moses' segmentation marks, without `<s>` at its start and `</s>` at its end."""
-    return _ENDS.sub("", _SEGMENTS.sub("", text).strip()).strip()
 
 
 def number_of(text: str, where: str, what: str) -> float:

@@ -18,7 +18,16 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.reading import check_regular_file
 from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 from fairseq_llrnn.systems.reranking.nbest import fairseq_output, json_lines, moses
-from fairseq_llrnn.systems.reranking.nbest.lists import Lines, NBest, NBestFormat, without_marks
+from fairseq_llrnn.systems.reranking.nbest.lists import Lines, NBest, NBestFormat
+from fairseq_llrnn.systems.reranking.nbest.marks import (
+    BARS,
+    FACTORED,
+    MARKED,
+    TAGS,
+    Factors,
+    has_tags,
+    without_marks,
+)
 
 FORMATS: dict[str, NBestFormat] = {
     module.NAME: cast(NBestFormat, module) for module in (fairseq_output, moses, json_lines)
@@ -26,7 +35,6 @@ FORMATS: dict[str, NBestFormat] = {
 STDIN = "-"
 UNSORTED = "sentences out of order, sorted by their numbers"
 WITHOUT_HYPOTHESES = "sentences without hypotheses"
-MARKED = "hypotheses with marks of a decoder (|0-1|, <s>, </s>), which are removed"
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,9 @@ class NBestFile:
         last: the largest sentence number.
         scored: whether every hypothesis has a total.
         has_sources: whether every sentence has a source.
+        factors: of its words.
         notes: counts of irregularities.
+        first: the line of the first one of each kind that the reader may have to change.
     """
 
     name: str
@@ -50,11 +60,20 @@ class NBestFile:
     last: int
     scored: bool
     has_sources: bool
+    factors: Factors
     notes: Counter[str]
+    first: dict[str, int]
 
     def __iter__(self) -> Iterator[NBest]:
         lines = _numbered_lines(self.file) if self.is_sorted_copy else iter_lines(self.file)
-        return _sentences(self.format, self.name, lines, ReadCount(self.name), Counter())
+        for nbest in _sentences(self.format, self.name, lines, ReadCount(self.name)):
+            for i, h in enumerate(nbest.hypotheses):
+                nbest.hypotheses[i] = replace(h, text=self._words(h.text), output=self._words(h.output))
+            yield nbest
+
+    def _words(self, text: str) -> str:
+        text = without_marks(text)
+        return self.factors.first(text) if self.factors.are_used else text
 
 
 def settle(path: Path | str, scratch: Path, what: str) -> Path:
@@ -83,10 +102,10 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
     name = "stdin" if str(path) == STDIN else str(path)
     file = settle(path, scratch, "nbest")
     format_ = FORMATS[format_name] if format_name else _detect(name, file)
-    notes, count = Counter[str](), ReadCount(name, "lines")
+    notes, first, factors, count = Counter[str](), dict[str, int](), Factors(), ReadCount(name, "lines")
     sentences = hypotheses = 0
     before, last, scored, has_sources = -1, -1, True, True
-    for nbest in _sentences(format_, name, iter_lines(file), count, notes):
+    for nbest in _sentences(format_, name, iter_lines(file), count):
         if nbest.number == before:
             raise _repeated(name, nbest.number, nbest.lines[0][0], None)
         notes[UNSORTED] += nbest.number < last
@@ -94,6 +113,15 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
         sentences += 1
         hypotheses += len(nbest.hypotheses)
         notes[WITHOUT_HYPOTHESES] += not nbest.hypotheses
+        for h in nbest.hypotheses:
+            found = {
+                MARKED: (without_marks(h.text), without_marks(h.output)) != (h.text, h.output),
+                BARS: factors.count(h.text),
+                TAGS.format("hypotheses"): has_tags(h.text),
+            }
+            for remark in (remark for remark, is_found in found.items() if is_found):
+                notes[remark] += 1
+                first.setdefault(remark, nbest.lines[0][0])
         scored &= all(h.score is not None for h in nbest.hypotheses)
         has_sources &= nbest.source is not None
     if not hypotheses:
@@ -109,14 +137,18 @@ def open_nbest(path: Path | str, scratch: Path, format_name: str | None = None) 
         )
     is_sorted_copy = bool(notes[UNSORTED])
     if is_sorted_copy:
-        file = _sorted_copy(name, _sentences(format_, name, iter_lines(file), ReadCount(name), Counter()), scratch)
+        file = _sorted_copy(name, _sentences(format_, name, iter_lines(file), ReadCount(name)), scratch)
     if format_ is fairseq_output:
         del notes[UNSORTED]  # as fairseq-generate always does
-    return NBestFile(name, file, format_, is_sorted_copy, sentences, hypotheses, last, scored, has_sources, +notes)
+    if factors.are_used:
+        notes[FACTORED], first[FACTORED] = notes.pop(BARS), first[BARS]
+    return NBestFile(
+        name, file, format_, is_sorted_copy, sentences, hypotheses, last, scored, has_sources, factors, +notes, first
+    )
 
 
-def _sentences(format_: NBestFormat, name: str, lines: Lines, count: ReadCount, notes: Counter[str]) -> Iterator[NBest]:
-    """Yield the sentences in line order, without marks of decoders. notes: counts MARKED hypotheses."""
+def _sentences(format_: NBestFormat, name: str, lines: Lines, count: ReadCount) -> Iterator[NBest]:
+    """Yield the sentences in line order, as the file has them."""
 
     def filled() -> Lines:
         for number, line in lines:
@@ -124,11 +156,7 @@ def _sentences(format_: NBestFormat, name: str, lines: Lines, count: ReadCount, 
                 count.entries += 1
                 yield number, line
 
-    for nbest in format_.read(name, filled(), count):
-        for i, h in enumerate(nbest.hypotheses):
-            nbest.hypotheses[i] = replace(h, text=without_marks(h.text), output=without_marks(h.output))
-            notes[MARKED] += nbest.hypotheses[i] != h
-        yield nbest
+    return format_.read(name, filled(), count)
 
 
 def _detect(name: str, file: Path) -> NBestFormat:

@@ -207,7 +207,7 @@ class DiscourseTask(PluginTask):
             splits = ", ".join(sorted(file.stem for file in folder.glob("*.npz")))
             raise DataError(
                 f"{folder}: expected the data set {split!r} (--train-subset, --valid-subset), found "
-                f"{splits or 'none'}; choose one of them, or give `llrnn discourse` a text for it"
+                f"{splits or 'none'}; give `llrnn discourse` a text for it"
             )
         loaded = load_split(folder, split)
         for name in self.objectives:

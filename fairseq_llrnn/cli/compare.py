@@ -1,0 +1,78 @@
+"""`llrnn compare`: from a treebank or texts to a table of language models in bits per character."""
+
+import argparse
+from pathlib import Path
+
+import fairseq_llrnn
+from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_EPOCHS, QUICK_TRIES, TRIALS, TRIES
+
+NAME = "compare"
+HELP = "compare language models on your text: n-grams, softmax, pieces and ours, in bits per character"
+EXAMPLES = (
+    "llrnn compare UD_Welsh-CCG --out welsh --jobs 2 --quick",
+    "llrnn compare --train train.txt --valid valid.txt --test test.txt --conllu my.conllu --out mine --seeds 1 2 3",
+    "llrnn compare UD_Welsh-CCG --out welsh-ngrams --models ngrams",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    models = "; ".join(f"{name}: {title}" for name, title in MODELS.items())
+    parser.description = (
+        f"{HELP}. All models give a probability to every string. The table has bits per character first. The same "
+        "command continues a stopped comparison"
+    )
+    text = parser.add_argument_group("the texts")
+    text.add_argument(
+        "folder", nargs="?", type=Path, metavar="FOLDER",
+        help="treebank of Universal Dependencies, with files such as cy_ccg-ud-train.conllu. Without a dev file, the "
+        "last tenth of the training sentences becomes the validation text",
+    )  # fmt: skip
+    text.add_argument(
+        "--train", type=Path, metavar="FILE",
+        help="instead of FOLDER: training text, tokenised with one sentence per line, or a treebank (.conllu, .gz too)",
+    )  # fmt: skip
+    text.add_argument("--valid", type=Path, metavar="FILE", help="validation text (default: as for FOLDER)")
+    text.add_argument("--test", type=Path, metavar="FILE", help="test text")
+    text.add_argument(
+        "--lower", nargs="?", const="", metavar="LANG",
+        help="lower-case all texts, by the rules of LANG if it is tr, az or lt (default: keep the case)",
+    )  # fmt: skip
+    features = parser.add_argument_group("sources of word features, as in llrnn prior")
+    features.add_argument("--conllu", nargs="+", default=[], metavar="FILE", help="more treebanks (.gz too)")
+    features.add_argument("--lexicon", nargs="+", default=[], metavar="FILE", help="tables and lexicons (TSV, .gz too)")
+    features.add_argument("--language", metavar="CODE", help="use installed packages for this language, e.g. uk")
+    choices = parser.add_argument_group("the models")
+    choices.add_argument(
+        "--models", nargs="+", metavar="NAME", help=f"models to compare (default: all that are possible): {models}"
+    )
+    choices.add_argument(
+        "--tries", type=int, metavar="N",
+        help="settings of dropout, width and learning rate to try for each neural model, and for each number of pieces,"
+        f" at most {len(TRIALS)}; the validation text chooses (default: {TRIES}, or {QUICK_TRIES} with --quick)",
+    )  # fmt: skip
+    choices.add_argument(
+        "--seeds", type=int, nargs="+", default=[1], metavar="N",
+        help="train the chosen setting of each neural model with each of these seeds (default: 1)",
+    )  # fmt: skip
+    choices.add_argument(
+        "--max-epoch", type=int, metavar="N",
+        help=f"most epochs of a training; it stops earlier after five epochs without improvement (default: {EPOCHS}, "
+        f"or {QUICK_EPOCHS} with --quick)",
+    )  # fmt: skip
+    choices.add_argument("--quick", action="store_true", help="fewer settings and epochs, for a first impression")
+    result = parser.add_argument_group("the result")
+    result.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the table and the models")
+    result.add_argument("--jobs", type=int, default=1, metavar="N", help="models trained at the same time (default: 1)")
+
+
+def run(args: argparse.Namespace) -> int:
+    table = fairseq_llrnn.compare(
+        args.folder, out=args.out, train=args.train, valid=args.valid, test=args.test, conllu=args.conllu,
+        lexicon=args.lexicon, language=args.language, lower=args.lower, models=args.models, tries=args.tries,
+        seeds=args.seeds, quick=args.quick, max_epoch=args.max_epoch, jobs=args.jobs, is_verbose=True,
+    )  # fmt: skip
+    print(f"\n{table}\n\n{table.paragraph}")
+    print(f"written to {args.out}: table.md, table.tsv, table.tex, paragraph.txt, result.json")
+    if table.commands:
+        print("\n".join(["with the best single model on the validation text:", *(f"  {c}" for c in table.commands)]))
+    return 0

@@ -1,0 +1,300 @@
+"""Compare language models on one text: `llrnn compare` and `fairseq_llrnn.compare`.
+
+The folder of results has `settings.json`, the choices that all its results depend on. Starting again with the same
+choices skips finished models. More models, trials and seeds can be added.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from fairseq_llrnn.comparison import tables
+from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
+from fairseq_llrnn.comparison.models import Job, chosen_models, lexicon_options, title, trials_of
+from fairseq_llrnn.comparison.processes import failure_of, run_all
+from fairseq_llrnn.comparison.rows import (
+    Measured,
+    Row,
+    bits_per_character,
+    measured_of,
+    mixtures_of,
+    row_of,
+    with_differences,
+)
+from fairseq_llrnn.comparison.settings import NEURAL, Comparison
+from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.files.atomic_write import check_room, lock, whole_file
+from fairseq_llrnn.settings import check_files
+from fairseq_llrnn.version import __version__
+
+SETTINGS = "settings.json"
+LOCK = "lock"
+Say = Callable[[str], None]
+BAR = "{percentage:3.0f}% {bar} {remaining} left{postfix}"
+PACKAGES = ("fairseq-fixed", "numpy", "sentencepiece", "torch")
+
+
+@dataclass(frozen=True)
+class ComparisonTable:
+    """The result of a comparison. `str` has the table as text."""
+
+    rows: Sequence[Row]
+    out: Path
+    paragraph: str
+    commands: Sequence[str]  # to go on with the best single model
+
+    def __str__(self) -> str:
+        return tables.as_text(self.rows)
+
+
+def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Say) -> ComparisonTable:
+    """Train and score all models that have no result yet, and write the table.
+
+    Args:
+        load_networks: imports what needs fairseq.
+        say: prints a line.
+
+    Raises:
+        OptionError, DataError: wrong choices, texts that cannot be compared, or a folder with other results.
+    """
+    began = time.monotonic()
+    settings.check()
+    texts = read_texts(settings)
+    models = chosen_models(texts, settings)
+    if "lexicon" in models:
+        options = replace(lexicon_options(texts, settings), conllu=settings.conllu)  # others may not be written yet
+        options.check(_option_name)
+        check_files(options, _option_name)
+    networks = _networks(models, load_networks)
+    _check_folder(settings, texts)
+    with _alone(settings.out):
+        write_treebank(texts)
+        try:
+            return _compare(settings, texts, models, networks, say, began)
+        except KeyboardInterrupt:
+            say(f"stopped; the same command continues with the results in {settings.out}")
+            raise
+
+
+def _compare(
+    settings: Comparison, texts: Texts, models: Sequence[str], networks: Networks | None, say: Say, began: float
+) -> ComparisonTable:
+    """Run the jobs without a result, and write the table. began: the time at the start."""
+    for line in (*texts.summary(), *(f"note: {note}" for note in texts.notes)):
+        say(line)
+    first, others = settings.seeds[0], settings.seeds[1:]
+    trials = {model: trials_of(model, settings, first) for model in models}
+    jobs = [job for of_model in trials.values() for job in of_model]
+    expected = [*jobs, *(trials[model][0] for model in models if model in NEURAL for _ in others)]
+    done = [job for job in jobs if read_result(settings.out, job) is not None]
+    total = _seconds(expected, texts, settings)
+    minutes = max(1, round((total - _seconds(done, texts, settings)) / settings.jobs / 60))
+    finished = f" ({len(done):,} of them finished)" if done else ""
+    cores = plural(settings.jobs, "idle core")
+    say(f"{plural(len(expected), 'model')}{finished}, about {plural(minutes, 'minute')} on {cores}")
+    with tqdm(total=total, disable=None, bar_format=BAR) as bar:
+        _run(jobs, texts, settings, networks, bar)
+        chosen = {name: _chosen(of_name, texts, settings) for name, of_name in _by_name(jobs).items()}
+        again = [replace(job, seed=s) for job in chosen.values() if job is not None and job.trial for s in others]
+        _run(again, texts, settings, networks, bar)
+        bar.update(bar.total - bar.n)
+    for job in (*jobs, *again):
+        if (reason := failure_of(settings.out / job.place)) is not None:
+            say(f"note: {job.place} failed: {reason}")
+    rows = _rows(_by_name(jobs), chosen, texts, settings, "mixed" in models)
+    name = (settings.folder or settings.train or Path()).absolute().name
+    text = tables.paragraph(rows, texts, name, settings.num_tries)
+    table = ComparisonTable(rows, settings.out, text, _commands(rows, settings, first))
+    _write(table, texts, settings, time.monotonic() - began)
+    return table
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Hold the lock of a folder. Trainings that survive a killed process hold it, too. Raises OptionError."""
+    with (out / LOCK).open("w") as file:
+        if lock(file.fileno()) is False:
+            raise OptionError(f"--out {out}: another process is working on it; wait for its end, or use another --out")
+        yield
+
+
+def _option_name(name: str) -> str:
+    return f"--{name}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return `1 model`, `12 models`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _networks(models: Sequence[str], load_networks: Callable[[], Networks]) -> Networks | None:
+    """Return what trains networks, if a model needs it. Raises OptionError without fairseq."""
+    neural = [model for model in models if model in NEURAL]
+    try:
+        return load_networks() if neural else None
+    except OptionError as error:
+        raise OptionError(f"models {', '.join(neural)}: {error}; without it, only --models ngrams works") from None
+
+
+def _check_folder(settings: Comparison, texts: Texts) -> None:
+    """Write the settings into a free or empty folder, or compare them. Raises OptionError if they differ."""
+    own: dict[str, Any] = {
+        "texts": texts.fingerprint,
+        "conllu": list(map(str, texts.treebanks)),
+        "lexicon": list(settings.lexicon),
+        "language": settings.language,
+        "lower": settings.lower,
+        "max_epoch": settings.epochs,
+    }
+    path = settings.out / SETTINGS
+    if not path.exists():
+        if settings.out.exists() and (not settings.out.is_dir() or any(settings.out.iterdir())):
+            found = "other files" if settings.out.is_dir() else "a file"
+            raise OptionError(f"--out {settings.out}: expected a new or empty folder, found {found}; name another one")
+        try:
+            check_room(path)
+        except OSError as error:
+            reason = f"cannot be written: {error.strerror}"
+            raise OptionError(f"--out {settings.out}: {reason}; name another place") from None
+        settings.out.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file:
+            json.dump(own, file, indent=1)
+        return
+    try:
+        kept = dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise OptionError(f"{path}: expected settings of a comparison, found none; use another --out") from None
+    for name, value in own.items():
+        if kept.get(name) != value:
+            raise OptionError(
+                f"--out {settings.out}: expected results of {name} {value!r}, found those of {kept.get(name)!r}; use "
+                "another --out, or the same choices"
+            )
+
+
+def _by_name(jobs: Sequence[Job]) -> dict[str, list[Job]]:
+    """Return the jobs of each model of the table."""
+    found: dict[str, list[Job]] = {}
+    for job in jobs:
+        found.setdefault(job.model, []).append(job)
+    return found
+
+
+def _seconds(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> float:
+    return sum(job.seconds(texts.num_tokens, settings.epochs) for job in jobs)
+
+
+def _run(
+    jobs: Sequence[Job], texts: Texts, settings: Comparison, networks: Networks | None, bar: tqdm[None]
+) -> None:
+    """Run the jobs without a result."""
+    done = [job for job in jobs if read_result(settings.out, job) is not None]
+    bar.update(_seconds(done, texts, settings))
+    left = {settings.out / job.place: job for job in jobs if job not in done}
+    works = {place: partial(run_job, job, texts, settings, networks) for place, job in left.items()}
+    run_all(works, {place: _seconds([job], texts, settings) for place, job in left.items()}, settings.jobs, bar)
+
+
+def _chosen(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> Job | None:
+    """Return the job with the fewest bits on the validation text, or None if all failed."""
+    found = {job: result for job in jobs if (result := read_result(settings.out, job)) is not None}
+    return min(found, key=lambda job: bits_per_character(found[job], "valid", texts)) if found else None
+
+
+def _rows(
+    trials: Mapping[str, Sequence[Job]],
+    chosen: Mapping[str, Job | None],
+    texts: Texts,
+    settings: Comparison,
+    has_mixtures: bool,
+) -> list[Row]:
+    """Return the rows of the table from the results. trials, chosen: by the name of the model."""
+    measured, rows = list[Measured](), list[Row]()
+    for name, job in chosen.items():
+        if job is None:
+            reasons = [reason for one in trials[name] if (reason := failure_of(settings.out / one.place)) is not None]
+            rows.append(Row(name, title(name), failure=reasons[0] if reasons else "no result"))
+            continue
+        jobs = [replace(job, seed=seed) for seed in (settings.seeds if job.trial else settings.seeds[:1])]
+        results = [result for one in jobs if (result := read_result(settings.out, one)) is not None]
+        measured.append(measured_of(results))
+        rows.append(row_of(measured[-1], texts))
+    return with_differences([*rows, *(mixtures_of(measured, texts) if has_mixtures else [])], texts)
+
+
+def _commands(rows: Sequence[Row], settings: Comparison, seed: int) -> list[str]:
+    """Return commands to go on with the best single model."""
+    best = tables.best_row(rows)
+    if best is None:
+        return []
+    place = settings.out / "models" / best.name / f"{best.setting}-seed{seed}"
+    if best.name.startswith("ngrams"):
+        return [f"llrnn score --prior {place / 'data' / 'prior'} --open TEXT"]
+    model = place / "model" / "checkpoint_best.pt"
+    is_pieces = best.name == "pieces"
+    spelled = "" if is_pieces else " --open"
+    return [
+        *([f"# TEXT is in the pieces of {place / 'pieces.model'}"] if is_pieces else []),
+        f"llrnn score --path {model}{spelled} TEXT",
+        f"llrnn score --path {model}{spelled} --per-word TEXT > surprisals.tsv",
+        f"llrnn export {model} MODEL",
+    ]
+
+
+def _write(table: ComparisonTable, texts: Texts, settings: Comparison, seconds: float) -> None:
+    """Write the table in all formats, and result.json."""
+    files = {
+        "table.md": tables.as_markdown(table.rows),
+        "table.tsv": tables.as_tsv(table.rows),
+        "table.tex": tables.as_latex(table.rows),
+        "paragraph.txt": table.paragraph,
+        "result.json": json.dumps(_facts(table.rows, texts, settings, seconds), indent=1, default=str) + "\n",
+    }
+    for name, text in files.items():
+        with whole_file(settings.out / name) as file:
+            file.write(text)
+
+
+def _facts(rows: Sequence[Row], texts: Texts, settings: Comparison, seconds: float) -> Mapping[str, Any]:
+    versions = {"python": platform.python_version(), "fairseq_llrnn": __version__}
+    for package in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions[package] = metadata.version(package)
+    return {
+        "settings": {**vars(settings), "tries": settings.num_tries, "max_epoch": settings.epochs},
+        "texts": {"fingerprint": texts.fingerprint, "sizes": texts.summary(), "notes": list(texts.notes)},
+        "versions": versions,
+        "commit": _commit(),
+        "seconds": round(seconds, 1),
+        "command": sys.argv,
+        "rows": [_row_facts(row) for row in rows],
+    }
+
+
+def _row_facts(row: Row) -> dict[str, Any]:
+    facts = {name: value for name, value in vars(row).items() if name not in ("sentences", "difference")}
+    facts = {name: None if isinstance(value, float) and value != value else value for name, value in facts.items()}
+    return facts | {"difference": None if row.difference is None else row.difference._asdict()}
+
+
+def _commit() -> str | None:
+    """Return the commit of this package's checkout, or None if it is installed otherwise."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,127 @@
+"""The models of a comparison: their units, their priors, and the options of their trainings.
+
+All word models have an open vocabulary (prior/parts/open_vocabulary.py): character n-grams spell unknown words, and
+training reads the same share of rare words as unknown. So all models give a probability to every string.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fairseq_llrnn.comparison.settings import MODELS, TRIALS, Comparison, Trial
+from fairseq_llrnn.comparison.texts import Texts
+from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
+
+ORDERS = (2, 3, 4, 5)  # of n-grams over words
+PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
+PIECE_SIZES = (500, 2000)
+SPEED = {"softmax": 5_000, "softmax-unigram": 5_000, "pieces": 10_000, "suffixes": 6_000, "lexicon": 6_000}
+START = 4.0  # seconds of a job before and after its training
+PROBABLE_EPOCHS = 25  # until early stopping
+PIECES_PER_WORD = 1.6
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model with one setting and one seed."""
+
+    model: str  # a name of MODELS, or `ngrams-N`
+    seed: int
+    trial: Trial | None = None  # None: nothing is trained
+    size: int | None = None  # of pieces
+
+    @property
+    def setting(self) -> str:
+        """The name of the setting that the validation text chooses."""
+        words = [] if self.trial is None else [self.trial.name]
+        return "-".join([*words, *([] if self.size is None else [f"pieces{self.size}"])]) or "fixed"
+
+    @property
+    def place(self) -> Path:
+        """The folder of the job below the output folder."""
+        return Path("models") / self.model / f"{self.setting}-seed{self.seed}"
+
+    def seconds(self, tokens: int, epochs: int) -> float:
+        """Return an estimate of the job's seconds on one core. tokens: words of the training text."""
+        if self.trial is None:
+            return START
+        units = tokens * (PIECES_PER_WORD if self.size is not None else 1.0)
+        width = (self.trial.width / 256) ** 1.5
+        return START + units * min(epochs, PROBABLE_EPOCHS) * width / SPEED[self.model]
+
+
+def chosen_models(texts: Texts, settings: Comparison) -> list[str]:
+    """Return the names of the models. Raises OptionError for a lexicon model without a source of features."""
+    has_lexicon = bool(texts.treebanks or settings.lexicon or settings.language)
+    if settings.models is None:
+        return [name for name in MODELS if has_lexicon or name != "lexicon"]
+    if "lexicon" in settings.models and not has_lexicon:
+        raise OptionError(
+            "--models lexicon: it needs features of words, found no source; add --conllu, --lexicon or --language"
+        )
+    return [name for name in MODELS if name in settings.models]
+
+
+def title(model: str) -> str:
+    """Return the name of a model in the table."""
+    family, _, order = model.partition("-")
+    return f"Kneser-Ney {order}-grams" if family == "ngrams" else MODELS[model].removeprefix("a ")
+
+
+def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:
+    """Return the jobs of a model of MODELS with all its settings. Mixtures have none of their own."""
+    if model == "mixed":
+        return []
+    if model == "ngrams":
+        return [Job(f"ngrams-{order}", settings.seeds[0]) for order in ORDERS]
+    sizes: Sequence[int | None] = PIECE_SIZES if model == "pieces" else (None,)
+    return [Job(model, seed, trial, size) for size in sizes for trial in TRIALS[: settings.num_tries]]
+
+
+def recipe_of(job: Job, text: Path, texts: Texts, settings: Comparison) -> Recipe:
+    """Return the recipe of a model's prior. text: the training text in the model's units."""
+    if job.size is not None:
+        return replace(Recipe.softmax(), pieces="sentencepiece", features=())
+    casing = LexiconOptions(keep_case=settings.lower is None, lower=settings.lower or None)
+    words = Recipe(text=str(text), words=casing, open_vocabulary=OpenOptions(), workers=1)
+    if job.model == "softmax":
+        return replace(words, top_words="all", background="uniform")
+    if job.model == "softmax-unigram":
+        return replace(words, top_words="all")
+    if job.model.startswith("ngrams-"):
+        return replace(words, top_words="all", background=ngrams(int(job.model.removeprefix("ngrams-"))))
+    ours = replace(words, suffixes=DEFAULT_SUFFIX_FLOOR, shapes=True)
+    return ours if job.model == "suffixes" else replace(ours, words=lexicon_options(texts, settings))
+
+
+def lexicon_options(texts: Texts, settings: Comparison) -> LexiconOptions:
+    """Return the sources of features, and the spelling of the texts."""
+    return LexiconOptions(
+        conllu=texts.treebanks, lexicon=settings.lexicon, language=settings.language,
+        keep_case=settings.lower is None, lower=settings.lower or None,
+    )  # fmt: skip
+
+
+def ngrams(order: int) -> str:
+    """Return the background of n-grams without cross-fitting, which is only for training."""
+    return f"ngram({order}, folds=0)"
+
+
+def training_options(job: Job, epochs: int, longest: int) -> list[str]:
+    """Return options of `llrnn train`. longest: tokens of the longest sentence, with its end.
+
+    The best epoch has the least perplexity on the validation text. The loss would include penalties.
+    """
+    assert job.trial is not None
+    dropout, width, rate = job.trial
+    return [
+        *("--preset", "small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
+        *("--decoder-embed-dim", str(width), "--decoder-hidden-size", str(width), "--max-epoch", str(epochs)),
+        *("--best-checkpoint-metric", "ppl", "--bf16-products", "--num-workers", "0", "--log-format", "simple"),
+        *("--max-tokens", str(max(1024, longest)), "--tokens-per-sample", str(max(512, longest))),
+    ]

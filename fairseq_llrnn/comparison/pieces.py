@@ -1,0 +1,43 @@
+"""Subword pieces of sentencepiece, for a softmax over pieces."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from fairseq_llrnn.errors import need_library
+
+
+class Pieces:
+    """Byte-pair encoding (Sennrich et al. 2016), trained on the training text, that can encode any text."""
+
+    def __init__(self, model: Path) -> None:
+        need_library("pieces", "sentencepiece", "pieces")
+        import sentencepiece
+
+        self.processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
+
+    @classmethod
+    def train(cls, text: Path, model: Path, size: int) -> Pieces:
+        """Learn `size` pieces from a text, and write them as `model`. A small text has fewer pieces."""
+        need_library("pieces", "sentencepiece", "pieces")
+        import sentencepiece
+
+        sentencepiece.SentencePieceTrainer.train(
+            input=str(text), model_prefix=str(model.with_suffix("")), model_type="bpe", vocab_size=size,
+            character_coverage=1.0, byte_fallback=True, normalization_rule_name="identity",
+            remove_extra_whitespaces=False, hard_vocab_limit=False, minloglevel=2, num_threads=1,
+        )  # fmt: skip
+        return cls(model)
+
+    def write(self, line: str) -> str:
+        """Return a line in pieces, with blanks between them."""
+        return " ".join(self.processor.encode(line, out_type=str))
+
+    def symbols(self, lines: Sequence[str]) -> Counter[str]:
+        """Return all pieces, with their counts in the training text, at least 1."""
+        names = (self.processor.id_to_piece(i) for i in range(self.processor.get_piece_size()))
+        own = {piece for piece in names if piece not in ("<unk>", "<s>", "</s>")}
+        counts = Counter(piece for line in lines for piece in self.write(line).split(" "))
+        return Counter({piece: max(1, counts[piece]) for piece in own})

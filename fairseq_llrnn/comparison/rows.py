@@ -1,0 +1,171 @@
+"""The rows of the table, from the results of jobs: the chosen setting of each model, mixtures, and differences.
+
+Sizes: N tokens of a text with their ends, n sentences, S seeds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fairseq_llrnn.comparison.bootstrap import Difference, paired_bootstrap
+from fairseq_llrnn.comparison.mixtures import best_weight, loss, mixed
+from fairseq_llrnn.comparison.models import title
+from fairseq_llrnn.comparison.settings import OURS, SOFTMAX
+from fairseq_llrnn.comparison.texts import SCORED, Texts, characters
+
+
+@dataclass(frozen=True)
+class Scores:
+    """log p in nats of a text by one model with one seed."""
+
+    tokens: np.ndarray  # (N,) with the ends of sentences
+    sentence_of: np.ndarray  # (N,) the sentence of each token
+    word_of: np.ndarray  # (N,) the word of each token, over the whole text; an end is a word
+
+    @classmethod
+    def read(cls, found: Mapping[str, Any]) -> Scores:
+        """Return the scores in the result of a job (jobs.py)."""
+        sizes = [[*line, 1] for line in found["sizes"]]
+        whole = np.array([size for line in sizes for size in line])
+        return cls(
+            np.array([value for line in found["tokens"] for value in line]),
+            np.repeat(np.arange(len(sizes)), [sum(line) for line in sizes]),
+            np.repeat(np.arange(len(whole)), whole),
+        )
+
+    def bits_of_sentences(self) -> np.ndarray:
+        """Return the bits of each sentence, (n,)."""
+        return -np.bincount(self.sentence_of, self.tokens) / math.log(2)
+
+    def bits_of_words(self) -> np.ndarray:
+        """Return the bits of each word, and of each end of a sentence."""
+        return -np.bincount(self.word_of, self.tokens) / math.log(2)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model in the table. Figures are means over seeds. A failed model has a reason instead."""
+
+    name: str
+    title: str
+    setting: str = ""
+    failure: str | None = None
+    seeds: Sequence[int] = ()
+    valid: float = math.nan  # bits per character
+    test: float = math.nan
+    deviation: float = math.nan  # standard deviation of `test` over seeds
+    seen: float = math.nan  # bits per word of the test text, of words in the training text
+    unseen: float = math.nan
+    seconds: float = math.nan  # of the training and scoring of a seed
+    sentences: np.ndarray | None = None  # (n,) bits of the test sentences
+    difference: Difference | None = None  # from ours, in bits per character
+    is_reference: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model with its chosen setting."""
+
+    name: str
+    setting: str
+    title: str
+    seeds: Sequence[int]
+    scores: Sequence[Mapping[str, Scores]]  # of each seed, by text
+    seconds: float
+    ngrams: Mapping[str, Mapping[str, np.ndarray]]  # of n-grams over the model's pieces, by order and text
+
+
+def measured_of(results: Sequence[Mapping[str, Any]]) -> Measured:
+    """Return a model from its results, one for each seed."""
+    first = results[0]
+    pieces = first.get("ngrams", {})
+    ngrams = {order: {split: np.concatenate(found[split]) for split in SCORED} for order, found in pieces.items()}
+    size = f" ({first['setting'].rpartition('pieces')[2]})" if pieces else ""
+    return Measured(
+        first["model"], first["setting"], title(first["model"]) + size, [result["seed"] for result in results],
+        [{split: Scores.read(result[split]) for split in SCORED} for result in results],
+        float(np.mean([result["seconds"] for result in results])), ngrams,
+    )  # fmt: skip
+
+
+def bits_per_character(result: Mapping[str, Any], split: str, texts: Texts) -> float:
+    """Return the bits per character of a text, from the result of a job."""
+    total = math.fsum(value for line in result[split]["tokens"] for value in line)
+    return -total / math.log(2) / sum(characters(texts.lines(split)))
+
+
+def row_of(model: Measured, texts: Texts) -> Row:
+    """Return the figures of a model."""
+    per_character = {
+        split: [float(scores[split].bits_of_sentences().sum()) / size for scores in model.scores]
+        for split, size in ((split, sum(characters(texts.lines(split)))) for split in SCORED)
+    }
+    seen = [kind for line in texts.test for kind in [*(word in texts.words for word in line.split()), None]]
+    words = np.mean([scores["test"].bits_of_words() for scores in model.scores], axis=0)
+    tests = per_character["test"]
+    return Row(
+        model.name, model.title, model.setting, seeds=model.seeds, seconds=model.seconds,
+        valid=float(np.mean(per_character["valid"])), test=float(np.mean(tests)),
+        deviation=float(np.std(tests, ddof=1)) if len(tests) > 1 else math.nan,
+        seen=_mean_of(words, seen, True), unseen=_mean_of(words, seen, False),
+        sentences=np.mean([scores["test"].bits_of_sentences() for scores in model.scores], axis=0),
+    )  # fmt: skip
+
+
+def _mean_of(bits: np.ndarray, seen: Sequence[bool | None], kind: bool) -> float:
+    chosen = bits[[value is kind for value in seen]]
+    return float(chosen.mean()) if len(chosen) else math.nan
+
+
+def mixtures_of(models: Sequence[Measured], texts: Texts) -> list[Row]:
+    """Return the best softmax and the best of ours, each mixed with n-grams: on the validation text, after mixing."""
+    words = {m.name.removeprefix("ngrams-"): m.scores[0] for m in models if m.name.startswith("ngrams-")}
+    of_words = {order: {split: scores[split].tokens for split in SCORED} for order, scores in words.items()}
+    rows = list[Row]()
+    if not of_words:  # all of them failed
+        return rows
+    for name, family in (("mixed-softmax", SOFTMAX), ("mixed-ours", OURS)):
+        tried = [row_of(_mixed(m, m.ngrams or of_words, name), texts) for m in models if m.name in family]
+        rows += [min(tried, key=lambda row: row.valid)] if tried else []
+    return rows
+
+
+def _mixed(model: Measured, ngrams: Mapping[str, Mapping[str, np.ndarray]], name: str) -> Measured:
+    """Return a model mixed with the n-grams of one order, with a weight for each seed, both of the least valid loss."""
+    by_order = []
+    for order, of_order in ngrams.items():
+        scores, weights, losses = [], [], []
+        for seed in model.scores:
+            weight = best_weight(seed["valid"].tokens, of_order["valid"])
+            tokens = {split: mixed(seed[split].tokens, of_order[split], weight) for split in SCORED}
+            scores.append({split: replace(seed[split], tokens=tokens[split]) for split in SCORED})
+            weights.append(weight)
+            losses.append(loss(tokens["valid"]))
+        by_order.append((float(np.mean(losses)), order, scores, weights))
+    _, order, scores, weights = min(by_order, key=lambda entry: entry[:2])
+    shown = ",".join(f"{weight:.2f}" for weight in weights)
+    setting = f"{model.setting}, {order}-grams, weight of the network {shown}"
+    return replace(model, name=name, title=f"{model.title}, mixed with {order}-grams", setting=setting, scores=scores)
+
+
+def with_differences(rows: Sequence[Row], texts: Texts) -> list[Row]:
+    """Return the rows with their differences from the best of ours on the validation text, if there is one."""
+    ours = [row for row in rows if row.failure is None and row.name in (*OURS, "mixed-ours")]
+    if not ours:
+        return [*rows]
+    reference = min(ours, key=lambda row: row.valid)
+    sizes = np.array(characters(texts.test))
+    done = []
+    for row in rows:
+        if row is reference:
+            done.append(replace(row, is_reference=True))
+        elif row.sentences is None or reference.sentences is None:
+            done.append(row)
+        else:
+            done.append(replace(row, difference=paired_bootstrap(row.sentences, reference.sentences, sizes)))
+    return done

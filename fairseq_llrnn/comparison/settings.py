@@ -1,0 +1,114 @@
+"""The choices of a comparison.
+
+All neural models of words have the same number of trials: the first `tries` of TRIALS. Pieces have as many for each of
+their two sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from fairseq_llrnn.errors import OptionError, check_choice, check_least
+
+MODELS = {  # name for --models -> title
+    "ngrams": "Kneser-Ney n-grams of orders 2 to 5",
+    "softmax": "a softmax over words",
+    "softmax-unigram": "a softmax over words and the unigram",
+    "pieces": "a softmax over BPE pieces",
+    "suffixes": "ours with suffixes",
+    "lexicon": "ours with suffixes, treebank and lexicons",
+    "mixed": "the best softmax and the best of ours, each mixed with n-grams",
+}
+SOFTMAX, OURS = ("softmax", "softmax-unigram", "pieces"), ("suffixes", "lexicon")
+NEURAL = (*SOFTMAX, *OURS)
+TRIES, QUICK_TRIES = 3, 1
+EPOCHS, QUICK_EPOCHS = 60, 20
+
+
+class Trial(NamedTuple):
+    """Values of a training that are chosen on the validation text."""
+
+    dropout: float
+    width: int
+    rate: float
+
+    @property
+    def name(self) -> str:
+        """The name of the trial's folder."""
+        return f"dropout{self.dropout}-width{self.width}-rate{self.rate}"
+
+
+TRIALS = (
+    Trial(0.4, 256, 0.002),  # those of --preset small
+    Trial(0.6, 256, 0.002),
+    Trial(0.5, 384, 0.001),
+    Trial(0.3, 128, 0.004),
+    Trial(0.5, 256, 0.004),
+    Trial(0.6, 512, 0.001),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The choices of a comparison. Arguments of `fairseq_llrnn.compare` and options of `llrnn compare`."""
+
+    out: Path
+    folder: Path | None = None  # of a UD treebank
+    train: Path | None = None  # texts or treebanks, instead of a folder
+    valid: Path | None = None
+    test: Path | None = None
+    conllu: Sequence[str] = ()
+    lexicon: Sequence[str] = ()
+    language: str | None = None
+    lower: str | None = None  # None: keep the case; "": lower-case without a language
+    models: Sequence[str] | None = None  # of MODELS; None: all that the texts and files allow
+    tries: int | None = None
+    seeds: Sequence[int] = (1,)
+    quick: bool = False
+    max_epoch: int | None = None
+    jobs: int = 1
+
+    @property
+    def num_tries(self) -> int:
+        """The number of trials of each neural model."""
+        return self.tries if self.tries is not None else QUICK_TRIES if self.quick else TRIES
+
+    @property
+    def epochs(self) -> int:
+        """The largest number of epochs."""
+        return self.max_epoch if self.max_epoch is not None else QUICK_EPOCHS if self.quick else EPOCHS
+
+    def check(self) -> None:
+        """Raise OptionError for choices that exclude each other or lack another one."""
+        if (self.folder is None) == (self.train is None):
+            found = "neither" if self.folder is None else "both"
+            raise OptionError(
+                f"expected the folder of a treebank, or --train and --test with files, found {found}; give one of them"
+            )
+        if self.folder is not None and (self.valid or self.test):
+            raise OptionError("--valid and --test need --train; remove them, or give --train instead of the folder")
+        if self.train is not None and self.test is None:
+            raise OptionError("--train needs --test, the text of the table; add --test FILE")
+        if self.models is not None:
+            _check_models(self.models)
+        check_least("--tries", self.num_tries, 1)
+        if self.num_tries > len(TRIALS):
+            raise OptionError(f"--tries {self.num_tries}: expected at most {len(TRIALS)}, the number of settings")
+        check_least("--max-epoch", self.epochs, 1)
+        check_least("--jobs", self.jobs, 1)
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            shown = " ".join(map(str, self.seeds))
+            raise OptionError(f"--seeds {shown}: expected different numbers of at least 0; correct them")
+
+
+def _check_models(models: Sequence[str]) -> None:
+    """Raise OptionError for names that are not in MODELS, none at all, or mixtures without their parts."""
+    if not models:
+        raise OptionError(f"--models: expected names, found none; choose from {', '.join(MODELS)}")
+    for name in models:
+        check_choice("--models", name, MODELS)
+    if "mixed" in models and not ("ngrams" in models and set(models) & set(NEURAL)):
+        raise OptionError("--models mixed: it needs ngrams and a model to mix, such as suffixes; add them")

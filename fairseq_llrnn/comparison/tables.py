@@ -1,0 +1,100 @@
+"""The rows of a comparison as text for a terminal, Markdown, TSV and LaTeX, and a paragraph for a paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fairseq_llrnn.comparison.bootstrap import RESAMPLES
+from fairseq_llrnn.comparison.rows import Row
+from fairseq_llrnn.comparison.settings import OURS
+from fairseq_llrnn.comparison.texts import Texts
+
+COLUMNS = (
+    "model", "bits/char valid", "bits/char test", "sd", "bits/word seen", "bits/word unseen",
+    "minus ours", "low", "high", "p", "seconds",
+)  # fmt: skip
+LATEX = re.compile(r"([&%$#_{}])")
+
+
+def cells(row: Row) -> list[str]:
+    """Return the cells of a row. A missing figure is an empty cell."""
+    if row.failure is not None:
+        return [f"{row.title}: failed, {row.failure}", *[""] * (len(COLUMNS) - 1)]
+    figures = [
+        *(f"{value:.4f}" for value in (row.valid, row.test, row.deviation)),
+        *(f"{value:.2f}" for value in (row.seen, row.unseen)),
+    ]
+    difference = [""] * 4
+    if row.is_reference:
+        difference[0] = "ours"
+    elif row.difference is not None:
+        value, low, high, p = row.difference
+        difference = [f"{value:+.4f}", f"{low:+.4f}", f"{high:+.4f}", f"{p:.4f}"]
+    shown = ["" if figure == "nan" else figure for figure in figures]
+    return [row.title, *shown, *difference, f"{row.seconds:.0f}"]
+
+
+def as_text(rows: Sequence[Row]) -> str:
+    """Return the table with aligned columns."""
+    table = [list(COLUMNS), *map(cells, rows)]
+    whole = [line for line in table if any(line[1:])]
+    widths = [max(len(line[i]) for line in whole) for i in range(len(COLUMNS))]
+    lines = []
+    for first, *others in table:
+        figures = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        lines.append("  ".join([first.ljust(widths[0]), *figures]).rstrip())
+    return "\n".join(lines)
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """Return the table in Markdown."""
+    head = [f"| {' | '.join(COLUMNS)} |", "|---|" + "---:|" * (len(COLUMNS) - 1)]
+    body = [f"| {' | '.join(cell.replace('|', '/') for cell in cells(row))} |" for row in rows]
+    return "\n".join([*head, *body]) + "\n"
+
+
+def as_tsv(rows: Sequence[Row]) -> str:
+    """Return the table with tabs between cells."""
+    return "".join("\t".join(line) + "\n" for line in [COLUMNS, *map(cells, rows)])
+
+
+def as_latex(rows: Sequence[Row]) -> str:
+    """Return the table as a `tabular` with the rules of the package booktabs."""
+    body = [" & ".join(LATEX.sub(r"\\\1", cell) for cell in line) + r" \\" for line in [COLUMNS, *map(cells, rows)]]
+    lines = [rf"\begin{{tabular}}{{l{'r' * (len(COLUMNS) - 1)}}}", r"\toprule", body[0], r"\midrule", *body[1:]]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int) -> str:
+    """Return a paragraph for a paper: data, models, measure and the main difference."""
+    sizes = ", ".join(f"{len(texts.lines(split)):,} {split}" for split in ("train", "valid", "test"))
+    done = [row for row in rows if row.failure is None]
+    seeds = max(len(row.seeds) for row in done) if done else 0
+    sentences = [
+        f"We train language models on {name} ({texts.num_tokens:,} words; sentences: {sizes}).",
+        f"The models are: {'; '.join(row.title for row in done)}.",
+        "Every model gives a probability to every string: character n-grams spell unknown words, and pieces include "
+        "bytes.",
+        "We report bits per character of the test text, with blanks and ends of sentences.",
+        f"Each neural model had {tries} settings of dropout, width and learning rate, for each number of pieces, and "
+        f"early stopping; all are chosen on the validation text. The number of seeds is {seeds}.",
+    ]
+    ours = next((row for row in done if row.is_reference), None)
+    others = [row for row in done if row.difference is not None and row.name not in (*OURS, "mixed-ours")]
+    if ours is not None and others:
+        best = min(others, key=lambda row: row.test)
+        assert best.difference is not None
+        value, low, high, p = best.difference
+        sentences.append(
+            f"Ours ({ours.title}) needs {ours.test:.3f} bits, the best other model ({best.title}) {best.test:.3f}: a "
+            f"difference of {value:+.3f} (95 % interval {low:+.3f} to {high:+.3f}, p = {p:.4f}, paired bootstrap over "
+            f"sentences with {RESAMPLES:,} resamples)."
+        )
+    return " ".join(sentences) + "\n"
+
+
+def best_row(rows: Sequence[Row]) -> Row | None:
+    """Return the row of a single model with the fewest bits on the validation text, for the commands to go on with."""
+    single = [row for row in rows if row.failure is None and not row.name.startswith("mixed")]
+    return min(single, key=lambda row: row.valid) if single else None

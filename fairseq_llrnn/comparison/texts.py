@@ -1,0 +1,187 @@
+"""The three texts of a comparison, one sentence per line, with words as in `llrnn text`.
+
+Without a validation text, the last tenth of the training sentences becomes one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from fairseq_llrnn.comparison.settings import Comparison
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.evaluation.texts import characters_of
+from fairseq_llrnn.files.atomic_write import write_lines
+from fairseq_llrnn.files.text_lines import iter_lines, text_only
+from fairseq_llrnn.lexicon.casing import language_of, lower
+from fairseq_llrnn.lexicon.readers.conllu import conllu_lines, treebank
+
+SPLITS = ("train", "valid", "test")
+SCORED = ("valid", "test")
+HELD_OUT = 10  # one of so many training sentences, without a validation text
+LEAST = {"train": 100, "valid": 10, "test": 10}  # sentences
+LONG = 4  # words of a sentence whose repetition is no chance
+MOST_REPEATED = 0.5  # of the long sentences of a held-out text
+LEAST_COVERED = 0.1  # of the training words, by a treebank of the same language
+PACKED = (".gz", ".bz2", ".xz")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Lines of each text, and the treebanks with features of words."""
+
+    train: Sequence[str]
+    valid: Sequence[str]
+    test: Sequence[str]
+    treebanks: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    cut: tuple[Path, Path] | None = None  # a treebank with held-out sentences, and the file of the other ones
+
+    def lines(self, split: str) -> Sequence[str]:
+        """Return the lines of one of SPLITS."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}[split]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The words of the training text."""
+        return frozenset(word for line in self.train for word in line.split())
+
+    @cached_property
+    def num_tokens(self) -> int:
+        """The number of words of the training text."""
+        return sum(len(line.split()) for line in self.train)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the texts."""
+        digest = hashlib.sha256()
+        for split in SPLITS:
+            digest.update("".join(f"{line}\n" for line in self.lines(split)).encode("utf-8", "surrogateescape") + b"\0")
+        return digest.hexdigest()[:16]
+
+    def summary(self) -> list[str]:
+        """Return the sizes of the texts, a line for each."""
+        rows = []
+        for split in SPLITS:
+            words = [word for line in self.lines(split) for word in line.split()]
+            unseen = sum(word not in self.words for word in words) / len(words)
+            tail = "" if split == "train" else f", {unseen:.1%} not in the training text"
+            rows.append(f"{split:<5}  {len(self.lines(split)):>7,} sentences  {len(words):>9,} words{tail}")
+        return rows
+
+
+def characters(lines: Sequence[str]) -> list[int]:
+    """Return the number of characters of each line, with blanks and the line end."""
+    return [characters_of(line.split()) for line in lines]
+
+
+def read_texts(settings: Comparison) -> Texts:
+    """Read and check the texts of a comparison.
+
+    Raises:
+        DataError: a missing or unreadable file, a text that is too short, a held-out text that repeats the training
+            text, or a treebank in another language.
+    """
+    if settings.folder is not None:
+        files = _treebank_files(settings.folder)
+    else:
+        named = {"train": settings.train, "valid": settings.valid, "test": settings.test}
+        files = {split: path for split, path in named.items() if path is not None}
+    found = {split: _lines(path, settings.lower) for split, path in files.items()}
+    notes = []
+    if "valid" not in found:
+        size = max(1, len(found["train"]) // HELD_OUT)
+        found["valid"], found["train"] = found["train"][-size:], found["train"][:-size]
+        notes.append(f"no validation text: the last {size:,} training sentences are held out for it")
+    for split in SPLITS:
+        if len(found[split]) < LEAST[split]:
+            raise DataError(
+                f"{files.get(split, files['train'])}: expected at least {LEAST[split]} sentences of the {split} text, "
+                f"found {len(found[split])}; give a longer text"
+            )
+    notes += _repetitions(found, files)
+    own, cut = [files["train"]] if _is_treebank(files["train"]) else [], None
+    if own and "valid" not in files:
+        cut = own[0], settings.out / "train.conllu"
+        own = [cut[1]]
+    treebanks = [*settings.conllu, *map(str, own)]
+    texts = Texts(found["train"], found["valid"], found["test"], treebanks, notes, cut)
+    for path in settings.conllu:
+        _check_language(path, texts, settings.lower)
+    return texts
+
+
+def write_treebank(texts: Texts) -> None:
+    """Write the training sentences of a treebank without the held-out ones, whose features must not be read."""
+    if texts.cut is None:
+        return
+    whole, part = texts.cut
+    lines, sentences, is_inside = list[str](), 0, False
+    for _, line in iter_lines(whole):
+        is_row = bool(line.strip()) and not line.startswith("#")
+        sentences += is_row and not is_inside
+        if sentences > len(texts.train):
+            break
+        is_inside = is_row or (is_inside and bool(line.strip()))
+        lines.append(line)
+    write_lines(part, lines)
+
+
+def _treebank_files(folder: Path) -> dict[str, Path]:
+    """Return the files of a folder of Universal Dependencies. `dev` may be missing."""
+    if not folder.is_dir():
+        found = "a file; pass it with --train" if folder.exists() else "no such folder; correct the path"
+        raise DataError(f"{folder}: expected the folder of a treebank, found {found}", folder)
+    if not any(_is_treebank(path) for path in folder.iterdir()):
+        raise DataError(
+            f"{folder}: expected CoNLL-U files, such as cy_ccg-ud-train.conllu, found none; give the folder of a "
+            "treebank, or texts with --train and --test",
+            folder,
+        )
+    files = {"train": treebank(folder, "train"), "test": treebank(folder, "test")}
+    return files | ({"valid": treebank(folder, "dev")} if any(folder.glob("*dev.conllu*")) else {})
+
+
+def _is_treebank(path: Path) -> bool:
+    bare = path.with_suffix("") if path.suffix in PACKED else path
+    return bare.suffix in (".conllu", ".conllup")
+
+
+def _lines(path: Path, casing: str | None) -> list[str]:
+    """Return the lines of a text or treebank. Empty lines are left out. casing: as in `conllu_lines`."""
+    if _is_treebank(path):
+        return [" ".join(words) for words in conllu_lines([str(path)], "syntactic", casing, None) if words]
+    lines = (" ".join(line.split()) for _, line in text_only(iter_lines(path), str(path)))
+    kept = [line for line in lines if line]
+    return kept if casing is None else [lower(line, language_of(casing)) for line in kept]
+
+
+def _repetitions(found: dict[str, list[str]], files: dict[str, Path]) -> list[str]:
+    """Return notes on held-out sentences in the training text. Raises DataError if they are most of a text."""
+    seen, notes = set(found["train"]), []
+    for split in SCORED:
+        long = [line for line in found[split] if len(line.split()) >= LONG]
+        repeated = [line for line in long if line in seen]
+        if repeated and len(repeated) > MOST_REPEATED * len(long):
+            raise DataError(
+                f"{files.get(split, files['train'])}: expected a {split} text that the training text lacks, found "
+                f"{len(repeated):,} of {len(long):,} sentences in both, such as {repeated[0]!r}; give another text"
+            )
+        if repeated:
+            notes.append(f"the training text has {len(repeated):,} of {len(long):,} sentences of the {split} text")
+    return notes
+
+
+def _check_language(path: str, texts: Texts, casing: str | None) -> None:
+    """Raise DataError if a treebank has few words of the training text."""
+    forms = {word for words in conllu_lines([path], "syntactic", casing, None) for word in words}
+    words = {word for word in texts.words if word.isalpha()}
+    covered = len(words & forms) / max(1, len(words))
+    if covered < LEAST_COVERED:
+        raise DataError(
+            f"{path}: expected a treebank in the language of the training text, found {covered:.1%} of the training "
+            "words in it; give another treebank, or lower-case the text with --lower"
+        )

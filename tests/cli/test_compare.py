@@ -1,0 +1,130 @@
+"""`llrnn compare` on 200 made-up sentences: the table, its files, a second start, failures and messages."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from shell import Shell
+from small_corpus import Llrnn
+
+from fairseq_llrnn.files.atomic_write import lock
+from toy_french import make_corpus, write_corpus
+
+MODELS = ("ngrams", "softmax", "pieces", "suffixes", "mixed")
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("corpus")
+    write_corpus(make_corpus(200, seed=1), place)
+    return place
+
+
+def texts(corpus: Path) -> list[object]:
+    return [word for name in ("train", "valid", "test") for word in (f"--{name}", corpus / f"{name}.txt")]
+
+
+@pytest.fixture(scope="module")
+def compared(corpus: Path, shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder and the output of a comparison with two seeds and one epoch."""
+    out = tmp_path_factory.mktemp("compared") / "out"
+    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2, "--jobs", 2]
+    return out, shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options).out
+
+
+def test_the_table(compared: tuple[Path, str]) -> None:
+    out, printed = compared
+    rows = [line.split("\t") for line in (out / "table.tsv").read_text().splitlines()]
+    assert [row[0].split(",")[0].partition(" (")[0] for row in rows[1:8]] == [
+        *(f"Kneser-Ney {order}-grams" for order in (2, 3, 4, 5)),
+        "softmax over words",
+        "softmax over BPE pieces",
+        "ours with suffixes",
+    ]
+    assert len(rows) == 10 and {len(row) for row in rows} == {11}
+    figures = {row[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
+    assert all(0.5 < value < 8 for pair in figures.values() for value in pair)
+    neural = figures["ours with suffixes"]
+    mixed = next(pair for name, pair in figures.items() if name.startswith("ours with suffixes, mixed"))
+    assert mixed[0] <= min(neural[0], *(figures[f"Kneser-Ney {order}-grams"][0] for order in (2, 3, 4, 5))) + 1e-3
+    assert sum(row[6] == "ours" for row in rows) == 1
+    assert all(0 < float(row[9]) <= 1 for row in rows[1:] if row[6] != "ours")
+    assert (out / "table.md").read_text().count("\n") == 11 and "toprule" in (out / "table.tex").read_text()
+    assert "11 models, about 1 minute on 2 idle cores\n" in printed
+    assert "with the best single model on the validation text:" in printed
+
+
+def test_the_figures_are_those_of_llrnn_score(compared: tuple[Path, str], corpus: Path, shell: Shell) -> None:
+    out, _ = compared
+    rows = {row["name"]: row for row in json.loads((out / "result.json").read_text())["rows"]}
+    bits = []
+    for seed in (1, 2):
+        place = out / "models" / "suffixes" / f"{rows['suffixes']['setting']}-seed{seed}"
+        path = place / "model" / "checkpoint_best.pt"
+        scored = shell.run("llrnn", "score", "--path", path, "--open", "--json", corpus / "test.txt")
+        bits.append(json.loads(scored.out)["bits_per_character"])
+    assert rows["suffixes"]["test"] == pytest.approx(np.mean(bits), abs=1e-4)
+    assert rows["suffixes"]["deviation"] == pytest.approx(np.std(bits, ddof=1), abs=1e-4)
+    prior = out / "models" / "ngrams-3" / "fixed-seed1" / "data" / "prior"
+    scored = shell.run("llrnn", "score", "--prior", prior, "--open", "--json", corpus / "test.txt")
+    assert rows["ngrams-3"]["test"] == pytest.approx(json.loads(scored.out)["bits_per_character"], abs=1e-4)
+
+
+def test_a_second_start_skips_finished_models(
+    compared: tuple[Path, str], corpus: Path, shell: Shell, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(compared[0], out)
+    results = {path: path.stat().st_mtime_ns for path in out.glob("models/*/*/result.json")}
+    lost = next(path for path in results if path.parts[-3] == "ngrams-2")
+    lost.unlink()
+    table = (out / "table.tsv").read_text()
+    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2]
+    done = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options)
+    assert "11 models (7 of them finished), about 1 minute on 1 idle core\n" in done.out
+    again = {path: path.stat().st_mtime_ns for path in out.glob("models/*/*/result.json")}
+    assert [path for path in results if again[path] != results[path]] == [lost]
+    cells = [[line.split("\t")[:10] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]
+    assert cells[0] == cells[1]
+    with (out / "lock").open("w") as file:
+        assert lock(file.fileno())
+        busy = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options, code=2)
+    assert f"llrnn: error: --out {out}: another process is working on it; wait for its end" in busy.err
+    other = shell.run("llrnn", "compare", *texts(corpus), "--out", out, "--max-epoch", 2, code=2)
+    assert f"llrnn: error: --out {out}: expected results of max_epoch 2, found those of 1; use another" in other.err
+
+
+def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tmp_path: Path) -> None:
+    lexicon = tmp_path / "lexicon.tsv"
+    lexicon.write_text("one cell\n")
+    options = ["--models", "ngrams", "lexicon", "--lexicon", lexicon, "--tries", 1, "--max-epoch", 1]
+    done = shell.run("llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options)
+    assert f"note: models/lexicon/dropout0.4-width256-rate0.002-seed1 failed: {lexicon}, line 1" in done.out
+    (row,) = (line for line in done.out.splitlines() if ": failed, " in line)
+    assert row.startswith(f"ours with suffixes, treebank and lexicons: failed, {lexicon}")
+    assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
+
+
+def test_python_returns_the_table(corpus: Path, shell: Shell, tmp_path: Path) -> None:
+    program = (
+        "import sys, fairseq_llrnn; places = dict(zip(('train', 'test', 'out'), sys.argv[1:]))\n"
+        "table = fairseq_llrnn.compare(**places, models=['ngrams'])\n"
+        "print(*(row.title for row in table.rows), sep='; ')"
+    )
+    files = [corpus / "train.txt", corpus / "test.txt", tmp_path / "out"]
+    out = shell.run("python", "-c", program, *files).out
+    assert out.startswith("Kneser-Ney 2-grams; Kneser-Ney 3-grams; ") and out.count("\n") == 1
+
+
+def test_messages(corpus: Path, llrnn: Llrnn, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    full = llrnn("compare", *texts(corpus), "--out", tmp_path, "--models", "ngrams")
+    full.refuses(f"--out {tmp_path}: expected a new or empty folder, found other files; name another one")
+    done = llrnn("compare", *texts(corpus), "--out", tmp_path / "out", "--models", "lexicon")
+    done.refuses("--models lexicon: it needs features of words, found no source; add --conllu, --lexicon or --language")
+    done = llrnn("compare", *texts(corpus), "--out", tmp_path / "out", "--lexicon", tmp_path / "no.tsv")
+    assert f"{tmp_path / 'no.tsv'}: " in done.error and not (tmp_path / "out").exists()
+    done = llrnn("compare", "--train", corpus / "train.txt", "--out", tmp_path / "out")
+    done.refuses("--train needs --test, the text of the table; add --test FILE")

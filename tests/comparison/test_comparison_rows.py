@@ -1,0 +1,93 @@
+"""Mixtures, differences and all forms of the table, from results of jobs."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairseq_llrnn.comparison import mixtures, tables
+from fairseq_llrnn.comparison.rows import Row, measured_of, mixtures_of, row_of, with_differences
+from fairseq_llrnn.comparison.texts import Texts
+
+TEXTS = Texts(["a b", "b"], ["a b", "b c"], ["b a", "c"])
+BIT = -math.log(2)
+
+
+def result(model: str, seed: int = 1, bits: float = 1.0, **more: Any) -> dict[str, Any]:
+    """Return a result in which each word and end of the test text has `bits`, the first word one more."""
+    valid = [[bits * BIT] * 3, [bits * BIT] * 3]
+    test = [[(bits + 1) * BIT, bits * BIT, bits * BIT], [bits * BIT] * 2]
+    of_text = {"valid": {"tokens": valid, "sizes": [[1, 1], [1, 1]]}, "test": {"tokens": test, "sizes": [[1, 1], [1]]}}
+    return {"model": model, "setting": "s", "seed": seed, "seconds": 2.0, **of_text, **more}
+
+
+def test_weights_of_mixtures() -> None:
+    first, second = np.log([0.9, 0.2]), np.log([0.1, 0.4])
+    np.testing.assert_allclose(np.exp(mixtures.mixed(first, second, 0.25)), [0.3, 0.35])
+    np.testing.assert_array_equal(mixtures.mixed(first, second, 1.0), first)
+    np.testing.assert_array_equal(mixtures.mixed(np.array([-np.inf]), np.array([-1.0]), 0.0), [-1.0])
+    # the derivative of the likelihood is zero at w: 0.8 / (0.1 + 0.8 w) = 0.2 / (0.4 − 0.2 w)
+    assert mixtures.best_weight(first, second) == pytest.approx(0.94, abs=0.011)
+
+
+def test_figures_of_a_model() -> None:
+    row = row_of(measured_of([result("suffixes"), result("suffixes", 2, 2.0)]), TEXTS)
+    assert row.seeds == [1, 2]
+    # "b a" has 4 characters with its end, "c" has 2; bits are 6 and 11
+    assert row.test == pytest.approx((6 + 11) / 2 / 6)
+    assert row.deviation == pytest.approx(5 / 6 / math.sqrt(2))
+    assert row.seen == pytest.approx(2.0) and row.unseen == pytest.approx(1.5)  # "b" has one bit more, "c" is unseen
+    assert row.sentences is not None and row.sentences.tolist() == pytest.approx([5.5, 3.0])
+    assert math.isnan(row_of(measured_of([result("softmax")]), TEXTS).deviation)
+
+
+def test_pieces_are_summed_to_words() -> None:
+    trigrams = {"valid": [[BIT] * 3] * 2, "test": [[BIT], [BIT]]}
+    of_pieces = result("pieces", setting="x-pieces500", ngrams={"3": trigrams})
+    of_pieces["test"] = {"tokens": [[BIT, BIT, BIT, BIT], [BIT, BIT, BIT]], "sizes": [[2, 1], [2]]}
+    row = row_of(measured_of([of_pieces]), TEXTS)
+    assert row.title == "softmax over BPE pieces (500)"
+    assert row.seen == pytest.approx(1.5) and row.unseen == pytest.approx(2.0)
+    assert row.test == pytest.approx(7 / 6)
+
+
+def test_the_best_of_each_family_is_mixed() -> None:
+    bits = {"softmax": 4.0, "suffixes": 3.0, "ngrams-2": 2.0}
+    models = [measured_of([result(name, bits=value)]) for name, value in bits.items()]
+    rows = mixtures_of(models, TEXTS)
+    assert [(row.name, row.title) for row in rows] == [
+        ("mixed-softmax", "softmax over words, mixed with 2-grams"),
+        ("mixed-ours", "ours with suffixes, mixed with 2-grams"),
+    ]
+    assert rows[1].setting == "s, 2-grams, weight of the network 0.00"  # n-grams are better everywhere
+    assert rows[1].test == pytest.approx(row_of(models[2], TEXTS).test)
+    assert mixtures_of(models[:2], TEXTS) == []
+
+
+def test_forms_of_the_table() -> None:
+    bits = {"softmax": 2.0, "suffixes": 1.0}
+    figures = [row_of(measured_of([result(name, bits=value)]), TEXTS) for name, value in bits.items()]
+    failed = Row("pieces", "softmax over BPE pieces", failure="no library & no_pieces")
+    rows = with_differences([*figures, failed], TEXTS)
+    assert rows[1].is_reference and rows[0].difference is not None and rows[1].difference is None
+    softmax, ours, last = (tables.cells(row) for row in rows)
+    assert softmax[:6] == ["softmax over words", "1.5000", "1.8333", "", "2.50", "2.00"]
+    assert softmax[6] == "+0.8333" and ours[6:10] == ["ours", "", "", ""]
+    assert last[0] == "softmax over BPE pieces: failed, no library & no_pieces" and not any(last[1:])
+    markdown = tables.as_markdown(rows).splitlines()
+    assert len(markdown) == 5 and {line.count("|") for line in markdown} == {12}
+    assert [line.split("\t")[0] for line in tables.as_tsv(rows).splitlines()][:2] == ["model", "softmax over words"]
+    latex = tables.as_latex(rows)
+    assert r"no library \& no\_pieces" in latex and latex.count(r"\\") == 4
+    shown = tables.as_text(rows).splitlines()
+    assert shown[1].index("1.5000") == shown[2].index("0.7500")
+    text = tables.paragraph(rows, TEXTS, "my text", 3)
+    assert text.startswith("We train language models on my text (3 words; sentences: 2 train, 2 valid, 2 test).")
+    assert "Ours (ours with suffixes) needs 1.000 bits, the best other model (softmax over words) 1.833" in text
+
+
+def test_without_ours_there_are_no_differences() -> None:
+    rows = with_differences([row_of(measured_of([result("softmax")]), TEXTS)], TEXTS)
+    assert rows[0].difference is None and not rows[0].is_reference
+    assert tables.paragraph(rows, TEXTS, "my text", 1).endswith("The number of seeds is 1.\n")

@@ -1,0 +1,115 @@
+"""The texts of a comparison: from a folder and files, with a held-out part, and messages about unsuitable ones."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from fairseq_llrnn.comparison.settings import Comparison
+from fairseq_llrnn.comparison.texts import read_texts, write_treebank
+from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.lexicon.readers.conllu import conllu_lines
+
+
+def treebank(begin: int, size: int, letter: str = "w") -> str:
+    """Return sentences of five words, all different."""
+    blocks = []
+    for sentence in range(begin, begin + size):
+        begins = f"{letter.upper()}{chr(97 + sentence % 9)}"
+        rows = [f"{i}\t{begins}{letter * i}\t_\tNOUN\t_\t_\t0\t_\t_\t_" for i in range(1, 5)]
+        blocks.append("\n".join([f"# text = {sentence}", *rows, f"5\tn{sentence}\t_\tNUM\t_\t_\t0\t_\t_\t_"]) + "\n\n")
+    return "".join(blocks)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "UD_Made-Up"
+    place.mkdir()
+    (place / "xx_up-ud-train.conllu").write_text(treebank(0, 120))
+    (place / "xx_up-ud-test.conllu.gz").write_bytes(gzip.compress(treebank(200, 20).encode()))
+    return place
+
+
+def test_a_folder_without_a_validation_part(folder: Path, tmp_path: Path) -> None:
+    texts = read_texts(settings := Comparison(tmp_path / "out", folder))
+    assert [len(texts.lines(split)) for split in ("train", "valid", "test")] == [108, 12, 20]
+    assert texts.notes == ["no validation text: the last 12 training sentences are held out for it"]
+    assert texts.valid[0].split()[-1] == "n108" and texts.train[0] == "Waw Waww Wawww Wawwww n0"
+    # features come from a treebank without the held-out sentences
+    write_treebank(texts)
+    assert texts.treebanks == [str(settings.out / "train.conllu")]
+    lines = [" ".join(words) for words in conllu_lines([*texts.treebanks], "syntactic", None, None)]
+    assert lines == texts.train
+
+
+def test_a_folder_with_a_validation_part(folder: Path, tmp_path: Path) -> None:
+    (folder / "xx_up-ud-dev.conllu").write_text(treebank(300, 11))
+    texts = read_texts(Comparison(tmp_path / "out", folder, lower=""))
+    assert len(texts.train) == 120 and len(texts.valid) == 11 and not texts.notes
+    assert texts.test[0] == "wcw wcww wcwww wcwwww n200"
+    assert texts.treebanks == [str(folder / "xx_up-ud-train.conllu")] and texts.cut is None
+
+
+def test_texts_without_empty_lines(tmp_path: Path) -> None:
+    for name, begin, size in (("train", 0, 110), ("valid", 200, 10), ("test", 300, 10)):
+        (tmp_path / name).write_text("".join(f"Ein  Satz mit Nummer {i} .\n\n" for i in range(begin, begin + size)))
+    files = tmp_path / "train", tmp_path / "valid", tmp_path / "test"
+    texts = read_texts(Comparison(tmp_path / "out", None, *files))
+    assert len(texts.train) == 110 and texts.train[1] == "Ein Satz mit Nummer 1 ." and texts.treebanks == []
+    assert texts.summary()[2] == "test        10 sentences         60 words, 16.7% not in the training text"
+    assert read_texts(Comparison(tmp_path / "out", None, *files, lower="")).test[0].startswith("ein satz")
+
+
+def expect(settings: Comparison, message: str) -> None:
+    with pytest.raises(LLRNNError) as found:
+        read_texts(settings)
+    assert message in str(found.value)
+
+
+def test_unsuitable_texts(folder: Path, tmp_path: Path) -> None:
+    out, empty, train = tmp_path / "out", tmp_path / "empty", folder / "xx_up-ud-train.conllu"
+    empty.mkdir()
+    expect(Comparison(out, empty), "expected CoNLL-U files, such as cy_ccg-ud-train.conllu, found none")
+    expect(Comparison(out, tmp_path / "no"), "expected the folder of a treebank, found no such folder")
+    expect(Comparison(out, train), "found a file; pass it with --train")
+    repeated = "expected a test text that the training text lacks, found 108 of 120"
+    expect(Comparison(out, train=train, test=train), repeated)
+    (tmp_path / "short.conllu").write_text(treebank(0, 50))
+    short = Comparison(out, train=tmp_path / "short.conllu", test=train)
+    expect(short, "at least 100 sentences of the train text, found 45")
+    (tmp_path / "other.conllu").write_text(treebank(0, 50, "q"))
+    other = Comparison(out, folder, conllu=[str(tmp_path / "other.conllu")])
+    expect(other, "expected a treebank in the language of the training text, found 0.0% of the training words")
+
+
+def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) -> None:
+    (folder / "xx_up-ud-dev.conllu").write_text(treebank(0, 3) + treebank(300, 11))
+    texts = read_texts(Comparison(tmp_path / "out", folder))
+    assert texts.notes == ["the training text has 3 of 14 sentences of the valid text"]
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({}, "expected the folder of a treebank, or --train and --test with files, found neither"),
+        ({"folder": "a", "train": "b"}, "found both"),
+        ({"train": "b"}, "--train needs --test"),
+        ({"folder": "a", "valid": "b"}, "--valid and --test need --train"),
+        ({"folder": "a", "models": ["softmx"]}, "did you mean 'softmax'?"),
+        ({"folder": "a", "models": []}, "--models: expected names, found none"),
+        ({"folder": "a", "models": ["mixed", "suffixes"]}, "--models mixed: it needs ngrams"),
+        ({"folder": "a", "tries": 0}, "--tries 0: expected a number of at least 1"),
+        ({"folder": "a", "tries": 7}, "--tries 7: expected at most 6"),
+        ({"folder": "a", "seeds": [1, 1]}, "--seeds 1 1: expected different numbers of at least 0"),
+        ({"folder": "a", "max_epoch": 0}, "--max-epoch 0"),
+        ({"folder": "a", "jobs": 0}, "--jobs 0"),
+    ],
+)
+def test_choices_that_exclude_each_other(choices: dict[str, object], message: str) -> None:
+    with pytest.raises(LLRNNError, match=message.replace("?", r"\?")):
+        Comparison(Path("out"), **choices).check()  # type: ignore[arg-type]
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no.txt"):
+        read_texts(Comparison(tmp_path / "out", train=tmp_path / "no.txt", test=tmp_path / "no.txt"))
