@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import reduce
 from pathlib import Path
+from typing import Any
 
 from fairseq_llrnn.files.reading import as_paths, file_digest, is_pipe, name_of
 from fairseq_llrnn.lexicon.readers.apertium import find_analyser
@@ -40,7 +40,9 @@ def origins_of(options: Recipe, background: Expression, code: str | None) -> lis
 def _files_of_keys(options: Recipe) -> Iterator[tuple[str, str, str]]:
     """Yield option, reader and file of each key with paths: ("--lexicon", "NAME:", FILE) for `--lexicon NAME:FILE`."""
     for key in keys(Recipe):
-        value = reduce(lambda section, name: getattr(section, name, None), key.name.split("."), options)
+        value: Any = options
+        for name in key.name.split("."):
+            value = getattr(value, name, None)
         is_text = isinstance(value, (str, Path))
         if not key.is_path or key.name in SYMBOLS or not (is_text or isinstance(value, (list, tuple))):
             continue

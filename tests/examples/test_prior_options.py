@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 import pytest
-from example_modules import EXAMPLES, load
+from example_modules import EXAMPLES, OF_RESEARCH, load
 
 from fairseq_llrnn.cli.main import Parser
 from fairseq_llrnn.cli.main import load as load_command
@@ -24,7 +24,7 @@ def said(folder: str) -> Iterator[tuple[str, Sequence[str]]]:
         "translation": ("multi30k_recipes",),
         "translators": ("translator_rows",),
     }
-    (rows,) = load(EXAMPLES / folder, *modules[folder])
+    (rows,) = load((OF_RESEARCH if folder == "translators" else EXAMPLES) / folder, *modules[folder])
     if folder == "adaptation":
         place, sizes = rows.Place(EXAMPLES), argparse.Namespace(top_words=10)
         for system in rows.SYSTEMS:
