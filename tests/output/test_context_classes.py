@@ -261,6 +261,15 @@ def test_log_probabilities_of_words(sources: str, kind: str) -> None:
                 assert not expected, "each possible word has a column"
 
 
+@pytest.mark.parametrize("kind", ["dynamic", "automaton", COMBINED[1]])
+def test_states_are_those_of_any_equal_layer(kind: str) -> None:
+    """Also of one that has made no states of its own."""
+    bound = make("slots", base(kind))
+    with torch.no_grad():
+        for state in positions.states(bound, some_history(6)):
+            torch.testing.assert_close(make("slots", base(kind)).log_mass(state), bound.log_mass(state))
+
+
 @pytest.mark.parametrize("remaining", [1, 2, 3])
 @pytest.mark.parametrize("sources", [name for name in SOURCES if not name.endswith("over terms")])
 def test_a_limit_leaves_words_out_from_which_no_end_is_in_reach(sources: str, remaining: int) -> None:
