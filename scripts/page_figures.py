@@ -232,6 +232,8 @@ def spread(run: Run) -> Decimal | None:
     """Return the deviation of a run, 0 if chance has no part in it, or None for a single seed."""
     if run["seeds"] == "none":
         return Decimal()
+    if len(run["seeds"]) == 1:
+        return None
     if "low" in run and "std" not in run:
         return Decimal(run["high"] - run["low"]) / 2
     return run.get("std")

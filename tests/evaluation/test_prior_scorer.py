@@ -195,7 +195,7 @@ def test_a_text_and_a_dictionary_that_the_data_lack(llrnn: Llrnn, place: Path) -
     write_data(place, TEST)
     llrnn("prior", "--dict", "dict.txt", "--count-text", "train.txt", "--out", "prior")
     found = llrnn("eval-lm", "data", "--prior", "prior", "--gen-subset", "valid")
-    found.refuses("data: expected the data set 'valid' (…), found test; choose one of them, or preprocess it")
+    found.refuses("data: expected the data set 'valid', found test; choose one of them (…), or preprocess it")
     write_data(place, ["le"] * 3, "valid")
     printed = llrnn("eval-lm", "data", "--prior", "prior", "--gen-subset", "valid").out
     assert "Bits per character: 1." in printed  # the other text has <unk>, so that it is not defined

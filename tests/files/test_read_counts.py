@@ -18,6 +18,8 @@ OTHERS = {
     "fairseq_llrnn.cli.places:check_text": "opens a text, and reads nothing",
     "fairseq_llrnn.cli.places:text_lines": "texts whose lines are answered, each by one",
     "llrnn_research.discourse.data:load_strings": "what `llrnn discourse` wrote",
+    "fairseq_llrnn.comparison.texts:_lines": "a text, all of whose lines are kept",
+    "fairseq_llrnn.comparison.texts:write_treebank": "treebanks that are copied line by line",
     "fairseq_llrnn.plugin.compat.interactive_lines:_typed_lines": "texts whose lines are answered, each by one",
     "fairseq_llrnn.plugin.compat.interactive_lines:read": "texts whose lines are answered, each by one",
     "fairseq_llrnn.plugin.compat.interactive_lines:_read_data": "a data set, all of whose lines are read",
