@@ -68,6 +68,14 @@ def test_it_begins_as_the_background() -> None:
     assert layer.float().applied(class_weights, hidden.bfloat16()).entries.added.dtype == torch.float64
 
 
+def test_changes_are_bounded() -> None:
+    """A factor of e^100,000 is as good as any larger one, and float32 keeps it apart from infinity."""
+    layer, class_weights = made(1), corrections(1, 6, False)
+    torch.nn.init.constant_(layer.bias, 1e9)
+    added = layer.applied(class_weights, torch.zeros(ROWS, WIDTH, dtype=torch.float64)).entries.added
+    assert added.abs().tolist() == [1e5] * 6 and torch.equal(added.sign(), class_weights.entries.added.sign())
+
+
 @pytest.mark.parametrize("slots", [False, True])
 @pytest.mark.parametrize("only", [False, True])
 def test_gradients(slots: bool, only: bool) -> None:
