@@ -71,10 +71,13 @@ if importlib.util.find_spec("fairseq") is None:  # the tests of what does withou
 
 
 @pytest.fixture(autouse=True)
-def _logging_goes_on() -> Iterator[None]:
-    """Scripts that run in this process turn it off for all that comes after them."""
+def _logging_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Scripts that run in this process turn it off for all that comes after them. Imports turn on DEBUG."""
+    root, level = logging.getLogger(), logging.getLogger().level
+    root.setLevel(logging.WARNING if request.node.get_closest_marker("unit") else max(level, logging.INFO))
     yield
     logging.disable(logging.NOTSET)
+    root.setLevel(level)
 
 
 def pytest_configure(config: pytest.Config) -> None:

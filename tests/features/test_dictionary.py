@@ -71,7 +71,6 @@ def test_reads_what_fairseq_reads_or_refuses_it(tmp_path: Path, text: str) -> No
 
 
 def test_symbols_that_show_nothing_are_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("WARNING")
     path = write(tmp_path, "a 5\n\u200b 3\nb\u200b 2\n\u2060\u00ad 1\n")
     assert load_dictionary(path).symbols[4:] == ("a", "\u200b", "b\u200b", "\u2060\u00ad")
     assert caplog.messages == [f"{path}: 2 symbols have no visible character (lines 2, 4); clean the text"]
@@ -192,7 +191,6 @@ def test_texts_that_are_counted_and_read_are_checked(
 
     from fairseq_llrnn.features.dictionary import read_ids
 
-    caplog.set_level("WARNING")
     path = tmp_path_factory.mktemp("texts") / "a.txt"
     path.write_text("le chat. la maison, <unk>\n", encoding="utf-8")
     words = WordList((*SPECIALS, *LOWER), np.zeros(len(SPECIALS) + len(LOWER), dtype=np.int64))

@@ -130,7 +130,6 @@ QUOTED = {
 @pytest.mark.parametrize("reader", sorted(TABLES.keys() & QUOTED))
 def test_quotes_are_said(reader: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Quotes may belong to the word: a quotation mark is one, and a text may put one around another."""
-    caplog.set_level("WARNING")
     path = _written(tmp_path / "table.tsv", _text(*TABLES[reader][1], QUOTED[reader]))
     if reader == "weights":
         read_weights(path, {"chat": 0, "mer": 1, '"mer"': 2}, 3)

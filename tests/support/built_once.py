@@ -20,7 +20,7 @@ def own_copy(factory: pytest.TempPathFactory, name: str, fill: Callable[[Path], 
     Args:
         name: under which the processes of `pytest -n` find what the first of them made.
     """
-    own = factory.mktemp(name, numbered=False)
+    own = factory.mktemp(name)
     if "PYTEST_XDIST_WORKER" not in os.environ:
         fill(own)
         return own

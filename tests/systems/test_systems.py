@@ -99,6 +99,8 @@ NAMING = {
     "files/test_special_files.py": "all kinds of files, with those of rescoring",
     "huggingface/test_background_processor.py": "one test beside terms, skipped without them",
     "huggingface/test_marian_network.py": "one test beside terms, skipped without them",
+    "head/test_checks.py": "a message about a system that is absent",
+    "plugin/test_other_models.py": "one case with an output tree, skipped without it",
     "plugin/test_transformer_lm.py": "one case with an output tree, skipped without it",
     "prior/test_settings_have_effect.py": "says where the setting of a trained speller is tested",
     "plugin/test_presets.py": "options of systems that a preset does not go with",

@@ -74,7 +74,8 @@ def test_a_data_set_has_the_terms_of_the_run(taught: PieceTerms, raw: bool) -> N
     sources = [words_of(line, taught.convention) for line in taught.evidence.text("test", "src")]
     assert len(found) == len(sources) and any("tahc" in source for source in sources)
     for number, source in enumerate(sources):
-        assert said(found[number], "chat") >= source.count("tahc"), source
+        # a model of few updates may glue another piece to the term
+        assert " ".join(found[number]).count("chat") >= source.count("tahc"), source
 
 
 @pytest.mark.parametrize("taught", ["bpe"], indirect=True, scope="module")
