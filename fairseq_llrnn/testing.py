@@ -31,7 +31,7 @@ from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups
 from fairseq_llrnn.backgrounds.mixture import Mixture
-from fairseq_llrnn.backgrounds.state_form import StateForm
+from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource, layers_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,6 @@ def check_background(
             f"{type(whole.source).__name__}; use check_context_classes(background.bind(source), history)"
         )
     states = _by_step(whole, history)
-    _states_keep_their_form(whole, states, history)
     with torch.no_grad():  # as in a search, with cached values of a state
         for t, state in enumerate(states):
             laws = _Laws(bound.at(whole, t), state, history)
@@ -150,7 +149,7 @@ def _holds(law: str, condition: bool) -> None:
 class _Laws:
     """The laws of one step: N states, results broadcast to N rows."""
 
-    def __init__(self, background: BoundBackground, state: Tensor, history: Tensor) -> None:
+    def __init__(self, background: BoundBackground, state: States, history: Tensor) -> None:
         self.background, self.state, self.rows = background, state, len(history)
         self.class_of, self.num_classes = background.class_of, background.num_classes
         self.mass = self._wide(background.log_mass(state))
@@ -260,13 +259,13 @@ class _Laws:
         self.best_members_are_best(limited)
 
 
-def _reordering_commutes(bound: _Conditions, history: Tensor, last: Tensor) -> None:
+def _reordering_commutes(bound: _Conditions, history: Tensor, last: States) -> None:
     order = torch.tensor([len(history) - 2, len(history) - 2, 0, len(history) - 1], device=history.device)
     rows, t = len(history), history.size(1) - 1
     before = bound.at(bound.of(history), t)
     moved = bound.at(bound.of(history), t, order)
     answers = before.log_mass(last).expand(rows, -1)[order].detach()
-    after = moved.log_mass(last.index_select(0, order)).expand(len(order), -1).detach()
+    after = moved.log_mass(select(last, order)).expand(len(order), -1).detach()
     _same("reordering states reorders answers", after, answers)
     again = bound.of(history[order], order)
     replayed = bound.at(again, t, order).log_mass(_by_step(again, history[order])[-1]).expand(len(order), -1)
@@ -282,7 +281,7 @@ def _positions_equal_steps(bound: _Conditions, history: Tensor, cross_fitted: bo
     shares = background.log_shares(flat).expand(batch * time, -1).view(batch, time, -1).detach()
     share = background.log_share(flat, targets.flatten()).view_as(targets).detach()
     # cross-fitted, each sentence of a row begins in the state of its own fold, unlike in searches
-    states = flat.unflatten(0, history.shape).unbind(1) if cross_fitted else _by_step(background, history)
+    states = _positions(flat, history) if cross_fitted else _by_step(background, history)
     for t, state in enumerate(states):
         step = bound.at(background, t)
         law = "values of all positions at once equal those of a search step by step"
@@ -293,26 +292,47 @@ def _positions_equal_steps(bound: _Conditions, history: Tensor, cross_fitted: bo
     _close("flat_states are the states of all positions", of_flat, mass.flatten(0, 1))
 
 
-def _by_step(background: BoundBackground, history: Tensor) -> list[Tensor]:
-    """Return the states before each word of histories (N, T): T of (N, …)."""
+def _by_step(background: BoundBackground, history: Tensor) -> list[States]:
+    """Return the states before each word of histories (N, T): T times those of N hypotheses."""
     states = [background.start(len(history))]
     for tokens in history[:, 1:].unbind(1):  # the first is the start symbol, which state machines do not read
         states.append(background.advance(states[-1], tokens))
     return states
 
 
-def _states_keep_their_form(background: BoundBackground, states: Sequence[Tensor], history: Tensor) -> None:
-    """Assert that combinations can pack the states of each step and those of all positions."""
-    form = StateForm.of(background, states[0])
-    grows = form.columns_per_token > 0
-    try:
-        numbers = [form.num_tokens(state) for state in states]
-        of_positions = form.num_tokens(background.flat_states(history))
-    except ValueError as error:
-        raise AssertionError(f"law broken: states keep their shape and type\n{error}") from None
-    expected = [*range(len(states)), len(states) - 1]
-    found = [*numbers, of_positions]
-    _holds(f"states grow with each token, {expected}; found columns for {found}", not grows or found == expected)
+def _positions(states: States, history: Tensor) -> list[States]:
+    """Return the states of each step, given those of all positions of histories (N, T): T times N."""
+    numbers = torch.arange(history.numel(), device=history.device).view_as(history)
+    return [select(states, of_step) for of_step in numbers.unbind(1)]
+
+
+class _Texts:
+    """States that are no tensors: the tokens of each hypothesis."""
+
+    def __init__(self, texts: Sequence[tuple[int, ...]]) -> None:
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def select(self, index: Tensor) -> _Texts:
+        return _Texts([self.texts[i] for i in index.tolist()])
+
+    def concatenate(self, others: Sequence[_Texts]) -> _Texts:
+        return _Texts([text for states in (self, *others) for text in states.texts])
+
+
+class _NeutralTexts(Background):
+    """Weighs all words equally. Its states grow and are no tensors."""
+
+    def start(self, n: int) -> _Texts:
+        return _Texts([()] * n)
+
+    def advance(self, state: _Texts, tokens: Tensor) -> _Texts:
+        return _Texts([(*text, token) for text, token in zip(state.texts, tokens.tolist(), strict=True)])
+
+    def log_weights(self, state: _Texts) -> Tensor:
+        return torch.zeros(len(state), len(self.class_of), dtype=torch.float64, device=self.class_of.device)
 
 
 def _combinations_keep_it(background: Background, bound: _Conditions, history: Tensor) -> None:
@@ -320,6 +340,7 @@ def _combinations_keep_it(background: Background, bound: _Conditions, history: T
     neutral = StaticBackground(background.class_of, background.num_classes, torch.zeros(len(background.class_of)))
     neutral = neutral.to(background.class_of.device)
     product = Product([neutral, background, neutral])
+    texts = _NeutralTexts(background.class_of, background.num_classes)
     order = torch.arange(len(history), device=history.device).flip(0)
     last, before = history.size(1) - 1, bound.of(history)
     with torch.no_grad():
@@ -327,12 +348,13 @@ def _combinations_keep_it(background: Background, bound: _Conditions, history: T
         of_positions = before.log_weights(before.flat_states(history)).expand(history.numel(), -1)
         for name, combined in (
             ("Product", product),
+            ("Product with states that grow", Product([texts, background])),
             ("Tempered", Tempered(product, 1.0)),
             ("Mixture", Mixture([background, Product([background, neutral])])),
         ):
             conditions = replace(bound, background=combined)
             whole, law = conditions.of(history), f"a background weighs the same in a {name}"
-            state = _by_step(whole, history)[-1][order]
+            state = select(_by_step(whole, history)[-1], order)
             moved = conditions.at(whole, last, order)
             _close(law, moved.log_weights(state).expand(len(order), -1), weights)
             limited = moved.with_max_length(LIMITS[-1])
@@ -361,7 +383,7 @@ Changes = Callable[[ContextClasses, Tensor, Weights], None]  # a subclass's chan
 NONE = torch.tensor(-math.inf, dtype=torch.float64)
 
 
-def weights_of(background: BoundBackground, state: Tensor, changes: Changes | None = None) -> Weights:
+def weights_of(background: BoundBackground, state: States, changes: Changes | None = None) -> Weights:
     """Return the weights by definition, word by word: the weights below, with <unk>'s factor and the source's
     additions.
     """
@@ -388,7 +410,7 @@ def weights_of(background: BoundBackground, state: Tensor, changes: Changes | No
     return result
 
 
-def class_of(background: BoundBackground, state: Tensor, row: int, token: int) -> int:
+def class_of(background: BoundBackground, state: States, row: int, token: int) -> int:
     """Return the class of a word with weight: that of the last source that has the word."""
     if not isinstance(background, ContextClasses):
         return int(background.class_of[token])
@@ -398,7 +420,7 @@ def class_of(background: BoundBackground, state: Tensor, row: int, token: int) -
     return class_of(background.base, background.below(state), row, token)
 
 
-def masses_of(background: BoundBackground, state: Tensor, weights: Weights) -> Tensor:
+def masses_of(background: BoundBackground, state: States, weights: Weights) -> Tensor:
     """Return the mass of every class, as the sum over its words: (N, C + J) float64."""
     rows = []
     for row, by_word in enumerate(weights):
@@ -429,7 +451,7 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
     shares = background.log_share(states, targets.flatten()).view_as(targets)
     before = background.flat_states(functional.pad(targets, (1, 0))[:, :-1])
     of_targets = background.classes(before, targets.flatten()).view_as(targets)
-    for t, state in enumerate(states.unflatten(0, history.shape).unbind(1)):
+    for t, state in enumerate(_positions(states, history)):
         _check_words(background.source, background.contexts_of(state), f"before word {t}")
         mass = background.log_mass(state).expand(len(state), -1)
         _close("masses of training are those of a search", class_weights[:, t], mass, CLOSE)
@@ -438,7 +460,7 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
         _holds("classes of training are those of a search", torch.equal(of_targets[:, t], classes))
         _check_context_state(background, state, changes)
         order = torch.tensor([len(state) - 1, *range(len(state) - 1)])
-        _same("reordering states reorders masses", background.log_mass(state[order]), mass[order])
+        _same("reordering states reorders masses", background.log_mass(select(state, order)), mass[order])
 
 
 def _check_words(source: ContextClassSource, contexts: Tensor, when: str) -> None:
@@ -460,7 +482,7 @@ def _check_words(source: ContextClassSource, contexts: Tensor, when: str) -> Non
         _holds(f"log_added is −inf where words is NO_WORD ({when}); not so at {places}", not places)
 
 
-def _check_context_state(background: ContextClasses, state: Tensor, changes: Changes | None) -> None:
+def _check_context_state(background: ContextClasses, state: States, changes: Changes | None) -> None:
     with torch.no_grad():
         weights = weights_of(background, state, changes)
         expected, mass = masses_of(background, state, weights), background.log_mass(state).expand(len(state), -1)
@@ -476,7 +498,7 @@ def _check_context_state(background: ContextClasses, state: Tensor, changes: Cha
         best_shares = broadcast_groups(background.best_share(state), len(state))
         _same("best_share is that of the best member", best_shares, best[:, :, 0])
         for row, by_word in enumerate(weights):
-            own_state, seen = state[row : row + 1], set()
+            own_state, seen = select(state, torch.tensor([row])), set()
             in_class: dict[int, list[float]] = {}
             for column, token in enumerate(columns[row].tolist()):
                 if int(background.column_of(columns[row : row + 1, column : column + 1], own_state)) != column:
@@ -564,7 +586,7 @@ def _class_scores(
     """Return the scores of the classes at every position, by the names of their sources: (B T, J) each."""
     batch = head.batch(hidden, head.bind(head.previous(targets), source), source_states)
     scores = {made.name: batch.kept[made.name].flatten(0, 1) for made in head.sources if made.replaces is not None}
-    layers = [layer for layer, _ in layers_of(batch.background, batch.states, targets.shape) if layer.source.width]
+    layers = [layer for layer, _ in layers_of(batch.background, batch.states) if layer.source.width]
     assert batch.slots is not None  # where there are classes
     split_scores = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
     return scores | {

@@ -83,7 +83,7 @@ class Plain(extend.ClassSource):
         return ContextClasses(background, AfterLe())
 
     def rows_at(self, place: Place) -> tuple[Tensor, Tensor]:
-        shape = (*place.states.shape[:2], 1)
+        shape = (*place.shape, 1)
         return self.row.expand(*shape, -1), self.row.new_zeros(shape)
 
 

@@ -304,7 +304,7 @@ def test_strings_of_evidence_stand_in_front_of_those_of_others(dates: ModuleType
     head, source, *_ = make(build(evidence=True))
     assert isinstance(head.background, EvidenceBackground)
     bound = head.background.bind(source)
-    inner, outer = (layer for layer, _ in layers_of(bound, bound.start(4), (4, 1)))
+    inner, outer = (layer for layer, _ in layers_of(bound, bound.start(4)))
     assert isinstance(inner.source, dates.DateClasses) and (inner.source.words(torch.arange(4))[2] == NO_WORD).all()
     assert outer is bound
 

@@ -1,7 +1,7 @@
 """The laws find a background that breaks one, and say which (fairseq_llrnn/testing.py)."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import oracles
 import pytest
@@ -11,6 +11,7 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.base import Background, StaticBackground
 from fairseq_llrnn.backgrounds.mixture import Mixture
+from fairseq_llrnn.backgrounds.states import JointStates, concatenate, distinct_runs, repeat, select
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
 from fairseq_llrnn.testing import check_background, check_context_classes
 
@@ -140,18 +141,48 @@ class NoPairTwice(Background):
         return weights
 
 
-class Declared(NoPairTwice):
-    state_columns_per_token = 1
+class Texts:
+    """States that are no tensors: the words of each hypothesis."""
+
+    def __init__(self, texts: list[list[int]]) -> None:
+        self.texts = texts
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def select(self, index: Tensor) -> "Texts":
+        return Texts([self.texts[i] for i in index.tolist()])
+
+    def concatenate(self, others: Sequence["Texts"]) -> "Texts":
+        return Texts([text for states in (self, *others) for text in states.texts])
 
 
-class Fading(NoRepetition):
+class InLists(Background):
+    """As NoPairTwice, with the slow default of `flat_states`."""
+
+    def start(self, n: int) -> Texts:
+        return Texts([[]] * n)
+
+    def advance(self, state: Texts, tokens: Tensor) -> Texts:
+        return Texts([[*text, token] for text, token in zip(state.texts, tokens.tolist(), strict=True)])
+
+    def log_weights(self, state: Texts) -> Tensor:
+        width = max(1, *map(len, state.texts))
+        padded = torch.tensor([[-1] * (width - len(text)) + text for text in state.texts])
+        return NoPairTwice.log_weights(self, padded)  # type: ignore[arg-type]
+
+
+class Fading(NoPairTwice):
     """Its states are integers at the beginning, and floating-point numbers later."""
 
     def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return super().advance(state, tokens).double()
+        return super().advance(state.long(), tokens).double()
 
     def log_weights(self, state: Tensor) -> Tensor:
         return super().log_weights(state.long())
+
+
+GROWING = [NoPairTwice, InLists, Fading]
 
 
 class Narrowing(NoRepetition):
@@ -164,13 +195,6 @@ class Narrowing(NoRepetition):
         return super().log_weights(state[:, :1])
 
 
-class Padded(Declared):
-    """Its states at all positions have a column too many."""
-
-    def flat_states(self, previous: Tensor) -> Tensor:
-        return torch.nn.functional.pad(super().flat_states(previous), (1, 0), value=-1)
-
-
 def nothing() -> StaticBackground:
     return StaticBackground(CLASS_OF, 5, torch.zeros(9, dtype=torch.float64))
 
@@ -178,7 +202,7 @@ def nothing() -> StaticBackground:
 COMBINATIONS: dict[str, Callable[[Background], Background]] = {
     "product": lambda part: Product([part, nothing()]),
     "product behind": lambda part: Product([NoRepetition(CLASS_OF, 5), part]),
-    "two that grow": lambda part: Product([part, nothing(), Declared(CLASS_OF, 5)]),
+    "two that grow": lambda part: Product([part, nothing(), InLists(CLASS_OF, 5)]),
     "mixture": lambda part: Mixture([part, Product([part, nothing()])]),
     "temperature": lambda part: Tempered(part, 0.5),
     "nested": lambda part: Product([NoRepetition(CLASS_OF, 5), Tempered(Mixture([Product([nothing(), part])]), 2.0)]),
@@ -186,46 +210,52 @@ COMBINATIONS: dict[str, Callable[[Background], Background]] = {
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)
-def test_states_that_grow_in_combinations(name: str) -> None:
-    combined = COMBINATIONS[name](Declared(CLASS_OF, 5))
+@pytest.mark.parametrize("kind", GROWING)
+def test_states_that_grow_in_combinations(name: str, kind: type[Background]) -> None:
+    combined = COMBINATIONS[name](kind(CLASS_OF, 5))
     check_background(combined)
     bound = combined.bind()
     state = bound.start(2)
     for tokens in ([4, 4], [5, 6], [4, 4]):
-        state = bound.advance(state, torch.tensor(tokens))[[1, 0]]  # beams change places
+        state = select(bound.advance(state, torch.tensor(tokens)), torch.tensor([1, 0]))  # beams change places
     limited = bound.with_max_length(5)
     for background, weights in ((bound, bound.log_weights(state)), (limited, limited.log_shares(state))):
         forbidden = [set(row.isneginf().nonzero().flatten().tolist()) - {4} for row in weights]
         assert forbidden == [{5}, {6}], background
 
 
-@pytest.mark.parametrize("name", COMBINATIONS)
-@pytest.mark.parametrize("kind", [NoPairTwice, Fading, Narrowing])
-def test_other_states_are_an_error_in_each_combination(name: str, kind: type[Background]) -> None:
-    bound = COMBINATIONS[name](kind(CLASS_OF, 5)).bind()
-    with pytest.raises(
-        ValueError, match=rf"{kind.__name__}: expected states of the shape \(N, .*found \(3, .*; keep one"
+@pytest.mark.parametrize("kind", [*GROWING, Narrowing])
+def test_selected_repeated_and_concatenated_states(kind: type[Background]) -> None:
+    bound = Product([kind(CLASS_OF, 5), nothing()]).bind()
+    states = [bound.start(3)]
+    for tokens in ([4, 5, 6], [5, 4, 4], [4, 5, 6]):
+        states.append(bound.advance(states[-1], torch.tensor(tokens)))
+    weights, index = bound.log_weights(states[-1]), torch.tensor([2, 0, 2])
+    assert torch.equal(bound.log_weights(select(states[-1], index)), weights[index])
+    assert torch.equal(bound.log_weights(repeat(states[-1], 2)), weights.repeat_interleave(2, 0))
+    joined = concatenate([states[-1], select(states[-1], index)])
+    assert torch.equal(bound.log_weights(joined), torch.cat([weights, weights[index]]))
+
+
+def test_runs_of_equal_states() -> None:
+    sentences, rows = torch.tensor([[0], [0], [1], [0]]), torch.arange(4)
+    for states, expected in (
+        (sentences, [0, 0, 1, 2]),
+        (sentences[:, 0], [0, 0, 1, 2]),
+        (torch.zeros(4, 0), [0, 0, 0, 0]),
+        (JointStates([sentences, torch.zeros(4, 0)]), [0, 0, 1, 2]),
+        (JointStates([torch.zeros(4, 1), sentences[rows // 2]]), [0, 0, 0, 0]),
+        (Texts([[1], [1]]), [0, 1]),
     ):
-        bound.advance(bound.start(3), torch.tensor([4, 5, 6]))
-    with pytest.raises(ValueError, match="expected states of"):
-        bound.flat_states(torch.tensor([[2, 4, 5]]))
+        distinct, index = distinct_runs(states)
+        assert index.tolist() == expected
+        assert len(distinct) == max(expected) + 1
 
 
-def test_parts_that_grow_by_other_tokens_are_an_error() -> None:
-    class Skipping(Declared):
-        def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-            return state
-
-    bound = Product([Skipping(CLASS_OF, 5), Declared(CLASS_OF, 5)]).bind()
-    with pytest.raises(ValueError, match="found those of 0 tokens in Skipping and those of 1 tokens in Declared; add"):
-        bound.advance(bound.start(3), torch.tensor([4, 5, 6]))
-
-
-@pytest.mark.parametrize("kind", [NoPairTwice, Fading, Narrowing, Padded])
-def test_states_that_no_combination_can_pack_break_a_law(kind: type[Background]) -> None:
-    law = "states grow with each token" if kind is Padded else "states keep their shape and type"
-    with pytest.raises(AssertionError, match=f"law broken: {law}"):
-        check_background(kind(CLASS_OF, 5))
+def test_states_of_several_shapes_need_flat_states() -> None:
+    for bound in (Narrowing(CLASS_OF, 5).bind(), Product([Narrowing(CLASS_OF, 5), nothing()]).bind()):
+        with pytest.raises(ValueError, match=r"states of one shape, found \(N, 1\) and \(N, 2\); pad them in `flat_"):
+            bound.flat_states(torch.tensor([[2, 4, 5]]))
 
 
 class OneWord(ContextClassSource):
@@ -244,13 +274,7 @@ class OneWord(ContextClassSource):
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)
-def test_context_classes_over_states_that_grow(name: str) -> None:
-    below = COMBINATIONS[name](Declared(CLASS_OF, 5)).bind()
+@pytest.mark.parametrize("kind", GROWING)
+def test_context_classes_over_states_that_grow(name: str, kind: type[Background]) -> None:
+    below = COMBINATIONS[name](kind(CLASS_OF, 5)).bind()
     check_context_classes(ContextClasses(below, OneWord()), torch.tensor([[2, 4, 5, 4], [2, 4, 6, 4]]))
-
-
-@pytest.mark.parametrize("kind", [NoPairTwice, Fading, Narrowing])
-def test_context_classes_over_other_states_are_an_error(kind: type[Background]) -> None:
-    bound = ContextClasses(kind(CLASS_OF, 5).bind(), OneWord())
-    with pytest.raises(ValueError, match=rf"{kind.__name__}: expected states of the shape \(N, .*; keep one"):
-        bound.advance(bound.start(2), torch.tensor([4, 4]))

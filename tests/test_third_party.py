@@ -92,7 +92,7 @@ class DayRows(ClassSource):
         self.row, self.bias = (torch.nn.Parameter(torch.zeros(size)) for size in (head.hidden_size, 1))
 
     def rows_at(self, place):
-        shape = place.states.shape[:2]
+        shape = place.shape
         return self.row.expand(*shape, 1, -1), self.bias.expand(*shape, 1)
 
 

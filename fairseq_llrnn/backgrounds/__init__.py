@@ -10,7 +10,7 @@ source.py               translations of source words: rows of links, and shares 
 lexical.py              translations of the words of the source
 language_model.py       another trained model
 algebra.py              combinations: products, temperatures, backgrounds that depend on the source
-state_form.py           states of several backgrounds in one tensor
+states.py               states of hypotheses: select, repeat, join
 mixture.py              weighted sums, fast products and temperatures
 explicit_background.py  backgrounds that list the words whose weights differ from their root
 listed_classes.py       masses and best members of such lists, also over several roots

@@ -2,10 +2,8 @@
 
 Sizes: N hypotheses, B batch, T time, L source length, K parts, E words listed in all rows.
 
-`Combined` modules hold the parts. `BoundCombined` binds them to a batch and concatenates their states. By default,
-every part must allow a word.
-
-A state is one row of int64 with the parts' states (state_form.py).
+`Combined` modules hold the parts. `BoundCombined` binds them to a batch. Its states are those of the parts
+(`JointStates`). By default, every part must allow a word.
 
 `Tempered` is b(K, x)^(1/T) for a temperature T; a large T is nearer to uniform. It tempers the weight of each word, so
 that masses of signatures change as well. Forbidden words stay forbidden. If the part lists words, so does this;
@@ -37,7 +35,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.explicit_background import BoundExplicit, ExplicitBackground
-from fairseq_llrnn.backgrounds.state_form import StateForm
+from fairseq_llrnn.backgrounds.states import JointStates, States
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
@@ -75,16 +73,14 @@ class Combined(ExplicitBackground):
             part.gates(hidden_size)
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
-        of_batch = text if source is None else source
-        rows = 1 if of_batch is None else len(of_batch)
-        return self.bound(self, [part.bind(source, text) for part in self.part_modules()], rows)
+        return self.bound(self, [part.bind(source, text) for part in self.part_modules()])
 
 
 class BoundCombined(BoundExplicit):
     """A Combined background in one batch or search."""
 
-    def __init__(self, module: Combined, parts: Sequence[BoundBackground], rows: int) -> None:
-        """parts: of the module, bound to `rows` sentences or rows of text; rows = 1 if bound to none."""
+    def __init__(self, module: Combined, parts: Sequence[BoundBackground]) -> None:
+        """parts: of the module, bound to the batch."""
         super().__init__(module)
         if any(part.num_classes != self.num_classes for part in parts):
             raise ValueError(
@@ -94,9 +90,7 @@ class BoundCombined(BoundExplicit):
         self.is_exhaustive = module.is_exhaustive
         # parts may depend on the source: known only after bind
         self.is_context_independent = all(part.is_context_independent for part in parts)
-        self.state_columns_per_token = sum(part.state_columns_per_token for part in parts)
         self.parts = list(parts)
-        self._forms = [StateForm.of(part, part.start(rows)) for part in parts]
         self.sparse = self.root is not None and not self.is_context_independent
 
     def _with_parts(self, parts: list[BoundBackground]) -> Self:
@@ -107,7 +101,7 @@ class BoundCombined(BoundExplicit):
         other.parts, other._last = parts, None
         return other
 
-    def explicit_of_parts(self, state: Tensor) -> list[ExplicitWeights]:
+    def explicit_of_parts(self, state: JointStates) -> list[ExplicitWeights]:
         """Return the listed weights of all parts with a root."""
         return [
             weights for part, substate in self.of_parts(state) if (weights := part.sparse_weights(substate)) is not None
@@ -124,7 +118,7 @@ class BoundCombined(BoundExplicit):
     def possible_words(self) -> Tensor:
         return torch.stack([part.possible_words() for part in self.parts]).all(0)
 
-    def steps_to_end(self, state: Tensor) -> Tensor:
+    def steps_to_end(self, state: JointStates) -> Tensor:
         return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amax(0)
 
     def with_max_length(self, remaining: int) -> BoundBackground:
@@ -144,33 +138,18 @@ class BoundCombined(BoundExplicit):
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
-    def start(self, n: int) -> Tensor:
-        return self._joined([part.start(n) for part in self.parts])
+    def start(self, n: int) -> JointStates:
+        return JointStates([part.start(n) for part in self.parts])
 
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self._joined([part.advance(substate, tokens) for part, substate in self.of_parts(state)])
+    def advance(self, state: JointStates, tokens: Tensor) -> JointStates:
+        return JointStates([part.advance(substate, tokens) for part, substate in self.of_parts(state)])
 
-    def flat_states(self, previous: Tensor) -> Tensor:
-        return self._joined([part.flat_states(previous) for part in self.parts])
+    def flat_states(self, previous: Tensor) -> JointStates:
+        return JointStates([part.flat_states(previous) for part in self.parts])
 
-    def _joined(self, states: Sequence[Tensor]) -> Tensor:
-        pairs = list(zip(self._forms, states, strict=True))
-        if self.state_columns_per_token:
-            tokens = [(form.num_tokens(state), form.name) for form, state in pairs if form.columns_per_token]
-            if min(tokens)[0] < max(tokens)[0]:
-                found = " and ".join(
-                    f"those of {number} tokens in {name}" for number, name in (min(tokens), max(tokens))
-                )
-                raise ValueError(f"expected states of the same tokens, found {found}; add columns for each token")
-        return torch.cat([form.pack(state) for form, state in pairs], dim=1)
-
-    def of_parts(self, state: Tensor) -> list[tuple[BoundBackground, Tensor]]:
-        """Return each part with its state."""
-        growth = self.state_columns_per_token
-        tokens = (state.size(1) - sum(form.width for form in self._forms)) // growth if growth else 0
-        widths = [form.width + tokens * form.columns_per_token for form in self._forms]
-        columns = state.split(widths, dim=1)
-        return [(part, form.unpack(own)) for part, form, own in zip(self.parts, self._forms, columns, strict=True)]
+    def of_parts(self, state: JointStates) -> list[tuple[BoundBackground, States]]:
+        """Return each part with its states."""
+        return list(zip(self.parts, state.parts, strict=True))
 
 
 class BoundTempered(BoundCombined):
@@ -178,7 +157,7 @@ class BoundTempered(BoundCombined):
 
     module: Tempered
 
-    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: JointStates) -> ExplicitWeights | None:
         ((part, substate),) = self.of_parts(state)
         weights = part.sparse_weights(substate)
         if weights is None:
@@ -186,11 +165,11 @@ class BoundTempered(BoundCombined):
         by = self.module.temperature
         return replace(weights, log_weights=weights.log_weights / by, constant=weights.constant / by)
 
-    def dense_log_weights(self, state: Tensor) -> Tensor:
+    def dense_log_weights(self, state: JointStates) -> Tensor:
         ((part, substate),) = self.of_parts(state)
         return part.log_weights(substate) / self.module.temperature
 
-    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+    def log_weights_at(self, state: JointStates, rows: Tensor, tokens: Tensor) -> Tensor:
         ((part, substate),) = self.of_parts(state)
         return part.log_weights_at(substate, rows, tokens) / self.module.temperature
 
@@ -223,7 +202,7 @@ class BoundProduct(BoundCombined):
 
     # ---- weights ----------------------------------------------------------------------------------------------------
 
-    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: JointStates) -> ExplicitWeights | None:
         if self.root is None:
             return None
         if self.is_exhaustive:
@@ -250,7 +229,7 @@ class BoundProduct(BoundCombined):
         others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != index]
         return replace(weights, log_weights=sum(others, weights.log_weights))
 
-    def dense_log_weights(self, state: Tensor) -> Tensor:
+    def dense_log_weights(self, state: JointStates) -> Tensor:
         weights = [part.log_weights(substate) for part, substate in self.of_parts(state)]
         return sum(weights[1:], weights[0]).expand(len(state), -1)
 

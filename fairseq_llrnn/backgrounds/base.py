@@ -5,7 +5,7 @@ Sizes: V words, S signatures, N hypotheses, B batch, T time. All weights are nat
     module = prior.background()                    nn.Module: parameters and tables
     bound  = module.bind(source, text)             a plain object for one batch or one search
 
-    state = bound.start(n)                         one state per hypothesis (first dimension n)
+    state = bound.start(n)                         the states of n hypotheses: a tensor (n, …), or states.py
     state = bound.advance(state, tokens)           after the tokens (N,) were emitted
     bound.log_mass(state)          (N, S) or (1, S)    log Σ_{x∈σ} b(K, x)
     bound.log_share(state, tokens) (N,)                log b(K, x) − log B_K(σ(x))
@@ -40,6 +40,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY as NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights as ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, class_log_sums
+from fairseq_llrnn.backgrounds.states import States, concatenate, repeat, select
 
 
 class ExactBuffers(nn.Module):
@@ -82,25 +83,24 @@ class BoundBackground:
     is_context_independent = False  # whether all states of a sentence have the same weights
     sparse = False  # whether its masses are one row with sparse updates
     is_exhaustive = False  # whether `sparse_weights` lists every word with weight
-    state_columns_per_token = 0  # columns that each token adds to a state (N, w); then `flat_states` is needed, too
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
         self.class_of, self.num_classes = class_of, num_classes
 
     # ---- methods of a subclass ----------------------------------------------------------------------------------
 
-    def start(self, n: int) -> Tensor:
-        """Return the states of `n` empty hypotheses. The first dimension is n.
+    def start(self, n: int) -> States:
+        """Return the states of `n` empty hypotheses.
 
         If the background was bound to source sentences, n is their number, and row i is of sentence i.
         """
         raise NotImplementedError(f"{type(self).__name__}: call bind() first, or implement start")
 
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def advance(self, state: States, tokens: Tensor) -> States:
         """Return the states after every hypothesis has emitted its token (N,)."""
         raise NotImplementedError
 
-    def log_weights(self, state: Tensor) -> Tensor:
+    def log_weights(self, state: States) -> Tensor:
         """Return log b(K, x) for every word: (N, V), or (1, V) if it is the same for all hypotheses."""
         raise NotImplementedError
 
@@ -130,7 +130,7 @@ class BoundBackground:
         """
         return self
 
-    def steps_to_end(self, state: Tensor) -> Tensor:
+    def steps_to_end(self, state: States) -> Tensor:
         """Return the least number of tokens, `</s>` included, that complete the string: (N,) int64, huge if none do."""
         return self.class_of.new_ones(len(state))
 
@@ -143,11 +143,11 @@ class BoundBackground:
 
     # ---- overridden by context classes only (output/context_classes.py) ---------------------------------------------
 
-    def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def classes(self, state: States, tokens: Tensor) -> Tensor:
         """Return the class of one token (N,) per hypothesis: (N,)."""
         return self.class_of[tokens]
 
-    def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
+    def only_member(self, state: States, classes: Tensor) -> Tensor:
         """Return the only member of each class: (N, C) -> (N, C), with −1 for a class with more or no members."""
         return self._only_member[classes]
 
@@ -158,11 +158,11 @@ class BoundBackground:
         last = torch.zeros_like(sizes).scatter(0, self.class_of, torch.arange(len(self.class_of), device=sizes.device))
         return last.masked_fill(sizes != 1, -1)
 
-    def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def to_input_ids(self, tokens: Tensor, state: States | None = None) -> Tensor:
         """Return valid inputs of a network with V rows for tokens (N, T). Row i is of sentence i, or in state i."""
         return tokens
 
-    def in_vocabulary(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def in_vocabulary(self, tokens: Tensor, state: States | None = None) -> Tensor:
         """Return whether each token (N, …) has a class: ids ≥ V are strings. Row i is of sentence i, or in state i."""
         return tokens < len(self.class_of)
 
@@ -171,19 +171,19 @@ class BoundBackground:
         """The number of columns of results about all words: V, plus the strings of the sentence."""
         return len(self.class_of)
 
-    def columns(self, state: Tensor) -> Tensor:
+    def columns(self, state: States) -> Tensor:
         """Return the token of each column: (1, V), or (N, columns)."""
         return torch.arange(len(self.class_of), device=self.class_of.device).unsqueeze(0)
 
-    def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def column_of(self, tokens: Tensor, state: States | None = None) -> Tensor:
         """Return the columns of the tokens (N, T). Row i is of sentence i, or in state i."""
         return tokens
 
-    def column_classes(self, state: Tensor) -> Tensor:
+    def column_classes(self, state: States) -> Tensor:
         """Return the class of each column: (1, V), or (N, columns)."""
         return self.class_of.unsqueeze(0)
 
-    def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
+    def word_log_probs(self, classes: Tensor, state: States) -> Tensor:
         """Return log p of every word, given log p(σ | K): (N, S) -> (N, V), with −inf for forbidden words."""
         return classes[:, self.class_of] + self.log_shares(state).to(classes.dtype)
 
@@ -193,7 +193,7 @@ class BoundBackground:
         """Return the log weights of words that `sparse_weights` does not list, (V,), or None."""
         return None
 
-    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: States) -> ExplicitWeights | None:
         """Return the weights in N states as a factor of the root and exceptions, or None if there is no root."""
         return None
 
@@ -202,14 +202,14 @@ class BoundBackground:
         root = self.root_log_weights()
         return torch.ones_like(self.class_of, dtype=torch.bool) if root is None else root.isfinite()
 
-    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+    def log_weights_at(self, state: States, rows: Tensor, tokens: Tensor) -> Tensor:
         """Return log b(K, x) of words in some of N states: rows (M,), tokens (M,) -> (M,)."""
         weights = self.log_weights(state)
         return weights[rows if len(weights) > 1 else torch.zeros_like(rows), tokens]
 
     # ---- slow defaults ------------------------------------------------------------------------------------------
 
-    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+    def log_mass_without(self, state: States, words: Tensor, taken: Tensor) -> Tensor:
         """Return the log mass of each word's class after words are removed from their classes.
 
         Args:
@@ -224,21 +224,21 @@ class BoundBackground:
         log_mass = class_log_sums(weights.masked_fill(out > 0, NEGATIVE_INFINITY), self.class_of, self.num_classes)
         return log_mass.gather(1, self.class_of[words])
 
-    def log_mass(self, state: Tensor) -> Tensor:
+    def log_mass(self, state: States) -> Tensor:
         """Return log B_K(σ): (N, S), or (1, S) if it is the same for all hypotheses."""
         return class_log_sums(self.log_weights(state), self.class_of, self.num_classes)
 
-    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+    def log_mass_of(self, state: States, classes: Tensor) -> Tensor:
         """Return log B_K(σ) of one class (N,) per hypothesis: (N,)."""
         return self.log_mass(state).expand(classes.size(0), -1).gather(1, classes.unsqueeze(1)).squeeze(1)
 
-    def log_shares(self, state: Tensor) -> Tensor:
+    def log_shares(self, state: States) -> Tensor:
         """Return log b(K, x) − log B_K(σ(x)) of every word: (N, V) or (1, V), with −inf for a word without weight."""
         weights = self.log_weights(state)
         mass = class_log_sums(weights, self.class_of, self.num_classes)[:, self.class_of]
         return (weights - mass).masked_fill(weights == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
 
-    def log_share_sums(self, state: Tensor) -> tuple[Tensor, Tensor]:
+    def log_share_sums(self, state: States) -> tuple[Tensor, Tensor]:
         """Return the number of members of every class with weight, and the sum of their log shares: (N, S) or
         (1, S) each.
         """
@@ -253,11 +253,11 @@ class BoundBackground:
         mass = self.log_mass(state)
         return counts, total - counts * mass.masked_fill(mass.isneginf(), 0.0)
 
-    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def log_share(self, state: States, tokens: Tensor) -> Tensor:
         """Return log b(K, x) − log B_K(σ(x)) of one token (N,) per hypothesis: (N,)."""
         return self.log_shares(state).expand(tokens.size(0), -1).gather(1, tokens.unsqueeze(1)).squeeze(1)
 
-    def best_share(self, state: Tensor) -> Tensor:
+    def best_share(self, state: States) -> Tensor:
         """Return the log share of the best member of every class, −inf for a class without mass.
 
         (N, S), or (G, S), with row g for the N/G equal states from g·N/G on.
@@ -266,7 +266,7 @@ class BoundBackground:
         best = shares.new_full((shares.size(0), self.num_classes), NEGATIVE_INFINITY)
         return best.scatter_reduce(1, self.class_of.expand_as(shares), shares, reduce="amax")
 
-    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_members(self, state: States, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """Return the k members with the largest shares of each given class: (N, C) -> log shares and tokens (N, C, k).
 
         Classes with fewer than k members are padded with −inf (and token 0).
@@ -281,32 +281,28 @@ class BoundBackground:
 
     # ---- masses of a search step, or of a batch ---------------------------------------------------------------------
 
-    def class_weights(self, state: Tensor) -> ClassWeights:
+    def class_weights(self, state: States) -> ClassWeights:
         """Return the masses of `log_mass`, without a tensor (N, S) if possible."""
-        return ClassWeights(self.log_mass(state), state.size(0))
+        return ClassWeights(self.log_mass(state), state.size(0) if isinstance(state, Tensor) else len(state))
 
-    def flat_states(self, previous: Tensor) -> Tensor:
-        """Return the states before each position of a batch with inputs `previous` (B, T): (B·T, …), position b·T + t.
+    def flat_states(self, previous: Tensor) -> States:
+        """Return the states before each position of a batch with inputs `previous` (B, T), position b·T + t.
 
         previous[:, 0] is the start symbol, which the state machine does not read.
         """
         states = [self.start(previous.size(0))]
         if self.is_context_independent:
-            return states[0].repeat_interleave(previous.size(1), 0)
+            return repeat(states[0], previous.size(1))
         for tokens in previous[:, 1:].unbind(1):
             states.append(self.advance(states[-1], tokens))
-        if len({state.shape for state in states}) > 1:
-            raise ValueError(
-                f"{type(self).__name__}: expected states of one shape, found {tuple(states[0].shape)} at the start and "
-                f"{tuple(states[-1].shape)} after {len(states) - 1} tokens; implement flat_states, or keep one shape"
-            )
-        return torch.stack(states, dim=1).flatten(0, 1)
+        numbers = torch.arange(previous.numel(), device=previous.device).view(len(states), -1)
+        return select(concatenate(states), numbers.T.flatten())
 
-    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
+    def teacher_forced(self, previous: Tensor) -> tuple[States, ClassWeights]:
         """Return the states before each position of a batch (B, T), as `flat_states`, and their masses: N = B·T."""
         if self.is_context_independent:
             start = self.start(previous.size(0))
-            return start.repeat_interleave(previous.size(1), 0), self.class_weights(start).repeated(previous.size(1))
+            return repeat(start, previous.size(1)), self.class_weights(start).repeated(previous.size(1))
         states = self.flat_states(previous)
         return states, self.class_weights(states)
 
@@ -391,7 +387,7 @@ class StaticBackground(Background):
     def start(self, n: int) -> Tensor:
         return self.class_of.new_zeros((n, 0))
 
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def advance(self, state: States, tokens: Tensor) -> Tensor:
         return state
 
     def root_log_weights(self) -> Tensor | None:
@@ -401,28 +397,28 @@ class StaticBackground(Background):
         """Return the log weights of the words at places of ranked_members, of any shape."""
         return self.word_log_weight[self.ranked_members[places]]
 
-    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: States) -> ExplicitWeights | None:
         nothing = self.word_log_weight[:0]
         return ExplicitWeights(
             len(self.class_of), nothing.long(), nothing, self.word_log_weight.new_zeros(len(state)), None
         )
 
-    def log_weights(self, state: Tensor) -> Tensor:
+    def log_weights(self, state: States) -> Tensor:
         return self.word_log_weight.unsqueeze(0)
 
-    def log_mass(self, state: Tensor) -> Tensor:
+    def log_mass(self, state: States) -> Tensor:
         return self.class_log_mass.unsqueeze(0)
 
-    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+    def log_mass_of(self, state: States, classes: Tensor) -> Tensor:
         return self.class_log_mass[classes]
 
-    def log_shares(self, state: Tensor) -> Tensor:
+    def log_shares(self, state: States) -> Tensor:
         return self.word_log_share.unsqueeze(0)
 
-    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def log_share(self, state: States, tokens: Tensor) -> Tensor:
         return self.word_log_share[tokens]
 
-    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+    def log_mass_without(self, state: States, words: Tensor, taken: Tensor) -> Tensor:
         share = self.word_log_share[words].masked_fill(~taken, NEGATIVE_INFINITY)
         classes = self.class_of[words]
         # shape: (N, J, J), the words taken out of each word's class
@@ -434,10 +430,10 @@ class StaticBackground(Background):
         rest = self.class_log_mass[classes] + (-torch.expm1(lost)).log()
         return rest.masked_fill(left <= 0, NEGATIVE_INFINITY)
 
-    def best_share(self, state: Tensor) -> Tensor:
+    def best_share(self, state: States) -> Tensor:
         return self.best_of_class.unsqueeze(0)
 
-    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_members(self, state: States, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         # shape: (N, C, k), positions in ranked_members; those past the end of a class are masked
         rank = self.class_starts[classes].unsqueeze(-1) + torch.arange(k, device=classes.device)
         past = rank >= self.class_starts[classes + 1].unsqueeze(-1)

@@ -18,6 +18,7 @@ from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, log_difference, row_numbers
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
+from fairseq_llrnn.backgrounds.states import States, distinct_runs, select
 
 
 class ExplicitBackground(Background):
@@ -40,29 +41,29 @@ class BoundExplicit(BoundBackground):
         self.module, self.root, self.is_context_independent = module, module.root, module.is_context_independent
         self.sparse = self.root is not None
         self.remaining: int | None = None  # the limit of a search step (`with_max_length`)
-        self._last: tuple[Tensor, bool, ListedClasses] | None = None  # last states, has gradients, result
+        self._last: tuple[States, bool, ListedClasses] | None = None  # last states, has gradients, result
 
-    def start(self, n: int) -> Tensor:
+    def start(self, n: int) -> States:
         return self.module.start(n)
 
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def advance(self, state: States, tokens: Tensor) -> States:
         return self.module.advance(state, tokens)
 
-    def flat_states(self, previous: Tensor) -> Tensor:
+    def flat_states(self, previous: Tensor) -> States:
         return self.module.flat_states(previous)
 
-    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: States) -> ExplicitWeights | None:
         return self.module.sparse_weights(state)
 
     def root_log_weights(self) -> Tensor | None:
         return None if self.root is None else self.root.word_log_weight
 
-    def dense_log_weights(self, state: Tensor) -> Tensor:
+    def dense_log_weights(self, state: States) -> Tensor:
         """Return log b(K, x) of every word if there is no root: (N, V)."""
         raise NotImplementedError
 
-    def listed(self, state: Tensor) -> ListedClasses | None:
-        """Return the listed words of N states, cached for the next call with the same tensor."""
+    def listed(self, state: States) -> ListedClasses | None:
+        """Return the listed words of N states, cached for the next call with the same object."""
         if self.root is None:
             return None
         grad = torch.is_grad_enabled()
@@ -76,21 +77,21 @@ class BoundExplicit(BoundBackground):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def class_weights(self, state: Tensor) -> ClassWeights:
+    def class_weights(self, state: States) -> ClassWeights:
         listed = self.listed(state) if self.sparse else None
         return super().class_weights(state) if listed is None else listed.class_weights()
 
-    def log_mass(self, state: Tensor) -> Tensor:
+    def log_mass(self, state: States) -> Tensor:
         listed = self.listed(state)
         return super().log_mass(state) if listed is None else listed.class_weights().dense()
 
-    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+    def log_mass_of(self, state: States, classes: Tensor) -> Tensor:
         listed = self.listed(state)
         if listed is None:
             return super().log_mass_of(state, classes)
         return listed.mass_at(torch.arange(len(classes), device=classes.device), classes)
 
-    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+    def log_mass_without(self, state: States, words: Tensor, taken: Tensor) -> Tensor:
         listed = self.listed(state)
         if listed is None:
             return super().log_mass_without(state, words, taken)
@@ -99,19 +100,19 @@ class BoundExplicit(BoundBackground):
         left = ListedClasses(listed.root, listed.weights.forbid(keys))
         return left.mass_at(rows.flatten(), self.class_of[words].flatten()).view_as(words)
 
-    def log_weights(self, state: Tensor) -> Tensor:
+    def log_weights(self, state: States) -> Tensor:
         listed = self.listed(state)
         if listed is None:
             return self.dense_log_weights(state)
         return listed.weights.dense(listed.root.word_log_weight)
 
-    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+    def log_weights_at(self, state: States, rows: Tensor, tokens: Tensor) -> Tensor:
         listed = self.listed(state)
         if listed is None:
             return super().log_weights_at(state, rows, tokens)
         return listed.weights.at(rows * len(self.class_of) + tokens, listed.root.word_log_weight)
 
-    def log_shares(self, state: Tensor) -> Tensor:
+    def log_shares(self, state: States) -> Tensor:
         weights = self.log_weights(state)
         shares = log_difference(weights, self.log_mass(state)[:, self.class_of])
         if self.remaining is None:
@@ -120,12 +121,10 @@ class BoundExplicit(BoundBackground):
         out = self.out_of_reach(state, row_numbers(tokens).flatten(), tokens.flatten()).view_as(shares)
         return shares.masked_fill(out, NEGATIVE_INFINITY)
 
-    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def log_share(self, state: States, tokens: Tensor) -> Tensor:
         rows = torch.arange(len(tokens), device=tokens.device)
         if self.is_context_independent and self.remaining is None:  # neighbours in a batch have the same state
-            distinct, index = state[:1], torch.zeros_like(rows)
-            if state.numel():
-                distinct, index = torch.unique_consecutive(state, return_inverse=True, dim=0)
+            distinct, index = distinct_runs(state)
             mass = self.log_mass(distinct).expand(len(distinct), -1)[index, self.class_of[tokens]]
             return log_difference(self.log_weights_at(distinct, index, tokens), mass)
         share = log_difference(self.log_weights_at(state, rows, tokens), self.log_mass_of(state, self.class_of[tokens]))
@@ -135,13 +134,13 @@ class BoundExplicit(BoundBackground):
 
     # ---- best members -----------------------------------------------------------------------------------------------
 
-    def best_share(self, state: Tensor) -> Tensor:
+    def best_share(self, state: States) -> Tensor:
         listed = self.listed(state)
         if listed is None or (self.remaining is not None and listed.is_rooted):
             return super().best_share(state)  # all words, which is rare: few steps are near a limit
         return listed.best_share(self._forbidden(state))
 
-    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_members(self, state: States, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         listed = self.listed(state)
         if listed is None:
             return super().best_members(state, classes, k)
@@ -149,13 +148,13 @@ class BoundExplicit(BoundBackground):
         values, tokens = listed.best_members(rows, classes.flatten(), k, self._forbidden(state))
         return values.view(*classes.shape, k), tokens.view(*classes.shape, k)
 
-    def _forbidden(self, state: Tensor) -> OutOfReach | None:
+    def _forbidden(self, state: States) -> OutOfReach | None:
         return None if self.remaining is None else partial(self.out_of_reach, state)
 
     # ---- limits of length -------------------------------------------------------------------------------------------
 
-    def out_of_reach(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+    def out_of_reach(self, state: States, rows: Tensor, tokens: Tensor) -> Tensor:
         """Return whether no end is within the limit after words: rows (M,) of N states, tokens (M,) -> (M,) bool."""
         assert self.remaining is not None
-        after = self.steps_to_end(self.advance(state[rows], tokens))
+        after = self.steps_to_end(self.advance(select(state, rows), tokens))
         return (tokens != END) & (after >= self.remaining)

@@ -69,8 +69,6 @@ class BoundModel(BoundBackground):
     Every method needs all V weights of a position. The weights and masses of the last prefixes are cached.
     """
 
-    state_columns_per_token = 1
-
     def __init__(self, module: ModelBackground) -> None:
         super().__init__(module.class_of, module.num_classes)
         self.module = module

@@ -48,6 +48,7 @@ from fairseq_llrnn.backgrounds.class_weights import (
     side_by_side,
 )
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, SeveralRoots
+from fairseq_llrnn.backgrounds.states import JointStates, States
 
 WEIGHTINGS = ("fixed", "learned", "network")
 
@@ -60,8 +61,8 @@ class BoundMixture(BoundCombined):
 
     module: Mixture
 
-    def __init__(self, module: Mixture, parts: Sequence[BoundBackground], rows: int) -> None:
-        super().__init__(module, parts, rows)
+    def __init__(self, module: Mixture, parts: Sequence[BoundBackground]) -> None:
+        super().__init__(module, parts)
         if module.weighting == "network":
             self.is_context_independent, self.sparse = False, self.root is not None
         self.roots = module.roots
@@ -93,7 +94,7 @@ class BoundMixture(BoundCombined):
     def possible_words(self) -> Tensor:
         return torch.stack([part.possible_words() for part in self.parts]).any(0)
 
-    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
+    def sparse_weights(self, state: JointStates) -> ExplicitWeights | None:
         if self.root is None:
             return None
         explicit = self.explicit_of_parts(state)
@@ -118,33 +119,33 @@ class BoundMixture(BoundCombined):
 
     # ---- masses ------------------------------------------------------------------------------------------------------
 
-    def class_weights(self, state: Tensor) -> ClassWeights:
+    def class_weights(self, state: JointStates) -> ClassWeights:
         if self.root is None or not self.sparse:
             return BoundBackground.class_weights(self, state)
         class_weights = [_masses(part, substate, self.root) for part, substate in self.of_parts(state)]
         return mixed_masses(class_weights, self._log_w.to(self.root.word_log_weight.dtype))
 
-    def log_mass(self, state: Tensor) -> Tensor:
+    def log_mass(self, state: JointStates) -> Tensor:
         if self.root is not None and self.sparse:
             return self.class_weights(state).dense()
         return self._mixed([part.log_mass(substate).expand(len(state), -1) for part, substate in self.of_parts(state)])
 
-    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
+    def log_mass_of(self, state: JointStates, classes: Tensor) -> Tensor:
         return self._mixed([part.log_mass_of(substate, classes) for part, substate in self.of_parts(state)])
 
-    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+    def log_mass_without(self, state: JointStates, words: Tensor, taken: Tensor) -> Tensor:
         return self._mixed([part.log_mass_without(substate, words, taken) for part, substate in self.of_parts(state)])
 
-    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
+    def log_weights_at(self, state: JointStates, rows: Tensor, tokens: Tensor) -> Tensor:
         parts = self.of_parts(state)
         return self._mixed([part.log_weights_at(substate, rows, tokens) for part, substate in parts], rows)
 
-    def dense_log_weights(self, state: Tensor) -> Tensor:
+    def dense_log_weights(self, state: JointStates) -> Tensor:
         return self._mixed([part.log_weights(substate) for part, substate in self.of_parts(state)])
 
     # ---- best members without a common root -------------------------------------------------------------------------
 
-    def best_share(self, state: Tensor) -> Tensor:
+    def best_share(self, state: JointStates) -> Tensor:
         if self.roots is None or self.remaining is not None:
             return super().best_share(state)
         explicit = self.explicit_of_parts(state)
@@ -154,7 +155,7 @@ class BoundMixture(BoundCombined):
         best = self.roots.best(log_alpha, keys, listed, partial(self.log_weights_at, state))
         return log_difference(best, self.log_mass(state))
 
-    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_members(self, state: JointStates, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if self.roots is None or self.remaining is not None:
             return super().best_members(state, classes, k)
         rows = row_numbers(classes).flatten()
@@ -165,7 +166,7 @@ class BoundMixture(BoundCombined):
 
     # ---- limits of length -------------------------------------------------------------------------------------------
 
-    def steps_to_end(self, state: Tensor) -> Tensor:
+    def steps_to_end(self, state: JointStates) -> Tensor:
         return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amin(0)
 
     def unlimited(self, remaining: int) -> bool:
@@ -232,7 +233,7 @@ def _constants(parts: Sequence[ExplicitWeights]) -> Tensor:
     return torch.stack(logs, dim=1)
 
 
-def _masses(part: BoundBackground, state: Tensor, root: StaticBackground) -> ClassWeights:
+def _masses(part: BoundBackground, state: States, root: StaticBackground) -> ClassWeights:
     """Return a part's masses over the shared root, with entries."""
     class_weights = part.class_weights(state)
     if class_weights.entries is None:

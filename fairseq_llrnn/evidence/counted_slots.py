@@ -35,6 +35,7 @@ from torch.nn import functional
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OwnClassWeights, broadcast_groups
+from fairseq_llrnn.backgrounds.states import States, repeat
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors
 
 LOG_KEEPS = -6.907755  # log of a thousandth: the factor of slots of full groups
@@ -115,7 +116,6 @@ class CountedSlots(EvidenceMixture):
     source: QuotaSlots
 
     def __init__(self, base: BoundBackground, source: QuotaSlots) -> None:
-        self.state_columns = 1 + source.most.size(1)
         super().__init__(base, source)
         self.is_context_independent = False
         # the classes of `_log_factors`: (1 + J,)
@@ -130,38 +130,41 @@ class CountedSlots(EvidenceMixture):
     def _is_limiting(self, remaining: int) -> bool:
         return super()._is_limiting(remaining) or (self.source.strict and remaining < self.source.longest + 2)
 
-    def steps_to_end(self, state: Tensor) -> Tensor:
+    def steps_to_end(self, state: States) -> Tensor:
         return torch.maximum(super().steps_to_end(state), self.missing(state) + 1)
 
-    def missing(self, state: Tensor) -> Tensor:
+    def missing(self, state: States) -> Tensor:
         """Return the number of tokens that are still required: (N,)."""
         return (self._left(state) * self.source.groups.must[self.contexts_of(state)]).sum(1).long()
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
-    def _left(self, state: Tensor) -> Tensor:
+    def _left(self, state: States) -> Tensor:
         """Return the remaining quota of each group: (N, G)."""
-        return state[:, 1 : self.state_columns]
+        return self.columns_of(state)[:, 1:]
 
     def _start_columns(self, n: int) -> Tensor:
         return torch.cat([super()._start_columns(n), self.source.most[:n]], dim=1)
 
-    def _columns_after(self, state: Tensor, tokens: Tensor) -> Tensor:
-        groups, sentence, left = self.source.groups, self.contexts_of(state), self._left(state)
+    def _columns_after(self, state: States, tokens: Tensor) -> Tensor:
+        return self._advanced(self.columns_of(state), tokens)
+
+    def _advanced(self, columns: Tensor, tokens: Tensor) -> Tensor:
+        groups, sentence, left = self.source.groups, columns[:, 0], columns[:, 1:]
         written = groups.strings[sentence] == tokens.unsqueeze(1)  # shape: (N, J)
         is_member = (groups.member[sentence] & written.unsqueeze(2)).any(1) & (left > 0)
         first = is_member & (is_member.cumsum(1) == 1)  # shape: (N, G)
-        return torch.cat([state[:, :1], left - first.to(left.dtype)], dim=1)
+        return torch.cat([columns[:, :1], left - first.to(left.dtype)], dim=1)
 
     def _columns_per_position(self, previous: Tensor) -> Tensor:
         columns = [self._start_columns(len(previous))]
         for tokens in previous[:, 1:].unbind(1):
-            columns.append(self._columns_after(columns[-1], tokens))
+            columns.append(self._advanced(columns[-1], tokens))
         return torch.stack(columns, dim=1)
 
     # ---- factors, by class ------------------------------------------------------------------------------------------
 
-    def _log_factors(self, state: Tensor) -> Tensor:
+    def _log_factors(self, state: States) -> Tensor:
         """Return the log factors of </s>, and of the slots: (N, 1 + J)."""
         groups, sentence, room = self.source.groups, self.contexts_of(state), self._left(state) > 0
         is_open = (groups.member[sentence] & room.unsqueeze(1)).any(2)
@@ -175,11 +178,11 @@ class CountedSlots(EvidenceMixture):
         place = place.masked_fill(classes == self.class_of[END], 0)
         return values.gather(1, place.reshape(len(place), -1)).view(classes.shape)
 
-    def _log_factor_at(self, classes: Tensor, state: Tensor) -> Tensor:
+    def _log_factor_at(self, classes: Tensor, state: States) -> Tensor:
         """Return log f at classes (N, …)."""
         return self._at(classes, functional.pad(self._log_factors(state), (0, 1)))
 
-    def _lost(self, state: Tensor) -> Tensor | None:
+    def _lost(self, state: States) -> Tensor | None:
         """Return whether </s>, slots and others have no share here, (N, J + 2) bool. None: all with mass have one."""
         if not self.source.strict:
             return None
@@ -193,14 +196,14 @@ class CountedSlots(EvidenceMixture):
             is_lost = is_lost | (needed > self._remaining)
         return is_lost
 
-    def _lose(self, shares: Tensor, classes: Tensor, state: Tensor) -> Tensor:
+    def _lose(self, shares: Tensor, classes: Tensor, state: States) -> Tensor:
         """Set the log shares (N, …) of words of these classes to −inf if they have no share."""
         lost = self._lost(state)
         return shares if lost is None else shares.masked_fill(self._at(classes, lost), NEGATIVE_INFINITY)
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def class_weights(self, state: Tensor) -> ClassWeights:
+    def class_weights(self, state: States) -> ClassWeights:
         if not self.by_context:
             return ClassWeights(self.log_mass(state), len(state))
         context = self.context_rows(state)
@@ -209,22 +212,22 @@ class CountedSlots(EvidenceMixture):
         own_weights = OwnClassWeights(self._factored, changed, self.num_below)
         return ClassWeights(context.pick_groups(context.table.log_mass), len(state), own_weights=own_weights)
 
-    def log_mass(self, state: Tensor) -> Tensor:
+    def log_mass(self, state: States) -> Tensor:
         mass = super().log_mass(state)
         return mass.index_add(1, self._factored, self._log_factors(state).to(mass.dtype))
 
-    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+    def log_mass_without(self, state: States, words: Tensor, taken: Tensor) -> Tensor:
         rest = super().log_mass_without(state, words, taken)
-        classes = self.classes(state.repeat_interleave(words.size(1), 0), words.flatten()).view_as(words)
+        classes = self.classes(repeat(state, words.size(1)), words.flatten()).view_as(words)
         return rest + self._log_factor_at(classes, state).to(rest.dtype)
 
-    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def log_share(self, state: States, tokens: Tensor) -> Tensor:
         share = super().log_share(state, tokens)
         return share if not self.source.strict else self._lose(share, self.classes(state, tokens), state)
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
 
-    def best_share(self, state: Tensor) -> Tensor:
+    def best_share(self, state: States) -> Tensor:
         best, lost = super().best_share(state), self._lost(state)
         if lost is None:
             return best
@@ -232,7 +235,7 @@ class CountedSlots(EvidenceMixture):
         out = lost[:, -1:].expand_as(best).index_copy(1, self._factored, lost[:, :-1])
         return best.masked_fill(out, NEGATIVE_INFINITY)
 
-    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_members(self, state: States, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         shares, words = super().best_members(state, classes, k)
         if not self.source.strict:
             return shares, words
@@ -241,14 +244,14 @@ class CountedSlots(EvidenceMixture):
 
     # ---- all words --------------------------------------------------------------------------------------------------
 
-    def log_weights(self, state: Tensor) -> Tensor:
+    def log_weights(self, state: States) -> Tensor:
         weights = super().log_weights(state)
         return weights + self._log_factor_at(self.column_classes(state), state).to(weights.dtype)
 
-    def log_shares(self, state: Tensor) -> Tensor:
+    def log_shares(self, state: States) -> Tensor:
         shares = super().log_shares(state)
         return self._lose(shares, self.column_classes(state), state) if self.source.strict else shares
 
-    def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
+    def word_log_probs(self, classes: Tensor, state: States) -> Tensor:
         log_probs = super().word_log_probs(classes, state)
         return self._lose(log_probs, self.column_classes(state), state) if self.source.strict else log_probs

@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.states import States
 from fairseq_llrnn.evidence.group_slots import Groups, groups_of, requested_groups, sentence_slots
 from fairseq_llrnn.evidence.table import EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.features.dictionary import SHIFT, plain
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 LOG_UNK_KEEPS = -6.907755  # log of a thousandth
 # the background below and its states -> the same without factors, and its states (translation_slots.py)
-WithoutFactors = Callable[[BoundBackground, Tensor], tuple[BoundBackground, Tensor]]
+WithoutFactors = Callable[[BoundBackground, States], tuple[BoundBackground, States]]
 
 
 @dataclass(frozen=True)

@@ -42,12 +42,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.algebra import BoundCombined, BySource, Product
+from fairseq_llrnn.backgrounds.algebra import BoundCombined, BoundProduct, BySource, Product
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import expanded
 from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-from fairseq_llrnn.backgrounds.mixture import Mixture, product
+from fairseq_llrnn.backgrounds.mixture import BoundMixture, Mixture, product
+from fairseq_llrnn.backgrounds.states import JointStates, States
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
 from fairseq_llrnn.evidence.rules import FEATURES
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors, slots_of
@@ -201,13 +202,25 @@ def _is_reweighed(base: Background) -> bool:
     return isinstance(base, (AutomatonBackground, Mixture)) and not has_parameters
 
 
-def _first_part(base: BoundBackground, state: Tensor) -> tuple[BoundBackground, Tensor]:
+def _first_part(base: BoundBackground, state: States) -> tuple[BoundBackground, States]:
     assert isinstance(base, BoundCombined)
     return base.of_parts(state)[0]
 
 
-def _with_state(whole: BoundBackground, base: BoundBackground, state: Tensor) -> tuple[BoundBackground, Tensor]:
-    return whole, state
+def _with_states(whole: BoundBackground, base: BoundBackground, state: States) -> tuple[BoundBackground, States]:
+    return whole, _states_of(whole, base, state)
+
+
+def _states_of(whole: BoundBackground, base: BoundBackground, state: States) -> States:
+    """Return the states of `whole`, given those of `base`, its `product` with static factors."""
+    if isinstance(whole, BoundMixture):
+        return JointStates([_states_of(*of_part) for of_part in zip(whole.parts, base.parts, state.parts, strict=True)])
+    if not isinstance(whole, BoundProduct):
+        return state.parts[0] if isinstance(base, BoundProduct) else state
+    # factors multiply one of the other parts, or come last
+    others = iter(base.of_parts(state) if isinstance(base, BoundProduct) else [(base, state)])
+    static = whole.class_of.new_zeros(len(state), 0)
+    return JointStates([static if type(p) is StaticBackground else _states_of(p, *next(others)) for p in whole.parts])
 
 
 class EvidenceBackground(BySource):
@@ -242,7 +255,7 @@ class EvidenceBackground(BySource):
         quotas, weight = quotas_of(slots, self.table.once), self.table.rules.weight
         whole: WithoutFactors | None = _first_part if self.has_factors else None
         if self.whole is not None:
-            whole = partial(_with_state, self.whole.bind(tokens, text))
+            whole = partial(_with_states, self.whole.bind(tokens, text))
         if quotas is None:
             return EvidenceMixture(base, EvidenceSlots(slots, self.unk, weight, whole))
         return CountedSlots(base, QuotaSlots(slots, self.unk, weight, quotas, whole))

@@ -99,7 +99,7 @@ def explain(
     for t, token in enumerate(tokens.tolist()):
         if t > 0:
             state = background.advance(state, tokens[t - 1 : t])
-        background = positions.select_rows(torch.tensor([t], device=state.device))
+        background = positions.select_rows(torch.tensor([t], device=tokens.device))
         log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
         if bool(log_mass.isneginf().all()):
             return  # no token can follow a word that a grammar forbids
@@ -109,11 +109,11 @@ def explain(
         tokens_of = background.columns(state)[0]  # shape: (V + J,)
         column = int(background.column_of(tokens[t : t + 1].unsqueeze(0), state))
         signature, moved, source_name, sources_of_terms = own_class, [], None, []
-        for layer, layer_state in reversed(layers_of(positions, state, (1, 1))):  # the outermost first
+        for layer, layer_state in reversed(layers_of(positions, state)):  # the outermost first
             if (of_source := terms.get(type(layer.source))) is not None:
-                sources_of_terms.append((of_source, layer_state[0]))
+                sources_of_terms.append((of_source, layer_state))
             if not isinstance(layer, EvidenceMixture):  # whose classes have their own features
-                left = (context := layer.context_rows(layer_state[0])).pick(context.table.original)[0]  # shape: (X,)
+                left = (context := layer.context_rows(layer_state)).pick(context.table.original)[0]  # shape: (X,)
                 moved.append((layer.num_below, left))
                 if layer.num_below <= signature < layer.num_below + len(left):
                     if of_source is None:

@@ -38,6 +38,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, class_log_sums
+from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
@@ -337,11 +338,11 @@ class LogLinearHead(nn.Module):
             "or return it from `class_source` of a part whose `class_name` is the source's name"
         )
 
-    def _check_replaced(self, layer: ContextClasses, states: Tensor) -> None:
+    def _check_replaced(self, layer: ContextClasses, states: States) -> None:
         """Raise OptionError if a layer has a class for <unk>, although a source replaces <unk>."""
         if self.replaced is None or layer.source.unk is not None:
             return
-        context = layer.context_rows(states.flatten(0, 1))
+        context = layer.context_rows(states)
         if bool((context.pick(context.table.words) == self.unk).any()):
             raise OptionError(
                 f"LogLinearHead: expected classes of {type(layer.source).__name__} without <unk>, for which the open "
@@ -377,26 +378,29 @@ class LogLinearHead(nn.Module):
         self,
         hidden: Tensor,
         background: BoundBackground,
-        states: Tensor,
+        states: States,
         class_weights: ClassWeights,
         rows: Rows,
         **more: Any,
     ) -> Batch:
         """Return the batch of hidden states (B, T, H), with the scores of context classes. more: fields of Batch."""
         has_layers = isinstance(background, ContextClasses)
-        layers = layers_of(background, states, hidden.shape[:2]) if has_layers else []
-        for layer, columns in layers:
+        layers = layers_of(background, states) if has_layers else []
+        shape = hidden.shape[:2]
+        for layer, of_layer in layers:
             source = self._source_of(layer)
             if source.num_columns:
-                hidden = source.widen(hidden, Place(layer, columns, rows, []))
+                hidden = source.widen(hidden, Place(layer, of_layer, shape, rows, []))
         if self.change is not None:
             class_weights = self.change.applied(class_weights, hidden.flatten(0, 1))
         pairs: list[RowPair] = []
-        for layer, columns in layers:
+        for layer, of_layer in layers:
             if layer.source.width:
-                own = columns if layer.source.changes else columns[:, :1]
-                self._check_replaced(layer, own)
-                pairs.append(self._source_of(layer).rows_at(Place(layer, own, rows, pairs)))
+                place = Place(layer, of_layer, shape, rows, pairs)
+                if not layer.source.changes:
+                    place = place.first_positions()
+                self._check_replaced(layer, place.states)
+                pairs.append(self._source_of(layer).rows_at(place))
         scores, by_source = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
         of_slots = []
@@ -407,8 +411,8 @@ class LogLinearHead(nn.Module):
             if source.replaces is not None:
                 of_classes = by_source[source.name] = source.scores(hidden, rows.of_source[source.name])
                 scores.append(of_classes.logsumexp(-1, keepdim=True))
-                place = states.new_full((class_weights.num_rows,), source.replaces, dtype=torch.int64)
-                of_slots.append(class_weights.for_classes(place).unsqueeze(1))
+                replaced = torch.full((class_weights.num_rows,), source.replaces, device=hidden.device)
+                of_slots.append(class_weights.for_classes(replaced).unsqueeze(1))
         slots = None
         if scores:
             together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
@@ -505,7 +509,7 @@ class LogLinearHead(nn.Module):
         """
         background, states = batch.background, batch.states
         if background.is_context_independent:  # one state for each sentence
-            states = states[:: targets.size(1)]
+            states = select(states, torch.arange(0, len(states), targets.size(1), device=targets.device))
         counts, total = background.log_share_sums(states)
         share = (total / counts.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
         mass = batch.log_mass
@@ -544,13 +548,12 @@ class LogLinearHead(nn.Module):
         """
         classes = batch.background.classes(batch.states, self.for_background(targets).flatten()).view_as(targets)
         source_of = torch.full_like(targets, -1)
-        for layer, columns in layers_of(batch.background, batch.states, targets.shape):
+        for layer, states in layers_of(batch.background, batch.states):
             if layer.source.unk is not None:
-                own = columns if layer.source.changes else columns[:, :1]  # shape: (B, T or 1, …)
-                added = layer.source.log_added(layer.contexts_of(own.flatten(0, 1))).unflatten(0, own.shape[:2])
+                added = layer.source.log_added(layer.contexts_of(states)).unflatten(0, targets.shape)
                 index = classes - layer.num_below
                 inside = (index >= 0) & (index < added.size(2))
-                added = added.expand(*targets.shape, -1).gather(2, index.clamp(0, added.size(2) - 1).unsqueeze(2))
+                added = added.gather(2, index.clamp(0, added.size(2) - 1).unsqueeze(2))
                 inside &= ~added.squeeze(2).isneginf()
                 source_of = source_of.masked_fill(inside, self.sources.index(self._source_of(layer)))
         return source_of

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.states import select
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head.checks import check_rows, check_source_ids, check_token_ids
@@ -70,11 +71,11 @@ def start(
             source_states = source_states[first]
     background = head.bound_background(sources)
     begin = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
-    states = begin if sentence is None else begin[sentence]
+    states = begin if sentence is None else select(begin, sentence)
     state = State(background, states, head._rows(background, source_states))
     if not pinned:
         return state
-    tokens = torch.tensor(list(pinned), device=states.device)
+    tokens = torch.tensor(list(pinned), device=background.class_of.device)
     shares = None
     if background.constant_shares:
         shares = shares_and_classes(background, begin, tokens.expand(len(begin), -1))

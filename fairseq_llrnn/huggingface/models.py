@@ -26,6 +26,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.states import concatenate, select
 from fairseq_llrnn.errors import DataError, OptionError, did_you_mean
 from fairseq_llrnn.features.dictionary import PAD, plain
 from fairseq_llrnn.head.checks import check_token_ids
@@ -396,13 +397,15 @@ class Search:
         after = self.head.advance(state, words.masked_fill(~is_read, self.head.pad))
         if bool(is_read.all()):
             return after
-        if after.states.shape != state.states.shape:
+        rows = torch.arange(len(words), device=words.device) + is_read * len(words)
+        try:
+            states = select(concatenate([state.states, after.states]), rows)
+        except ValueError:
             raise DataError(
                 "generate: expected prompts of one length, since the background is a language model that reads them, "
                 "found several; generate for each length by itself"
-            )
-        mask = is_read.view(-1, *[1] * (after.states.dim() - 1))
-        return replace(after, states=torch.where(mask, after.states, state.states))
+            ) from None
+        return replace(after, states=states)
 
 
 def limit_source_strings(head: LogLinearHead, make: Callable[[], State]) -> State:

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.states import repeat, select
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface.lifting import FIRST, ByteAutomaton
 from fairseq_llrnn.prior.prior import Prior
@@ -393,7 +394,7 @@ def to_word_values(values: Tensor, columns: Tensor, prior: Prior) -> Tensor:
 class BackgroundStates:
     """Of N hypotheses: those of the background, and whether each has ended."""
 
-    states: Tensor
+    states: Any  # of the background
     ended: np.ndarray
 
     def __len__(self) -> int:
@@ -425,7 +426,7 @@ class BackgroundWeights(TokenWeights[BackgroundStates]):
 
     def start(self, n: int) -> BackgroundStates:
         states = self.background.start(self.sentences)
-        return BackgroundStates(states.repeat_interleave(n // self.sentences, 0), np.zeros(n, dtype=bool))
+        return BackgroundStates(repeat(states, n // self.sentences), np.zeros(n, dtype=bool))
 
     def advance(self, states: BackgroundStates, tokens: np.ndarray) -> BackgroundStates:
         words = self.words_and_none[torch.from_numpy(tokens).to(self.words.device)]
@@ -433,8 +434,8 @@ class BackgroundWeights(TokenWeights[BackgroundStates]):
         return BackgroundStates(after, states.ended | words.eq(self.end).cpu().numpy())
 
     def select(self, states: BackgroundStates, rows: np.ndarray) -> BackgroundStates:
-        index = torch.from_numpy(rows).to(states.states.device)
-        return BackgroundStates(states.states[index], states.ended[rows])
+        index = torch.from_numpy(rows).to(self.words.device)
+        return BackgroundStates(select(states.states, index), states.ended[rows])
 
     def rows(self, states: BackgroundStates, scores: Tensor) -> list[Row]:
         values = self._of_tokens(self.background.log_weights(states.states), states)

@@ -16,7 +16,7 @@ head: `LogLinearHead(prior, H, classes=[…])`. The constructor of a source take
             self.row = nn.Parameter(torch.zeros(head.hidden_size))
 
         def rows_at(self, place):
-            shape = (*place.states.shape[:2], 1)  # one class in each context
+            shape = (*place.shape, 1)  # one class in each context
             return self.row.expand(*shape, -1), self.row.new_zeros(shape)
 
 All other methods have defaults. examples/extending/llrnn_dates.py is a complete source.
@@ -27,7 +27,7 @@ All other methods have defaults. examples/extending/llrnn_dates.py is a complete
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import torch
@@ -35,6 +35,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground
+from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
 from fairseq_llrnn.output.normalisers import Detail, LogLinearOutput, Normaliser
@@ -68,14 +69,23 @@ class Place:
     """The positions (B, T) of a batch, or the next positions of hypotheses, that need rows of context classes."""
 
     layer: ContextClasses  # of the background, with the classes
-    states: Tensor  # (B, T, …) of that layer; T is 1 if all positions of a sentence have the same classes
+    states: States  # B · T, of that layer
+    shape: Sequence[int]  # (B, T); T is 1 if all positions of a sentence have the same classes
     rows: Rows
     below: list[RowPair]  # results of `rows_at` for the layers below
 
     @property
     def contexts(self) -> Tensor:
         """The indices of the contexts: (B, T)."""
-        return self.layer.contexts_of(self.states.flatten(0, 1)).view(self.states.shape[:2])
+        return self.layer.contexts_of(self.states).view(*self.shape)
+
+    def first_positions(self) -> Place:
+        """Return the first position of each sentence."""
+        batch, time = self.shape
+        if time == 1:
+            return self
+        first = torch.arange(0, batch * time, time, device=self.layer.class_of.device)
+        return replace(self, states=select(self.states, first), shape=(batch, 1))
 
 
 class ClassSource(nn.Module):
@@ -121,7 +131,7 @@ class ClassSource(nn.Module):
         raise NotImplementedError
 
     def widen(self, hidden: Tensor, place: Place) -> Tensor:
-        """Add its columns to hidden states: (B, T, H) -> (B, T, H'); place.states: (B, T, …)."""
+        """Add its columns to hidden states: (B, T, H) -> (B, T, H')."""
         return hidden
 
     def rows(self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None) -> Any:
@@ -136,7 +146,7 @@ class ClassSource(nn.Module):
         """
 
     def rows_at(self, place: Place) -> RowPair:
-        """Return rows (B, T, J, H') and biases (B, T, J) of the context classes. T is 1 if it is in place.states.
+        """Return rows (B, T, J, H') and biases (B, T, J) of the context classes. T is 1 if it is in place.shape.
 
         By default, `rows` returns rows (contexts, J, H or H') and biases (contexts, J) of all initial contexts, and
         this method selects from them. Columns of other sources are zero.
@@ -183,9 +193,9 @@ class ClassSource(nn.Module):
 
 ClassSourceOf = Callable[[Head], ClassSource]
 NormaliserOf = Callable[[Head], Normaliser]
-# (place, state of the layer there (1, …), token, its features) -> the terms that a source adds to the token's score, by
+# (place, state of the layer there, token, its features) -> the terms that a source adds to the token's score, by
 # name, and a Detail.
-ClassTerms = Callable[[int, Tensor, int, Mapping[str, float]], tuple[Sequence[tuple[str, float]], Detail]]
+ClassTerms = Callable[[int, States, int, Mapping[str, float]], tuple[Sequence[tuple[str, float]], Detail]]
 
 
 def check_row_sources(head: Head, option: str) -> None:

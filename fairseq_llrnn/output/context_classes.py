@@ -23,7 +23,7 @@ if they determine everything, otherwise of the states of one step.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
 
 import torch
@@ -32,7 +32,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, compress_runs, log_difference, same_tensor
-from fairseq_llrnn.backgrounds.state_form import StateForm
+from fairseq_llrnn.backgrounds.states import JointStates, States, repeat, select
 
 NO_WORD = -1  # padding of contexts with fewer than J context classes
 
@@ -76,7 +76,7 @@ class ContextClassSource:
         raise NotImplementedError
 
     def log_weights_below(
-        self, base: BoundBackground, below: Tensor, contexts: Tensor, words: Tensor
+        self, base: BoundBackground, below: States, contexts: Tensor, words: Tensor
     ) -> Tensor | None:
         """Return log b₁ of the words of context classes, instead of that in `base`: (N, J). None: that in `base`.
 
@@ -103,15 +103,15 @@ class ContextClassSource:
 class ClassTable:
     """The context classes of M contexts or states: their words, and the classes from which these moved."""
 
-    def __init__(self, base: BoundBackground, source: ContextClassSource, contexts: Tensor, below: Tensor) -> None:
-        """contexts: (M,). below: (M, …) states of the background below, `base`."""
+    def __init__(self, base: BoundBackground, source: ContextClassSource, contexts: Tensor, below: States) -> None:
+        """contexts: (M,). below: M states of the background below, `base`."""
         self.base, self.source, self.contexts, self.below = base, source, contexts, below
         unk, self.width, words = source.unk, source.width, source.words(contexts)
         knows = base.in_vocabulary(words, below)
         self.words = words if unk is not None else words.masked_fill(~knows, NO_WORD)  # shape: (M, J)
         self.moved = knows & (self.words != NO_WORD)  # whether each word leaves a class below
         self.words_below = self.words.masked_fill(~self.moved, unk or 0)  # these, and some word for the others
-        states = below.repeat_interleave(self.width, 0)
+        states = repeat(below, self.width)
         self.original = base.classes(states, self.words_below.flatten()).view_as(self.words_below)
         same_class = (self.original.unsqueeze(2) == self.original.unsqueeze(1)) & self.moved.unsqueeze(1)
         self.first = self.moved & ~same_class.tril(-1).any(2)  # whether it is the first to leave its class
@@ -128,7 +128,7 @@ class ClassTable:
         if base.is_context_independent or isinstance(base, ContextClasses):
             share = shares_of(base, self.below, self.words_below)
         else:  # looks each state up once, not once for each of its J words
-            rows = torch.arange(len(self.below), device=self.below.device).repeat_interleave(self.width)
+            rows = torch.arange(len(self.contexts), device=self.contexts.device).repeat_interleave(self.width)
             weights = base.log_weights_at(self.below, rows, self.words_below.flatten())
             share = log_difference(weights.view_as(self.words), self.mass_below.gather(1, self.original))
         return share.masked_fill(~self.moved, NEGATIVE_INFINITY)
@@ -179,7 +179,7 @@ class ClassTable:
 class ContextRows:
     """The context classes of N states: a table, and its row for each state."""
 
-    def __init__(self, table: ClassTable, state: Tensor, rows: Tensor | None) -> None:
+    def __init__(self, table: ClassTable, state: States, rows: Tensor | None) -> None:
         """rows: (N,). None: row n is of state n."""
         self.table, self.state, self.rows = table, state, rows
 
@@ -188,9 +188,9 @@ class ContextRows:
         return values if self.rows is None else values.index_select(0, self.rows)
 
     @cached_property
-    def below(self) -> Tensor:
-        """The states of the background below: (N, …)."""
-        return self.pick(self.table.below)
+    def below(self) -> States:
+        """The N states of the background below."""
+        return self.table.below if self.rows is None else select(self.table.below, self.rows)
 
     @cached_property
     def groups(self) -> Tensor | None:
@@ -205,11 +205,9 @@ class ContextRows:
 class ContextClasses(BoundBackground):
     """The background `base` of a batch with the context classes of `source`.
 
-    A state has the index of its context (and more columns in a subclass), then the state below, unless the context
-    determines it.
+    A state is the index of its context, (N, 1), with more columns in a subclass. Unless the context determines the
+    state below, it is `JointStates` of these columns and the state below.
     """
-
-    state_columns = 1  # of a state, before the state below
 
     def __init__(self, base: BoundBackground, source: ContextClassSource) -> None:
         super().__init__(base.class_of, base.num_classes)
@@ -218,9 +216,7 @@ class ContextClasses(BoundBackground):
         # if the source does not change, the context determines everything but the mass that its words add
         self.by_context = base.is_context_independent and not source.changes
         self.is_context_independent = self.by_context
-        self.state_columns_per_token = base.state_columns_per_token
-        self._flat: tuple[Tensor, Tensor] | None = None  # the last inputs of `flat_states`, and their states
-        self._base_form: StateForm | None = None
+        self._flat: tuple[Tensor, States] | None = None  # the last inputs of `flat_states`, and their states
         self._remaining: int | None = None
         self._set_base(base)
         self._grow()
@@ -273,7 +269,7 @@ class ContextClasses(BoundBackground):
         """Return whether a limit of length excludes words that the background below keeps."""
         return self.source.unk is not None and self.base.has_dead_ends
 
-    def steps_to_end(self, state: Tensor) -> Tensor:
+    def steps_to_end(self, state: States) -> Tensor:
         return self.base.steps_to_end(self.below(state))
 
     @property
@@ -282,11 +278,11 @@ class ContextClasses(BoundBackground):
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
-    def start(self, n: int) -> Tensor:
+    def start(self, n: int) -> States:
         columns = self._start_columns(n)
-        return columns if self.by_context else self._join(columns, self.base.start(n))
+        return columns if self.by_context else JointStates([columns, self.base.start(n)])
 
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def advance(self, state: States, tokens: Tensor) -> States:
         if self.is_context_independent:
             return state
         if self.by_context:
@@ -296,50 +292,43 @@ class ContextClasses(BoundBackground):
             below = self.base.advance(below, self._as_below(tokens, state))
         columns = self._columns_after(state, tokens)
         self._grow()
-        return self._join(columns, below)
+        return JointStates([columns, below])
 
     def _start_columns(self, n: int) -> Tensor:
-        """Return the columns of n initial states: (n, state_columns)."""
+        """Return the columns of n initial states: (n, …)."""
         return self.source.start(n).to(self.class_of.device).unsqueeze(1)
 
-    def _columns_after(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def _columns_after(self, state: States, tokens: Tensor) -> Tensor:
         """Return the columns after the tokens (N,)."""
         return self.source.advance(self.contexts_of(state), tokens).unsqueeze(1)
 
     def _columns_per_position(self, previous: Tensor) -> Tensor:
-        """Return the columns before each position: (B, T) -> (B, T, state_columns)."""
+        """Return the columns before each position: (B, T) -> (B, T, …)."""
         return self.source.per_position(previous).unsqueeze(2)
 
-    def flat_states(self, previous: Tensor) -> Tensor:
+    def flat_states(self, previous: Tensor) -> States:
         read = previous[:, 1:]
         if self._flat is None or not same_tensor(self._flat[0], read):
             columns = self._columns_per_position(previous).flatten(0, 1)
             self._grow()
             below = None if self.by_context else self.base.flat_states(self._as_below(previous))
-            self._flat = read, columns if below is None else self._join(columns, below)
+            self._flat = read, columns if below is None else JointStates([columns, below])
         return self._flat[1]
 
-    def _join(self, columns: Tensor, below: Tensor) -> Tensor:
-        return torch.cat([columns.long(), self._form_below().pack(below)], dim=1)
+    def columns_of(self, state: States) -> Tensor:
+        """Return the columns of this layer: (N, …)."""
+        columns: Tensor = state if self.by_context else state.parts[0]
+        return columns
 
-    def _form_below(self) -> StateForm:
-        if self._base_form is None:
-            self._base_form = StateForm.of(self.base, self.base.start(self.source.rows))
-        return self._base_form
-
-    def contexts_of(self, state: Tensor) -> Tensor:
+    def contexts_of(self, state: States) -> Tensor:
         """Return the contexts of the hypotheses: (N,)."""
-        return state[:, 0].long()
+        return self.columns_of(state)[:, 0].long()
 
-    def context_rows(self, state: Tensor) -> ContextRows:
+    def context_rows(self, state: States) -> ContextRows:
         """Return the context classes of N states. Caches the last result."""
         last = self._context_rows
-        if last is not None and last.table.width == self.source.width:
-            if last.state is state:
-                return last
-            if not self.by_context and same_tensor(last.state, state):
-                last.state = state
-                return last
+        if last is not None and last.table.width == self.source.width and last.state is state:
+            return last
         contexts = self.contexts_of(state)
         if self.by_context:
             if self._table is None:
@@ -348,20 +337,17 @@ class ContextClasses(BoundBackground):
                 self._table = ClassTable(self.base, self.source, self.contexts_of(start), below)
             self._context_rows = ContextRows(self._table, state, contexts)
         else:
-            table = ClassTable(self.base, self.source, contexts, self._below_in(state))
+            table = ClassTable(self.base, self.source, contexts, state.parts[1])
             self._context_rows = ContextRows(table, state, None)
         return self._context_rows
 
-    def below(self, state: Tensor) -> Tensor:
-        """Return the state of the background below, in its own shape."""
-        return self.context_rows(state).below if self.by_context else self._below_in(state)
-
-    def _below_in(self, state: Tensor) -> Tensor:
-        return self._form_below().unpack(state[:, self.state_columns :])
+    def below(self, state: States) -> States:
+        """Return the states of the background below."""
+        return self.context_rows(state).below if self.by_context else state.parts[1]
 
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 
-    def _find_class(self, tokens: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _find_class(self, tokens: Tensor, state: States | None) -> tuple[Tensor, Tensor]:
         """Return the context class of each token (N, …), and whether it has one."""
         if not self.source.width:
             return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
@@ -375,23 +361,23 @@ class ContextClasses(BoundBackground):
         same = words.view(len(words), *[1] * (tokens.dim() - 1), -1) == tokens.unsqueeze(-1)
         return same.long().argmax(-1), same.any(-1)
 
-    def _as_below(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def _as_below(self, tokens: Tensor, state: States | None = None) -> Tensor:
         """Replace tokens (N, …) outside the vocabulary of the background below by `unk`."""
         if self.source.unk is None:
             return tokens
         is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
         return tokens.masked_fill(~is_below, self.source.unk)
 
-    def in_vocabulary(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def in_vocabulary(self, tokens: Tensor, state: States | None = None) -> Tensor:
         is_below = self.base.in_vocabulary(tokens, None if state is None else self.below(state))
         return is_below if self.source.unk is None else is_below | self._find_class(tokens, state)[1]
 
-    def classes(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def classes(self, state: States, tokens: Tensor) -> Tensor:
         index, is_context = self._find_class(tokens, state)
         below = self.base.classes(self.below(state), self._as_below(tokens, state))
         return torch.where(is_context, self.num_below + index, below)
 
-    def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
+    def only_member(self, state: States, classes: Tensor) -> Tensor:
         base = self.base.only_member(self.below(state), classes.clamp_max(self.num_below - 1))
         if not self.source.width:
             return base
@@ -399,7 +385,7 @@ class ContextClasses(BoundBackground):
         words = context.pick(context.table.words).clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), base)
 
-    def to_input_ids(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def to_input_ids(self, tokens: Tensor, state: States | None = None) -> Tensor:
         read = self.base.to_input_ids(self._as_below(tokens, state), None if state is None else self.below(state))
         if self.source.unk is None or not self.source.width:
             return read
@@ -408,14 +394,14 @@ class ContextClasses(BoundBackground):
         in_place = self.source.input_id_of(contexts.to(tokens.device)).gather(1, index)
         return torch.where(is_context & (in_place != tokens), in_place, read)
 
-    def columns(self, state: Tensor) -> Tensor:
+    def columns(self, state: States) -> Tensor:
         base = self.base.columns(self.below(state)).expand(len(state), -1)
         if self.source.unk is None or not self.source.width:
             return base
         context = self.context_rows(state)
         return torch.cat([base, context.pick(context.table.words).clamp_min(0)], dim=1)
 
-    def column_of(self, tokens: Tensor, state: Tensor | None = None) -> Tensor:
+    def column_of(self, tokens: Tensor, state: States | None = None) -> Tensor:
         below = None if state is None else self.below(state)
         column = self.base.column_of(self._as_below(tokens, state), below)
         if self.source.unk is None:
@@ -423,7 +409,7 @@ class ContextClasses(BoundBackground):
         index, is_context = self._find_class(tokens, state)
         return torch.where(is_context & ~self.base.in_vocabulary(tokens, below), self.base.num_columns + index, column)
 
-    def column_classes(self, state: Tensor) -> Tensor:
+    def column_classes(self, state: States) -> Tensor:
         base = self.base.column_classes(self.below(state)).expand(len(state), -1)
         return self._in_columns(base, self.class_numbers.expand(len(state), -1), state)
 
@@ -436,7 +422,7 @@ class ContextClasses(BoundBackground):
         """The indices of the context classes: (J,)."""
         return self.num_below + torch.arange(self.source.width, device=self.class_of.device)
 
-    def _in_columns(self, of_words: Tensor, of_contexts: Tensor, state: Tensor) -> Tensor:
+    def _in_columns(self, of_words: Tensor, of_contexts: Tensor, state: States) -> Tensor:
         """Return values of the columns below (N, K), with values of context classes (N, J) in the columns of
         their words.
         """
@@ -453,13 +439,13 @@ class ContextClasses(BoundBackground):
 
     # ---- masses and shares ------------------------------------------------------------------------------------------
 
-    def class_weights(self, state: Tensor) -> ClassWeights:
+    def class_weights(self, state: States) -> ClassWeights:
         if not self.source.width:
             return self.base.class_weights(self.below(state))
         context = self.context_rows(state)
         return ClassWeights(context.pick_groups(context.table.log_mass), len(state))
 
-    def teacher_forced(self, previous: Tensor) -> tuple[Tensor, ClassWeights]:
+    def teacher_forced(self, previous: Tensor) -> tuple[States, ClassWeights]:
         states = self.flat_states(previous)  # first, because new contexts may add context classes
         if self.is_context_independent:
             return super().teacher_forced(previous)
@@ -469,17 +455,17 @@ class ContextClasses(BoundBackground):
         class_weights = self.base.class_weights(self.base.start(len(previous)))
         return states, class_weights.repeated(previous.size(1))
 
-    def log_mass(self, state: Tensor) -> Tensor:
+    def log_mass(self, state: States) -> Tensor:
         if not self.source.width:
             return self.base.log_mass(self.below(state))
         context = self.context_rows(state)
         return context.pick(context.table.log_mass)
 
-    def _unk_factor(self, state: Tensor) -> Tensor:
+    def _unk_factor(self, state: States) -> Tensor:
         """(N, 1)"""
         return self.source.log_unk_factor(self.contexts_of(state)).unsqueeze(1)
 
-    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
+    def log_mass_without(self, state: States, words: Tensor, taken: Tensor) -> Tensor:
         """As in the base class. Words of context classes have already left their classes, and leave an empty class."""
         if not self.source.width:
             return self.base.log_mass_without(self.below(state), self._as_below(words, state), taken)
@@ -493,7 +479,7 @@ class ContextClasses(BoundBackground):
         mass = context.pick(context.table.mass).gather(1, index)
         return torch.where(is_context, mass.masked_fill(taken, NEGATIVE_INFINITY), rest)
 
-    def log_share_sums(self, state: Tensor) -> tuple[Tensor, Tensor]:
+    def log_share_sums(self, state: States) -> tuple[Tensor, Tensor]:
         sums = self.base.log_share_sums(self.below(state))
         if not self.source.width:
             return sums
@@ -507,7 +493,7 @@ class ContextClasses(BoundBackground):
         width = self.source.width  # each context class has one member, whose share is 1
         return functional.pad(count, (0, width), value=1.0), functional.pad(total, (0, width))
 
-    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
+    def log_share(self, state: States, tokens: Tensor) -> Tensor:
         below, words_below = self.below(state), self._as_below(tokens, state)
         share = self._reach.log_share(below, words_below)
         if not self.source.width:
@@ -531,7 +517,7 @@ class ContextClasses(BoundBackground):
             return shares
         lost = shares_of(self._reach, table.below, table.words_below).isneginf()
         if self.source.unk is not None:  # words with mass from the source alone
-            states = table.below.repeat_interleave(table.width, 0)
+            states = repeat(table.below, table.width)
             after = self.base.advance(states, table.words_below.flatten())
             far = self.base.steps_to_end(after).view_as(table.words) >= self._remaining
             lost = torch.where(table.share_below.isneginf(), far, lost)
@@ -539,7 +525,7 @@ class ContextClasses(BoundBackground):
 
     # ---- the best words (search) ------------------------------------------------------------------------------------
 
-    def best_share(self, state: Tensor) -> Tensor:
+    def best_share(self, state: States) -> Tensor:
         if not self.source.width:
             return self._reach.best_share(self.below(state))
         context = self.context_rows(state)
@@ -552,7 +538,7 @@ class ContextClasses(BoundBackground):
             self._best_shares = table, best.scatter_(1, place, torch.where(table.moved, first, shares))
         return context.pick_groups(self._best_shares[1])
 
-    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_members(self, state: States, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if not self.source.width:
             return self._reach.best_members(self.below(state), classes, k)
         context = self.context_rows(state)
@@ -591,7 +577,7 @@ class ContextClasses(BoundBackground):
 
     # ---- all words --------------------------------------------------------------------------------------------------
 
-    def log_weights(self, state: Tensor) -> Tensor:
+    def log_weights(self, state: States) -> Tensor:
         """(N, K), and J columns more if the source adds strings."""
         weights = self.base.log_weights(self.below(state)).expand(len(state), -1)
         if not self.source.width:
@@ -602,7 +588,7 @@ class ContextClasses(BoundBackground):
         context = self.context_rows(state)
         return self._in_columns(weights, context.pick(context.table.mass), state)
 
-    def log_shares(self, state: Tensor) -> Tensor:
+    def log_shares(self, state: States) -> Tensor:
         """As `log_weights`."""
         shares = self._reach.log_shares(self.below(state))
         if not self.source.width:
@@ -610,7 +596,7 @@ class ContextClasses(BoundBackground):
         context = self.context_rows(state)
         return self._in_columns(self._add_gain(shares, state), context.pick(self._class_shares(context.table)), state)
 
-    def word_log_probs(self, classes: Tensor, state: Tensor) -> Tensor:
+    def word_log_probs(self, classes: Tensor, state: States) -> Tensor:
         """log p(σ | K) (N, C + J) -> log p of the words, in the columns of `log_weights`."""
         words = self._reach.word_log_probs(classes[:, : self.num_below], self.below(state))
         if not self.source.width:
@@ -619,7 +605,7 @@ class ContextClasses(BoundBackground):
         of_contexts = classes[:, self.num_below :] + context.pick(self._class_shares(context.table)).to(classes.dtype)
         return self._in_columns(self._add_gain(words, state), of_contexts, state)
 
-    def _add_gain(self, of_words: Tensor, state: Tensor) -> Tensor:
+    def _add_gain(self, of_words: Tensor, state: States) -> Tensor:
         """Return values of the columns below (N, K), plus the log renormaliser of the words that stay."""
         context = self.context_rows(state)
         lift = of_words.new_zeros(len(state), self.num_below)
@@ -641,17 +627,13 @@ def each_layer(background: BoundBackground) -> Iterator[ContextClasses]:
         background = background.base
 
 
-def layers_of(background: BoundBackground, states: Tensor, shape: Sequence[int]) -> list[tuple[ContextClasses, Tensor]]:
-    """Return the layers of context classes of a background, innermost first, each with its columns of the states.
-
-    Args:
-        states: (N, …), of positions in the shape (B, T); the columns are (B, T, …).
-    """
-    layers: list[tuple[ContextClasses, Tensor]] = []
+def layers_of(background: BoundBackground, states: States) -> list[tuple[ContextClasses, States]]:
+    """Return the layers of context classes of a background, innermost first, each with its states."""
+    layers: list[tuple[ContextClasses, States]] = []
     for layer in each_layer(background):
         states = layers[-1][0].below(states) if layers else states
         layers.append((layer, states))
-    return [(layer, columns.view(*shape, *columns.shape[1:])) for layer, columns in reversed(layers)]
+    return layers[::-1]
 
 
 def strings_in(background: BoundBackground) -> ContextClasses | None:
@@ -659,7 +641,7 @@ def strings_in(background: BoundBackground) -> ContextClasses | None:
     return next((layer for layer in each_layer(background) if layer.source.unk is not None), None)
 
 
-def shares_of(background: BoundBackground, state: Tensor, words: Tensor) -> Tensor:
+def shares_of(background: BoundBackground, state: States, words: Tensor) -> Tensor:
     """Return the log shares of words of each hypothesis: (N, J) -> (N, J)."""
-    rows = torch.arange(len(state), device=state.device).repeat_interleave(words.size(1))
-    return background.select_rows(rows).log_share(state.index_select(0, rows), words.flatten()).view_as(words)
+    rows = torch.arange(len(words), device=words.device).repeat_interleave(words.size(1))
+    return background.select_rows(rows).log_share(repeat(state, words.size(1)), words.flatten()).view_as(words)

@@ -26,6 +26,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, in_groups, log_shares
+from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import (
@@ -67,7 +68,7 @@ def class_log_probs(scores: Tensor, log_mass: Tensor | ClassWeights) -> Tensor:
 
 
 def best_words_of(
-    log_probs: Tensor, chosen: Tensor, best: Tensor, background: BoundBackground, state: Tensor, k: int
+    log_probs: Tensor, chosen: Tensor, best: Tensor, background: BoundBackground, state: States, k: int
 ) -> tuple[Tensor, Tensor]:
     """Return the k most probable words of the k classes with the best members: log p and tokens, (N, k) each.
 
@@ -83,7 +84,7 @@ def best_words_of(
     tokens = functional.pad(tokens.clamp_min(0).unsqueeze(2), (0, more))
     if len(row) > 0:
         full = chosen[several]
-        shares, members = background.select_rows(row).best_members(state[row], full.unsqueeze(1), k)
+        shares, members = background.select_rows(row).best_members(select(state, row), full.unsqueeze(1), k)
         values[several] = log_probs[several].unsqueeze(1) + shares.squeeze(1).to(log_probs.dtype)
         tokens[several] = members.squeeze(1)
     result, place = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
@@ -184,7 +185,7 @@ class Distribution:
         """Return log p of classes (N, K) of each hypothesis: (N, K)."""
         return self.log_probs.gather(1, classes)
 
-    def best_words(self, background: BoundBackground, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_words(self, background: BoundBackground, state: States, k: int) -> tuple[Tensor, Tensor]:
         """Return the k most probable words, exactly, without a V-sized tensor: log p and tokens, (N, k) each.
 
         The k best words lie in the k classes with the best members: a word in another class has k better words, one in

@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
+from fairseq_llrnn.backgrounds.states import States, repeat, select
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.functional import outside_autocast
@@ -58,7 +59,7 @@ class Batch:
 
     hidden: Tensor  # (B, T, H')
     background: BoundBackground  # of these sentences and hidden states
-    states: Tensor  # (N, …), of the background, before each position
+    states: States  # N, of the background, before each position
     class_weights: ClassWeights  # log B of all classes, S + J, in N rows
     rows: Rows
     slots: SlotScores | None  # (N, …) scores of classes without a row among the signatures
@@ -139,8 +140,9 @@ class Batch:
         if torch.is_grad_enabled() or torch.compiler.is_compiling() or at_once >= len(states):
             return background.word_log_probs(log_probs, states)
         answer = log_probs.new_empty(len(states), background.num_columns)
-        for rows in torch.arange(len(states), device=states.device).split(at_once):
-            answer[rows] = background.select_rows(rows).word_log_probs(log_probs[rows], states[rows])
+        for rows in torch.arange(len(states), device=log_probs.device).split(at_once):
+            of_rows = log_probs[rows], select(states, rows)
+            answer[rows] = background.select_rows(rows).word_log_probs(*of_rows)
         return answer
 
 
@@ -157,7 +159,7 @@ class State:
     """N hypotheses of a search: the states of the background and the rows of the head."""
 
     background: BoundBackground  # of the search's sentences
-    states: Tensor  # (N, …), of the background
+    states: States  # N, of the background
     rows: Rows
     length: int = 0  # of every hypothesis, in tokens
     longest: int | None = None  # the largest length, </s> included
@@ -169,7 +171,7 @@ class State:
         if pinned is not None and pinned.shares is not None:
             shares = pinned.shares[0].index_select(0, index), pinned.shares[1].index_select(0, index)
             pinned = replace(pinned, shares=shares)
-        return replace(self, states=self.states.index_select(0, index), pinned=pinned)
+        return replace(self, states=select(self.states, index), pinned=pinned)
 
     def limited(self, longest: int | None) -> State:
         """Return the same hypotheses, limited to `longest` tokens, `</s>` included."""
@@ -181,10 +183,10 @@ class State:
         return self.background if self.longest is None else self.background.with_max_length(self.longest - self.length)
 
 
-def shares_and_classes(background: BoundBackground, states: Tensor, tokens: Tensor) -> RowPair:
+def shares_and_classes(background: BoundBackground, states: States, tokens: Tensor) -> RowPair:
     """Return the log shares and classes of tokens (N, K) of each hypothesis: (N, K) each."""
-    rows = torch.arange(len(states), device=states.device).repeat_interleave(tokens.size(1))
-    repeated = states.index_select(0, rows)
+    rows = torch.arange(len(tokens), device=tokens.device).repeat_interleave(tokens.size(1))
+    repeated = repeat(states, tokens.size(1))
     share = background.select_rows(rows).log_share(repeated, tokens.flatten()).view_as(tokens)
     return share, background.classes(repeated, tokens.flatten()).view_as(tokens)
 

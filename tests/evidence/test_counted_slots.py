@@ -103,7 +103,7 @@ def test_weights_are_those_below_times_the_factor_of_what_was_said(kind: str, se
             offered = [symbols[w] for w in bound.slots.words[b].tolist() if w >= 0]
             groups = [replace(g, strings=tuple(s for s in g.strings if s in offered)) for g in groups]
             said = [symbols[token] for token in history[b, :t].tolist()]
-            counts = bound.source.most[b] - state[b, 1 : bound.state_columns]
+            counts = bound.source.most[b] - bound.columns_of(state)[b, 1:]
             assert counts[: len(groups)].tolist() == counted(groups, said)
             for column, token in enumerate(columns[b].tolist()):
                 expected = math.exp(weights[b, column]) * factor(groups, said, symbols[token])

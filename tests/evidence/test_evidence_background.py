@@ -24,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fairseq_llrnn.backgrounds.states import select
 from fairseq_llrnn.evidence.counted_slots import LOG_END_KEEPS
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
@@ -113,11 +114,11 @@ def test_weights_masses_and_shares_are_those_of_the_formula(kind: str) -> None:
                     continue
                 weight = float(expected[i][string])
                 assert float(found[i, column]) == pytest.approx(weight, rel=1e-5), (line, string)
-                signature = int(bound.classes(state[i : i + 1], columns[i, column : column + 1]))
+                signature = int(bound.classes(select(state, torch.tensor([i])), columns[i, column : column + 1]))
                 slot = bound.slots.words[i].tolist().index(token) if string in strings else -1
                 assert signature == (NUM_CLASSES + slot if slot >= 0 else int(CLASS_OF[token]))
                 by_class[signature] = by_class.get(signature, 0.0) + weight
-                share = bound.log_share(state[i : i + 1], columns[i, column : column + 1])
+                share = bound.log_share(select(state, torch.tensor([i])), columns[i, column : column + 1])
                 assert float(share) == pytest.approx(float(shares[i, column]), abs=1e-5)
                 assert math.exp(float(share + mass[i, signature])) == pytest.approx(weight, rel=1e-5), (line, string)
             for signature in range(bound.num_classes):
@@ -144,8 +145,8 @@ def test_search_finds_the_best_of_all_words_and_slots(kind: str, seed: int) -> N
         of_token = dict(zip(bound.columns(state)[i].tolist()[::-1], everything[i].tolist()[::-1], strict=True))
         for value, token in zip(values[i].tolist(), tokens[i].tolist(), strict=True):
             assert of_token[token] == pytest.approx(value)
-        share = bound.log_share(state[i].expand(k, -1), tokens[i])
-        of_class = classes[i][bound.classes(state[i].expand(k, -1), tokens[i])]
+        share = bound.log_share(select(state, torch.tensor([i] * k)), tokens[i])
+        of_class = classes[i][bound.classes(select(state, torch.tensor([i] * k)), tokens[i])]
         torch.testing.assert_close(share + of_class, values[i])
 
 
@@ -163,7 +164,7 @@ def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
         torch.testing.assert_close(mass[:, t], bound.log_mass(state))
         torch.testing.assert_close(share[:, t], bound.log_share(state, targets[:, t]))
         assert torch.equal(classes[:, t], bound.classes(state, targets[:, t]))
-        torch.testing.assert_close(bound.log_mass(state[order]), bound.log_mass(state)[order])
+        torch.testing.assert_close(bound.log_mass(select(state, order)), bound.log_mass(state)[order])
         assert torch.equal(bound.to_input_ids(history, state), bound.to_input_ids(history))
 
 
@@ -194,7 +195,7 @@ def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int
         values, tokens = limited.best_members(state, classes, 3)
         torch.testing.assert_close(limited.best_share(state), values[:, :, 0])
         for row, column in ((values > -math.inf) & (tokens > -1)).any(2).nonzero().tolist():
-            own = limited.log_share(state[row].expand(3, -1), tokens[row, column])
+            own = limited.log_share(select(state, torch.tensor([row] * 3)), tokens[row, column])
             assert ((own == values[row, column]) | values[row, column].isneginf()).all()
     assert lost_slots > 0 or remaining > 1, "strings outside the vocabulary that lead too far are lost, too"
     assert bound.base.with_max_length(10**6) is bound.base

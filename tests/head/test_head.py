@@ -347,7 +347,7 @@ class OneRow(ClassSource):
         return ContextClasses(background, OneWord(self.word))
 
     def rows_at(self, place: Place) -> RowPair:
-        shape = (*place.states.shape[:2], 1)
+        shape = (*place.shape, 1)
         return self.row.expand(*shape, -1), self.row.new_zeros(shape)
 
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
+from fairseq_llrnn.backgrounds.states import select
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.evidence.translation_slots import EvidenceSlots
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
@@ -243,7 +244,7 @@ def test_log_probabilities_of_words(sources: str, kind: str) -> None:
     with torch.no_grad():
         for state in positions.states(bound, some_history(3)):
             order = torch.tensor([3, 0, 4, 4, 1])
-            rows, generator = state[order], torch.Generator().manual_seed(1)
+            rows, generator = select(state, order), torch.Generator().manual_seed(1)
             log_probs = torch.randn(B, bound.num_classes, generator=generator, dtype=torch.float64).log_softmax(1)
             found, columns = bound.select_rows(order).word_log_probs(log_probs, rows), bound.columns(rows).expand(B, -1)
             weights = [weights_of(bound, state)[row] for row in order.tolist()]
@@ -290,7 +291,7 @@ def test_a_limit_leaves_words_out_from_which_no_end_is_in_reach(sources: str, re
                 if share.isneginf():
                     assert found[row, column].isneginf()
                     continue
-                after = bound.advance(state[row : row + 1], word.view(1))
+                after = bound.advance(select(state, torch.tensor([row])), word.view(1))
                 is_near = int(word) == EOS or int(bound.steps_to_end(after)) < remaining
                 expected = share if is_near else torch.tensor(-math.inf, dtype=share.dtype)
                 torch.testing.assert_close(found[row, column], expected)

@@ -1,17 +1,20 @@
-"""What a background says at every position of a batch: (B, T, …) of states (B·T, …)."""
+"""Results of a background at every position of a batch (B, T), position b·T + t."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.output.records import Batch
 
 
-def states(background: Background, previous: Tensor) -> list[Tensor]:
-    """The states before each position: T of (B, …)."""
-    return list(background.flat_states(previous).unflatten(0, previous.shape).unbind(1))
+def states(background: Background, previous: Tensor) -> list[States]:
+    """Return the states before each position: T times those of B rows."""
+    flat, numbers = background.flat_states(previous), torch.arange(previous.numel()).view_as(previous)
+    return [select(flat, of_step) for of_step in numbers.unbind(1)]
 
 
 def log_mass(background: Background, previous: Tensor) -> Tensor:

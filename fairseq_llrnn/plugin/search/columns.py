@@ -30,6 +30,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.states import States
 from fairseq_llrnn.output.context_classes import layers_of
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
@@ -120,14 +121,14 @@ def may_not_end(model: BaseFairseqModel) -> bool:
     return is_ours(model) and model.decoder.head.background.needs_length_limit
 
 
-def with_unknown_slots(answer: Tensor, background: BoundBackground, states: Tensor, unk: int) -> Tensor:
+def with_unknown_slots(answer: Tensor, background: BoundBackground, states: States, unk: int) -> Tensor:
     """Extend the log probabilities (N, V) of a model without slots to the columns of a background with slots, (N, V +
     J).
 
     The slots of the source's unknown words share the probability of <unk> equally.
     """
     vocabulary, masks = answer.size(1), []
-    for layer, layer_states in layers_of(background, states, states.shape[:1]):
+    for layer, layer_states in layers_of(background, states):
         if layer.source.unk is not None:
             rows = layer.context_rows(layer_states)  # a moved word has a column of its own
             own = (rows.table.words >= vocabulary) & ~rows.table.moved

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.search.columns import Hypotheses
 
@@ -129,7 +130,8 @@ def check_reachable(
     prefix = source[:, :0] if prefix is None else prefix[:, : longest - 1]
     forced = ((prefix != pad) & (prefix != eos)).long().cumprod(1).sum(1)  # words of each prefix
     first = torch.arange(len(source), device=source.device) * (prefix.size(1) + 1)
-    state = background.flat_states(functional.pad(prefix, (1, 0)))[first + forced]  # the first input is not read
+    of_positions = background.flat_states(functional.pad(prefix, (1, 0)))  # the first input is not read
+    state = select(of_positions, first + forced)
     needed = background.steps_to_end(state) + forced
     bad = (needed > longest) & ~(prefix == eos).any(1)
     if not bool(bad.any()):
@@ -148,7 +150,7 @@ def check_reachable(
     )
 
 
-def _of_terms(background: BoundBackground, state: Tensor, row: int) -> str:
+def _of_terms(background: BoundBackground, state: States, row: int) -> str:
     """Describe how many words the terms of a sentence require."""
     from fairseq_llrnn.evidence.counted_slots import CountedSlots
 

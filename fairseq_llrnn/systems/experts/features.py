@@ -29,6 +29,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.states import States
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, ClassTerms, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer
@@ -92,8 +93,8 @@ class ExpertFeatures(ClassSource):
 
     def rows_at(self, place: Place) -> RowPair:
         """Return [E, 0, v − everywhere] and the bias of each exception: (B, T, J, H') and (B, T, J)."""
-        shape, numbers, contexts = place.states.shape[:2], place.contexts, self._contexts(place)
-        context_rows = place.layer.context_rows(place.states.flatten(0, 1))
+        shape, numbers, contexts = place.shape, place.contexts, self._contexts(place)
+        context_rows = place.layer.context_rows(place.states)
         classes = context_rows.pick(context_rows.table.original).view(*shape, -1)  # shape: (B, T, J)
         rows, bias = place.rows.classes.composed  # type: ignore[attr-defined]
         static = len(rows)
@@ -154,7 +155,7 @@ def expert_terms(layer: ContextClasses, contexts: Contexts, hidden: Tensor) -> C
     gates = hidden[:, -len(panel.experts) :].tolist()
 
     def at(
-        place: int, state: Tensor, token: int, features: Mapping[str, float]
+        place: int, state: States, token: int, features: Mapping[str, float]
     ) -> tuple[list[tuple[str, float]], Detail]:
         context = int(layer.contexts_of(state))
         columns = list(panel.columns)  # names, in the order of their numbers

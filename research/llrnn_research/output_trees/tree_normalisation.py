@@ -20,6 +20,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
+from fairseq_llrnn.backgrounds.states import States
 from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, Distribution, SlotScores, best_words_of
 from fairseq_llrnn.output.records import Batch
@@ -104,7 +105,7 @@ class TreeDistribution(Distribution):
         return classes if self.replaced is None else classes.masked_fill(classes == self.replaced, self.last)
 
     @torch.no_grad()
-    def best_words(self, background: BoundBackground, state: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    def best_words(self, background: BoundBackground, state: States, k: int) -> tuple[Tensor, Tensor]:
         share = background.best_share(state)
         if self.replaced is not None:
             share = torch.cat([share, share[:, self.replaced].unsqueeze(1)], dim=1)

@@ -29,6 +29,7 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground
+from fairseq_llrnn.backgrounds.states import repeat, select
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.head.head import row_scores_at
@@ -126,14 +127,15 @@ def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> 
 
 def widened(case: Case) -> tuple[Tensor, Place]:
     """The wide hidden states, and all positions with the rows of signatures and slots, as a head makes them."""
-    states = case.bound.flat_states(case.previous).view(*case.previous.shape, -1)
+    states = case.bound.flat_states(case.previous)
     weight = torch.cat([case.output.weight, case.experts.columns(case.output.weight)], dim=1)
     exact, below = ExactRows(case.output, case.output.composed(weight=weight)), []
     if isinstance(case.below, EvidenceMixture):
         slots = case.below.slots
         bias = slots.compose(case.output.bias.unsqueeze(1)).squeeze(2)
         below = [(slots.compose(weight).unsqueeze(1), bias.unsqueeze(1))]
-    place = Place(case.bound, states, Rows(exact, {}, weight.size(1), lambda: place.rows), below)
+    rows = Rows(exact, {}, weight.size(1), lambda: rows)
+    place = Place(case.bound, states, case.previous.shape, rows, below)
     return case.experts.widen(case.hidden, place), place
 
 
@@ -245,12 +247,12 @@ def test_search_equals_training_and_finds_the_best(kind: str, seed: int) -> None
             torch.testing.assert_close(case.bound.log_share(state, targets[:, t]), share[:, t])
             assert torch.equal(case.bound.classes(state, targets[:, t]), positions.classes(case.bound, targets)[:, t])
             order = torch.tensor([3, 3, 0, 4, 1])
-            torch.testing.assert_close(case.bound.log_mass(state[order]), mass[order, t])
+            torch.testing.assert_close(case.bound.log_mass(select(state, order)), mass[order, t])
             words = case.bound.word_log_probs(classes[:, t], state)
             torch.testing.assert_close(words, along[:, t])
             values, tokens = Distribution(classes[:, t]).best_words(case.bound, state, 4)
             torch.testing.assert_close(values, words.topk(4, dim=1).values)
-            each, found = state.repeat_interleave(4, 0), tokens.flatten()
+            each, found = repeat(state, 4), tokens.flatten()
             of_class = classes[:, t].gather(1, case.bound.classes(each, found).view(5, 4))
             torch.testing.assert_close(of_class + case.bound.log_share(each, found).view(5, 4), values)
 
@@ -264,7 +266,7 @@ def test_masses_are_sums_of_weights_and_shares_sum_to_one(kind: str) -> None:
             mass, shares = case.bound.log_mass(state), case.bound.log_shares(state)
             columns = torch.arange(weights.size(1)).expand(5, -1)
             if isinstance(case.below, EvidenceMixture):
-                columns = case.below.columns(state[:, 1:])
+                columns = case.below.columns(case.bound.below(state))
             classes = torch.stack([case.bound.classes(state, columns[:, c]) for c in range(columns.size(1))], dim=1)
             alive = ~weights.isneginf()
             sums = torch.zeros_like(mass).scatter_add(1, classes.masked_fill(~alive, 0), weights.exp())
