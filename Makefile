@@ -60,9 +60,9 @@ lint: setup
 	mypy --no-incremental  # its cache hid errors
 
 bench: setup
-	python scripts/compare_benchmarks.py
-	python scripts/bench_memory.py --quick
-	python scripts/bench_prior.py --quick
+	python scripts/bench/compare_benchmarks.py
+	python scripts/bench/bench_memory.py --quick
+	python scripts/bench/bench_prior.py --quick
 
 $(DOCS)/.ready: Makefile
 	python3 -m venv --clear $(DOCS)
@@ -72,8 +72,8 @@ $(DOCS)/.ready: Makefile
 docs: $(DOCS)/.ready
 	rm -rf build/pages
 	mkdir -p build/pages
-	git ls-files '*.md' docs examples LICENSE scripts/site.css | xargs cp --parents -t build/pages
-	$(DOCS)/bin/mkdocs build --quiet -f scripts/mkdocs.yml
+	git ls-files '*.md' docs examples LICENSE scripts/site/site.css | xargs cp --parents -t build/pages
+	$(DOCS)/bin/mkdocs build --quiet -f scripts/site/mkdocs.yml
 
 torture: setup
 	python scripts/torture.py

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from example_modules import SCRIPTS, load
+from example_modules import BENCH, load
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 from torch.nn.functional import cross_entropy
@@ -24,7 +24,7 @@ def chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("is_counted", [False, True])
 def test_no_tensor_of_all_positions_and_classes(is_counted: bool) -> None:
     """Eagerly, in both passes; ten chunks have a tenth of it."""
-    (module,) = load(SCRIPTS, "alive_tensors")
+    (module,) = load(BENCH, "alive_tensors")
     positions, classes = 320, 500
     functional.CPU_CELLS = positions * classes // 16
     hidden, rows = (torch.randn(n, H, requires_grad=True) for n in (positions, classes))

@@ -63,7 +63,7 @@ train softmax-unigram "${ours[@]}" --prior "$work/data-bin/words"
 train log-linear "${ours[@]}"
 
 say "6/6 what they have learnt"
-python scripts/demo_report.py --corpus "$work/corpus" --data "$work/data-bin" --out "$work" \
+python examples/quickstart/demo_report.py --corpus "$work/corpus" --data "$work/data-bin" --out "$work" \
     --model softmax="$work/softmax" --model "softmax, unigram"="$work/softmax-unigram" \
     --model log-linear="$work/log-linear"
 

@@ -30,7 +30,7 @@ from pathlib import Path
 import multi30k_recipes as recipes
 from multi30k_pairs import PAIRS, Pair
 from multi30k_recipes import RECIPES, TEXTS
-from multi30k_stages import SCRIPTS, average, execute, keep, lines_of, list_best, prepare, train, translate
+from multi30k_stages import average, execute, keep, lines_of, list_best, prepare, train, translate
 
 from fairseq_llrnn.errors import OptionError, one_line_errors
 
@@ -74,7 +74,7 @@ def run_translate(args: argparse.Namespace) -> None:
 def run_copy(args: argparse.Namespace) -> None:
     if (target := Pair.of(args.out).target) != "fr":
         raise OptionError(f"copy: expected French as target, found {target}; its rules are for French only")
-    command = ["python", str(SCRIPTS / "make_copy_test.py"), "--source", "text/test2016.en"]
+    command = ["python", str(Path(__file__).resolve().with_name("make_copy_test.py")), "--source", "text/test2016.en"]
     command += ["--reference", "text/test2016.fr", "--train", "text/train.en", "text/train.fr", "--out", "copy"]
     (args.out / "copy").mkdir(exist_ok=True)
     execute(args.out, command, "copy/log", "copy/table.txt")

@@ -6,7 +6,7 @@ Every path is relative to the folder OUT, in which multi30k.py runs all commands
     text/{train,val,test2016}.{en,fr}    tokens, lower-cased; raw/ has the original text (fr, or another target)
     bpe.model, piecetext/                joint BPE (sentencepiece)
     dictionary.fr.txt                    words of the text, and further forms of them
-    copy/                                of scripts/make_copy_test.py
+    copy/                                of examples/translation/make_copy_test.py
     word/, word-unk/, word-forms/, piece/  of fairseq-preprocess, with the priors in them
     models/NAME/                         checkpoints (or a link to a folder with them)
     results/NAME/                        average.pt, {valid,test,copy}.{out,fr,nbest}, reports of rescoring

@@ -23,7 +23,8 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import whole_file, write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 # Of a log: commands, size, validations, time.
 KEY_LINE = re.compile(r"\$ |.*\| (num\. shared model params|INFO \| valid \||done training)")
 HYPOTHESIS = re.compile(r"D-(\d+)\t[^\t]*\t(.*)")
@@ -198,7 +199,7 @@ def average(out: Path, name: str) -> str:
     if not is_made(out / path, folder.glob("checkpoint*.pt")):
         if not folder.is_dir():
             raise OptionError(f"{folder}: expected a folder of checkpoints, found none; `train` makes it")
-        script = str(SCRIPTS / "average_checkpoints.py")
+        script = str(ROOT / "scripts" / "average_checkpoints.py")
         command = ["python", script, f"models/{name}", "--last", "5", "--out", path]
         execute(out, command, f"results/{name}/log")
         print(f"{name}: {path}, the mean of the last five epochs", flush=True)
@@ -218,7 +219,7 @@ def translate(
     if recipe.replaces_unknown:
         for ending, options in COPYING.items():
             (out / f"results/{name}{ending}").mkdir(exist_ok=True)
-            command = ["python", str(SCRIPTS / "replace_unknown.py"), "--generated", f"{place}.out"]
+            command = ["python", str(HERE / "replace_unknown.py"), "--generated", f"{place}.out"]
             command += ["--source", str(source), "--out", f"results/{name}{ending}/{which}.{target}"]
             command += [option.format(data=recipe.data) for option in options]
             execute(out, command, f"results/{name}/log")
@@ -287,7 +288,7 @@ def keep(out: Path, name: str, docs: Path) -> None:
     if not results:
         raise OptionError(f"{out / 'results' / name}: expected translations, found none; `translate` makes them")
     (docs / name).mkdir(parents=True, exist_ok=True)
-    here = {recipes.USER_DIR: "fairseq_llrnn", str(SCRIPTS): "scripts", f"{out}/": ""}
+    here = {recipes.USER_DIR: "fairseq_llrnn", f"{out}/": "", f"{ROOT}/": ""}
     for kept, path in logs:
         if path.exists():
             with whole_file(docs / name / kept) as file:

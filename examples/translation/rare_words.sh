@@ -100,7 +100,7 @@ row() { # row NAME UPDATES
     case $name in
     unk)
         time run "$place/test.log" fairseq-generate "${options[@]}" --gen-subset test --print-alignment soft --max-tokens 3000
-        python scripts/replace_unknown.py --generated "$place/test.log" --source "$text" --out "$work/$name.part" \
+        python examples/translation/replace_unknown.py --generated "$place/test.log" --source "$text" --out "$work/$name.part" \
             --unknown-to "$work/data/unk/dict.en.txt"
         hypotheses "$place/test.log" >"$work/no-copies.fr"
         ;;

@@ -6,7 +6,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from example_modules import SCRIPTS, load
+from example_modules import EXAMPLES, load
 from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError
@@ -396,7 +396,7 @@ FORMS_IN = {
 def test_dictionaries_of_debian(name: str) -> None:
     if not (DEBIAN / f"{name}.dic").exists():
         pytest.skip(f"there is no {DEBIAN}/{name}.dic")
-    (script,) = load(SCRIPTS, "hunspell_dictionaries")
+    (script,) = load(EXAMPLES / "open_vocabulary", "hunspell_dictionaries")
     path = (DEBIAN / f"{name}.dic").resolve()
     _, sample = script.sample_forms(path, 100)
     assert len(sample) > 100 and script.rejected(path, sample) == []

@@ -5,12 +5,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from example_modules import SCRIPTS, load
+from example_modules import BENCH, load
 
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    (module,) = load(SCRIPTS, "bench_memory")
+    (module,) = load(BENCH, "bench_memory")
 
     def write(place: Path) -> None:
         (place / "test.txt").write_text("le chat dort\n", encoding="utf-8")

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 import torch
-from example_modules import SCRIPTS, load
+from example_modules import BENCH, load
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def logging_as_before() -> Iterator[None]:
 
 @pytest.fixture
 def output_layer(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    module, layers = load(SCRIPTS, "bench_output_layer", "timed_layers")
+    module, layers = load(BENCH, "bench_output_layer", "timed_layers")
     small = {"N": 24, "H": 8, "M": 20, "USUAL": 500, "MORPHOLOGICAL": 10, "FEATURES": 12}
     small |= {"HOST_CUTOFFS": [100, 50_000], "CUTOFFS": ([20, 80], [40])}
     for name, value in small.items():
@@ -56,7 +56,7 @@ def test_output_layer_benchmark(
 
 
 def test_all_rivals_of_the_large_tree_are_distributions() -> None:
-    (module,) = load(SCRIPTS, "bench_large_tree")
+    (module,) = load(BENCH, "bench_large_tree")
     args = argparse.Namespace(device="cpu", dtype="float32")
     large = module.Large(300, args)
     hidden, targets = large.setting.hidden[:1].expand(300, -1).detach(), torch.arange(300)
@@ -81,7 +81,7 @@ def test_all_contestants_agree_about_a_vocabulary_of_equal_words(output_layer: M
 
 @pytest.mark.slow
 def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    (module,) = load(SCRIPTS, "bench_prior")
+    (module,) = load(BENCH, "bench_prior")
     monkeypatch.setattr(module, "QUICK", (20_000, 3_000))
     monkeypatch.setattr(module, "AT_ONCE", 6_000)
     monkeypatch.setattr(sys, "argv", ["bench", "--quick", "--only", "unigram"])
@@ -95,7 +95,7 @@ def test_prior_benchmark(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 def test_the_loss_eager_and_compiled(
     short: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (module,) = load(SCRIPTS, "bench_loss")
+    (module,) = load(BENCH, "bench_loss")
     monkeypatch.setattr(torch, "compile", lambda loss, fullgraph: loss)
     sizes = ["--positions", "20", "--classes", "30", "--width", "4", "--rounds", "1"]
     monkeypatch.setattr(sys, "argv", ["bench", *sizes, *short])
@@ -105,7 +105,7 @@ def test_the_loss_eager_and_compiled(
 
 @pytest.mark.slow
 def test_constraints_of_all_packages(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    module, contestants = load(SCRIPTS, "bench_constraints", "constraint_contestants")
+    module, contestants = load(BENCH, "bench_constraints", "constraint_contestants")
     monkeypatch.setattr(module, "SEARCHES", {1: 1, 8: 1})
     monkeypatch.setattr(contestants, "LENGTH", 12)
     monkeypatch.setattr(sys, "argv", ["bench", "--rounds", "2", "--vocabulary", "600"])
@@ -119,7 +119,7 @@ def test_constraints_of_all_packages(monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_schemas_of_all_packages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (module,) = load(SCRIPTS, "bench_schemas")
+    (module,) = load(BENCH, "bench_schemas")
     schemas = [{"type": "integer"}, {"type": "array", "items": {"enum": ["a", "b"]}}, {"not": {"type": "integer"}}]
     tests = [{"data": 12, "valid": True}, {"data": ["a"], "valid": True}, {"data": "x", "valid": False}]
     for number, schema in enumerate(schemas):

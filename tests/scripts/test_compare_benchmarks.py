@@ -6,16 +6,16 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from example_modules import ROOT, SCRIPTS, load
+from example_modules import BENCH, ROOT, load
 
 
 @pytest.fixture
 def compare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     """With two benchmarks of two figures each."""
-    (module,) = load(SCRIPTS, "compare_benchmarks")
-    (tmp_path / "scripts").mkdir()
+    (module,) = load(BENCH, "compare_benchmarks")
+    (tmp_path / "scripts" / "bench").mkdir(parents=True)
     for name, figures in (("bench_one", '{"speed": 4.0, "overhead": 0.3}'), ("bench_two", '{"speed": 1.0}')):
-        (tmp_path / "scripts" / f"{name}.py").write_text(f"import sys\nprint(sys.argv[1:])\nprint('{figures}')\n")
+        (tmp_path / "scripts" / "bench" / f"{name}.py").write_text(f"import sys\nprint(sys.argv[1:])\nprint('{figures}')\n")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     return module
 
@@ -67,7 +67,7 @@ def test_the_figure_of_a_contestant_that_failed_is_worse_and_not_kept(
     compare: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = kept(tmp_path, speed=(4.0, "less", 0.1))
-    (tmp_path / "scripts" / "bench_one.py").write_text("print('{\"speed\": NaN}')\n")
+    (tmp_path / "scripts" / "bench" / "bench_one.py").write_text("print('{\"speed\": NaN}')\n")
     assert run(compare, monkeypatch, "bench_one", "--file", file) == 1
     assert "WORSE: no longer measured" in capsys.readouterr().out
     assert run(compare, monkeypatch, "bench_one", "--file", file, "--keep") == 1
@@ -77,7 +77,7 @@ def test_the_figure_of_a_contestant_that_failed_is_worse_and_not_kept(
 def test_the_kept_file_names_benchmarks_that_there_are() -> None:
     every = json.loads((ROOT / "docs" / "results" / "benchmarks.json").read_text(encoding="utf-8"))
     for name, one in every.items():
-        source = (SCRIPTS / f"{name}.py").read_text(encoding="utf-8")
+        source = (BENCH / f"{name}.py").read_text(encoding="utf-8")
         assert one.keys() == {"arguments", "ratios"} and "--quick" in one["arguments"]
         for ratio, kept_one in one["ratios"].items():
             assert kept_one["worse"] in ("more", "less") and kept_one["tolerance"] > 0
@@ -86,7 +86,7 @@ def test_the_kept_file_names_benchmarks_that_there_are() -> None:
 
 def test_a_ratio_is_the_median_of_those_of_the_rounds() -> None:
     """Where a machine becomes slower from round to round, medians of each say something else."""
-    (measuring,) = load(SCRIPTS, "measuring")
+    (measuring,) = load(BENCH, "measuring")
     calls: list[str] = []
     times = {"ours": iter([9.0, 1.0, 3.0, 5.0]), "theirs": iter([9.0, 2.0, 6.0, 100.0])}
 
@@ -107,6 +107,6 @@ def test_a_ratio_is_the_median_of_those_of_the_rounds() -> None:
 
 
 def test_the_clock_of_a_cpu_is_that_of_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    (measuring,) = load(SCRIPTS, "measuring")
+    (measuring,) = load(BENCH, "measuring")
     monkeypatch.setattr(measuring.time, "process_time", iter([1.0, 3.5]).__next__)
     assert measuring.timed(lambda: None) == 2.5

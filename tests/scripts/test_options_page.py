@@ -40,7 +40,7 @@ def test_a_model_with_fairseqs_older_interface_lists_its_own_options_only(root: 
 
 
 def test_the_navigation_of_the_site_has_all_pages_of_docs(root: Path) -> None:
-    navigation = (root / "scripts" / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    navigation = (root / "scripts" / "site" / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
     listed = {line.split()[-1] for line in navigation.splitlines() if line.endswith(".md")}
     assert {str(page.relative_to(root)) for page in (root / "docs").rglob("*.md")} <= listed
     assert all((root / page).is_file() for page in listed)

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from example_modules import SCRIPTS, load
+from example_modules import BENCH, load
 
 ROWS = """
 softmax | 1,025.0 M | 16.40 GB | 98.30 GB | 8 | 503.3 + 287.0 ms | 33.50 h
@@ -22,7 +22,7 @@ log-linear, S = 100,000 | 102.5 M | 1.67 GB | 4.16 GB | 256 | 50.4 + 32.7 ms | 0
 
 
 def test_the_rows_of_the_arithmetic(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    (table,) = load(SCRIPTS, "scaling_table")
+    (table,) = load(BENCH, "scaling_table")
     monkeypatch.setattr(sys, "argv", ["scaling_table"])
     assert table.main() == 0
     lines = [line.strip("| ") for line in capsys.readouterr().out.splitlines() if line.startswith("|")]

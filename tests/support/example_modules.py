@@ -12,6 +12,7 @@ from shell import Result, run_script
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES, SCRIPTS = ROOT / "examples", ROOT / "scripts"
+BENCH = SCRIPTS / "bench"
 OF_RESEARCH = ROOT / "research" / "examples"
 
 

@@ -20,12 +20,12 @@ from fairseq_llrnn.prior import Recipe
 from fairseq_llrnn.prior.building import build_prior
 
 POOL = 100  # batches from whose sentences those of similar length go together
-SCRIPTS = Path(__file__).resolve().parents[3] / "scripts"
+PART_OF_NOVELS = Path(__file__).resolve().parents[3] / "examples" / "languages" / "part_of_novels.py"
 
 
 def prepare(novels: Path, out: Path, every: int) -> None:
     """Write the part of the novels with its whole vocabulary, and the prior: every word separate, over the unigram."""
-    part = [sys.executable, str(SCRIPTS / "part_of_novels.py"), str(novels), str(out), "--every", str(every)]
+    part = [sys.executable, str(PART_OF_NOVELS), str(novels), str(out), "--every", str(every)]
     if subprocess.run([*part, "--words", "10000000"], check=False).returncode:
         raise DataError(f"{novels}: expected train.txt.gz, valid.txt.gz and test.txt.gz; see the message above")
     options = Recipe(text=out / "train.txt", top_words="all")
