@@ -146,7 +146,8 @@ def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, wor
     assert opening == (
         f"options added before yours: --user-dir={USER_DIR} --required-batch-size-multiple=1 "
         "--task=llrnn_language_modeling --arch llrnn_lm --sample-break-mode eos --tokens-per-sample 512 --criterion "
-        "log_linear --optimizer adam --lr 0.002 --clip-norm 1.0 --max-tokens 2048 --no-epoch-checkpoints"
+        "log_linear --optimizer adam --lr 0.002 --clip-norm 1.0 --max-tokens 2048 --patience 3 --no-epoch-"
+        "checkpoints"
     )
     for number, line in enumerate(epochs, start=1):
         assert re.fullmatch(
