@@ -20,8 +20,11 @@ the sum of the standard deviations.
 A unit after a number, in the header of its column or in its row must be that of the run's metric. Figures in sentences
 are not bold.
 
+A comment before a code block lists figures of the block, which prints them: `<!-- code = quickstart/test -->`.
+
 README.md and docs/results need an expression for each number. Other pages need them for tables with ↑, ↓ or a bold
-number, and for text with a measured figure (MEASURED in page_figures.py). Without --write, the script prints a line
+number, and for text with a measured figure (MEASURED in page_figures.py). Words next to figures are checked, too
+(page_words.py). Without --write, the script prints a line
 for each difference, and exits with status 1 if there is one. It also checks commands of pages and runs
 (documented_commands.py).
 """
@@ -33,14 +36,16 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from documented_commands import wrong_commands, wrong_commits
-from ledger import LEDGER, MARK, LedgerError, Run, read_ledger
-from page_figures import blocks, comments, edits
+from ledger import LEDGER, MARK, LedgerError, Run, evaluate, read_ledger
+from page_figures import NUMBER, blocks, comments, edits
 
 ROOT = Path(__file__).resolve().parents[1]
 STRICT = ("README.md", "docs/results/*.md")
 PAGES = (*STRICT, "docs/*.md", "docs/guides/*.md", "docs/tutorials/*.md", "examples/**/README.md",
          "fairseq_llrnn/**/README.md", "research/**/README.md")  # fmt: skip
 LEGEND = f"{MARK}: commit or seeds not recorded."
+CODE = re.compile(r"(?:<!-- code =\s([^>]*?)\s*-->\n+)?(^```.*?^```$|(?:^ {4,}\S[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
+PRINTED = re.compile(r"(?i:perplexity|BLEU)\W{1,3}\d")
 
 
 def rewritten(name: str, text: str, is_strict: bool, runs: Mapping[str, Run], wrong: list[str]) -> str:
@@ -66,12 +71,30 @@ def rewritten(name: str, text: str, is_strict: bool, runs: Mapping[str, Run], wr
     return text
 
 
+def wrong_code(name: str, text: str, is_strict: bool, runs: Mapping[str, Run]) -> Iterator[str]:
+    """Yield a line for each figure of a comment that its code block lacks, and for each block that needs a comment."""
+    for block in CODE.finditer(text):
+        place = f"{name}:{text[: block.start()].count(chr(10)) + 1}"
+        if block[1] is None and is_strict and PRINTED.search(block[2]):
+            yield f"{place}: expected a comment <!-- code = … --> before a code block with a measured figure; add it"
+        for expression in (block[1] or "").split(";") if block[1] else ():
+            try:
+                figure = str(evaluate(expression.strip(), runs))
+            except LedgerError as error:
+                yield f"{place}: {error}"
+                continue
+            if figure not in NUMBER.findall(block[2]):
+                yield f"{place}: expected {figure} ({expression.strip()}) in the code block, found none; correct it"
+
+
 def uncited(texts: Mapping[str, str], runs: Mapping[str, Run]) -> Iterator[str]:
     """Yield a line for each run that no page has and that is no baseline."""
     cited = {run["baseline"] for run in runs.values()}
     for text in texts.values():
         for block in blocks(text):
             cited.update(re.findall(r"[a-z][a-z0-9/-]*", " ".join(comments(block.text))))
+        for code in CODE.finditer(text):
+            cited.update(re.findall(r"[a-z][a-z0-9/-]*", code[1] or ""))
     yield from (
         f"{LEDGER}: {key}: expected a page that cites it, found none; remove it" for key in runs if key not in cited
     )
@@ -99,7 +122,7 @@ def main() -> int:
             pages[name].write_text(new, "utf-8")
             found.clear()
             rewritten(name, new, pages[name] in strict, runs, found)
-        wrong += reversed(found)
+        wrong += [*reversed(found), *wrong_code(name, new, pages[name] in strict, runs)]
     wrong += uncited(texts, runs)
     wrong += [*wrong_commands(args.root, runs.values()), *wrong_commits(args.root, runs.values())]
     print(

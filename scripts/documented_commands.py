@@ -9,16 +9,21 @@ from typing import Any
 
 from ledger import LEDGER, NOT_RECORDED, PUBLISHED
 
-CODE = re.compile(r"^```(?:bash)?\n(.*?)^```|((?:^ {4}\S.*\n)+)", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"^```(\w*)\n(.*?)^```$|((?:^ {4,}\S[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
 OPTION = re.compile(r"--[a-z][\w-]*")
 SCRIPT = re.compile(r"^ *(?:\w+=(?:\S|\"[^\"]*\")+ )*(?:python|bash) ((?:examples|scripts)/[\w/]+\.(?:py|sh))")
 
 
 def commands(text: str) -> Iterator[list[str]]:
     """Yield the words of each command in the code blocks of a page that calls a script of this repository."""
-    for block in CODE.findall(text):
-        for line in "".join(block).replace("\\\n", " ").splitlines():
+    for block in scripts_in(text):
+        for line in block.replace("\\\n", " ").splitlines():
             yield from called_scripts(line)
+
+
+def scripts_in(text: str) -> Iterator[str]:
+    """Yield the code blocks of a page that name no other language than bash."""
+    yield from (indented or code for language, code, indented in CODE.findall(text) if language in ("", "bash"))
 
 
 def called_scripts(line: str) -> Iterator[list[str]]:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from ledger import MARK, Figure, LedgerError, Run, entry, evaluate
+from page_words import check_header, check_literal, check_names
 
 EXPRESSIONS = re.compile(r"<!-- =\s(.*?)\s*-->", re.DOTALL)
 HIDDEN = re.compile(r"<!--.*?-->|`[^`]*`|(?<=\])\([^)]*\)|<[a-z/][^>]*>|https?://\S+|\A\s*\d+\.(?= )", re.DOTALL)
@@ -139,17 +140,22 @@ def edits(block: Block, is_strict: bool, runs: Mapping[str, Run]) -> Iterator[Ed
             "comment or the text"
         )
     whole = dict(whole_cells(columns, numbers, figures))
+    in_cells = [text for _, _, text in columns]
+    check_names(in_cells, block.header if columns else (), shown, ";".join(comments(block.text)), runs)
     for number, figure in zip(numbers, figures, strict=True):
         if not any(cell.figure is figure for cell in whole.values()):
             sign = "+" if number[0].startswith("+") and not str(figure).startswith("+") else ""
             start, end = number.span()
             check_unit(shown[end:].split(maxsplit=1)[:1], figure)
+            if is_strict:
+                check_literal(" ".join(shown[:start].split()) + " ", shown[end:], figure)
             if shown[:start].endswith("**") and shown.startswith("**", end):
                 start, end = start - 2, end + 2
             yield Edit(start, end, f"{sign}{figure}{MARK * figure.is_marked}")
     make_bold([cell for cell in whole.values() if cell.figure.run])
     for index, cell in whole.items():
         texts = [block.header[index], " ".join(text for _, _, text in columns)]
+        check_header(block.header[index], cell.figure)
         check_direction(texts, cell.figure)
         check_unit(texts, cell.figure)
         stars = "**" * cell.is_bold

@@ -18,7 +18,7 @@ OPTIONS = {
     "--preset": ("NAME", "options for a size of text: small, for a language model of fewer than 100,000 words"),
     "--arch": ("NAME", "network (default: by the task, such as llrnn_lm or llrnn_lstm)"),
     "--save-dir": ("DIR", "folder of the checkpoints; training resumes from its last one (default: checkpoints)"),
-    "--max-epoch": ("N", "number of epochs (default, if no limit is set: 30, or 3 without progress, see --patience)"),
+    "--max-epoch": ("N", "most epochs (default: 30); training also ends after 3 without progress, see --patience"),
     "--max-tokens": ("N", "tokens in a batch (default: 2048 in training and validation)"),
     "--optimizer": ("NAME", "default: adam, with --lr 0.002 --clip-norm 1.0"),
     "--lr": ("X", "learning rate"),

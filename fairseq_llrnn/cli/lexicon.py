@@ -32,7 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text.add_argument(
         "--dict", metavar="FILE",
         help="write only the words of this dict.txt of fairseq-preprocess and of --count-text, and forms of their "
-        "lemmas. Features of words that no source has are guessed (--guess). Rows have the words' counts",
+        "lemmas. Features of words that no source has are guessed (--guess). Rows without a count in their source get "
+        "that of the word",
     )  # fmt: skip
     text.add_argument(
         "--count-text", nargs="+", default=[], metavar="FILE",

@@ -84,6 +84,11 @@ def run(args: argparse.Namespace) -> int:
         check_text(args.train_text)
     scorer = _load(args)
     if args.open and not scorer.has_open_vocabulary:
+        if args.path is not None and is_of_transformers(args.path):
+            raise OptionError(
+                f"--open needs a model of llrnn train, {args.path} is one of transformers, which spells no unknown "
+                "words; remove --open"
+            )
         build = "build it" if args.path is None else "train it again with a prior"
         raise OptionError(
             f"--open needs an open vocabulary, {args.path or args.prior} has none; {build} of `llrnn prior "

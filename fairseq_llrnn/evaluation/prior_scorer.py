@@ -33,6 +33,8 @@ from fairseq_llrnn.prior.prior import Prior
 class PriorScorer(LineScorer, ScoringModel):
     """The background of a prior as a language model."""
 
+    _spelling_advice = "leave it out, or build the prior from Recipe(open_vocabulary=OpenOptions())"
+
     def __init__(self, prior: Prior, max_tokens: int = 2048) -> None:
         """
         Args:

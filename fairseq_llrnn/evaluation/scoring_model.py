@@ -94,6 +94,7 @@ class ScoringModel:
     translates = False
     has_ends = True  # whether the end of a sentence is part of its score
     has_open_vocabulary = False  # whether unknown words can be spelled
+    _spelling_advice = "leave it out, or train with a prior of Recipe(open_vocabulary=OpenOptions())"
     _convention: Convention | None = None  # of subword pieces that have blanks between them in the lines
 
     @property
@@ -199,11 +200,15 @@ class ScoringModel:
                 f"expected as many good sentences as bad ones, found {len(good):,} and {len(bad):,}; give two lists "
                 "of equal length"
             )
-        lines, sources = [*good, *bad], None if source is None else [*source, *source]
-        scores = [line.log_prob for line in self._fitting(lines, sources, is_open)]
+        scores = []
+        for name, lines in (("good", good), ("bad", bad)):
+            try:
+                scores.append([line.log_prob for line in self._fitting(lines, source, is_open)])
+            except DataError as error:
+                error.args = (f"{name}: {error}",)
+                raise
         pairs = [
-            MinimalPair(g, b, g > b and not math.isclose(g, b, rel_tol=TIE))
-            for g, b in zip(scores[: len(good)], scores[len(good) :], strict=True)
+            MinimalPair(g, b, g > b and not math.isclose(g, b, rel_tol=TIE)) for g, b in zip(*scores, strict=True)
         ]
         return MinimalPairs(sum(pair.is_correct for pair in pairs) / len(pairs), pairs)
 
@@ -252,8 +257,8 @@ class ScoringModel:
         """
         if is_open and not self.has_open_vocabulary:
             raise OptionError(
-                "is_open: expected a language model with an open vocabulary, found another; leave it out, or train "
-                "with a prior of Recipe(open_vocabulary=OpenOptions())"
+                "is_open: expected a language model with an open vocabulary, found another; "
+                f"{'leave it out' if self.translates else self._spelling_advice}"
             )
         vocabulary = self._vocabulary
         check = TextCheck(vocabulary or (), PYTHON)

@@ -12,8 +12,9 @@ A processor takes any model that ends in a softmax, without training:
 
 A grammar is a mask, n-grams multiply, required terms are written. p' sums to one at each step, so that the score of a
 beam search is Σ log p'. If `longest` is given, b = 0 for tokens after which no end is in reach, so that p' is a
-distribution over the texts within the limit. (Our own searches mask such tokens after the normalisation instead:
-Background.with_max_length.)
+distribution over the texts within the limit. Our own models mask such tokens after the normalisation
+(Background.with_max_length). Their beams then have the log p of the model, which ranks the texts that end in time. A
+factor for each step would change the ranks.
 
 A hypothesis that cannot go on before its text is complete (a dead end) is ended with log p DEAD_END. A beam search then
 prefers any complete text. Dead ends exist in products whose parts are not one automaton, and under other processors.

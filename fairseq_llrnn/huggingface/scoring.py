@@ -48,6 +48,7 @@ from fairseq_llrnn.huggingface.tokenisations import Lattices
 from fairseq_llrnn.output.records import Batch
 
 TOKENISATIONS = ("canonical", "all")
+NO_SPELLING = "leave it out, as models of transformers spell no unknown words"
 LINES = 64  # that are sorted by length together
 Tokens = tuple[int, ...]
 
@@ -73,6 +74,7 @@ class CausalScorer(ScoringModel):
     """
 
     dictionaries: Sequence[Path] = ()
+    _spelling_advice = NO_SPELLING
 
     def __init__(
         self,
@@ -406,6 +408,7 @@ class ScoresTexts(ScoringModel):
 
     tokenizer: Any = None
     config: Any
+    _spelling_advice = NO_SPELLING
 
     @property
     def _vocabulary(self) -> frozenset[str] | None:

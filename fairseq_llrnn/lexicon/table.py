@@ -8,8 +8,8 @@ r"""The lexicon as one table of all features of words, from all sources. Its fil
 A row is an analysis of a form. Several rows are several analyses. UPOS and FEATS are as in CoNLL-U, `_` is an empty
 cell. A value other than 1 follows its feature: `Number=Plur@0.75`. `values` are features in the same notation that do
 not depend on spelling and are never guessed: real values, shared lemmas, morphemes. `count` is the frequency of the
-form in the text, or else in the treebank, or else 0. `source` is the option, or the package with its language
-(`simplemma:cs`). Rows of the source `guess` replace all other analyses of their form.
+analysis in its treebank or table, or else of the form in the text, or else 0. `source` is the option, or the package
+with its language (`simplemma:cs`). Rows of the source `guess` replace all other analyses of their form.
 
 A backslash escapes itself, one of | = , @ in names, and \t, \n, \r. Rows are sorted by their cells. Words are in the
 Unicode form of their sources (mostly NFC).
@@ -162,10 +162,12 @@ class Table:
         return morphemes or None
 
     def keep_words(self, counts: Mapping[str, int]) -> None:
-        """Keep only the rows of words in `counts`, with these counts, and of other forms of their lemmas."""
+        """Keep only the rows of words in `counts`, and of other forms of their lemmas. Replace counts of 0."""
         lemmas = {row.lemma for row in self.rows if row.form in counts} - {""}
         self.rows = {
-            row: counts.get(row.form, 0) for row in self.rows if row.form in counts or row.lemma in lemmas
+            row: count or counts.get(row.form, 0)
+            for row, count in self.rows.items()
+            if row.form in counts or row.lemma in lemmas
         }
 
     # ---- the file ---------------------------------------------------------------------------------------------------

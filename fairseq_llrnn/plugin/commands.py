@@ -64,9 +64,11 @@ TRAINING = (
     ("--criterion log_linear",),
     ("--optimizer adam --lr 0.002 --clip-norm 1.0",),
     BATCHES,
-    ("--max-epoch 30 --patience 3", "--patience", "--max-update", "--stop-time-hours", "--stop-min-lr"),
+    ("--max-epoch 30", "--patience", "--max-update", "--stop-time-hours", "--stop-min-lr"),
+    ("--patience 3", "--max-update", "--stop-time-hours", "--stop-min-lr"),
     ("--no-epoch-checkpoints", "--no-save", "--save-interval", "--keep-last-epochs", "--keep-best-checkpoints"),
 )
+SAVED_OFTEN = ("--keep-interval-updates 3",)  # with --save-interval-updates; fairseq keeps all
 
 
 def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
@@ -170,7 +172,9 @@ def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None
     if name == "train" and kind is not None:
         chosen = _defaults(arguments, _of_preset(preset, task or ""))
         prepended += chosen
-        prepended += _defaults([*chosen, *arguments], ((f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING))
+        saving = () if _value_of(arguments, "--save-interval-updates") is None else (SAVED_OFTEN,)
+        options = (f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING, *saving
+        prepended += _defaults([*chosen, *arguments], options)
     return prepended + (_defaults(arguments, (BATCHES,)) if name == "validate" else [])
 
 

@@ -133,6 +133,18 @@ def test_it_is_the_same_file_whatever_the_order(llrnn: Llrnn, place: Path) -> No
     assert cells == sorted(cells) and {len(one) for one in cells} == {8}
 
 
+def test_counts_of_analyses_and_of_words(llrnn: Llrnn, place: Path) -> None:
+    """Those of a treebank stay, also if they are read from a table. Others are those of the text."""
+    Path("twice").write_text(FILES["conllu"] * 2, encoding="utf-8")
+    Path("more.txt").write_text("chats " * 7, encoding="utf-8")
+    counted = ("--count-text", "more.txt", "--out")
+    for number, sources in enumerate([["--conllu", "twice"], ["--lexicon", "0.tsv"]]):
+        assert llrnn("lexicon", *sources, "--unimorph", "unimorph", *counted, f"{number}.tsv").code == 0
+        rows = [line.split("\t") for line in Path(f"{number}.tsv").read_text("utf-8").splitlines()]
+        found = {(cells[2], cells[5]): cells[4] for cells in rows if cells[0] == "chats"}
+        assert found == {("NOUN", "conllu"): "2", ("VERB", "conllu"): "2", ("NOUN", "unimorph"): "7"}
+
+
 def test_words_of_a_text_and_other_forms_of_their_lemmas(
     llrnn: Llrnn, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

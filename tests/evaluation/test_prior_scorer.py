@@ -122,6 +122,12 @@ def test_a_trained_model_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch
         PriorScorer(prior)
 
 
+def test_spelling_needs_an_open_vocabulary(place: Path) -> None:
+    advice = r"leave it out, or build the prior from Recipe\(open_vocabulary=OpenOptions\(\)\)$"
+    with pytest.raises(OptionError, match=advice):
+        PriorScorer(prior_of("unigram")).score(["le"], is_open=True)
+
+
 def test_a_source_and_a_speller_are_refused() -> None:
     symbols = [*SPECIALS, "le", "chat"]
     recipe = Recipe(

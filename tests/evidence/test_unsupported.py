@@ -154,3 +154,29 @@ def test_a_learned_weight_has_the_gradient_of_the_formula() -> None:
         found.append(torch.stack([weight, torch.autograd.grad(weight, parameter)[0].squeeze()]))
     torch.testing.assert_close(found[1], found[0])
     torch.testing.assert_close(found[2], found[0])
+
+
+LONG = "0 1 le\n1 2 12\n1 3 chat\n3 2 dort\n2\n"  # le 12, le chat dort
+ONLY = "0 1 le\n1 2 12\n2\n"
+
+
+@pytest.mark.parametrize(("grammar", "factor", "needed"), [(LONG, 0.0, 4), (LONG, 0.1, 3), (ONLY, 0.0, 3)])
+@pytest.mark.parametrize(
+    "background", ["automaton:grammar times ngram(2, folds=0)", "automaton:grammar at temperature 2"]
+)
+def test_no_search_begins_what_only_a_forbidden_word_ends_in_time(
+    background: str, grammar: str, factor: float, needed: int
+) -> None:
+    """If only forbidden words lead to an end, a slot may still restore one."""
+    Path("grammar").write_text(grammar, encoding="utf-8")
+    Path("t.fr").write_text("le 12\n" * 5, encoding="utf-8")
+    alone = build(background, {"numbers": factor}).background(False).double().bind()
+    start = alone.start(1)
+    assert alone.steps_to_end(start).tolist() == [needed]
+    for remaining in (needed - 1, needed, needed + 1):
+        weight = alone.with_max_length(remaining).log_shares(start)[0, FRENCH.index("le")]
+        assert bool(weight.isneginf()) == (remaining < needed)
+    after = alone.advance(start, torch.tensor([FRENCH.index("le")]))
+    words = alone.with_max_length(needed - 1).log_shares(after)[0, : len(FRENCH)]
+    expected = {CHAT} if needed == 4 else ({4} if factor else set())
+    assert set((~words.isneginf()).nonzero().flatten().tolist()) == expected

@@ -210,7 +210,7 @@ def test_damaged_folders(
     [
         (["--data", "x"], "--data x: it needs a model of fairseq, but"),
         (["--prior", "x"], "is one of transformers; remove this option"),
-        (["--open"], "--open needs an open vocabulary, "),
+        (["--open"], "is one of transformers, which spells no unknown words; remove --open\n"),
     ],
 )
 def test_options_of_other_models(
@@ -221,3 +221,8 @@ def test_options_of_other_models(
     assert message in capsys.readouterr().err
     with pytest.raises(OptionError, match="expected a model of fairseq with data or prior, found one of transformers"):
         fairseq_llrnn.load(folder, data="x")
+    advice = "found another; leave it out, as models of transformers spell no unknown words$"
+    loaded = fairseq_llrnn.load(folder)
+    for model in (loaded, loaded.model):
+        with pytest.raises(OptionError, match=advice):
+            model.score(["le"], is_open=True)

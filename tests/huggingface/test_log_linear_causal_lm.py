@@ -1,5 +1,6 @@
 """Language models of transformers with the log-linear head: wrapped softmaxes, losses, searches, padding, and files."""
 
+import math
 import os
 from itertools import product
 from pathlib import Path
@@ -451,6 +452,23 @@ def test_texts_end_within_the_limit(search: dict[str, Any], tmp_path: Path) -> N
     assert set(written[1::2]) <= {f"voit {end}" for end in (*ends, *(f"le chat qui voit {e}" for e in ends))}
     with pytest.raises(DataError, match="expected max_new_tokens of at least 5, .* found 4; give more"):
         model.generate(ids[:1, -1:], max_new_tokens=4)
+
+
+def test_the_limit_changes_no_score(tmp_path: Path) -> None:
+    """A beam search ranks the texts that end in time by p, without a factor for each step (all texts by hand)."""
+    model = made(prior_with(tmp_path, "automaton({place}/endless.grammar, on_zero=skip)"))
+    ends = ["le chat dort .", "la mer dort ."]
+    log_p = {}
+    for text in (*ends, *(f"le chat qui voit {end}" for end in ends)):
+        tokens, _ = rows(text)
+        with torch.no_grad():
+            of_tokens = model(input_ids=tokens).logits[:, :-1].gather(2, tokens[:, 1:].unsqueeze(2))
+        log_p[text] = of_tokens.sum().item()
+    search = {"num_beams": 8, "num_return_sequences": 4, "length_penalty": 0.0, "return_dict_in_generate": True}
+    found = model.generate(torch.tensor([[2]]), max_new_tokens=10, output_scores=True, **search)
+    scores = dict(zip(model.head.decode(found.sequences[:, 1:]), found.sequences_scores.tolist(), strict=True))
+    assert scores == pytest.approx(log_p, abs=1e-4) and [*scores] == sorted(log_p, key=lambda text: -log_p[text])
+    assert sum(map(math.exp, log_p.values())) < 0.99, "longer texts have probability, too"
 
 
 @pytest.mark.parametrize("search", [{"num_beams": 3}, {"num_beams": 6}, {"do_sample": True}, {}])

@@ -146,7 +146,8 @@ def test_training_prints_a_line_an_epoch_and_what_to_type_next(shell: Shell, wor
     assert opening == (
         f"options added before yours: --user-dir={USER_DIR} --required-batch-size-multiple=1 "
         "--task=llrnn_language_modeling --arch llrnn_lm --sample-break-mode eos --tokens-per-sample 512 --criterion "
-        "log_linear --optimizer adam --lr 0.002 --clip-norm 1.0 --max-tokens 2048 --no-epoch-checkpoints"
+        "log_linear --optimizer adam --lr 0.002 --clip-norm 1.0 --max-tokens 2048 --patience 3 --no-epoch-"
+        "checkpoints"
     )
     for number, line in enumerate(epochs, start=1):
         assert re.fullmatch(
@@ -294,6 +295,37 @@ def test_a_user_wins(shell: Shell, world: World, tmp_path: Path) -> None:
     cfg = read_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]
     found = (cfg["model"]["_name"], cfg["optimizer"]._name, cfg["dataset"]["batch_size"])
     assert found == ("llrnn_lbl", "adagrad", 8)
+
+
+@pytest.mark.parametrize(
+    ("words", "present", "absent"),
+    [
+        ("", "--max-epoch 30 --patience 3", "--keep-interval-updates"),
+        ("--max-epoch 30", "--max-epoch 30 --patience 3", "--keep-interval-updates"),
+        ("--max-epoch 7", "--patience 3", "--max-epoch"),
+        ("--max-epoch=70", "--patience 3", "--max-epoch"),
+        ("--max-epoch 7 --patience -1", "", "--patience|--max-epoch"),
+        ("--patience 9", "", "--patience|--max-epoch"),
+        ("--max-update 7 --max-epoch 7", "", "--patience|--max-epoch"),
+        ("--stop-time-hours 1", "", "--patience|--max-epoch"),
+        ("--stop-min-lr 0.1", "", "--patience|--max-epoch"),
+        ("--save-interval-updates 5", "--keep-interval-updates 3", "--save-interval-updates"),
+        ("--save-interval-updates=5 --keep-interval-updates -1", "", "--keep-interval-updates"),
+    ],
+)
+def test_limits_and_checkpoints_unless_the_user_sets_them(
+    words: str, present: str, absent: str, world: World
+) -> None:
+    found = " ".join(added("train", [str(world.data), *words.split()], str(USER_DIR)))
+    assert f" {present}" in f"{found} "
+    assert not re.search(f"{absent} ", f"{found} ")
+
+
+def test_the_last_checkpoints_within_epochs_are_kept(shell: Shell, world: World, tmp_path: Path) -> None:
+    options = ["--max-epoch", 1, "--max-tokens", 100, "--save-interval-updates", 1, "--disable-validation"]
+    shell.run("llrnn", "train", world.data, *SMALL, *options, "--save-dir", tmp_path)
+    updates = [int(path.stem.rpartition("_")[2]) for path in tmp_path.glob("checkpoint_1_*.pt")]
+    assert len(updates) == 3 and min(updates) > 1 and max(updates) - min(updates) == 2
 
 
 # `llrnn`, and beside it what ends it as soon as its output tells of a second epoch

@@ -21,6 +21,9 @@ RUNS = [
     RUN | {"key": "a/close", "value": "31.2", "std": "0.4"},
     RUN | {"key": "a/loss", "value": "1020", "metric": "loss", "better": "lower", "seeds": "not recorded"},
     RUN | {"key": "a/loss-ours", "value": "2.13", "metric": "loss", "better": "lower", "seeds": "none"},
+    RUN | {"key": "lang/greek/test1", "value": "30.1"},
+    RUN | {"key": "lang/greek/unseen", "value": "20.1"},
+    RUN | {"key": "lang/greek-softmax/test1", "value": "29.9"},
 ]  # fmt: skip
 PAGE = """# Page 5
 
@@ -41,8 +44,17 @@ PAGE = """# Page 5
   gap(a/close, a/softmax) -->
 - No number.
 
+| Language | Test1 (BLEU) | unseen | Goal |
+|---|---:|---:|---:|
+| Greek | 30.1 | 20.1 | 9 <!-- = lang/greek/test1; lang/greek/unseen; 9 --> |
+| Greek, softmax | 29.9 | | <!-- = lang/greek-softmax/test1 --> |
+
+Greek has 30.1 (goal 40 BLEU). <!-- = lang/greek/test1; 40 -->
+
+<!-- code = a/loss-ours; a/close -->
 ```bash
 python scripts/one.py --quick | tee log 5
+loss 2.13, BLEU: 31.2
 ```
 """
 GUIDE = """Ours is 32.5 BLEU better than 4 others. <!-- = round(a/ours, 1); 4 -->
@@ -90,7 +102,7 @@ def test_the_pages_of_this_repository(monkeypatch: pytest.MonkeyPatch, capsys: p
 
 
 def test_pages_that_agree_are_not_written(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert check.main() == 0 and capsys.readouterr().out == "the pages have the figures of 5 runs\n"
+    assert check.main() == 0 and capsys.readouterr().out == "the pages have the figures of 8 runs\n"
     assert errors(capsys, "--write") == ""
     assert (root / "docs/results/page.md").read_text() == PAGE
     assert (root / "docs/guides/guide.md").read_text() == GUIDE
@@ -134,6 +146,18 @@ def test_pages_that_agree_are_not_written(root: Path, capsys: pytest.CaptureFixt
         ("rise(a/softmax, a/ours)", "rise(a/softmax, a/ours", "expected ) after the arguments of rise, found nothing"),
         ("rise(a/softmax, a/ours)", "a/softmax a/ours", "expected one expression, found a/ours after it"),
         ("one.py", "two.py", "page.md: scripts/two.py: expected a script of this repository, found no such file"),
+        ("| Greek", "| Welsh", "page.md:22: expected the languages greek of the runs, found welsh"),
+        ("| Greek", "| Greek, Czech", "page.md:22: expected the languages greek of the runs, found czech, greek"),
+        ("\nGreek", "\nCzech", "page.md:25: expected the languages greek of the runs, found czech"),
+        ("Test1", "Test2", "page.md:22: expected 30.1 in a column of test1, found Test2 (BLEU)"),
+        ("| unseen", "| seen", "page.md:22: expected 20.1 in a column of unseen, found seen"),
+        ("| Goal", "| Goal ↑", "page.md:22: expected a run for 9 in the column Goal ↑, found a literal; name the run"),
+        ("goal 40", "ours 40", "page.md:25: expected a run for 40 BLEU, found a literal; name the run"),
+        ("Greek, softmax |", "Greek, ours |", "page.md:23: expected a row that names the softmax of its runs"),
+        ("loss 2.13", "loss 2.14", "page.md:27: expected 2.13 (a/loss-ours) in the code block, found none; correct it"),
+        ("BLEU: 31.2", "BLEU: 31.3", "page.md:27: expected 31.2 (a/close) in the code block, found none; correct it"),
+        ("code = a/loss-", "code = a/lost-", "page.md:27: expected a key of docs/results/runs.jsonl, found a/lost"),
+        ("<!-- code =", "<!-- kode =", "page.md:28: expected a comment <!-- code = … --> before a code block with a"),
         ("--quick", "--quack", "page.md: scripts/one.py: expected options that its source has, found --quack"),
     ],
 )  # fmt: skip

@@ -19,6 +19,7 @@ README = ROOT / "README.md"
 SYSTEMS = sorted((*ROOT.glob("fairseq_llrnn/systems/*"), *ROOT.glob("research/llrnn_research/*")))
 BLOCK = re.compile(r"^<!-- run -->\n```(bash|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"^<!-- file (\S+) -->\n```\w+\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"(?:^|[|&;(]|\bdo)\s*(?:\w+=\S+ )*(?:llrnn|fairseq-[\w-]+) ")
 CONTINUES = re.compile(
     r"^This page (?:goes on|continues) with the files of\s+(?:the )?\[[^]]+\]\(([^)#]+)", re.MULTILINE
 )
@@ -99,8 +100,8 @@ def reader_folder(place: Path, scratch: Path, sentences: int = 200) -> Path:
 
 
 def command_lines(block: str) -> Iterator[list[str]]:
-    """The words of each command of `llrnn` or fairseq in a script of bash."""
-    for line in block.replace("\\\n", " ").splitlines():
+    """The words of each command of `llrnn` or fairseq in a script of bash, perhaps with its output."""
+    for line in filter(COMMAND.search, block.replace("\\\n", " ").splitlines()):
         lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>()")
         lexer.whitespace_split = True
         words: list[str] = []
