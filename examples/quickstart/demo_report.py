@@ -1,6 +1,7 @@
 """Compare the models of the demo: a table, a picture, and the sentence to explain.
 
-    python examples/quickstart/demo_report.py --corpus DIR --data DATA-BIN --model softmax=DIR --model log-linear=DIR --out DIR
+    python examples/quickstart/demo_report.py --corpus DIR --data DATA-BIN \\
+        --model softmax=DIR --model log-linear=DIR --out DIR
 
 Each model is a folder of fairseq-train (--save-dir). Any language model of fairseq works. All are scored by the same
 code, from the full distribution over the vocabulary.

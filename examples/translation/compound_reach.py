@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Count the unseen compounds of a reference that translations of adjacent source words could form.
 
-    python examples/translation/compound_reach.py --train-source train.en --train train.de --source val.en --reference val.de
+    python examples/translation/compound_reach.py --train-source train.en --train train.de \\
+        --source val.en --reference val.de
 
 A compound is two words of the training text with a linking element between them: 'spiel' + 'haus' = 'spielhaus',
 'arbeit' + s + 'anzug' = 'arbeitsanzug'. The script learns linking elements from the training words: those of at least

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Make a test of copying: put numbers and names that no training text has into English-French pairs.
 
-    python examples/translation/make_copy_test.py --source test.en --reference test.fr --train train.en train.fr --out DIR [--seed 1]
+    python examples/translation/make_copy_test.py --source test.en --reference test.fr \\
+        --train train.en train.fr --out DIR [--seed 1]
 
     three men ride behind a woman .               ->   4071 men ride behind ledona .
     trois hommes roulent derrière une femme .     ->   4071 hommes roulent derrière ledona .

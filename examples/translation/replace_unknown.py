@@ -2,7 +2,8 @@
 """Replace every <unk> of a translation by the source word with the most attention.
 
     fairseq-generate … --print-alignment soft > generated
-    python examples/translation/replace_unknown.py --generated generated --source test.en --out test.fr [--unknown-to dict.en.txt]
+    python examples/translation/replace_unknown.py --generated generated --source test.en \\
+        --out test.fr [--unknown-to dict.en.txt]
 
 This is the usual method of softmax systems for unknown words (Jean et al. 2015, section 3.4; fairseq's --replace-unk,
 which does not work from its generator). With --unknown-to only source words outside that dictionary are candidates, if

@@ -4,8 +4,8 @@ A treebank of another language has the same format, and guesses would hide its u
 measure is the share of the smaller one's words in the larger one: a text contains the words of a small lexicon, a large
 lexicon those of the text. For treebanks and texts of six languages, two lists of the same language share at least 18 %
 of the smaller one; French verbs or adjectives alone share 21 and 10 % with any French list. Of pairs of different
-languages, 86 % share less than 10 %, half of them less than 2.3 % (examples/languages/language_shares.py). The others are large
-lists with foreign words, compared with 500 lines.
+languages, 86 % share less than 10 %, half of them less than 2.3 % (examples/languages/language_shares.py). The others
+are large lists with foreign words, compared with 500 lines.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 """Measure the speed of an output tree over a large vocabulary in which every word is a signature, against adaptive
 softmax.
 
-    python scripts/bench/bench_large_tree.py [--quick] [--task one_word] [--threads 1] [--memory both] [--picture growth.png]
+    python scripts/bench/bench_large_tree.py [--quick] [--task one_word] [--threads 1] [--memory both] \\
+        [--picture growth.png]
 
 Sizes, hidden states and targets are those of timed_layers.py: N positions, H hidden, a Zipf unigram over V words, which
 is also the background. Adaptive softmaxes are torch's, with the fastest cut-offs for each task and V ("/4": each

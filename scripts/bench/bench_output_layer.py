@@ -2,7 +2,8 @@
 """Measure the speed of the log-linear output layer, forward and backward, against softmax and adaptive softmax.
 
     python scripts/bench/bench_output_layer.py [--quick] [--threads 1] [--memory both]
-    python scripts/bench/bench_output_layer.py --device cuda [--dtype bfloat16] [--words V …] [--positions N] [--width H]
+    python scripts/bench/bench_output_layer.py --device cuda [--dtype bfloat16] [--words V …] [--positions N] \\
+        [--width H]
 
 The layers and their inputs are those of timed_layers.py. N positions, H hidden, V words, S signatures.
 

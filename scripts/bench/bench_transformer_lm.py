@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Train a Transformer language model with a softmax or a log-linear output, or time whole training steps of both.
 
-    python scripts/bench/bench_transformer_lm.py PRIOR TRAIN VALID TEST --output log-linear       # train, print one JSON line
-    python scripts/bench/bench_transformer_lm.py PRIOR TRAIN VALID TEST --time 20                 # contestants in turn
-    python scripts/bench/bench_transformer_lm.py PRIOR TRAIN VALID TEST --time 20 --device cuda --layers 6 --context 256 \\
-        --batch 32768 --dropout 0.2                                                         # a GPU
+    python scripts/bench/bench_transformer_lm.py PRIOR TRAIN VALID TEST --output log-linear
+    python scripts/bench/bench_transformer_lm.py PRIOR TRAIN VALID TEST --time 20
+    python scripts/bench/bench_transformer_lm.py PRIOR TRAIN VALID TEST --time 20 --device cuda \\
+        --layers 6 --context 256 --batch 32768 --dropout 0.2
+
+The first trains one output and prints one JSON line. The others time several outputs in turn, on a CPU and on a GPU.
 
 The texts have one tokenised sentence per line and may be gzip files. Their words are those of the prior's dictionary.
 Outputs: softmax (an embedding tied to the output, over the unigram of TRAIN) and log-linear (tied feature weights).

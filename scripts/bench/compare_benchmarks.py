@@ -3,8 +3,8 @@
 
     python scripts/bench/compare_benchmarks.py [bench_generate …] [--keep] [--file FILE]
 
-Every benchmark of the file runs (`python scripts/bench/NAME.py`, with the arguments in the file), unless some are named. For
-the ratios in its last line, a JSON object, the file has the stored values and the tolerance on the worse side:
+Every benchmark of the file runs (`python scripts/bench/NAME.py`, with the arguments in the file), unless some are
+named. For the ratios in its last line, a JSON object, the file has stored values and the tolerance on the worse side:
 
     "bench_generate": {"arguments": ["--quick"], "ratios": {
         "generate_over_softmax": {"kept": 4.8, "worse": "less", "tolerance": 1.0}, …}}

@@ -1,4 +1,4 @@
-"""examples/translation/compound_reach.py: which compounds of a reference translations of adjacent source words could form."""
+"""compound_reach.py: which compounds of a reference translations of adjacent source words could form."""
 
 import sys
 from collections import Counter

@@ -1,4 +1,4 @@
-"""examples/translation/make_copy_test.py: new strings where the two sides certainly correspond, and gold facts that say so."""
+"""make_copy_test.py: new strings where the two sides certainly correspond, and gold facts that say so."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""examples/translation/replace_unknown.py: each <unk> becomes the source word with most attention, of all or of the unknown ones."""
+"""replace_unknown.py: each <unk> becomes the source word with most attention, of all or of the unknown ones."""
 
 import sys
 from pathlib import Path

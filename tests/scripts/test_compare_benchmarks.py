@@ -15,7 +15,8 @@ def compare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     (module,) = load(BENCH, "compare_benchmarks")
     (tmp_path / "scripts" / "bench").mkdir(parents=True)
     for name, figures in (("bench_one", '{"speed": 4.0, "overhead": 0.3}'), ("bench_two", '{"speed": 1.0}')):
-        (tmp_path / "scripts" / "bench" / f"{name}.py").write_text(f"import sys\nprint(sys.argv[1:])\nprint('{figures}')\n")
+        file = tmp_path / "scripts" / "bench" / f"{name}.py"
+        file.write_text(f"import sys\nprint(sys.argv[1:])\nprint('{figures}')\n")
     monkeypatch.setattr(module, "ROOT", tmp_path)
     return module
 
