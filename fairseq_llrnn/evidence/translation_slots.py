@@ -214,6 +214,7 @@ def _with_states(whole: BoundBackground, base: BoundBackground, state: States) -
 def _states_of(whole: BoundBackground, base: BoundBackground, state: States) -> States:
     """Return the states of `whole`, given those of `base`, its `product` with static factors."""
     if isinstance(whole, BoundMixture):
+        assert isinstance(base, BoundMixture)
         return JointStates([_states_of(*of_part) for of_part in zip(whole.parts, base.parts, state.parts, strict=True)])
     if not isinstance(whole, BoundProduct):
         return state.parts[0] if isinstance(base, BoundProduct) else state

@@ -356,8 +356,6 @@ class ContextClasses(BoundBackground):
             words = context.pick(context.table.words)
         else:
             words = self.source.words(self.source.start(len(tokens)).to(tokens.device))
-            if self.source.unk is None:
-                words = words.masked_fill(~self.base.in_vocabulary(words), NO_WORD)
         same = words.view(len(words), *[1] * (tokens.dim() - 1), -1) == tokens.unsqueeze(-1)
         return same.long().argmax(-1), same.any(-1)
 

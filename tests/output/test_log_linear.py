@@ -363,3 +363,9 @@ def test_adaptor_zero_gives_the_background() -> None:
     full = everything(output, background, torch.randn(2, WIDTH, dtype=torch.float64))
     expected = torch.tensor(WEIGHTS, dtype=torch.float64).expand(2, -1)
     torch.testing.assert_close(full.exp(), expected / expected.sum(-1, keepdim=True))
+
+
+def test_the_place_of_a_replaced_signature_is_behind_the_slots() -> None:
+    slots = SlotScores(torch.zeros(2, 3), torch.zeros(2, 3), replaced=4)
+    assert slots.places(torch.tensor([1, 4, 7]), 7).tolist() == [1, 9, 7]
+    assert SlotScores(torch.zeros(2, 3), torch.zeros(2, 3)).places(torch.tensor([1, 4]), 7).tolist() == [1, 4]
