@@ -51,10 +51,10 @@ def wrong_commands(root: Path, runs: Iterable[dict[str, Any]]) -> Iterator[str]:
     folders = [root / "docs", root / "examples", root / "fairseq_llrnn", root / "research"]
     pages = [root / "README.md", *(page for folder in folders for page in sorted(folder.rglob("*.md")))]
     found = {str(page.relative_to(root)): [*commands(page.read_text("utf-8"))] for page in pages}
-    calls = {(run["command"], run["commit"]) for run in runs}
+    commands_at = sorted({(run["command"], run["commit"]) for run in runs})
     found[LEDGER] = [
         words
-        for command, commit in sorted(calls)
+        for command, commit in commands_at
         for words in called_scripts(command)
         # a run with a commit has the script of that commit (`wrong_commits`), which may have moved since
         if commit in (NOT_RECORDED, PUBLISHED) or (root / words[0]).is_file()
