@@ -17,11 +17,11 @@ import difflib
 import os
 import re
 import types
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from typing_extensions import Doc
 
@@ -32,6 +32,7 @@ from fairseq_llrnn.files import reading
 _NUMBER = re.compile(r"[-+\d.][-+\d.e_]*|nan|[-+]?inf", re.IGNORECASE)
 IS_PATH, IS_PATH_OR_NAME, IS_PLACE = "a path", "a path or a name", "KIND:PATH, or a path"
 IS_PATH_OR_CONTENT, IS_FOLDER = "a path, or what is in the file", "the path of a folder"
+PATH_KINDS = IS_PATH, IS_FOLDER, IS_PATH_OR_NAME, IS_PLACE, IS_PATH_OR_CONTENT
 NOT_KEPT = "no part of what is written down"  # a key without effect on the result
 
 
@@ -115,17 +116,13 @@ class Key:
     type: Any
     default: object  # MISSING: it is required
     about: tuple[object, ...]  # its metadata in Annotated
+    is_path: bool  # whether it contains paths
     asked_for: bool = False  # whether its section is absent by default
 
     @property
     def doc(self) -> str:
         """Its description."""
         return next((note.documentation for note in self.about if isinstance(note, Doc)), "")
-
-    @property
-    def is_path(self) -> bool:
-        """Whether it contains paths."""
-        return _how(self.about) is not None
 
     @property
     def help(self) -> str:
@@ -142,47 +139,56 @@ class Key:
 def keys(kind: type[Settings], section: str = "", asked_for: bool = False) -> tuple[Key, ...]:
     """Return all keys, those of sections included, in the order of the fields."""
     result: list[Key] = []
-    for name, hint, default in _fields(kind):
-        inside = section_of(hint)
-        if inside is None:
-            result.append(Key(f"{section}{name}", kind, name, hint, default, about_of(hint), asked_for))
+    for field in _fields(kind):
+        name = f"{section}{field.name}"
+        if field.section is None:
+            result.append(Key(name, kind, *field[:4], field.path_kind is not None, asked_for))
         else:
-            result += keys(inside, f"{section}{name}.", default is None)
+            result += keys(field.section, f"{name}.", field.default is None)
+    return tuple(result)
+
+
+class Field(NamedTuple):
+    """A field of a dataclass of settings."""
+
+    name: str
+    type: Any
+    default: object  # MISSING: it is required
+    about: tuple[object, ...]  # its metadata in Annotated
+    section: type[Settings] | None  # its own dataclass of settings
+    path_kind: str | None  # the kind of paths that it contains, such as IS_PATH
+
+
+def _read_fields(kind: Any) -> tuple[Field, ...]:
+    hints, result = get_type_hints(kind, include_extras=True), []
+    for field in fields(kind):
+        default = field.default if field.default_factory is MISSING else field.default_factory()
+        hint = hints[field.name]
+        members, about = members_of(hint)
+        section = next((part for part in members if isinstance(part, type) and issubclass(part, Settings)), None)
+        path_kind = next((kind for kind in PATH_KINDS if kind in about), None)
+        result.append(Field(field.name, hint, default, about, section, path_kind))
     return tuple(result)
 
 
 # Without a cache, Python would parse every annotation again.
-_hints: Callable[[Any], dict[str, Any]] = cache(partial(get_type_hints, include_extras=True))
+_fields: Callable[[Any], tuple[Field, ...]] = cache(_read_fields)
 
 
-def _fields(kind: type) -> Iterator[tuple[str, Any, object]]:
-    hints = _hints(kind)
-    for field in fields(kind):
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        yield field.name, hints[field.name], default
-
-
-def section_of(hint: Any) -> type[Settings] | None:
-    """Return the dataclass of settings in a type, or None."""
-    return next((part for part in parts_of(hint) if isinstance(part, type) and issubclass(part, Settings)), None)
-
-
-def parts_of(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union, or the type itself."""
-    if get_origin(hint) is Annotated:
-        return parts_of(get_args(hint)[0])
-    if get_origin(hint) in (Union, types.UnionType):
-        return tuple(part for member in get_args(hint) for part in parts_of(member))
-    return (hint,)
-
-
-def about_of(hint: Any) -> tuple[object, ...]:
-    """Return the metadata in Annotated of a type, and of the members of a union."""
-    if get_origin(hint) is Annotated:
-        return (*get_args(hint)[1:], *about_of(get_args(hint)[0]))
-    if get_origin(hint) in (Union, types.UnionType):
-        return tuple(note for member in get_args(hint) for note in about_of(member))
-    return ()
+def members_of(hint: Any) -> tuple[tuple[Any, ...], tuple[object, ...]]:
+    """Return the members of a union, or the type itself, and the metadata in Annotated of all of them."""
+    members, about, waiting = [], [], [hint]
+    while waiting:
+        part = waiting.pop(0)
+        if get_origin(part) is Annotated:
+            inside, *notes = get_args(part)
+            about += notes
+            waiting.insert(0, inside)
+        elif get_origin(part) in (Union, types.UnionType):
+            waiting[:0] = get_args(part)
+        else:
+            members.append(part)
+    return tuple(members), tuple(about)
 
 
 # ---- checks ---------------------------------------------------------------------------------------------------------
@@ -219,25 +225,29 @@ def _validator(kind: Any) -> Any:
     from pydantic import TypeAdapter
     from pydantic_core import SchemaValidator
 
-    return SchemaValidator(_without_flags(TypeAdapter(kind).core_schema))
+    schema: Any = TypeAdapter(kind).core_schema
+    _reject_flags(schema)
+    return SchemaValidator(schema)
 
 
-def _without_flags(schema: Any) -> Any:
-    """Return a schema in which true and false are no numbers. Pydantic would convert them to 1 and 0."""
+def _reject_flags(schema: Any) -> None:
+    """Change a schema of pydantic: true and false are no numbers. Pydantic would convert them to 1 and 0."""
     from pydantic_core import PydanticKnownError, core_schema
 
-    def checked_number(value: object) -> object:
+    def checked_number(kind: Any, value: object) -> object:
         if isinstance(value, bool):
-            raise PydanticKnownError(f"{schema['type']}_type")  # type: ignore[arg-type]
+            raise PydanticKnownError(f"{kind}_type")
         return value
 
-    if isinstance(schema, list):
-        return [*map(_without_flags, schema)]
-    if not isinstance(schema, dict):
-        return schema
-    same: Any = {key: _without_flags(value) for key, value in schema.items()}
-    is_number = schema.get("type") in ("int", "float")
-    return core_schema.no_info_before_validator_function(checked_number, same) if is_number else same
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        for key, inside in node.items() if isinstance(node, dict) else enumerate(node):
+            if isinstance(inside, dict) and inside.get("type") in ("int", "float"):
+                check = partial(checked_number, inside["type"])
+                node[key] = core_schema.no_info_before_validator_function(check, inside)
+            elif isinstance(inside, (dict, list)):
+                waiting.append(inside)
 
 
 def _message(kind: type[Settings], error: Any, option_name: Callable[[str], str]) -> str:
@@ -326,8 +336,8 @@ def check_needs(settings: Settings, needs: Mapping[str, str], option_name: Calla
 
 def check_files(settings: Settings, option_name: Callable[[str], str], section: str = "") -> None:
     """Raise DataError for the first file or folder that cannot be read. `option_name`: as in `checked`."""
-    for name, hint, _ in _fields(type(settings)):
-        value, how = getattr(settings, name), _how(about_of(hint))
+    for field in _fields(type(settings)):
+        name, value, how = field.name, getattr(settings, field.name), field.path_kind
         if isinstance(value, Settings):
             check_files(value, option_name, f"{section}{name}.")
         elif isinstance(value, (str, Path)) or isinstance(value, (list, tuple)) and how != IS_PATH_OR_CONTENT:
@@ -358,9 +368,9 @@ def plain_values(settings: Settings) -> tuple[dict[str, Any], list[str]]:
     """
     values: dict[str, Any] = {}
     objects: list[str] = []
-    for name, hint, default in _fields(type(settings)):
+    for name, _, default, about, *_ in _fields(type(settings)):
         value = getattr(settings, name)
-        if NOT_KEPT in about_of(hint):
+        if NOT_KEPT in about:
             continue
         if isinstance(value, Settings):
             inside, more = plain_values(value)
@@ -393,21 +403,16 @@ def _plain(value: Any) -> Any:
 def with_paths(settings: SettingsType, change: Callable[[str], str]) -> SettingsType:
     """Return the settings with changed paths."""
     changed: dict[str, Any] = {}
-    for name, hint, _ in _fields(type(settings)):
-        value, about = getattr(settings, name), about_of(hint)
+    for field in _fields(type(settings)):
+        name, value, how = field.name, getattr(settings, field.name), field.path_kind
         if isinstance(value, Settings):
             changed[name] = with_paths(value, change)
-        elif isinstance(value, (str, Path)) and (how := _how(about)):
+        elif isinstance(value, (str, Path)) and how:
             changed[name] = _moved(str(value), how, change)
-        elif isinstance(value, (list, tuple)) and (how := _how(about)) and how != IS_PATH_OR_CONTENT:
+        elif isinstance(value, (list, tuple)) and how and how != IS_PATH_OR_CONTENT:
             moved = tuple(_moved(str(path), how, change) for path in value)
             changed[name] = moved[0] if len(moved) == 1 else moved
     return replace(settings, **changed)  # type: ignore[type-var]
-
-
-def _how(about: Sequence[object]) -> str | None:
-    ways = IS_PATH, IS_FOLDER, IS_PATH_OR_NAME, IS_PLACE, IS_PATH_OR_CONTENT
-    return next((how for how in ways if how in about), None)
 
 
 def _moved(path: str, how: str, change: Callable[[str], str]) -> str:

@@ -18,8 +18,8 @@ from fairseq_llrnn.settings import (
     check_files,
     checked,
     keys,
+    members_of,
     nearest_key,
-    parts_of,
 )
 
 
@@ -41,7 +41,7 @@ def option_of(key: Key, named: Collection[str] | None) -> Option | None:
     """Return the option of a key. A key in `named` without an option gets one with its own name."""
     if named is None or key.name not in named or key.option is not None:
         return key.option if named is None or key.name in named else None
-    metavar = "FILE" if key.is_path else "N" if int in parts_of(key.type) else "VALUE"
+    metavar = "FILE" if key.is_path else "N" if int in members_of(key.type)[0] else "VALUE"
     return Option(f"--{key.name.replace('_', '-')}", "how the sources are read", metavar)
 
 
@@ -60,7 +60,7 @@ def settings_of(args: argparse.Namespace, kind: type[SettingsType]) -> SettingsT
 
 
 def _argument(key: Key, option: Option) -> dict[str, Any]:
-    parts = parts_of(key.type)
+    parts = members_of(key.type)[0]
     keywords: dict[str, Any] = {"help": (key.doc if key.asked_for else key.help).replace("%", "%%")}
     if IS_PLACE in key.about and (readers := registry.names("readers")):
         keywords["help"] += f". Readers: {', '.join(sorted(readers))}"
@@ -120,7 +120,7 @@ def overridden(
         if not matches:
             raise OptionError(f"--set {text}: there is no key {name}; {nearest_key(kind, name)}")
         parsed = _value(value)
-        is_list = any(get_origin(part) is tuple for part in parts_of(matches[0].type))
+        is_list = any(get_origin(part) is tuple for part in members_of(matches[0].type)[0])
         _put(merged, name, _names(parsed) if is_list and isinstance(parsed, str) else parsed)
         origins[matches[0].name] = f"--set {matches[0].name}"
     return merged, origins.get

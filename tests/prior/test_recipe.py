@@ -23,7 +23,7 @@ from fairseq_llrnn.prior.expression import Atom
 from fairseq_llrnn.prior.expression_parser import parse
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.recipe_file import read_recipe, recipe_text
-from fairseq_llrnn.settings import Doc, Settings, checked, keys, parts_of, with_paths
+from fairseq_llrnn.settings import Doc, Settings, checked, keys, members_of, with_paths
 
 RECIPE = """dictionary = "data/dict.txt"
 text = "data/train.txt"
@@ -175,8 +175,9 @@ def test_true_and_false_are_no_numbers() -> None:
     tried = set()
     for kind in settings_kinds():
         for key in (one for one in keys(kind) if one.owner is kind):
-            inside = [one for part in parts_of(key.type) if get_origin(part) is Mapping for one in get_args(part)[1:]]
-            types = {*parts_of(key.type), *(part for one in inside for part in parts_of(one))}
+            members, _ = members_of(key.type)
+            inside = [one for part in members if get_origin(part) is Mapping for one in get_args(part)[1:]]
+            types = {*members, *(part for one in inside for part in members_of(one)[0])}
             if bool in types or not {int, float} & types:
                 continue
             tried.add(key.name)
