@@ -236,7 +236,7 @@ def _reject_flags(schema: Any) -> None:
 
     def checked_number(kind: Any, value: object) -> object:
         if isinstance(value, bool):
-            raise PydanticKnownError(f"{kind}_type")
+            raise PydanticKnownError(f"{kind}_type")  # type: ignore[arg-type]
         return value
 
     waiting = [schema]
