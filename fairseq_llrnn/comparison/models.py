@@ -113,15 +113,12 @@ def ngrams(order: int) -> str:
 
 
 def training_options(job: Job, epochs: int, longest: int) -> list[str]:
-    """Return options of `llrnn train`. longest: tokens of the longest sentence, with its end.
-
-    The best epoch has the least perplexity on the validation text. The loss would include penalties.
-    """
+    """Return options of `llrnn train`. longest: tokens of the longest sentence, with its end."""
     assert job.trial is not None
     dropout, width, rate = job.trial
     return [
         *("--preset", "small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
         *("--decoder-embed-dim", str(width), "--decoder-hidden-size", str(width), "--max-epoch", str(epochs)),
-        *("--best-checkpoint-metric", "ppl", "--bf16-products", "--num-workers", "0", "--log-format", "simple"),
+        *("--bf16-products", "--num-workers", "0", "--log-format", "simple"),
         *("--max-tokens", str(max(1024, longest)), "--tokens-per-sample", str(max(512, longest))),
     ]
