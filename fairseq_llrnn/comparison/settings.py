@@ -6,12 +6,16 @@ their two sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import OptionError, check_choice, check_least
+from fairseq_llrnn.lexicon.merge_sources import places
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.readers import SOURCES
+from fairseq_llrnn.settings import check_files
 
 MODELS = {  # name for --models -> title
     "ngrams": "Kneser-Ney n-grams of orders 2 to 5",
@@ -60,9 +64,7 @@ class Comparison:
     train: Path | None = None  # texts or treebanks, instead of a folder
     valid: Path | None = None
     test: Path | None = None
-    conllu: Sequence[str] = ()
-    lexicon: Sequence[str] = ()
-    language: str | None = None
+    words: LexiconOptions = field(default_factory=LexiconOptions)  # sources of features, and the spelling of the text
     lower: str | None = None  # None: keep the case; "": lower-case without a language
     models: Sequence[str] | None = None  # of MODELS; None: all that the texts and files allow
     tries: int | None = None
@@ -70,6 +72,17 @@ class Comparison:
     quick: bool = False
     max_epoch: int | None = None
     jobs: int = 1
+
+    @property
+    def sources(self) -> LexiconOptions:
+        """The sources of word features, for words in the case of the texts."""
+        return replace(self.words, keep_case=self.lower is None, lower=self.lower or None)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether a source has features of words. Some have lemmas alone."""
+        named = [name for name, source in SOURCES.items() if source.has_features and places(self.words, name)]
+        return bool(named or self.words.language or self.words.morphemes)
 
     @property
     def num_tries(self) -> int:
@@ -81,8 +94,18 @@ class Comparison:
         """The largest number of epochs."""
         return self.max_epoch if self.max_epoch is not None else QUICK_EPOCHS if self.quick else EPOCHS
 
-    def check(self) -> None:
-        """Raise OptionError for choices that exclude each other or lack another one."""
+    def check(self, option_name: Callable[[str], str]) -> None:
+        """Check the choices before any text is read.
+
+        Args:
+            option_name: full name of a key of `words` -> its name in messages.
+
+        Raises:
+            OptionError: choices that exclude each other or lack another one.
+            DataError: a source of features is missing.
+        """
+        self.sources.check(option_name)
+        check_files(self.sources, option_name)
         if (self.folder is None) == (self.train is None):
             found = "neither" if self.folder is None else "both"
             raise OptionError(
