@@ -15,7 +15,7 @@ from fairseq_llrnn.cli.model_options import need_fairseq
 OPTIONS = {
     "--path": ("FILE", "checkpoint; it also sets the task, the prior and the form of the text; separate several by :"),
     "--prior": ("PRIOR", "folder of `llrnn prior` (default: that of the checkpoint; in training DATA/prior)"),
-    "--preset": ("NAME", "small: more regularisation, smaller batches, 60 epochs; for fewer than 100,000 words of text"),
+    "--preset": ("NAME", "small: more regularisation, smaller batches and 60 epochs, for a text under 100,000 words"),
     "--arch": ("NAME", "network (default: by the task, such as llrnn_lm or llrnn_lstm)"),
     "--save-dir": ("DIR", "folder of the checkpoints; training resumes from its last one (default: checkpoints)"),
     "--max-epoch": ("N", "number of epochs (default, if no limit is set: 30, or 3 without progress, see --patience)"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -23,7 +24,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.comparison import tables
 from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
-from fairseq_llrnn.comparison.models import Job, chosen_models, lexicon_options, title, trials_of
+from fairseq_llrnn.comparison.models import Job, chosen_models, title, trials_of
 from fairseq_llrnn.comparison.processes import failure_of, run_all
 from fairseq_llrnn.comparison.rows import (
     Measured,
@@ -31,14 +32,18 @@ from fairseq_llrnn.comparison.rows import (
     bits_per_character,
     measured_of,
     mixtures_of,
+    perplexity_of,
     row_of,
     with_differences,
 )
 from fairseq_llrnn.comparison.settings import NEURAL, Comparison
-from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
+from fairseq_llrnn.comparison.texts import SPLITS, Texts, read_texts, write_treebank
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import check_room, lock, whole_file
-from fairseq_llrnn.settings import check_files
+from fairseq_llrnn.lexicon.languages.names import language_code
+from fairseq_llrnn.prior.background_terms import read_background
+from fairseq_llrnn.prior.origins import origins_of
+from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.version import __version__
 
 SETTINGS = "settings.json"
@@ -72,13 +77,9 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
         OptionError, DataError: wrong choices, texts that cannot be compared, or a folder with other results.
     """
     began = time.monotonic()
-    settings.check()
+    settings.check(_option_name)
     texts = read_texts(settings)
     models = chosen_models(texts, settings)
-    if "lexicon" in models:
-        options = replace(lexicon_options(texts, settings), conllu=settings.conllu)  # others may not be written yet
-        options.check(_option_name)
-        check_files(options, _option_name)
     networks = _networks(models, load_networks)
     _check_folder(settings, texts)
     with _alone(settings.out):
@@ -96,27 +97,26 @@ def _compare(
     """Run the jobs without a result, and write the table. began: the time at the start."""
     for line in (*texts.summary(), *(f"note: {note}" for note in texts.notes)):
         say(line)
-    first, others = settings.seeds[0], settings.seeds[1:]
-    trials = {model: trials_of(model, settings, first) for model in models}
-    jobs = [job for of_model in trials.values() for job in of_model]
-    expected = [*jobs, *(trials[model][0] for model in models if model in NEURAL for _ in others)]
-    done = [job for job in jobs if read_result(settings.out, job) is not None]
+    first = settings.seeds[0]
+    jobs = [job for model in models for job in trials_of(model, settings, first)]
+    likely = [_chosen(of_name, texts, settings) or of_name[0] for of_name in _by_name(jobs).values()]
+    expected = [*jobs, *_repeated(likely, settings)]
+    done = [job for job in expected if read_result(settings.out, job) is not None]
     total = _seconds(expected, texts, settings)
     minutes = max(1, round((total - _seconds(done, texts, settings)) / settings.jobs / 60))
     finished = f" ({len(done):,} of them finished)" if done else ""
     cores = plural(settings.jobs, "idle core")
     say(f"{plural(len(expected), 'model')}{finished}, about {plural(minutes, 'minute')} on {cores}")
+    _check_space(expected, texts, settings)
     with tqdm(total=total, disable=None, bar_format=BAR) as bar:
         _run(jobs, texts, settings, networks, bar)
         chosen = {name: _chosen(of_name, texts, settings) for name, of_name in _by_name(jobs).items()}
-        again = [replace(job, seed=s) for job in chosen.values() if job is not None and job.trial for s in others]
+        again = _repeated([job for job in chosen.values() if job is not None], settings)
         _run(again, texts, settings, networks, bar)
         bar.update(bar.total - bar.n)
     for job in (*jobs, *again):
         if (reason := failure_of(settings.out / job.place)) is not None:
             say(f"note: {job.place} failed: {reason}")
-        elif (read_result(settings.out, job) or {}).get("epochs") == settings.epochs:
-            say(f"note: {job.place} had not stopped by its last epoch; a larger --max-epoch may improve it")
     rows = _rows(_by_name(jobs), chosen, texts, settings, "mixed" in models)
     name = (settings.folder or settings.train or Path()).absolute().name
     text = tables.paragraph(rows, texts, name, settings.num_tries)
@@ -156,9 +156,7 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
     """Write the settings into a free or empty folder, or compare them. Raises OptionError if they differ."""
     own: dict[str, Any] = {
         "texts": texts.fingerprint,
-        "conllu": list(map(str, texts.treebanks)),
-        "lexicon": list(settings.lexicon),
-        "language": settings.language,
+        "sources": _sources(settings, texts),
         "lower": settings.lower,
         "max_epoch": settings.epochs,
     }
@@ -183,8 +181,35 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
     for name, value in own.items():
         if kept.get(name) != value:
             found = f"{_option_name(name)} {value}, found those of {kept.get(name)}"
-            found = "these texts, found those of other texts" if name == "texts" else found
+            found = f"these {name}, found those of other {name}" if name in ("texts", "sources") else found
             raise OptionError(f"--out {settings.out}: expected results of {found}; use another --out")
+
+
+def _sources(settings: Comparison, texts: Texts) -> list[str]:
+    """Return the files of word features with the hashes of their content, and the language."""
+    words = replace(settings.sources, conllu=texts.originals)
+    code = None if words.language is None else language_code(words.language)
+    return origins_of(Recipe(words=words), read_background("unigram"), code)
+
+
+def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
+    """Return further jobs with the settings of these: other seeds, and closed dictionaries."""
+    seeds = [replace(job, seed=seed) for job in jobs if job.trial for seed in settings.seeds[1:]]
+    closed = [replace(job, is_closed=True) for job in (*jobs, *seeds) if settings.closed and job.size is None]
+    return [*seeds, *closed]
+
+
+def _check_space(expected: Sequence[Job], texts: Texts, settings: Comparison) -> None:
+    """Raise OptionError if the disk has no space for the jobs without a result."""
+    num_words = len({word for split in SPLITS for line in texts.lines(split) for word in line.split()})
+    sizes = [job.bytes(num_words) for job in expected if read_result(settings.out, job) is None]
+    needed = sum(sizes) + 2 * settings.jobs * max(sizes, default=0)  # a training has up to three checkpoints
+    free = shutil.disk_usage(settings.out).free
+    if needed > free:
+        raise OptionError(
+            f"--out {settings.out}: expected {needed / 1e6:,.0f} MB of free space for {plural(len(sizes), 'model')}, "
+            f"found {free / 1e6:,.0f} MB; free some, or use --out on another disk. Finished models are kept"
+        )
 
 
 def _by_name(jobs: Sequence[Job]) -> dict[str, list[Job]]:
@@ -233,7 +258,10 @@ def _rows(
         jobs = [replace(job, seed=seed) for seed in (settings.seeds if job.trial else settings.seeds[:1])]
         results = [result for one in jobs if (result := read_result(settings.out, one)) is not None]
         measured.append(measured_of(results))
-        rows.append(row_of(measured[-1], texts))
+        row = row_of(measured[-1], texts)
+        closed = [read_result(settings.out, replace(one, is_closed=True)) for one in jobs if settings.closed]
+        finished = [result for result in closed if result is not None]
+        rows.append(replace(row, perplexity=perplexity_of(finished)) if finished else row)
     return with_differences([*rows, *(mixtures_of(measured, texts) if has_mixtures else [])], texts)
 
 

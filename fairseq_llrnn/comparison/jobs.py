@@ -1,6 +1,7 @@
 """Train and score one model. The result is a file, so that a comparison that starts again skips it.
 
-`result.json` has log p in nats of every token of the validation and test text, and the sums of words.
+`result.json` has log p in nats of every token of the validation and test text, the number of tokens of each word, the
+epochs, and the seconds of a processor.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairseq_llrnn.comparison.models import PIECE_ORDERS, Job, ngrams, recipe_of, training_options
+from fairseq_llrnn.comparison.models import PATIENCE, PIECE_ORDERS, Job, ngrams, recipe_of, training_options
 from fairseq_llrnn.comparison.pieces import Pieces
 from fairseq_llrnn.comparison.processes import LOG
 from fairseq_llrnn.comparison.settings import Comparison
@@ -27,9 +28,10 @@ from fairseq_llrnn.files.atomic_write import whole_file, write_lines
 from fairseq_llrnn.files.binary_text import write_binary_text
 from fairseq_llrnn.prior.building import build_prior
 
-RESULT = "result.json"
+RESULT, LAST = "result.json", "checkpoint_last.pt"
 BEST_EPOCH = re.compile(r"^best epoch +(\d+) of (\d+)$", re.MULTILINE)  # in the output of llrnn train
 DIGITS = 6  # of log p
+STOPPED = 128  # a larger status is of a command that a signal stopped
 
 
 class Networks(Protocol):
@@ -41,8 +43,8 @@ class Networks(Protocol):
 
 
 def run_job(job: Job, texts: Texts, settings: Comparison, networks: Networks | None) -> None:
-    """Build, train and score a model, and write its result. Raises LLRNNError."""
-    began = time.monotonic()
+    """Build, train and score a model, and write its result. Raises LLRNNError, and KeyboardInterrupt for a stop."""
+    began, is_resumed = time.process_time(), False
     place = settings.out / job.place
     place.mkdir(parents=True, exist_ok=True)
     lines = _write_units(job, texts, place)
@@ -54,19 +56,26 @@ def run_job(job: Job, texts: Texts, settings: Comparison, networks: Networks | N
         assert networks is not None
         longest = max(len(line.split()) + 1 for split in SPLITS for line in lines[split])
         save_dir = place / "model"
+        is_resumed = (save_dir / LAST).exists()
         arguments = [str(data), "--prior", str(prior), "--save-dir", str(save_dir)]
-        if networks.train([*arguments, *training_options(job, settings.epochs, longest)]):
+        status = networks.train([*arguments, *training_options(job, settings.epochs, longest)])
+        if status > STOPPED:
+            raise KeyboardInterrupt
+        if status:
             raise DataError(f"the training failed; see {place / LOG}")
         best = str(save_dir / "checkpoint_best.pt")
-        scored = {split: networks.scored_lines(best, lines[split], job.size is None) for split in SCORED}
-        (save_dir / "checkpoint_last.pt").unlink(missing_ok=True)
+        is_open = job.size is None and not job.is_closed
+        scored = {split: networks.scored_lines(best, lines[split], is_open) for split in SCORED}
+        (save_dir / LAST).unlink(missing_ok=True)
     result: dict[str, Any] = {"model": job.model, "setting": job.setting, "seed": job.seed}
     result |= {split: _log_probs(scored[split], job.size is not None) for split in SCORED}
     if job.size is not None:
         result["ngrams"] = {str(order): _piece_ngrams(place, lines, order) for order in PIECE_ORDERS}
     if job.trial is not None and (found := BEST_EPOCH.findall((place / LOG).read_text(encoding="utf-8"))):
         result["best_epoch"], result["epochs"] = map(int, found[-1])
-    result["seconds"] = round(time.monotonic() - began, 1)
+        result["patience"] = PATIENCE
+    # a part of a resumed training was computed by another process
+    result["seconds"] = None if is_resumed else round(time.process_time() - began, 1)
     with whole_file(place / RESULT) as file:
         json.dump(result, file)
 
@@ -96,6 +105,9 @@ def _write_units(job: Job, texts: Texts, place: Path) -> dict[str, list[str]]:
         lines = {split: [pieces.write(line) for line in of_split] for split, of_split in lines.items()}
         write_lines(place / "train.txt", lines["train"])
     ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    if job.is_closed:
+        others = {word for split in SCORED for line in lines[split] for word in line.split()}
+        ranked += [(word, 0) for word in sorted(others - counts.keys())]
     write_lines(data / "dict.txt", (f"{symbol} {count}" for symbol, count in ranked))
     index = {symbol: number for number, symbol in enumerate(load_dictionary(data / "dict.txt").symbols)}
     for split in ("train", "valid"):

@@ -24,6 +24,9 @@ SPEED = {"softmax": 5_000, "softmax-unigram": 5_000, "pieces": 10_000, "suffixes
 START = 4.0  # seconds of a job before and after its training
 PROBABLE_EPOCHS = 25  # until early stopping
 PIECES_PER_WORD = 1.6
+SMALL_FILES = 5_000_000  # bytes of texts, priors and results of a job
+BYTES_PER_NUMBER = 12  # a weight, with two averages of the optimiser
+PATIENCE = 5  # epochs without improvement, after which a training stops
 
 
 @dataclass(frozen=True)
@@ -34,17 +37,20 @@ class Job:
     seed: int
     trial: Trial | None = None  # None: nothing is trained
     size: int | None = None  # of pieces
+    is_closed: bool = False  # whether the dictionary has the words of all texts, and no other words are possible
 
     @property
     def setting(self) -> str:
         """The name of the setting that the validation text chooses."""
         words = [] if self.trial is None else [self.trial.name]
-        return "-".join([*words, *([] if self.size is None else [f"pieces{self.size}"])]) or "fixed"
+        words += [] if self.size is None else [f"pieces{self.size}"]
+        return "-".join(words) or "fixed"
 
     @property
     def place(self) -> Path:
         """The folder of the job below the output folder."""
-        return Path("models") / self.model / f"{self.setting}-seed{self.seed}"
+        closed = "-closed" if self.is_closed else ""
+        return Path("models") / self.model / f"{self.setting}{closed}-seed{self.seed}"
 
     def seconds(self, tokens: int, epochs: int) -> float:
         """Return an estimate of the job's seconds on one core. tokens: words of the training text."""
@@ -55,14 +61,24 @@ class Job:
         return START + units * min(epochs, PROBABLE_EPOCHS) * width / SPEED[self.model]
 
 
+    def bytes(self, num_words: int) -> int:
+        """Return an estimate of the space on disk for a checkpoint. num_words: words of all texts."""
+        if self.trial is None:
+            return SMALL_FILES
+        width = self.trial.width
+        numbers = (self.size or num_words) * width + 16 * width**2  # tied embeddings, two layers of an LSTM
+        return SMALL_FILES + BYTES_PER_NUMBER * numbers
+
+
 def chosen_models(texts: Texts, settings: Comparison) -> list[str]:
     """Return the names of the models. Raises OptionError for a lexicon model without a source of features."""
-    has_lexicon = bool(texts.treebanks or settings.lexicon or settings.language)
+    has_lexicon = bool(texts.treebanks) or settings.has_features
     if settings.models is None:
         return [name for name in MODELS if has_lexicon or name != "lexicon"]
     if "lexicon" in settings.models and not has_lexicon:
         raise OptionError(
-            "--models lexicon: it needs features of words, found no source; add --conllu, --lexicon or --language"
+            "--models lexicon: it needs features of words, found no source of them; add --conllu, --lexicon or "
+            "--language"
         )
     return [name for name in MODELS if name in settings.models]
 
@@ -87,8 +103,10 @@ def recipe_of(job: Job, text: Path, texts: Texts, settings: Comparison) -> Recip
     """Return the recipe of a model's prior. text: the training text in the model's units."""
     if job.size is not None:
         return replace(Recipe.softmax(), pieces="sentencepiece", features=())
-    casing = LexiconOptions(keep_case=settings.lower is None, lower=settings.lower or None)
-    words = Recipe(text=str(text), words=casing, open_vocabulary=OpenOptions(), workers=1)
+    sources = settings.sources
+    casing = LexiconOptions(keep_case=sources.keep_case, lower=sources.lower)
+    is_open = None if job.is_closed else OpenOptions()
+    words = Recipe(text=str(text), words=casing, open_vocabulary=is_open, workers=1)
     if job.model == "softmax":
         return replace(words, top_words="all", background="uniform")
     if job.model == "softmax-unigram":
@@ -96,15 +114,7 @@ def recipe_of(job: Job, text: Path, texts: Texts, settings: Comparison) -> Recip
     if job.model.startswith("ngrams-"):
         return replace(words, top_words="all", background=ngrams(int(job.model.removeprefix("ngrams-"))))
     ours = replace(words, suffixes=DEFAULT_SUFFIX_FLOOR, shapes=True)
-    return ours if job.model == "suffixes" else replace(ours, words=lexicon_options(texts, settings))
-
-
-def lexicon_options(texts: Texts, settings: Comparison) -> LexiconOptions:
-    """Return the sources of features, and the spelling of the texts."""
-    return LexiconOptions(
-        conllu=texts.treebanks, lexicon=settings.lexicon, language=settings.language,
-        keep_case=settings.lower is None, lower=settings.lower or None,
-    )  # fmt: skip
+    return ours if job.model == "suffixes" else replace(ours, words=replace(sources, conllu=texts.treebanks))
 
 
 def ngrams(order: int) -> str:
@@ -119,6 +129,6 @@ def training_options(job: Job, epochs: int, longest: int) -> list[str]:
     return [
         *("--preset", "small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
         *("--decoder-embed-dim", str(width), "--decoder-hidden-size", str(width), "--max-epoch", str(epochs)),
-        *("--bf16-products", "--num-workers", "0", "--log-format", "simple"),
+        *("--bf16-products", "--num-workers", "0", "--log-format", "simple", "--patience", str(PATIENCE)),
         *("--max-tokens", str(max(1024, longest)), "--tokens-per-sample", str(max(512, longest))),
     ]

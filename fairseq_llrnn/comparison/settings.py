@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import OptionError, check_choice, check_least
-from fairseq_llrnn.lexicon.merge_sources import places
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.settings import check_files
@@ -69,6 +68,7 @@ class Comparison:
     models: Sequence[str] | None = None  # of MODELS; None: all that the texts and files allow
     tries: int | None = None
     seeds: Sequence[int] = (1,)
+    closed: bool = False  # whether word models are also trained over a closed dictionary
     quick: bool = False
     max_epoch: int | None = None
     jobs: int = 1
@@ -81,7 +81,7 @@ class Comparison:
     @property
     def has_features(self) -> bool:
         """Whether a source has features of words. Some have lemmas alone."""
-        named = [name for name, source in SOURCES.items() if source.has_features and places(self.words, name)]
+        named = [name for name, source in SOURCES.items() if source.has_features and getattr(self.words, name)]
         return bool(named or self.words.language or self.words.morphemes)
 
     @property

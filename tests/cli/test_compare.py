@@ -30,7 +30,7 @@ def texts(corpus: Path) -> list[object]:
 def compared(corpus: Path, shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder and the output of a comparison with two seeds and one epoch."""
     out = tmp_path_factory.mktemp("compared") / "out"
-    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2, "--jobs", 2]
+    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2, "--jobs", 2, "--closed"]
     return out, shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options).out
 
 
@@ -43,8 +43,8 @@ def test_the_table(compared: tuple[Path, str]) -> None:
         "softmax of BPE pieces",
         "ours, suffixes",
     ]
-    assert len(rows) == 10 and {len(row) for row in rows} == {11}
-    figures = {row[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
+    assert len(rows) == 10 and {len(row) for row in rows} == {12}
+    figures = {row[0].removesuffix(" (not converged)"): (float(row[1]), float(row[2])) for row in rows[1:]}
     assert all(0.5 < value < 8 for pair in figures.values() for value in pair)
     neural = figures["ours, suffixes"]
     mixed = next(pair for name, pair in figures.items() if name.startswith("ours, suffixes +"))
@@ -52,9 +52,8 @@ def test_the_table(compared: tuple[Path, str]) -> None:
     assert sum(row[6] == "ours" for row in rows) == 1
     assert all(0 < float(row[9]) <= 1 for row in rows[1:] if row[6] != "ours")
     assert (out / "table.md").read_text().count("\n") == 11 and "toprule" in (out / "table.tex").read_text()
-    assert "11 models, about 1 minute on 2 idle cores\n" in printed
-    unfinished = "note: models/softmax/dropout0.4-width256-rate0.002-seed2 had not stopped by its last epoch; a larger"
-    assert unfinished in printed
+    assert "19 models, about 1 minute on 2 idle cores\n" in printed
+    assert rows[5][0] == "softmax (not converged)" and "not converged: it\nimproved until its last" in printed
     assert "with the best single model on the validation text:" in printed
 
 
@@ -74,21 +73,37 @@ def test_the_figures_are_those_of_llrnn_score(compared: tuple[Path, str], corpus
     assert rows["ngrams-3"]["test"] == pytest.approx(json.loads(scored.out)["bits_per_character"], abs=1e-4)
 
 
+def test_the_perplexities_of_a_closed_dictionary(compared: tuple[Path, str], corpus: Path, shell: Shell) -> None:
+    out, printed = compared
+    rows = {row["name"]: row for row in json.loads((out / "result.json").read_text())["rows"]}
+    assert rows["pieces"]["perplexity"] is None and rows["mixed-ours"]["perplexity"] is None
+    assert "perplexity of the\ntest text over a closed dictionary, which contains the test's words" in printed
+    closed = [out / "models" / "suffixes" / f"{rows['suffixes']['setting']}-closed-seed{seed}" for seed in (1, 2)]
+    models = {"suffixes": [["--path", place / "model" / "checkpoint_best.pt"] for place in closed]}
+    models["ngrams-3"] = [["--prior", out / "models" / "ngrams-3" / "fixed-closed-seed1" / "data" / "prior"]]
+    for name, options in models.items():
+        scored = [shell.run("llrnn", "score", *option, "--json", corpus / "test.txt") for option in options]
+        facts = [json.loads(one.out) for one in scored]
+        assert all(fact["unknown_words"] == 0 for fact in facts)
+        expected = np.mean([2 ** fact["bits_per_token"] for fact in facts])
+        assert rows[name]["perplexity"] == pytest.approx(expected, rel=1e-4)
+
+
 def test_a_second_start_skips_finished_models(
     compared: tuple[Path, str], corpus: Path, shell: Shell, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     shutil.copytree(compared[0], out)
     results = {path: path.stat().st_mtime_ns for path in out.glob("models/*/*/result.json")}
-    lost = next(path for path in results if path.parts[-3] == "ngrams-2")
+    lost = out / "models" / "ngrams-2" / "fixed-seed1" / "result.json"
     lost.unlink()
     table = (out / "table.tsv").read_text()
-    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2]
+    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2, "--closed"]
     done = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options)
-    assert "11 models (7 of them finished), about 1 minute on 1 idle core\n" in done.out
+    assert "19 models (18 of them finished), about 1 minute on 1 idle core\n" in done.out
     again = {path: path.stat().st_mtime_ns for path in out.glob("models/*/*/result.json")}
     assert [path for path in results if again[path] != results[path]] == [lost]
-    cells = [[line.split("\t")[:10] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]
+    cells = [[line.split("\t")[:11] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]
     assert cells[0] == cells[1]
     with (out / "lock").open("w") as file:
         assert lock(file.fileno())
@@ -128,7 +143,8 @@ def test_messages(corpus: Path, llrnn: Llrnn, tmp_path: Path) -> None:
     full = llrnn("compare", *texts(corpus), "--out", tmp_path, "--models", "ngrams")
     full.refuses(f"--out {tmp_path}: expected a new or empty folder, found other files; name another one")
     done = llrnn("compare", *texts(corpus), "--out", tmp_path / "out", "--models", "lexicon")
-    done.refuses("--models lexicon: it needs features of words, found no source; add --conllu, --lexicon or --language")
+    source = "found no source of them; add --conllu, --lexicon or --language"
+    done.refuses(f"--models lexicon: it needs features of words, {source}")
     done = llrnn("compare", *texts(corpus), "--out", tmp_path / "out", "--lexicon", tmp_path / "no.tsv")
     assert f"{tmp_path / 'no.tsv'}: " in done.error and not (tmp_path / "out").exists()
     done = llrnn("compare", "--train", corpus / "train.txt", "--out", tmp_path / "out")
