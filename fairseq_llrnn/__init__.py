@@ -127,6 +127,7 @@ def compare(
     models: Sequence[str] | None = None,
     tries: int | None = None,
     seeds: Sequence[int] = (1,),
+    pretrained: str | os.PathLike[str] | None = None,
     closed: bool = False,
     quick: bool = False,
     max_epoch: int | None = None,
@@ -143,6 +144,7 @@ def compare(
         lower: None keeps the case. A language, or "" for no language, lower-cases all texts.
         models: names from `llrnn compare --help` (None: all that are possible).
         tries: settings of each neural model. seeds: of the chosen setting.
+        pretrained: folder of a causal network of transformers, to fine-tune with its own tokenizer.
         closed: also report perplexities over a closed dictionary, which contains the words of all texts.
         quick: fewer settings and epochs. max_epoch: of a training. jobs: models trained at the same time.
         is_verbose: print the sizes of the texts, and an estimate of the time.
@@ -154,10 +156,11 @@ def compare(
     """
     settings_module = importlib.import_module("fairseq_llrnn.comparison.settings")
     comparing = importlib.import_module("fairseq_llrnn.comparison.comparing")
-    places = [None if place is None else Path(place) for place in (folder, train, valid, test)]
+    places = [None if place is None else Path(place) for place in (folder, train, valid, test, pretrained)]
     options = importlib.import_module("fairseq_llrnn.lexicon.options").LexiconOptions
     settings = settings_module.Comparison(
-        Path(out), *places, words or options(), lower, models, tries, seeds, closed, quick, max_epoch, jobs
+        Path(out), *places[:4], words or options(), lower, models, tries, seeds, places[4], closed, quick, max_epoch,
+        jobs,
     )
     say = functools.partial(print, flush=True) if is_verbose else lambda line: None
     table: ComparisonTable = comparing.compare(settings, _networks, say)

@@ -61,6 +61,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"or {QUICK_EPOCHS} with --quick)",
     )  # fmt: skip
     choices.add_argument(
+        "--pretrained", type=Path, metavar="FOLDER",
+        help="also fine-tune this causal network of transformers (a folder of save_pretrained) with its own tokenizer. "
+        "--tries is the number of learning rates",
+    )  # fmt: skip
+    choices.add_argument(
         "--closed", action="store_true",
         help="also train the chosen settings of word models over a closed dictionary of the words of all texts, and "
         "print the perplexity of the test text",
@@ -75,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
     table = fairseq_llrnn.compare(
         args.folder, out=args.out, train=args.train, valid=args.valid, test=args.test,
         words=settings_of(args, LexiconOptions), lower=args.casing, models=args.models, tries=args.tries,
-        seeds=args.seeds, closed=args.closed, quick=args.quick, max_epoch=args.max_epoch, jobs=args.jobs,
-        is_verbose=True,
+        seeds=args.seeds, pretrained=args.pretrained, closed=args.closed, quick=args.quick, max_epoch=args.max_epoch,
+        jobs=args.jobs, is_verbose=True,
     )  # fmt: skip
     print(f"\n{table}\n\n{table.paragraph}")
     print(f"written to {args.out}: table.md, table.tsv, table.tex, paragraph.txt, result.json")

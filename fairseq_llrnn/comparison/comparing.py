@@ -50,7 +50,7 @@ SETTINGS = "settings.json"
 LOCK = "lock"
 Say = Callable[[str], None]
 BAR = "{percentage:3.0f}% {bar} {remaining} left{postfix}"
-PACKAGES = ("fairseq-fixed", "numpy", "sentencepiece", "torch")
+PACKAGES = ("fairseq-fixed", "numpy", "sentencepiece", "torch", "transformers")
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _sources(settings: Comparison, texts: Texts) -> list[str]:
 def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
     """Return further jobs with the settings of these: other seeds, and closed dictionaries."""
     seeds = [replace(job, seed=seed) for job in jobs if job.trial for seed in settings.seeds[1:]]
-    closed = [replace(job, is_closed=True) for job in (*jobs, *seeds) if settings.closed and job.size is None]
+    closed = [replace(job, is_closed=True) for job in (*jobs, *seeds) if settings.closed and job.has_words]
     return [*seeds, *closed]
 
 
@@ -273,6 +273,8 @@ def _commands(rows: Sequence[Row], settings: Comparison, seed: int) -> list[str]
     place = settings.out / "models" / best.name / f"{best.setting}-seed{seed}"
     if best.name.startswith("ngrams"):
         return [f"llrnn score --prior {place / 'data' / 'prior'} --open TEXT"]
+    if best.name.startswith("pretrained"):
+        return [f"llrnn score --path {place / 'model'} TEXT"]
     model = place / "model" / "checkpoint_best.pt"
     is_pieces = best.name == "pieces"
     spelled = "" if is_pieces else " --open"

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from fairseq_llrnn.comparison.models import PATIENCE, PIECE_ORDERS, Job, ngrams, recipe_of, training_options
 from fairseq_llrnn.comparison.pieces import Pieces
 from fairseq_llrnn.comparison.processes import LOG
-from fairseq_llrnn.comparison.settings import Comparison
+from fairseq_llrnn.comparison.settings import Comparison, FineTuning
 from fairseq_llrnn.comparison.texts import SCORED, SPLITS, Texts
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore
@@ -44,9 +44,23 @@ class Networks(Protocol):
 
 def run_job(job: Job, texts: Texts, settings: Comparison, networks: Networks | None) -> None:
     """Build, train and score a model, and write its result. Raises LLRNNError, and KeyboardInterrupt for a stop."""
-    began, is_resumed = time.process_time(), False
+    began = time.process_time()
     place = settings.out / job.place
     place.mkdir(parents=True, exist_ok=True)
+    is_resumed = (place / "model" / LAST).exists()
+    result: dict[str, Any] = {"model": job.model, "setting": job.setting, "seed": job.seed}
+    if isinstance(job.trial, FineTuning):
+        result |= _fine_tuned(job.trial, job.seed, place / "model", texts, settings)
+    else:
+        result |= _built(job, place, texts, settings, networks)
+    # a part of a resumed training was computed by another process
+    result["seconds"] = None if is_resumed else round(time.process_time() - began, 1)
+    with whole_file(place / RESULT) as file:
+        json.dump(result, file)
+
+
+def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: Networks | None) -> dict[str, Any]:
+    """Return the result of a model with a prior."""
     lines = _write_units(job, texts, place)
     data, prior = place / "data", place / "data" / "prior"
     build_prior(str(data / "dict.txt"), recipe_of(job, place / "train.txt", texts, settings)).save(str(prior))
@@ -56,7 +70,6 @@ def run_job(job: Job, texts: Texts, settings: Comparison, networks: Networks | N
         assert networks is not None
         longest = max(len(line.split()) + 1 for split in SPLITS for line in lines[split])
         save_dir = place / "model"
-        is_resumed = (save_dir / LAST).exists()
         arguments = [str(data), "--prior", str(prior), "--save-dir", str(save_dir)]
         status = networks.train([*arguments, *training_options(job, settings.epochs, longest)])
         if status > STOPPED:
@@ -67,17 +80,32 @@ def run_job(job: Job, texts: Texts, settings: Comparison, networks: Networks | N
         is_open = job.size is None and not job.is_closed
         scored = {split: networks.scored_lines(best, lines[split], is_open) for split in SCORED}
         (save_dir / LAST).unlink(missing_ok=True)
-    result: dict[str, Any] = {"model": job.model, "setting": job.setting, "seed": job.seed}
-    result |= {split: _log_probs(scored[split], job.size is not None) for split in SCORED}
+    result: dict[str, Any] = {split: _log_probs(scored[split], job.size is not None) for split in SCORED}
     if job.size is not None:
         result["ngrams"] = {str(order): _piece_ngrams(place, lines, order) for order in PIECE_ORDERS}
     if job.trial is not None and (found := BEST_EPOCH.findall((place / LOG).read_text(encoding="utf-8"))):
         result["best_epoch"], result["epochs"] = map(int, found[-1])
         result["patience"] = PATIENCE
-    # a part of a resumed training was computed by another process
-    result["seconds"] = None if is_resumed else round(time.process_time() - began, 1)
-    with whole_file(place / RESULT) as file:
-        json.dump(result, file)
+    return result
+
+
+def _fine_tuned(trial: FineTuning, seed: int, out: Path, texts: Texts, settings: Comparison) -> dict[str, Any]:
+    """Return the result of a pretrained network."""
+    from fairseq_llrnn.huggingface import fine_tuning  # imports torch and transformers
+
+    folder = settings.pretrained
+    assert folder is not None
+    facts = fine_tuning.fine_tune(folder, out, texts.train, texts.valid, trial.rate, seed, settings.epochs)
+    scorer = fine_tuning.load_causal(out)
+    fine_tuning.check_lines(scorer, texts.test, folder)
+    result: dict[str, Any] = {**facts._asdict(), "patience": fine_tuning.PATIENCE}
+    for split in SCORED:
+        lines = texts.lines(split)
+        scored = [*scorer.lines(lines)]
+        if any(len(score.words) != len(line.split()) for score, line in zip(scored, lines, strict=True)):
+            raise DataError(f"{folder}: expected a tokenizer whose tokens end at blanks, found another; give another")
+        result[split] = _log_probs(scored, is_pieces=False)
+    return result
 
 
 def read_result(out: Path, job: Job) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairseq_llrnn.comparison.settings import MODELS, TRIALS, Comparison, Trial
+from fairseq_llrnn.comparison.settings import MODELS, RATES, TRIALS, Comparison, FineTuning, Trial, weights_of
 from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
@@ -26,6 +26,8 @@ PROBABLE_EPOCHS = 25  # until early stopping
 PIECES_PER_WORD = 1.6
 SMALL_FILES = 5_000_000  # bytes of texts, priors and results of a job
 BYTES_PER_NUMBER = 12  # a weight, with two averages of the optimiser
+PASSES = 4  # epochs of a fine-tuning
+WEIGHTS_PER_SECOND = 5.5e9  # of a fine-tuning: weights times words
 PATIENCE = 5  # epochs without improvement, after which a training stops
 
 
@@ -33,10 +35,11 @@ PATIENCE = 5  # epochs without improvement, after which a training stops
 class Job:
     """One model with one setting and one seed."""
 
-    model: str  # a name of MODELS, or `ngrams-N`
+    model: str  # a name of MODELS, `ngrams-N`, or `pretrained-NAME`
     seed: int
-    trial: Trial | None = None  # None: nothing is trained
+    trial: Trial | FineTuning | None = None  # None: nothing is trained
     size: int | None = None  # of pieces
+    weights: int = 0  # of a pretrained network
     is_closed: bool = False  # whether the dictionary has the words of all texts, and no other words are possible
 
     @property
@@ -52,10 +55,17 @@ class Job:
         closed = "-closed" if self.is_closed else ""
         return Path("models") / self.model / f"{self.setting}{closed}-seed{self.seed}"
 
+    @property
+    def has_words(self) -> bool:
+        """Whether its units are words."""
+        return self.size is None and not isinstance(self.trial, FineTuning)
+
     def seconds(self, tokens: int, epochs: int) -> float:
         """Return an estimate of the job's seconds on one core. tokens: words of the training text."""
         if self.trial is None:
             return START
+        if isinstance(self.trial, FineTuning):
+            return START + tokens * PASSES * self.weights / WEIGHTS_PER_SECOND
         units = tokens * (PIECES_PER_WORD if self.size is not None else 1.0)
         width = (self.trial.width / 256) ** 1.5
         return START + units * min(epochs, PROBABLE_EPOCHS) * width / SPEED[self.model]
@@ -65,6 +75,8 @@ class Job:
         """Return an estimate of the space on disk for a checkpoint. num_words: words of all texts."""
         if self.trial is None:
             return SMALL_FILES
+        if isinstance(self.trial, FineTuning):
+            return SMALL_FILES + 4 * self.weights
         width = self.trial.width
         numbers = (self.size or num_words) * width + 16 * width**2  # tied embeddings, two layers of an LSTM
         return SMALL_FILES + BYTES_PER_NUMBER * numbers
@@ -73,20 +85,24 @@ class Job:
 def chosen_models(texts: Texts, settings: Comparison) -> list[str]:
     """Return the names of the models. Raises OptionError for a lexicon model without a source of features."""
     has_lexicon = bool(texts.treebanks) or settings.has_features
+    impossible = {"lexicon"} if not has_lexicon else set()
     if settings.models is None:
-        return [name for name in MODELS if has_lexicon or name != "lexicon"]
+        impossible |= {"pretrained"} if settings.pretrained is None else set()
+        return [name for name in MODELS if name not in impossible]
     if "lexicon" in settings.models and not has_lexicon:
         raise OptionError(
             "--models lexicon: it needs features of words, found no source of them; add --conllu, --lexicon or "
             "--language"
         )
-    return [name for name in MODELS if name in settings.models]
+    added = {"pretrained"} if settings.pretrained is not None else set()
+    return [name for name in MODELS if name in {*settings.models, *added}]
 
 
 def title(model: str) -> str:
     """Return the name of a model in the table."""
-    family, _, order = model.partition("-")
-    return f"Kneser-Ney {order}-grams" if family == "ngrams" else MODELS[model]
+    family, _, name = model.partition("-")
+    titles = {"ngrams": f"Kneser-Ney {name}-grams", "pretrained": f"{name}, fine-tuned"}
+    return titles.get(family) or MODELS[model]
 
 
 def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:
@@ -95,6 +111,12 @@ def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:
         return []
     if model == "ngrams":
         return [Job(f"ngrams-{order}", settings.seeds[0]) for order in ORDERS]
+    if model == "pretrained":
+        assert settings.pretrained is not None
+        folder = settings.pretrained.absolute()
+        weights = sum(path.stat().st_size for path in weights_of(folder)) // 4
+        rates = map(FineTuning, RATES[: settings.num_tries])
+        return [Job(f"pretrained-{folder.name}", seed, rate, weights=weights) for rate in rates]
     sizes: Sequence[int | None] = PIECE_SIZES if model == "pieces" else (None,)
     return [Job(model, seed, trial, size) for size in sizes for trial in TRIALS[: settings.num_tries]]
 
@@ -124,7 +146,7 @@ def ngrams(order: int) -> str:
 
 def training_options(job: Job, epochs: int, longest: int) -> list[str]:
     """Return options of `llrnn train`. longest: tokens of the longest sentence, with its end."""
-    assert job.trial is not None
+    assert isinstance(job.trial, Trial)
     dropout, width, rate = job.trial
     return [
         *("--preset", "small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from fairseq_llrnn.errors import OptionError, check_choice, check_least
+from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least, need_library
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.settings import check_files
@@ -23,10 +23,12 @@ MODELS = {  # name for --models -> title
     "pieces": "softmax of BPE pieces",
     "suffixes": "ours, suffixes",
     "lexicon": "ours, suffixes and lexicon",
+    "pretrained": "the network of --pretrained, fine-tuned with its own tokenizer",
     "mixed": "the best softmax and the best of ours, each mixed with n-grams",
 }
 SOFTMAX, OURS = ("softmax", "softmax-unigram", "pieces"), ("suffixes", "lexicon")
 NEURAL = (*SOFTMAX, *OURS)
+CONFIG, TOKENIZER = "config.json", "tokenizer.json"  # in a folder of save_pretrained
 TRIES, QUICK_TRIES = 3, 1
 EPOCHS, QUICK_EPOCHS = 60, 40
 
@@ -44,6 +46,17 @@ class Trial(NamedTuple):
         return f"dropout{self.dropout}-width{self.width}-rate{self.rate}"
 
 
+class FineTuning(NamedTuple):
+    """Values of a fine-tuning that are chosen on the validation text."""
+
+    rate: float
+
+    @property
+    def name(self) -> str:
+        """The name of the trial's folder."""
+        return f"rate{self.rate}"
+
+
 TRIALS = (
     Trial(0.4, 256, 0.002),  # those of --preset small
     Trial(0.6, 256, 0.002),
@@ -52,6 +65,7 @@ TRIALS = (
     Trial(0.5, 256, 0.004),
     Trial(0.6, 512, 0.001),
 )
+RATES = (0.0003, 0.0001, 0.0006, 0.00005, 0.001, 0.00003)  # of fine-tuning
 
 
 @dataclass(frozen=True)
@@ -68,6 +82,7 @@ class Comparison:
     models: Sequence[str] | None = None  # of MODELS; None: all that the texts and files allow
     tries: int | None = None
     seeds: Sequence[int] = (1,)
+    pretrained: Path | None = None  # folder of a causal network of transformers
     closed: bool = False  # whether word models are also trained over a closed dictionary
     quick: bool = False
     max_epoch: int | None = None
@@ -117,6 +132,11 @@ class Comparison:
             raise OptionError("--train needs --test, the text of the table; add --test FILE")
         if self.models is not None:
             _check_models(self.models)
+            if "pretrained" in self.models and self.pretrained is None:
+                raise OptionError("--models pretrained: it needs --pretrained FOLDER; add that")
+        if self.pretrained is not None:
+            need_library("--pretrained", "transformers", "hf")
+            _check_pretrained(self.pretrained)
         check_least("--tries", self.num_tries, 1)
         if self.num_tries > len(TRIALS):
             raise OptionError(f"--tries {self.num_tries}: expected at most {len(TRIALS)}, the number of settings")
@@ -125,6 +145,22 @@ class Comparison:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             shown = " ".join(map(str, self.seeds))
             raise OptionError(f"--seeds {shown}: expected different numbers of at least 0; correct them")
+
+
+def _check_pretrained(folder: Path) -> None:
+    """Raise DataError for a folder without a network and a fast tokenizer of save_pretrained."""
+    lacking = [name for name in (CONFIG, TOKENIZER) if not (folder / name).is_file()]
+    if lacking or not weights_of(folder):
+        found = "no such folder" if not folder.is_dir() else f"no {lacking[0]}" if lacking else "no *.safetensors"
+        raise DataError(
+            f"--pretrained {folder}: expected a folder of save_pretrained with {CONFIG}, {TOKENIZER} and "
+            f"*.safetensors, found {found}; save the model and its tokenizer there"
+        )
+
+
+def weights_of(folder: Path) -> list[Path]:
+    """Return the files with the weights of a network of transformers."""
+    return sorted(folder.glob("*.safetensors"))
 
 
 def _check_models(models: Sequence[str]) -> None:

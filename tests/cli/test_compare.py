@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from shell import Shell
 from small_corpus import Llrnn
+from small_transformers import save_network
 
 from fairseq_llrnn.files.atomic_write import lock
 from toy_french import make_corpus, write_corpus
@@ -125,6 +126,30 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     (row,) = (line for line in done.out.splitlines() if ": failed, " in line)
     assert row.startswith(f"ours, suffixes and lexicon: failed, {lexicon}")
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
+
+
+def test_a_pretrained_network_is_fine_tuned(corpus: Path, shell: Shell, llrnn: Llrnn, tmp_path: Path) -> None:
+    folder, out = save_network(tmp_path / "tiny", positions=512), tmp_path / "out"
+    options = ["--models", "ngrams", "--pretrained", folder, "--tries", 2, "--seeds", 1, 2, "--max-epoch", 1]
+    options.append("--closed")
+    printed = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options).out
+    assert "11 models" in printed and "\ntiny, fine-tuned (not converged) " in printed
+    (row,) = (row for row in json.loads((out / "result.json").read_text())["rows"] if row["name"] == "pretrained-tiny")
+    assert row["setting"] in ("rate0.0003", "rate0.0001") and row["perplexity"] is None and row["unseen"] > row["seen"]
+    bits = []
+    for seed in (1, 2):
+        path = out / "models" / "pretrained-tiny" / f"{row['setting']}-seed{seed}" / "model"
+        scored = shell.run("llrnn", "score", "--path", path, "--json", corpus / "test.txt")
+        bits.append(json.loads(scored.out)["bits_per_character"])
+    assert row["test"] == pytest.approx(np.mean(bits), abs=1e-4)
+    (folder / "tokenizer.json").unlink()
+    done = llrnn("compare", *texts(corpus), "--out", tmp_path / "other", "--pretrained", folder)
+    done.refuses(
+        f"--pretrained {folder}: expected a folder of save_pretrained with config.json, tokenizer.json and "
+        "*.safetensors, found no tokenizer.json; save the model and its tokenizer there"
+    )
+    done = llrnn("compare", *texts(corpus), "--out", tmp_path / "other", "--models", "pretrained")
+    done.refuses("--models pretrained: it needs --pretrained FOLDER; add that")
 
 
 def test_python_returns_the_table(corpus: Path, shell: Shell, tmp_path: Path) -> None:
