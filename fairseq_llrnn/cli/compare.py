@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         jobs=args.jobs, is_verbose=True,
     )  # fmt: skip
     print(f"\n{table}\n\n{table.paragraph}")
-    print(f"written to {args.out}: table.md, table.tsv, table.tex, paragraph.txt, result.json")
+    print(f"written to {args.out}: table.md, table.tsv, table.tex, picture.svg, paragraph.txt, result.json")
     if table.commands:
         print("\n".join(["with the best single model on the validation text:", *(f"  {c}" for c in table.commands)]))
     return 0

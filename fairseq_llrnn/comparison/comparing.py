@@ -25,6 +25,7 @@ from tqdm import tqdm
 from fairseq_llrnn.comparison import tables
 from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
 from fairseq_llrnn.comparison.models import Job, chosen_models, title, trials_of
+from fairseq_llrnn.comparison.picture import as_svg
 from fairseq_llrnn.comparison.processes import failure_of, run_all
 from fairseq_llrnn.comparison.rows import (
     Measured,
@@ -287,11 +288,12 @@ def _commands(rows: Sequence[Row], settings: Comparison, seed: int) -> list[str]
 
 
 def _write(table: ComparisonTable, texts: Texts, settings: Comparison, seconds: float) -> None:
-    """Write the table in all formats, and result.json."""
+    """Write the table in all formats, the picture and result.json."""
     files = {
         "table.md": tables.as_markdown(table.rows),
         "table.tsv": tables.as_tsv(table.rows),
         "table.tex": tables.as_latex(table.rows),
+        "picture.svg": as_svg(table.rows),
         "paragraph.txt": table.paragraph,
         "result.json": json.dumps(_facts(table.rows, texts, settings, seconds), indent=1, default=str) + "\n",
     }
