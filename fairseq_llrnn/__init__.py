@@ -22,7 +22,7 @@ from fairseq_llrnn.version import __version__ as __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairseq_llrnn.comparison.comparing import ComparisonTable
+    from fairseq_llrnn.comparison.results import ComparisonTable
     from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
     from fairseq_llrnn.head import LogLinearHead
     from fairseq_llrnn.huggingface import LogLinearForCausalLM, LogLinearForSeq2SeqLM

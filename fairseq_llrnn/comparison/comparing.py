@@ -7,16 +7,12 @@ choices skips finished models. More models, trials and seeds can be added.
 from __future__ import annotations
 
 import json
-import platform
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +21,8 @@ from tqdm import tqdm
 from fairseq_llrnn.comparison import tables
 from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
 from fairseq_llrnn.comparison.models import Job, chosen_models, title, trials_of
-from fairseq_llrnn.comparison.picture import as_svg
 from fairseq_llrnn.comparison.processes import failure_of, run_all
+from fairseq_llrnn.comparison.results import ComparisonTable, commands, write
 from fairseq_llrnn.comparison.rows import (
     Measured,
     Row,
@@ -45,26 +41,11 @@ from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.prior.background_terms import read_background
 from fairseq_llrnn.prior.origins import origins_of
 from fairseq_llrnn.prior.recipe import Recipe
-from fairseq_llrnn.version import __version__
 
 SETTINGS = "settings.json"
 LOCK = "lock"
 Say = Callable[[str], None]
 BAR = "{percentage:3.0f}% {bar} {remaining} left{postfix}"
-PACKAGES = ("fairseq-fixed", "numpy", "sentencepiece", "torch", "transformers")
-
-
-@dataclass(frozen=True)
-class ComparisonTable:
-    """The result of a comparison. `str` has the table as text."""
-
-    rows: Sequence[Row]
-    out: Path
-    paragraph: str
-    commands: Sequence[str]  # to go on with the best single model
-
-    def __str__(self) -> str:
-        return tables.as_text(self.rows)
 
 
 def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Say) -> ComparisonTable:
@@ -121,8 +102,8 @@ def _compare(
     rows = _rows(_by_name(jobs), chosen, texts, settings, "mixed" in models)
     name = (settings.folder or settings.train or Path()).absolute().name
     text = tables.paragraph(rows, texts, name, settings.num_tries)
-    table = ComparisonTable(rows, settings.out, text, _commands(rows, settings, first))
-    _write(table, texts, settings, time.monotonic() - began)
+    table = ComparisonTable(rows, settings.out, text, commands(rows, settings, first))
+    write(table, texts, settings, time.monotonic() - began)
     return table
 
 
@@ -264,70 +245,3 @@ def _rows(
         finished = [result for result in closed if result is not None]
         rows.append(replace(row, perplexity=perplexity_of(finished)) if finished else row)
     return with_differences([*rows, *(mixtures_of(measured, texts) if has_mixtures else [])], texts)
-
-
-def _commands(rows: Sequence[Row], settings: Comparison, seed: int) -> list[str]:
-    """Return commands to go on with the best single model."""
-    best = tables.best_row(rows)
-    if best is None:
-        return []
-    place = settings.out / "models" / best.name / f"{best.setting}-seed{seed}"
-    if best.name.startswith("ngrams"):
-        return [f"llrnn score --prior {place / 'data' / 'prior'} --open TEXT"]
-    if best.name.startswith("pretrained"):
-        return [f"llrnn score --path {place / 'model'} TEXT"]
-    model = place / "model" / "checkpoint_best.pt"
-    is_pieces = best.name == "pieces"
-    spelled = "" if is_pieces else " --open"
-    return [
-        *([f"# TEXT is in the pieces of {place / 'pieces.model'}"] if is_pieces else []),
-        f"llrnn score --path {model}{spelled} TEXT",
-        f"llrnn score --path {model}{spelled} --per-word TEXT > surprisals.tsv",
-        f"llrnn export {model} MODEL",
-    ]
-
-
-def _write(table: ComparisonTable, texts: Texts, settings: Comparison, seconds: float) -> None:
-    """Write the table in all formats, the picture and result.json."""
-    files = {
-        "table.md": tables.as_markdown(table.rows),
-        "table.tsv": tables.as_tsv(table.rows),
-        "table.tex": tables.as_latex(table.rows),
-        "picture.svg": as_svg(table.rows),
-        "paragraph.txt": table.paragraph,
-        "result.json": json.dumps(_facts(table.rows, texts, settings, seconds), indent=1, default=str) + "\n",
-    }
-    for name, text in files.items():
-        with whole_file(settings.out / name) as file:
-            file.write(text)
-
-
-def _facts(rows: Sequence[Row], texts: Texts, settings: Comparison, seconds: float) -> Mapping[str, Any]:
-    versions = {"python": platform.python_version(), "fairseq_llrnn": __version__}
-    for package in PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            versions[package] = metadata.version(package)
-    return {
-        "settings": {**vars(settings), "tries": settings.num_tries, "max_epoch": settings.epochs},
-        "texts": {"fingerprint": texts.fingerprint, "sizes": texts.summary(), "notes": list(texts.notes)},
-        "versions": versions,
-        "commit": _commit(),
-        "seconds": round(seconds, 1),
-        "command": sys.argv,
-        "rows": [_row_facts(row) for row in rows],
-    }
-
-
-def _row_facts(row: Row) -> dict[str, Any]:
-    facts = {name: value for name, value in vars(row).items() if name not in ("sentences", "difference")}
-    facts = {name: None if isinstance(value, float) and value != value else value for name, value in facts.items()}
-    return facts | {"difference": None if row.difference is None else row.difference._asdict()}
-
-
-def _commit() -> str | None:
-    """Return the commit of this package's checkout, or None if it is installed otherwise."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None

@@ -58,7 +58,8 @@ class Row:
     seeds: Sequence[int] = ()
     valid: float = math.nan  # bits per character
     test: float = math.nan
-    deviation: float = math.nan  # standard deviation of `test` over seeds
+    tests: Sequence[float] = ()  # `test` of each seed
+    deviation: float = math.nan  # standard deviation of `tests`
     seen: float = math.nan  # bits per word of the test text, of words in the training text
     unseen: float = math.nan
     perplexity: float = math.nan  # of the test text over a closed dictionary, which contains its words
@@ -126,7 +127,7 @@ def row_of(model: Measured, texts: Texts) -> Row:
     return Row(
         model.name, model.title, model.setting, seeds=model.seeds, seconds=model.seconds,
         is_converged=model.is_converged,
-        valid=float(np.mean(per_character["valid"])), test=float(np.mean(tests)),
+        valid=float(np.mean(per_character["valid"])), test=float(np.mean(tests)), tests=tests,
         deviation=float(np.std(tests, ddof=1)) if len(tests) > 1 else math.nan,
         seen=_mean_of(words, seen, True), unseen=_mean_of(words, seen, False),
         sentences=np.mean([scores["test"].bits_of_sentences() for scores in model.scores], axis=0),
