@@ -79,7 +79,7 @@ def written(ledger: str, runs: Sequence[Run]) -> str:
 
 def as_line(run: Run) -> str:
     """Return a line of the ledger, whose figures have all their decimals."""
-    decimals = {name: f"{run[name]:.{PLACES}f}" for name in ("value", "std") if name in run}
+    decimals: Run = {name: f"{run[name]:.{PLACES}f}" for name in ("value", "std") if name in run}
     if "values" in run:
         decimals["values"] = [f"{value:.{PLACES}f}" for value in run["values"]]
     return re.sub(r'"(\d+\.\d+)"', r"\1", json.dumps(run | decimals, ensure_ascii=False))
@@ -109,4 +109,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())
