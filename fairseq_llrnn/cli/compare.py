@@ -5,7 +5,7 @@ from pathlib import Path
 
 import fairseq_llrnn
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
-from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_EPOCHS, QUICK_TRIES, TRIALS, TRIES
+from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_TRIES, TRIALS, TRIES
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
 
@@ -57,8 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     choices.add_argument(
         "--max-epoch", type=int, metavar="N",
-        help=f"most epochs of a training; it stops earlier after five epochs without improvement (default: {EPOCHS}, "
-        f"or {QUICK_EPOCHS} with --quick)",
+        help=f"most epochs of a training; it stops earlier after five epochs without improvement (default: {EPOCHS})",
     )  # fmt: skip
     choices.add_argument(
         "--pretrained", type=Path, metavar="FOLDER",
@@ -70,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also train the chosen settings of word models over a closed dictionary of the words of all texts, and "
         "print the perplexity of the test text",
     )  # fmt: skip
-    choices.add_argument("--quick", action="store_true", help="fewer settings and epochs, for a first impression")
+    choices.add_argument(
+        "--quick", action="store_true", help="one setting and one number of pieces, for a first impression"
+    )
     result = parser.add_argument_group("the result")
     result.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the table and the models")
     result.add_argument("--jobs", type=int, default=1, metavar="N", help="models trained at the same time (default: 1)")

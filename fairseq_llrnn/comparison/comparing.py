@@ -34,7 +34,7 @@ from fairseq_llrnn.comparison.rows import (
     with_differences,
 )
 from fairseq_llrnn.comparison.settings import NEURAL, Comparison
-from fairseq_llrnn.comparison.texts import SPLITS, Texts, read_texts, write_treebank
+from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import check_room, lock, whole_file
 from fairseq_llrnn.lexicon.languages.names import language_code
@@ -183,8 +183,7 @@ def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
 
 def _check_space(expected: Sequence[Job], texts: Texts, settings: Comparison) -> None:
     """Raise OptionError if the disk has no space for the jobs without a result."""
-    num_words = len({word for split in SPLITS for line in texts.lines(split) for word in line.split()})
-    sizes = [job.bytes(num_words) for job in expected if read_result(settings.out, job) is None]
+    sizes = [job.bytes(texts.num_words) for job in expected if read_result(settings.out, job) is None]
     needed = sum(sizes) + 2 * settings.jobs * max(sizes, default=0)  # a training has up to three checkpoints
     free = shutil.disk_usage(settings.out).free
     if needed > free:
@@ -203,7 +202,7 @@ def _by_name(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 
 
 def _seconds(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> float:
-    return sum(job.seconds(texts.num_tokens, settings.epochs) for job in jobs)
+    return sum(job.seconds(texts.num_tokens, texts.num_words, settings.epochs) for job in jobs)
 
 
 def _run(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairseq_llrnn.comparison.settings import MODELS, RATES, TRIALS, Comparison, FineTuning, Trial, weights_of
+from fairseq_llrnn.comparison.settings import MODELS, OURS, RATES, TRIALS, Comparison, FineTuning, Trial, weights_of
 from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
@@ -20,15 +20,20 @@ from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
 ORDERS = (2, 3, 4, 5)  # of n-grams over words
 PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
 PIECE_SIZES = (500, 2000)
-SPEED = {"softmax": 5_000, "softmax-unigram": 5_000, "pieces": 10_000, "suffixes": 6_000, "lexicon": 6_000}
-START = 4.0  # seconds of a job before and after its training
-PROBABLE_EPOCHS = 25  # until early stopping
-PIECES_PER_WORD = 1.6
-SMALL_FILES = 5_000_000  # bytes of texts, priors and results of a job
-BYTES_PER_NUMBER = 12  # a weight, with two averages of the optimiser
-PASSES = 4  # epochs of a fine-tuning
-WEIGHTS_PER_SECOND = 5.5e9  # of a fine-tuning: weights times words
+PIECES_PER_WORD = {500: 3.2, 1000: 2.4, 2000: 1.75}
+QUICK_SIZES = (1000,)
 PATIENCE = 5  # epochs without improvement, after which a training stops
+RATE_PATIENCE = 1  # epochs without improvement, after which the learning rate falls
+
+# for estimates
+START = 5.0  # seconds of a job before and after its training
+WORDS_PER_ROW = 8  # of our output layer, whose rows are shared
+WEIGHTS_PER_SECOND = 1.2e10  # of a training on a core: weights times tokens
+EPOCHS = {"softmax": 17, "softmax-unigram": 17, "pieces": 45, "suffixes": 15, "lexicon": 15}
+PASSES = 4  # epochs of a fine-tuning
+PRETRAINED_PER_SECOND = 5.5e9  # weights times words
+SMALL_FILES = 5_000_000  # bytes of texts, priors and results of a job
+BYTES_PER_WEIGHT = 12  # with two averages of the optimiser
 
 
 @dataclass(frozen=True)
@@ -60,26 +65,28 @@ class Job:
         """Whether its units are words."""
         return self.size is None and not isinstance(self.trial, FineTuning)
 
-    def seconds(self, tokens: int, epochs: int) -> float:
-        """Return an estimate of the job's seconds on one core. tokens: words of the training text."""
-        if self.trial is None:
-            return START
-        if isinstance(self.trial, FineTuning):
-            return START + tokens * PASSES * self.weights / WEIGHTS_PER_SECOND
-        units = tokens * (PIECES_PER_WORD if self.size is not None else 1.0)
-        width = (self.trial.width / 256) ** 1.5
-        return START + units * min(epochs, PROBABLE_EPOCHS) * width / SPEED[self.model]
+    def num_weights(self, num_words: int) -> int:
+        """Return an estimate of the number of weights: tied embeddings and two layers of an LSTM, or those pretrained.
 
+        num_words: different words of the texts.
+        """
+        if not isinstance(self.trial, Trial):
+            return self.weights
+        rows = self.size or (num_words // WORDS_PER_ROW if self.model in OURS else num_words)
+        return rows * self.trial.width + 16 * self.trial.width**2
+
+    def seconds(self, tokens: int, num_words: int, epochs: int) -> float:
+        """Return an estimate of the job's seconds on one core. tokens: words of the training text."""
+        weights = self.num_weights(num_words)
+        if not isinstance(self.trial, Trial):
+            return START + tokens * PASSES * weights / PRETRAINED_PER_SECOND
+        units = tokens * (PIECES_PER_WORD[self.size] if self.size is not None else 1.0)
+        return START + units * min(epochs, EPOCHS[self.model]) * weights / WEIGHTS_PER_SECOND
 
     def bytes(self, num_words: int) -> int:
-        """Return an estimate of the space on disk for a checkpoint. num_words: words of all texts."""
-        if self.trial is None:
-            return SMALL_FILES
-        if isinstance(self.trial, FineTuning):
-            return SMALL_FILES + 4 * self.weights
-        width = self.trial.width
-        numbers = (self.size or num_words) * width + 16 * width**2  # tied embeddings, two layers of an LSTM
-        return SMALL_FILES + BYTES_PER_NUMBER * numbers
+        """Return an estimate of the space on disk for a checkpoint."""
+        each = BYTES_PER_WEIGHT if isinstance(self.trial, Trial) else 4
+        return SMALL_FILES + each * self.num_weights(num_words)
 
 
 def chosen_models(texts: Texts, settings: Comparison) -> list[str]:
@@ -117,7 +124,8 @@ def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:
         weights = sum(path.stat().st_size for path in weights_of(folder)) // 4
         rates = map(FineTuning, RATES[: settings.num_tries])
         return [Job(f"pretrained-{folder.name}", seed, rate, weights=weights) for rate in rates]
-    sizes: Sequence[int | None] = PIECE_SIZES if model == "pieces" else (None,)
+    of_pieces = QUICK_SIZES if settings.quick else PIECE_SIZES
+    sizes: Sequence[int | None] = of_pieces if model == "pieces" else (None,)
     return [Job(model, seed, trial, size) for size in sizes for trial in TRIALS[: settings.num_tries]]
 
 
@@ -152,5 +160,6 @@ def training_options(job: Job, epochs: int, longest: int) -> list[str]:
         *("--preset", "small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
         *("--decoder-embed-dim", str(width), "--decoder-hidden-size", str(width), "--max-epoch", str(epochs)),
         *("--bf16-products", "--num-workers", "0", "--log-format", "simple", "--patience", str(PATIENCE)),
+        *("--lr-patience", str(RATE_PATIENCE)),
         *("--max-tokens", str(max(1024, longest)), "--tokens-per-sample", str(max(512, longest))),
     ]

@@ -62,6 +62,11 @@ class Texts:
         """The number of words of the training text."""
         return sum(len(line.split()) for line in self.train)
 
+    @cached_property
+    def num_words(self) -> int:
+        """The number of different words of all texts."""
+        return len({word for split in SPLITS for line in self.lines(split) for word in line.split()})
+
     @property
     def fingerprint(self) -> str:
         """A hash of the texts."""

@@ -122,7 +122,7 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     lexicon.write_text("one cell\n")
     options = ["--models", "ngrams", "lexicon", "--lexicon", lexicon, "--tries", 1, "--max-epoch", 1]
     done = shell.run("llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options)
-    assert f"note: models/lexicon/dropout0.4-width256-rate0.002-seed1 failed: {lexicon}, line 1" in done.out
+    assert f"note: models/lexicon/dropout0.4-width256-rate0.004-seed1 failed: {lexicon}, line 1" in done.out
     (row,) = (line for line in done.out.splitlines() if ": failed, " in line)
     assert row.startswith(f"ours, suffixes and lexicon: failed, {lexicon}")
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
