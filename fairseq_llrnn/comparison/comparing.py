@@ -131,7 +131,8 @@ def _networks(models: Sequence[str], load_networks: Callable[[], Networks]) -> N
     try:
         return load_networks() if neural else None
     except OptionError as error:
-        raise OptionError(f"models {', '.join(neural)}: {error}; without it, only --models ngrams works") from None
+        alone = "without it, only --models ngrams and --pretrained work"
+        raise OptionError(f"models {', '.join(neural)}: {error}; {alone}") from None
 
 
 def _check_folder(settings: Comparison, texts: Texts) -> None:

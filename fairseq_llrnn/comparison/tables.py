@@ -107,6 +107,8 @@ def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int) -> str:
         "and each number of pieces. The validation text chooses them and stops each training. The number of seeds is "
         f"{seeds}.",
     ]
+    if any(row.name.startswith("pretrained") for row in done):
+        sentences.append("All weights of the pretrained network are fine-tuned, with its own tokenizer.")
     if any(row.perplexity == row.perplexity for row in done):
         sentences.append("Perplexities are of models over a closed dictionary, which contains the words of all texts.")
     ours = next((row for row in done if row.is_reference), None)
