@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 import fairseq_llrnn
+from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_TRIES, TRIALS, TRIES
 from fairseq_llrnn.lexicon.options import LexiconOptions
@@ -78,14 +79,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if language.is_list(args.language):
+        return 0
     table = fairseq_llrnn.compare(
         args.folder, out=args.out, train=args.train, valid=args.valid, test=args.test,
         words=settings_of(args, LexiconOptions), lower=args.casing, models=args.models, tries=args.tries,
         seeds=args.seeds, pretrained=args.pretrained, closed=args.closed, quick=args.quick, max_epoch=args.max_epoch,
         jobs=args.jobs, is_verbose=True,
     )  # fmt: skip
-    print(f"\n{table}\n\n{table.paragraph}")
+    print("\n".join(["", str(table), *(["", table.paragraph] if table.paragraph else [])]))
     print(f"written to {args.out}: table.md, table.tsv, table.tex, picture.svg, paragraph.txt, result.json")
     if table.commands:
         print("\n".join(["with the best single model on the validation text:", *(f"  {c}" for c in table.commands)]))
-    return 0
+    return 0 if any(row.failure is None for row in table.rows) else 1

@@ -30,6 +30,7 @@ from fairseq_llrnn.prior.building import build_prior
 
 RESULT, LAST = "result.json", "checkpoint_last.pt"
 BEST_EPOCH = re.compile(r"^best epoch +(\d+) of (\d+)$", re.MULTILINE)  # in the output of llrnn train
+TRAIN_ERROR = re.compile(r"^llrnn train: error: (.+)$", re.MULTILINE)
 DIGITS = 6  # of log p
 STOPPED = 128  # a larger status is of a command that a signal stopped
 
@@ -75,7 +76,8 @@ def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: 
         if status > STOPPED:
             raise KeyboardInterrupt
         if status:
-            raise DataError(f"the training failed; see {place / LOG}")
+            errors = TRAIN_ERROR.findall((place / LOG).read_text(encoding="utf-8"))
+            raise DataError(errors[-1] if errors else f"the training failed; see {place / LOG}")
         best = str(save_dir / "checkpoint_best.pt")
         is_open = job.size is None and not job.is_closed
         scored = {split: networks.scored_lines(best, lines[split], is_open) for split in SCORED}

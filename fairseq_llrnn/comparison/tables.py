@@ -93,10 +93,12 @@ def as_latex(rows: Sequence[Row]) -> str:
 
 
 def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int) -> str:
-    """Return a paragraph for a paper: data, models, measure and the main difference."""
+    """Return a paragraph for a paper: data, models, measure and the main difference. It is empty without figures."""
     sizes = ", ".join(f"{len(texts.lines(split)):,} {split}" for split in ("train", "valid", "test"))
     done = [row for row in rows if row.failure is None]
-    seeds = max(len(row.seeds) for row in done) if done else 0
+    if not done:
+        return ""
+    seeds = max(len(row.seeds) for row in done)
     sentences = [
         f"We train language models on {name} ({texts.num_tokens:,} words; sentences: {sizes}).",
         f"The models are: {'; '.join(row.title for row in done)}.",

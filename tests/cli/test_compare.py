@@ -128,6 +128,16 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
 
 
+def test_a_full_disk_is_the_reason_in_the_row(corpus: Path, shell: Shell, tmp_path: Path) -> None:
+    options = ["--models", "softmax", "--tries", 1, "--max-epoch", 1, "--out", tmp_path / "out"]
+    done = shell.run("llrnn", "compare", *texts(corpus), *options, disk=4_000_000, code=1)
+    (row,) = (line for line in done.out.splitlines() if line.startswith("softmax: failed, "))
+    assert "checkpoint_best.pt: the checkpoint cannot be written" in row and "Traceback" not in done.err
+    assert "We train language models" not in done.out
+    again = shell.run("llrnn", "compare", *texts(corpus), *options)  # with space, the same command continues
+    assert "failed" not in again.out and "We train language models" in again.out
+
+
 def test_a_pretrained_network_is_fine_tuned(corpus: Path, shell: Shell, llrnn: Llrnn, tmp_path: Path) -> None:
     folder, out = save_network(tmp_path / "tiny", positions=512), tmp_path / "out"
     options = ["--models", "ngrams", "--pretrained", folder, "--tries", 2, "--seeds", 1, 2, "--max-epoch", 1]
