@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairseq_llrnn.comparison.models import PATIENCE, PIECE_ORDERS, Job, ngrams, recipe_of, training_options
+from fairseq_llrnn.comparison.models import PIECE_ORDERS, Job, ngrams, recipe_of, training_options
 from fairseq_llrnn.comparison.pieces import Pieces
 from fairseq_llrnn.comparison.processes import LOG
 from fairseq_llrnn.comparison.settings import Comparison, FineTuning
@@ -30,6 +30,7 @@ from fairseq_llrnn.prior.building import build_prior
 
 RESULT, LAST = "result.json", "checkpoint_last.pt"
 BEST_EPOCH = re.compile(r"^best epoch +(\d+) of (\d+)$", re.MULTILINE)  # in the output of llrnn train
+EARLY_STOP = "early stop since valid performance"
 TRAIN_ERROR = re.compile(r"^llrnn train: error: (.+)$", re.MULTILINE)
 DIGITS = 6  # of log p
 STOPPED = 128  # a larger status is of a command that a signal stopped
@@ -85,9 +86,10 @@ def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: 
     result: dict[str, Any] = {split: _log_probs(scored[split], job.size is not None) for split in SCORED}
     if job.size is not None:
         result["ngrams"] = {str(order): _piece_ngrams(place, lines, order) for order in PIECE_ORDERS}
-    if job.trial is not None and (found := BEST_EPOCH.findall((place / LOG).read_text(encoding="utf-8"))):
-        result["best_epoch"], result["epochs"] = map(int, found[-1])
-        result["patience"] = PATIENCE
+    if job.trial is not None:
+        log = (place / LOG).read_text(encoding="utf-8")
+        result["best_epoch"], result["epochs"] = map(int, BEST_EPOCH.findall(log)[-1])
+        result["is_converged"] = EARLY_STOP in log
     return result
 
 
@@ -100,7 +102,7 @@ def _fine_tuned(trial: FineTuning, seed: int, out: Path, texts: Texts, settings:
     facts = fine_tuning.fine_tune(folder, out, texts.train, texts.valid, trial.rate, seed, settings.epochs)
     scorer = fine_tuning.load_causal(out)
     fine_tuning.check_lines(scorer, texts.test, folder)
-    result: dict[str, Any] = {**facts._asdict(), "patience": fine_tuning.PATIENCE}
+    result: dict[str, Any] = facts._asdict()
     for split in SCORED:
         lines = texts.lines(split)
         scored = [*scorer.lines(lines)]

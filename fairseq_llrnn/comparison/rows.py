@@ -94,13 +94,9 @@ def measured_of(results: Sequence[Mapping[str, Any]]) -> Measured:
     return Measured(
         first["model"], first["setting"], title(first["model"]) + size, [result["seed"] for result in results],
         [{split: Scores.read(result[split]) for split in SCORED} for result in results],
-        float(np.mean(seconds)) if seconds else math.nan, all(map(is_converged, results)), ngrams,
+        float(np.mean(seconds)) if seconds else math.nan, all(result.get("is_converged", True) for result in results),
+        ngrams,
     )  # fmt: skip
-
-
-def is_converged(result: Mapping[str, Any]) -> bool:
-    """Return whether a training stopped since it did not improve, or nothing was trained."""
-    return "epochs" not in result or result["epochs"] - result["best_epoch"] >= result["patience"]
 
 
 def perplexity_of(results: Sequence[Mapping[str, Any]]) -> float:

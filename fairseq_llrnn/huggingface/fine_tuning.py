@@ -29,10 +29,11 @@ CLIP = 1.0  # norm of the gradient
 
 
 class FineTuned(NamedTuple):
-    """The number of epochs, and the best one on the validation text."""
+    """The number of epochs, the best one on the validation text, and whether the training stopped for no progress."""
 
     best_epoch: int
     epochs: int
+    is_converged: bool
 
 
 def load_causal(folder: Path) -> CausalScorer:
@@ -102,4 +103,4 @@ def fine_tune(
             scorer.tokenizer.save_pretrained(out)
         elif epoch - best_epoch >= PATIENCE:
             break
-    return FineTuned(best_epoch, epoch)
+    return FineTuned(best_epoch, epoch, epoch - best_epoch >= PATIENCE)

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from fairseq_llrnn.comparison.models import Job, chosen_models, recipe_of, training_options, trials_of
-from fairseq_llrnn.comparison.rows import is_converged
 from fairseq_llrnn.comparison.settings import NEURAL, RATES, TRIALS, Comparison, FineTuning
 from fairseq_llrnn.comparison.texts import Texts
 
@@ -62,8 +61,3 @@ def test_estimates() -> None:
     assert softmax.seconds(14_000, 5_000, 2) < 0.4 * softmax.seconds(14_000, 5_000, 80)
     options = training_options(softmax, 9, 3000)
     assert options[options.index("--max-tokens") + 1] == options[options.index("--tokens-per-sample") + 1] == "3000"
-
-
-def test_a_training_converges_if_it_stops_before_its_last_epoch() -> None:
-    assert is_converged({}) and is_converged({"best_epoch": 3, "epochs": 8, "patience": 5})
-    assert not is_converged({"best_epoch": 4, "epochs": 8, "patience": 5})

@@ -36,6 +36,7 @@ def test_the_best_epoch_is_saved(tiny_network: Path, tmp_path: Path, capsys: pyt
     found = fine_tune(tiny_network, tmp_path / "model", TRAIN, VALID, 0.01, 1, 12)
     printed = [float(line.split()[-4]) for line in capsys.readouterr().out.splitlines()]
     assert len(printed) == found.epochs and min(printed) == printed[found.best_epoch - 1] < printed[0]
+    assert found.is_converged == (found.epochs > found.best_epoch)
     scorer = load_causal(tmp_path / "model")
     expected = sum(by_hand(tmp_path / "model", line) for line in VALID)
     assert scorer.score(VALID, unit="nats", per="text") == pytest.approx(expected, rel=1e-4)
