@@ -31,7 +31,7 @@ WORDS_PER_ROW = 8  # of our output layer, whose rows are shared
 WEIGHTS_PER_SECOND = 1.2e10  # of a training on a core: weights times tokens
 EPOCHS = {"softmax": 19, "softmax-unigram": 19, "pieces": 45, "suffixes": 20, "lexicon": 20}
 PASSES = 4  # epochs of a fine-tuning
-PRETRAINED_PER_SECOND = 5.5e9  # weights times words
+PRETRAINED_PER_SECOND = 3.5e9  # weights times words
 SMALL_FILES = 5_000_000  # bytes of texts, priors and results of a job
 BYTES_PER_WEIGHT = 12  # with two averages of the optimiser
 
