@@ -184,7 +184,7 @@ def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
 
 def _check_space(expected: Sequence[Job], texts: Texts, settings: Comparison) -> None:
     """Raise OptionError if the disk has no space for the jobs without a result."""
-    sizes = [job.bytes(texts.num_words) for job in expected if read_result(settings.out, job) is None]
+    sizes = [job.bytes(texts) for job in expected if read_result(settings.out, job) is None]
     needed = sum(sizes) + 2 * settings.jobs * max(sizes, default=0)  # a training has up to three checkpoints
     free = shutil.disk_usage(settings.out).free
     if needed > free:
@@ -203,7 +203,7 @@ def _by_name(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 
 
 def _seconds(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> float:
-    return sum(job.seconds(texts.num_tokens, texts.num_words, settings.epochs) for job in jobs)
+    return sum(job.seconds(texts, settings.epochs) for job in jobs)
 
 
 def _run(

@@ -20,8 +20,8 @@ from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
 ORDERS = (2, 3, 4, 5)  # of n-grams over words
 PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
 PIECE_SIZES = (500, 2000)
-PIECES_PER_WORD = {500: 3.2, 1000: 2.4, 2000: 1.75}
-QUICK_SIZES = (1000,)
+CHARACTERS_PER_PIECE = {500: 1.9, 2000: 3.6}
+QUICK_SIZES = (500,)
 PATIENCE = 5  # epochs without improvement, after which a training stops
 RATE_PATIENCE = 1  # epochs without improvement, after which the learning rate falls
 
@@ -65,28 +65,26 @@ class Job:
         """Whether its units are words."""
         return self.size is None and not isinstance(self.trial, FineTuning)
 
-    def num_weights(self, num_words: int) -> int:
-        """Return an estimate of the number of weights: tied embeddings and two layers of an LSTM, or those pretrained.
-
-        num_words: different words of the texts.
-        """
+    def num_weights(self, texts: Texts) -> int:
+        """Return an estimate of the number of weights: tied embeddings and an LSTM, or those pretrained."""
         if not isinstance(self.trial, Trial):
             return self.weights
-        rows = self.size or (num_words // WORDS_PER_ROW if self.model in OURS else num_words)
+        rows = self.size or (texts.num_words // WORDS_PER_ROW if self.model in OURS else texts.num_words)
         return rows * self.trial.width + 16 * self.trial.width**2
 
-    def seconds(self, tokens: int, num_words: int, epochs: int) -> float:
-        """Return an estimate of the job's seconds on one core. tokens: words of the training text."""
-        weights = self.num_weights(num_words)
+    def seconds(self, texts: Texts, epochs: int) -> float:
+        """Return an estimate of the job's seconds on one core. epochs: the most."""
+        weights, units = self.num_weights(texts), float(texts.num_tokens)
         if not isinstance(self.trial, Trial):
-            return START + tokens * PASSES * weights / PRETRAINED_PER_SECOND
-        units = tokens * (PIECES_PER_WORD[self.size] if self.size is not None else 1.0)
+            return START + units * PASSES * weights / PRETRAINED_PER_SECOND
+        if self.size is not None:
+            units = max(units, texts.num_characters / CHARACTERS_PER_PIECE[self.size])
         return START + units * min(epochs, EPOCHS[self.model]) * weights / WEIGHTS_PER_SECOND
 
-    def bytes(self, num_words: int) -> int:
+    def bytes(self, texts: Texts) -> int:
         """Return an estimate of the space on disk for a checkpoint."""
         each = BYTES_PER_WEIGHT if isinstance(self.trial, Trial) else 4
-        return SMALL_FILES + each * self.num_weights(num_words)
+        return SMALL_FILES + each * self.num_weights(texts)
 
 
 def chosen_models(texts: Texts, settings: Comparison) -> list[str]:

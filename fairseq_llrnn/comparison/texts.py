@@ -63,6 +63,11 @@ class Texts:
         return sum(len(line.split()) for line in self.train)
 
     @cached_property
+    def num_characters(self) -> int:
+        """The number of characters of the training text, with blanks and ends of lines."""
+        return sum(characters(self.train))
+
+    @cached_property
     def num_words(self) -> int:
         """The number of different words of all texts."""
         return len({word for split in SPLITS for line in self.lines(split) for word in line.split()})

@@ -1,5 +1,6 @@
 """The models of a comparison: their trials, the folders of their jobs, and estimates."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ def test_all_neural_models_have_the_same_trials() -> None:
         jobs = trials_of(model, settings, 7)
         sizes = [500, 2000] if model == "pieces" else [None]
         assert [(job.trial, job.size, job.seed) for job in jobs] == [(t, size, 7) for size in sizes for t in TRIALS[:2]]
-    assert [(job.trial, job.size) for job in trials_of("pieces", Comparison(OUT, quick=True), 1)] == [(TRIALS[0], 1000)]
+    assert [(job.trial, job.size) for job in trials_of("pieces", Comparison(OUT, quick=True), 1)] == [(TRIALS[0], 500)]
     assert trials_of("mixed", settings, 7) == [] and len({job.place for job in trials_of("ngrams", settings, 7)}) == 4
 
 
@@ -30,7 +31,7 @@ def test_a_pretrained_network_has_rates(tmp_path: Path) -> None:
     jobs = trials_of("pretrained", Comparison(OUT, pretrained=folder, tries=2), 1)
     assert [job.trial for job in jobs] == [FineTuning(rate) for rate in RATES[:2]]
     assert jobs[0].place == Path("models/pretrained-SmolLM2-135M/rate0.0003-seed1") and jobs[0].weights == 1_000
-    assert jobs[0].bytes(99) == 5_004_000 and not jobs[0].has_words
+    assert jobs[0].bytes(TEXTS) == 5_004_000 and not jobs[0].has_words
 
 
 @pytest.mark.parametrize(
@@ -55,9 +56,14 @@ def test_a_closed_dictionary_has_no_open_vocabulary() -> None:
 
 
 def test_estimates() -> None:
-    softmax, ours = Job("softmax", 1, TRIALS[0]), Job("suffixes", 1, TRIALS[0])
-    assert 27_000_000 < softmax.bytes(4_714) - 5_000_000 < 28_000_000  # a checkpoint had 27,231,347 bytes
-    assert ours.seconds(14_000, 5_000, 80) < softmax.seconds(14_000, 5_000, 80) < softmax.seconds(28_000, 5_000, 80)
-    assert softmax.seconds(14_000, 5_000, 2) < 0.4 * softmax.seconds(14_000, 5_000, 80)
+    softmax, ours, pieces = (Job(name, 1, TRIALS[0]) for name in ("softmax", "suffixes", "pieces"))
+    pieces = replace(pieces, size=500)
+    text = Texts([" ".join(f"word{n}" for n in range(number, number + 10)) for number in range(4_704)], [], [])
+    half = replace(text, train=text.train[::2])
+    assert 27_000_000 < softmax.bytes(text) - 5_000_000 < 28_000_000  # a checkpoint of 4,714 words had 27,231,347
+    assert ours.seconds(half, 80) < softmax.seconds(half, 80) < softmax.seconds(text, 80)
+    assert softmax.seconds(text, 2) < 0.4 * softmax.seconds(text, 80)
+    longer = replace(text, train=[line.replace("word", "longer-word") for line in text.train])
+    assert pieces.seconds(longer, 80) > 1.5 * pieces.seconds(text, 80)
     options = training_options(softmax, 9, 3000)
     assert options[options.index("--max-tokens") + 1] == options[options.index("--tokens-per-sample") + 1] == "3000"
