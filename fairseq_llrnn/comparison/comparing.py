@@ -96,6 +96,9 @@ def _compare(
         again = _repeated([job for job in chosen.values() if job is not None], settings)
         _run(again, texts, settings, networks, bar)
         bar.update(bar.total - bar.n)
+    results = [result for job in jobs if (result := read_result(settings.out, job)) is not None]
+    for warning in dict.fromkeys(text for result in results for text in result.get("warnings", ())):
+        say(f"warning: {warning}")
     for job in (*jobs, *again):
         if (reason := failure_of(settings.out / job.place)) is not None:
             say(f"note: {job.place} failed: {reason}")

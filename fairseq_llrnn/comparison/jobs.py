@@ -26,7 +26,8 @@ from fairseq_llrnn.features.dictionary import EOS, UNK, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.files.atomic_write import whole_file, write_lines
 from fairseq_llrnn.files.binary_text import write_binary_text
-from fairseq_llrnn.prior.building import build_prior
+from fairseq_llrnn.lexicon.language_check import OTHER_LANGUAGE
+from fairseq_llrnn.prior.building import build, build_prior
 
 RESULT, LAST = "result.json", "checkpoint_last.pt"
 BEST_EPOCH = re.compile(r"^best epoch +(\d+) of (\d+)$", re.MULTILINE)  # in the output of llrnn train
@@ -65,7 +66,8 @@ def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: 
     """Return the result of a model with a prior."""
     lines = _write_units(job, texts, place)
     data, prior = place / "data", place / "data" / "prior"
-    build_prior(str(data / "dict.txt"), recipe_of(job, place / "train.txt", texts, settings)).save(str(prior))
+    built = build(str(data / "dict.txt"), recipe_of(job, place / "train.txt", texts, settings))
+    built.prior.save(str(prior))
     if job.trial is None:
         scored = _prior_lines(prior, lines)
     else:
@@ -84,6 +86,8 @@ def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: 
         scored = {split: networks.scored_lines(best, lines[split], is_open) for split in SCORED}
         (save_dir / LAST).unlink(missing_ok=True)
     result: dict[str, Any] = {split: _log_probs(scored[split], job.size is not None) for split in SCORED}
+    doubts = [remark for remark in built.notes if remark.endswith(OTHER_LANGUAGE)]
+    result["warnings"] = [f"{built.notes[remark]:,} {remark}" for remark in doubts]
     if job.size is not None:
         result["ngrams"] = {str(order): _piece_ngrams(place, lines, order) for order in PIECE_ORDERS}
     if job.trial is not None:

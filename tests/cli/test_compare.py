@@ -128,6 +128,15 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
 
 
+def test_a_lexicon_of_another_language_is_a_warning(corpus: Path, shell: Shell, tmp_path: Path) -> None:
+    lexicon = tmp_path / "other.tsv"
+    lexicon.write_text("".join(f"xq{n}z\txq\tNOUN\tCase=Nom\n".replace(str(n), "ab"[n % 2] * n) for n in range(1, 40)))
+    options = ["--models", "lexicon", "--lexicon", lexicon, "--tries", 1, "--max-epoch", 1, "--out", tmp_path / "out"]
+    out = shell.run("llrnn", "compare", *texts(corpus), *options).out
+    assert f"words are known to {lexicon}, among 39: is it of the text's language, and in its case?" in out
+    assert sum(line.startswith("warning: ") for line in out.splitlines()) == 1
+
+
 def test_a_full_disk_is_the_reason_in_the_row(corpus: Path, shell: Shell, tmp_path: Path) -> None:
     options = ["--models", "softmax", "--tries", 1, "--max-epoch", 1, "--out", tmp_path / "out"]
     done = shell.run("llrnn", "compare", *texts(corpus), *options, disk=4_000_000, code=1)
@@ -182,5 +191,6 @@ def test_messages(corpus: Path, llrnn: Llrnn, tmp_path: Path) -> None:
     done.refuses(f"--models lexicon: it needs features of words, {source}")
     done = llrnn("compare", *texts(corpus), "--out", tmp_path / "out", "--lexicon", tmp_path / "no.tsv")
     assert f"{tmp_path / 'no.tsv'}: " in done.error and not (tmp_path / "out").exists()
+    assert "\nuk " in llrnn("compare", "--language", "list", "--out", tmp_path / "out").out
     done = llrnn("compare", "--train", corpus / "train.txt", "--out", tmp_path / "out")
     done.refuses("--train needs --test, the text of the table; add --test FILE")
