@@ -22,11 +22,12 @@ from fairseq_llrnn.version import __version__ as __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fairseq_llrnn.comparison.comparing import ComparisonTable
+    from fairseq_llrnn.comparison.results import ComparisonTable
     from fairseq_llrnn.evaluation.prior_scorer import PriorScorer
     from fairseq_llrnn.head import LogLinearHead
     from fairseq_llrnn.huggingface import LogLinearForCausalLM, LogLinearForSeq2SeqLM
     from fairseq_llrnn.huggingface.scoring import CausalScorer, Seq2SeqScorer
+    from fairseq_llrnn.lexicon.options import LexiconOptions
     from fairseq_llrnn.plugin.scoring.trained_model import TrainedModel
     from fairseq_llrnn.prior.prior import Prior
     from fairseq_llrnn.source_embedding import SourceEmbedding
@@ -121,13 +122,13 @@ def compare(
     train: str | os.PathLike[str] | None = None,
     valid: str | os.PathLike[str] | None = None,
     test: str | os.PathLike[str] | None = None,
-    conllu: Sequence[str] = (),
-    lexicon: Sequence[str] = (),
-    language: str | None = None,
+    words: LexiconOptions | None = None,
     lower: str | None = None,
     models: Sequence[str] | None = None,
     tries: int | None = None,
     seeds: Sequence[int] = (1,),
+    pretrained: str | os.PathLike[str] | None = None,
+    closed: bool = False,
     quick: bool = False,
     max_epoch: int | None = None,
     jobs: int = 1,
@@ -139,10 +140,12 @@ def compare(
         folder: of a treebank of Universal Dependencies, or None with `train` and `test`.
         out: folder of the results. The same call continues a stopped comparison.
         train, valid, test: texts, one tokenised sentence per line, or treebanks.
-        conllu, lexicon, language: sources of word features.
+        words: sources of word features.
         lower: None keeps the case. A language, or "" for no language, lower-cases all texts.
         models: names from `llrnn compare --help` (None: all that are possible).
         tries: settings of each neural model. seeds: of the chosen setting.
+        pretrained: folder of a causal network of transformers, to fine-tune with its own tokenizer.
+        closed: also report perplexities over a closed dictionary, which contains the words of all texts.
         quick: fewer settings and epochs. max_epoch: of a training. jobs: models trained at the same time.
         is_verbose: print the sizes of the texts, and an estimate of the time.
 
@@ -153,9 +156,11 @@ def compare(
     """
     settings_module = importlib.import_module("fairseq_llrnn.comparison.settings")
     comparing = importlib.import_module("fairseq_llrnn.comparison.comparing")
-    places = [None if place is None else Path(place) for place in (folder, train, valid, test)]
+    places = [None if place is None else Path(place) for place in (folder, train, valid, test, pretrained)]
+    options = importlib.import_module("fairseq_llrnn.lexicon.options").LexiconOptions
     settings = settings_module.Comparison(
-        Path(out), *places, conllu, lexicon, language, lower, models, tries, seeds, quick, max_epoch, jobs
+        Path(out), *places[:4], words or options(), lower, models, tries, seeds, places[4], closed, quick, max_epoch,
+        jobs,
     )
     say = functools.partial(print, flush=True) if is_verbose else lambda line: None
     table: ComparisonTable = comparing.compare(settings, _networks, say)

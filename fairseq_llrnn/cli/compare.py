@@ -4,8 +4,13 @@ import argparse
 from pathlib import Path
 
 import fairseq_llrnn
-from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_EPOCHS, QUICK_TRIES, TRIALS, TRIES
+from fairseq_llrnn.cli.prior import language
+from fairseq_llrnn.cli.settings_options import add_options, settings_of
+from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_TRIES, TRIALS, TRIES
+from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.readers import SOURCES
 
+FEATURES = (*SOURCES, "language")  # keys of LexiconOptions
 NAME = "compare"
 HELP = "compare language models on your text: n-grams, softmax, pieces and ours, in bits per character"
 EXAMPLES = (
@@ -34,13 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     text.add_argument("--valid", type=Path, metavar="FILE", help="validation text (default: as for FOLDER)")
     text.add_argument("--test", type=Path, metavar="FILE", help="test text")
     text.add_argument(
-        "--lower", nargs="?", const="", metavar="LANG",
+        "--lower", dest="casing", nargs="?", const="", metavar="LANG",
         help="lower-case all texts, by the rules of LANG if it is tr, az or lt (default: keep the case)",
     )  # fmt: skip
-    features = parser.add_argument_group("sources of word features, as in llrnn prior")
-    features.add_argument("--conllu", nargs="+", default=[], metavar="FILE", help="more treebanks (.gz too)")
-    features.add_argument("--lexicon", nargs="+", default=[], metavar="FILE", help="tables and lexicons (TSV, .gz too)")
-    features.add_argument("--language", metavar="CODE", help="use installed packages for this language, e.g. uk")
+    add_options(parser, LexiconOptions, FEATURES)
     choices = parser.add_argument_group("the models")
     choices.add_argument(
         "--models", nargs="+", metavar="NAME", help=f"models to compare (default: all that are possible): {models}"
@@ -56,23 +58,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     choices.add_argument(
         "--max-epoch", type=int, metavar="N",
-        help=f"most epochs of a training; it stops earlier after five epochs without improvement (default: {EPOCHS}, "
-        f"or {QUICK_EPOCHS} with --quick)",
+        help=f"most epochs of a training; it stops earlier after five epochs without improvement (default: {EPOCHS})",
     )  # fmt: skip
-    choices.add_argument("--quick", action="store_true", help="fewer settings and epochs, for a first impression")
+    choices.add_argument(
+        "--pretrained", type=Path, metavar="FOLDER",
+        help="also fine-tune this causal network of transformers (a folder of save_pretrained) with its own tokenizer. "
+        "--tries is the number of learning rates",
+    )  # fmt: skip
+    choices.add_argument(
+        "--closed", action="store_true",
+        help="also train the chosen settings of word models over a closed dictionary of the words of all texts, and "
+        "print the perplexity of the test text",
+    )  # fmt: skip
+    choices.add_argument(
+        "--quick", action="store_true", help="one setting and one number of pieces, for a first impression"
+    )
     result = parser.add_argument_group("the result")
     result.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the table and the models")
     result.add_argument("--jobs", type=int, default=1, metavar="N", help="models trained at the same time (default: 1)")
 
 
 def run(args: argparse.Namespace) -> int:
+    if language.is_list(args.language):
+        return 0
     table = fairseq_llrnn.compare(
-        args.folder, out=args.out, train=args.train, valid=args.valid, test=args.test, conllu=args.conllu,
-        lexicon=args.lexicon, language=args.language, lower=args.lower, models=args.models, tries=args.tries,
-        seeds=args.seeds, quick=args.quick, max_epoch=args.max_epoch, jobs=args.jobs, is_verbose=True,
+        args.folder, out=args.out, train=args.train, valid=args.valid, test=args.test,
+        words=settings_of(args, LexiconOptions), lower=args.casing, models=args.models, tries=args.tries,
+        seeds=args.seeds, pretrained=args.pretrained, closed=args.closed, quick=args.quick, max_epoch=args.max_epoch,
+        jobs=args.jobs, is_verbose=True,
     )  # fmt: skip
-    print(f"\n{table}\n\n{table.paragraph}")
-    print(f"written to {args.out}: table.md, table.tsv, table.tex, paragraph.txt, result.json")
+    print("\n".join(["", str(table), *(["", table.paragraph] if table.paragraph else [])]))
+    print(f"written to {args.out}: table.md, table.tsv, table.tex, picture.svg, paragraph.txt, result.json")
     if table.commands:
         print("\n".join(["with the best single model on the validation text:", *(f"  {c}" for c in table.commands)]))
-    return 0
+    return 0 if any(row.failure is None for row in table.rows) else 1

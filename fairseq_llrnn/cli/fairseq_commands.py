@@ -15,7 +15,7 @@ from fairseq_llrnn.cli.model_options import need_fairseq
 OPTIONS = {
     "--path": ("FILE", "checkpoint; it also sets the task, the prior and the form of the text; separate several by :"),
     "--prior": ("PRIOR", "folder of `llrnn prior` (default: that of the checkpoint; in training DATA/prior)"),
-    "--preset": ("NAME", "options for a size of text: small, for a language model of fewer than 100,000 words"),
+    "--preset": ("NAME", "small: more regularisation, smaller batches and 60 epochs, for a text under 100,000 words"),
     "--arch": ("NAME", "network (default: by the task, such as llrnn_lm or llrnn_lstm)"),
     "--save-dir": ("DIR", "folder of the checkpoints; training resumes from its last one (default: checkpoints)"),
     "--max-epoch": ("N", "most epochs (default: 30); training also ends after 3 without progress, see --patience"),

@@ -10,5 +10,7 @@
     bootstrap.py      confidence intervals over sentences
     rows.py           the rows of the table, from the results of jobs
     tables.py         the rows as text, Markdown, TSV and LaTeX, and a paragraph
+    picture.py        the rows as SVG
+    results.py        all files of a comparison
     comparing.py      all of it in order
 """

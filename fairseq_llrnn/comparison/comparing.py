@@ -7,15 +7,12 @@ choices skips finished models. More models, trials and seeds can be added.
 from __future__ import annotations
 
 import json
-import platform
-import subprocess
-import sys
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +20,16 @@ from tqdm import tqdm
 
 from fairseq_llrnn.comparison import tables
 from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
-from fairseq_llrnn.comparison.models import Job, chosen_models, lexicon_options, title, trials_of
+from fairseq_llrnn.comparison.models import Job, chosen_models, title, trials_of
 from fairseq_llrnn.comparison.processes import failure_of, run_all
+from fairseq_llrnn.comparison.results import ComparisonTable, commands, write
 from fairseq_llrnn.comparison.rows import (
     Measured,
     Row,
     bits_per_character,
     measured_of,
     mixtures_of,
+    perplexity_of,
     row_of,
     with_differences,
 )
@@ -38,27 +37,15 @@ from fairseq_llrnn.comparison.settings import NEURAL, Comparison
 from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import check_room, lock, whole_file
-from fairseq_llrnn.settings import check_files
-from fairseq_llrnn.version import __version__
+from fairseq_llrnn.lexicon.languages.names import language_code
+from fairseq_llrnn.prior.background_terms import read_background
+from fairseq_llrnn.prior.origins import origins_of
+from fairseq_llrnn.prior.recipe import Recipe
 
 SETTINGS = "settings.json"
 LOCK = "lock"
 Say = Callable[[str], None]
 BAR = "{percentage:3.0f}% {bar} {remaining} left{postfix}"
-PACKAGES = ("fairseq-fixed", "numpy", "sentencepiece", "torch")
-
-
-@dataclass(frozen=True)
-class ComparisonTable:
-    """The result of a comparison. `str` has the table as text."""
-
-    rows: Sequence[Row]
-    out: Path
-    paragraph: str
-    commands: Sequence[str]  # to go on with the best single model
-
-    def __str__(self) -> str:
-        return tables.as_text(self.rows)
 
 
 def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Say) -> ComparisonTable:
@@ -72,13 +59,9 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
         OptionError, DataError: wrong choices, texts that cannot be compared, or a folder with other results.
     """
     began = time.monotonic()
-    settings.check()
+    settings.check(_option_name)
     texts = read_texts(settings)
     models = chosen_models(texts, settings)
-    if "lexicon" in models:
-        options = replace(lexicon_options(texts, settings), conllu=settings.conllu)  # others may not be written yet
-        options.check(_option_name)
-        check_files(options, _option_name)
     networks = _networks(models, load_networks)
     _check_folder(settings, texts)
     with _alone(settings.out):
@@ -96,32 +79,34 @@ def _compare(
     """Run the jobs without a result, and write the table. began: the time at the start."""
     for line in (*texts.summary(), *(f"note: {note}" for note in texts.notes)):
         say(line)
-    first, others = settings.seeds[0], settings.seeds[1:]
-    trials = {model: trials_of(model, settings, first) for model in models}
-    jobs = [job for of_model in trials.values() for job in of_model]
-    expected = [*jobs, *(trials[model][0] for model in models if model in NEURAL for _ in others)]
-    done = [job for job in jobs if read_result(settings.out, job) is not None]
+    first = settings.seeds[0]
+    jobs = [job for model in models for job in trials_of(model, settings, first)]
+    likely = [_chosen(of_name, texts, settings) or of_name[0] for of_name in _by_name(jobs).values()]
+    expected = [*jobs, *_repeated(likely, settings)]
+    done = [job for job in expected if read_result(settings.out, job) is not None]
     total = _seconds(expected, texts, settings)
     minutes = max(1, round((total - _seconds(done, texts, settings)) / settings.jobs / 60))
     finished = f" ({len(done):,} of them finished)" if done else ""
     cores = plural(settings.jobs, "idle core")
     say(f"{plural(len(expected), 'model')}{finished}, about {plural(minutes, 'minute')} on {cores}")
+    _check_space(expected, texts, settings)
     with tqdm(total=total, disable=None, bar_format=BAR) as bar:
         _run(jobs, texts, settings, networks, bar)
         chosen = {name: _chosen(of_name, texts, settings) for name, of_name in _by_name(jobs).items()}
-        again = [replace(job, seed=s) for job in chosen.values() if job is not None and job.trial for s in others]
+        again = _repeated([job for job in chosen.values() if job is not None], settings)
         _run(again, texts, settings, networks, bar)
         bar.update(bar.total - bar.n)
+    results = [result for job in jobs if (result := read_result(settings.out, job)) is not None]
+    for warning in dict.fromkeys(text for result in results for text in result.get("warnings", ())):
+        say(f"warning: {warning}")
     for job in (*jobs, *again):
         if (reason := failure_of(settings.out / job.place)) is not None:
             say(f"note: {job.place} failed: {reason}")
-        elif (read_result(settings.out, job) or {}).get("epochs") == settings.epochs:
-            say(f"note: {job.place} had not stopped by its last epoch; a larger --max-epoch may improve it")
     rows = _rows(_by_name(jobs), chosen, texts, settings, "mixed" in models)
     name = (settings.folder or settings.train or Path()).absolute().name
     text = tables.paragraph(rows, texts, name, settings.num_tries)
-    table = ComparisonTable(rows, settings.out, text, _commands(rows, settings, first))
-    _write(table, texts, settings, time.monotonic() - began)
+    table = ComparisonTable(rows, settings.out, text, commands(rows, settings, first))
+    write(table, texts, settings, time.monotonic() - began)
     return table
 
 
@@ -149,16 +134,15 @@ def _networks(models: Sequence[str], load_networks: Callable[[], Networks]) -> N
     try:
         return load_networks() if neural else None
     except OptionError as error:
-        raise OptionError(f"models {', '.join(neural)}: {error}; without it, only --models ngrams works") from None
+        alone = "without it, only --models ngrams and --pretrained work"
+        raise OptionError(f"models {', '.join(neural)}: {error}; {alone}") from None
 
 
 def _check_folder(settings: Comparison, texts: Texts) -> None:
     """Write the settings into a free or empty folder, or compare them. Raises OptionError if they differ."""
     own: dict[str, Any] = {
         "texts": texts.fingerprint,
-        "conllu": list(map(str, texts.treebanks)),
-        "lexicon": list(settings.lexicon),
-        "language": settings.language,
+        "sources": _sources(settings, texts),
         "lower": settings.lower,
         "max_epoch": settings.epochs,
     }
@@ -183,8 +167,34 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
     for name, value in own.items():
         if kept.get(name) != value:
             found = f"{_option_name(name)} {value}, found those of {kept.get(name)}"
-            found = "these texts, found those of other texts" if name == "texts" else found
+            found = f"these {name}, found those of other {name}" if name in ("texts", "sources") else found
             raise OptionError(f"--out {settings.out}: expected results of {found}; use another --out")
+
+
+def _sources(settings: Comparison, texts: Texts) -> list[str]:
+    """Return the files of word features with the hashes of their content, and the language."""
+    words = replace(settings.sources, conllu=texts.originals)
+    code = None if words.language is None else language_code(words.language)
+    return origins_of(Recipe(words=words), read_background("unigram"), code)
+
+
+def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
+    """Return further jobs with the settings of these: other seeds, and closed dictionaries."""
+    seeds = [replace(job, seed=seed) for job in jobs if job.trial for seed in settings.seeds[1:]]
+    closed = [replace(job, is_closed=True) for job in (*jobs, *seeds) if settings.closed and job.has_words]
+    return [*seeds, *closed]
+
+
+def _check_space(expected: Sequence[Job], texts: Texts, settings: Comparison) -> None:
+    """Raise OptionError if the disk has no space for the jobs without a result."""
+    sizes = [job.bytes(texts) for job in expected if read_result(settings.out, job) is None]
+    needed = sum(sizes) + 2 * settings.jobs * max(sizes, default=0)  # a training has up to three checkpoints
+    free = shutil.disk_usage(settings.out).free
+    if needed > free:
+        raise OptionError(
+            f"--out {settings.out}: expected {needed / 1e6:,.0f} MB of free space for {plural(len(sizes), 'model')}, "
+            f"found {free / 1e6:,.0f} MB; free some, or use --out on another disk. Finished models are kept"
+        )
 
 
 def _by_name(jobs: Sequence[Job]) -> dict[str, list[Job]]:
@@ -196,7 +206,7 @@ def _by_name(jobs: Sequence[Job]) -> dict[str, list[Job]]:
 
 
 def _seconds(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> float:
-    return sum(job.seconds(texts.num_tokens, settings.epochs) for job in jobs)
+    return sum(job.seconds(texts, settings.epochs) for job in jobs)
 
 
 def _run(
@@ -233,69 +243,8 @@ def _rows(
         jobs = [replace(job, seed=seed) for seed in (settings.seeds if job.trial else settings.seeds[:1])]
         results = [result for one in jobs if (result := read_result(settings.out, one)) is not None]
         measured.append(measured_of(results))
-        rows.append(row_of(measured[-1], texts))
+        row = row_of(measured[-1], texts)
+        closed = [read_result(settings.out, replace(one, is_closed=True)) for one in jobs if settings.closed]
+        finished = [result for result in closed if result is not None]
+        rows.append(replace(row, perplexity=perplexity_of(finished)) if finished else row)
     return with_differences([*rows, *(mixtures_of(measured, texts) if has_mixtures else [])], texts)
-
-
-def _commands(rows: Sequence[Row], settings: Comparison, seed: int) -> list[str]:
-    """Return commands to go on with the best single model."""
-    best = tables.best_row(rows)
-    if best is None:
-        return []
-    place = settings.out / "models" / best.name / f"{best.setting}-seed{seed}"
-    if best.name.startswith("ngrams"):
-        return [f"llrnn score --prior {place / 'data' / 'prior'} --open TEXT"]
-    model = place / "model" / "checkpoint_best.pt"
-    is_pieces = best.name == "pieces"
-    spelled = "" if is_pieces else " --open"
-    return [
-        *([f"# TEXT is in the pieces of {place / 'pieces.model'}"] if is_pieces else []),
-        f"llrnn score --path {model}{spelled} TEXT",
-        f"llrnn score --path {model}{spelled} --per-word TEXT > surprisals.tsv",
-        f"llrnn export {model} MODEL",
-    ]
-
-
-def _write(table: ComparisonTable, texts: Texts, settings: Comparison, seconds: float) -> None:
-    """Write the table in all formats, and result.json."""
-    files = {
-        "table.md": tables.as_markdown(table.rows),
-        "table.tsv": tables.as_tsv(table.rows),
-        "table.tex": tables.as_latex(table.rows),
-        "paragraph.txt": table.paragraph,
-        "result.json": json.dumps(_facts(table.rows, texts, settings, seconds), indent=1, default=str) + "\n",
-    }
-    for name, text in files.items():
-        with whole_file(settings.out / name) as file:
-            file.write(text)
-
-
-def _facts(rows: Sequence[Row], texts: Texts, settings: Comparison, seconds: float) -> Mapping[str, Any]:
-    versions = {"python": platform.python_version(), "fairseq_llrnn": __version__}
-    for package in PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            versions[package] = metadata.version(package)
-    return {
-        "settings": {**vars(settings), "tries": settings.num_tries, "max_epoch": settings.epochs},
-        "texts": {"fingerprint": texts.fingerprint, "sizes": texts.summary(), "notes": list(texts.notes)},
-        "versions": versions,
-        "commit": _commit(),
-        "seconds": round(seconds, 1),
-        "command": sys.argv,
-        "rows": [_row_facts(row) for row in rows],
-    }
-
-
-def _row_facts(row: Row) -> dict[str, Any]:
-    facts = {name: value for name, value in vars(row).items() if name not in ("sentences", "difference")}
-    facts = {name: None if isinstance(value, float) and value != value else value for name, value in facts.items()}
-    return facts | {"difference": None if row.difference is None else row.difference._asdict()}
-
-
-def _commit() -> str | None:
-    """Return the commit of this package's checkout, or None if it is installed otherwise."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None

@@ -1,6 +1,7 @@
 """Train and score one model. The result is a file, so that a comparison that starts again skips it.
 
-`result.json` has log p in nats of every token of the validation and test text, and the sums of words.
+`result.json` has log p in nats of every token of the validation and test text, the number of tokens of each word, the
+epochs, and the seconds of a processor.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, Protocol
 from fairseq_llrnn.comparison.models import PIECE_ORDERS, Job, ngrams, recipe_of, training_options
 from fairseq_llrnn.comparison.pieces import Pieces
 from fairseq_llrnn.comparison.processes import LOG
-from fairseq_llrnn.comparison.settings import Comparison
+from fairseq_llrnn.comparison.settings import Comparison, FineTuning
 from fairseq_llrnn.comparison.texts import SCORED, SPLITS, Texts
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore
@@ -25,11 +26,15 @@ from fairseq_llrnn.features.dictionary import EOS, UNK, load_dictionary
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.files.atomic_write import whole_file, write_lines
 from fairseq_llrnn.files.binary_text import write_binary_text
-from fairseq_llrnn.prior.building import build_prior
+from fairseq_llrnn.lexicon.language_check import OTHER_LANGUAGE
+from fairseq_llrnn.prior.building import build, build_prior
 
-RESULT = "result.json"
+RESULT, LAST = "result.json", "checkpoint_last.pt"
 BEST_EPOCH = re.compile(r"^best epoch +(\d+) of (\d+)$", re.MULTILINE)  # in the output of llrnn train
+EARLY_STOP = "early stop since valid performance"
+TRAIN_ERROR = re.compile(r"^llrnn train: error: (.+)$", re.MULTILINE)
 DIGITS = 6  # of log p
+STOPPED = 128  # a larger status is of a command that a signal stopped
 
 
 class Networks(Protocol):
@@ -41,13 +46,28 @@ class Networks(Protocol):
 
 
 def run_job(job: Job, texts: Texts, settings: Comparison, networks: Networks | None) -> None:
-    """Build, train and score a model, and write its result. Raises LLRNNError."""
-    began = time.monotonic()
+    """Build, train and score a model, and write its result. Raises LLRNNError, and KeyboardInterrupt for a stop."""
+    began = time.process_time()
     place = settings.out / job.place
     place.mkdir(parents=True, exist_ok=True)
+    is_resumed = (place / "model" / LAST).exists()
+    result: dict[str, Any] = {"model": job.model, "setting": job.setting, "seed": job.seed}
+    if isinstance(job.trial, FineTuning):
+        result |= _fine_tuned(job.trial, job.seed, place / "model", texts, settings)
+    else:
+        result |= _built(job, place, texts, settings, networks)
+    # a part of a resumed training was computed by another process
+    result["seconds"] = None if is_resumed else round(time.process_time() - began, 1)
+    with whole_file(place / RESULT) as file:
+        json.dump(result, file)
+
+
+def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: Networks | None) -> dict[str, Any]:
+    """Return the result of a model with a prior."""
     lines = _write_units(job, texts, place)
     data, prior = place / "data", place / "data" / "prior"
-    build_prior(str(data / "dict.txt"), recipe_of(job, place / "train.txt", texts, settings)).save(str(prior))
+    built = build(str(data / "dict.txt"), recipe_of(job, place / "train.txt", texts, settings))
+    built.prior.save(str(prior))
     if job.trial is None:
         scored = _prior_lines(prior, lines)
     else:
@@ -55,20 +75,45 @@ def run_job(job: Job, texts: Texts, settings: Comparison, networks: Networks | N
         longest = max(len(line.split()) + 1 for split in SPLITS for line in lines[split])
         save_dir = place / "model"
         arguments = [str(data), "--prior", str(prior), "--save-dir", str(save_dir)]
-        if networks.train([*arguments, *training_options(job, settings.epochs, longest)]):
-            raise DataError(f"the training failed; see {place / LOG}")
+        status = networks.train([*arguments, *training_options(job, settings.epochs, longest)])
+        if status > STOPPED:
+            raise KeyboardInterrupt
+        if status:
+            errors = TRAIN_ERROR.findall((place / LOG).read_text(encoding="utf-8"))
+            raise DataError(errors[-1] if errors else f"the training failed; see {place / LOG}")
         best = str(save_dir / "checkpoint_best.pt")
-        scored = {split: networks.scored_lines(best, lines[split], job.size is None) for split in SCORED}
-        (save_dir / "checkpoint_last.pt").unlink(missing_ok=True)
-    result: dict[str, Any] = {"model": job.model, "setting": job.setting, "seed": job.seed}
-    result |= {split: _log_probs(scored[split], job.size is not None) for split in SCORED}
+        is_open = job.size is None and not job.is_closed
+        scored = {split: networks.scored_lines(best, lines[split], is_open) for split in SCORED}
+        (save_dir / LAST).unlink(missing_ok=True)
+    result: dict[str, Any] = {split: _log_probs(scored[split], job.size is not None) for split in SCORED}
+    doubts = [remark for remark in built.notes if remark.endswith(OTHER_LANGUAGE)]
+    result["warnings"] = [f"{built.notes[remark]:,} {remark}" for remark in doubts]
     if job.size is not None:
         result["ngrams"] = {str(order): _piece_ngrams(place, lines, order) for order in PIECE_ORDERS}
-    if job.trial is not None and (found := BEST_EPOCH.findall((place / LOG).read_text(encoding="utf-8"))):
-        result["best_epoch"], result["epochs"] = map(int, found[-1])
-    result["seconds"] = round(time.monotonic() - began, 1)
-    with whole_file(place / RESULT) as file:
-        json.dump(result, file)
+    if job.trial is not None:
+        log = (place / LOG).read_text(encoding="utf-8")
+        result["best_epoch"], result["epochs"] = map(int, BEST_EPOCH.findall(log)[-1])
+        result["is_converged"] = EARLY_STOP in log
+    return result
+
+
+def _fine_tuned(trial: FineTuning, seed: int, out: Path, texts: Texts, settings: Comparison) -> dict[str, Any]:
+    """Return the result of a pretrained network."""
+    from fairseq_llrnn.huggingface import fine_tuning  # imports torch and transformers
+
+    folder = settings.pretrained
+    assert folder is not None
+    facts = fine_tuning.fine_tune(folder, out, texts.train, texts.valid, trial.rate, seed, settings.epochs)
+    scorer = fine_tuning.load_causal(out)
+    fine_tuning.check_lines(scorer, texts.test, folder)
+    result: dict[str, Any] = facts._asdict()
+    for split in SCORED:
+        lines = texts.lines(split)
+        scored = [*scorer.lines(lines)]
+        if any(len(score.words) != len(line.split()) for score, line in zip(scored, lines, strict=True)):
+            raise DataError(f"{folder}: expected a tokenizer whose tokens end at blanks, found another; give another")
+        result[split] = _log_probs(scored, is_pieces=False)
+    return result
 
 
 def read_result(out: Path, job: Job) -> dict[str, Any] | None:
@@ -96,6 +141,9 @@ def _write_units(job: Job, texts: Texts, place: Path) -> dict[str, list[str]]:
         lines = {split: [pieces.write(line) for line in of_split] for split, of_split in lines.items()}
         write_lines(place / "train.txt", lines["train"])
     ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    if job.is_closed:
+        others = {word for split in SCORED for line in lines[split] for word in line.split()}
+        ranked += [(word, 0) for word in sorted(others - counts.keys())]
     write_lines(data / "dict.txt", (f"{symbol} {count}" for symbol, count in ranked))
     index = {symbol: number for number, symbol in enumerate(load_dictionary(data / "dict.txt").symbols)}
     for split in ("train", "valid"):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fairseq_llrnn.comparison.settings import MODELS, TRIALS, Comparison, Trial
+from fairseq_llrnn.comparison.settings import MODELS, OURS, RATES, TRIALS, Comparison, FineTuning, Trial, weights_of
 from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
@@ -20,57 +20,94 @@ from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
 ORDERS = (2, 3, 4, 5)  # of n-grams over words
 PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
 PIECE_SIZES = (500, 2000)
-SPEED = {"softmax": 5_000, "softmax-unigram": 5_000, "pieces": 10_000, "suffixes": 6_000, "lexicon": 6_000}
-START = 4.0  # seconds of a job before and after its training
-PROBABLE_EPOCHS = 25  # until early stopping
-PIECES_PER_WORD = 1.6
+CHARACTERS_PER_PIECE = {500: 1.9, 2000: 3.6}
+QUICK_SIZES = (500,)
+PATIENCE = 5  # epochs without improvement, after which a training stops
+RATE_PATIENCE = 1  # epochs without improvement, after which the learning rate falls
+
+# for estimates
+START = 5.0  # seconds of a job before and after its training
+WORDS_PER_ROW = 8  # of our output layer, whose rows are shared
+WEIGHTS_PER_SECOND = 1.2e10  # of a training on a core: weights times tokens
+EPOCHS = {"softmax": 19, "softmax-unigram": 19, "pieces": 45, "suffixes": 20, "lexicon": 20}
+PASSES = 4  # epochs of a fine-tuning
+PRETRAINED_PER_SECOND = 3.5e9  # weights times words
+SMALL_FILES = 5_000_000  # bytes of texts, priors and results of a job
+BYTES_PER_WEIGHT = 12  # with two averages of the optimiser
 
 
 @dataclass(frozen=True)
 class Job:
     """One model with one setting and one seed."""
 
-    model: str  # a name of MODELS, or `ngrams-N`
+    model: str  # a name of MODELS, `ngrams-N`, or `pretrained-NAME`
     seed: int
-    trial: Trial | None = None  # None: nothing is trained
+    trial: Trial | FineTuning | None = None  # None: nothing is trained
     size: int | None = None  # of pieces
+    weights: int = 0  # of a pretrained network
+    is_closed: bool = False  # whether the dictionary has the words of all texts, and no other words are possible
 
     @property
     def setting(self) -> str:
         """The name of the setting that the validation text chooses."""
         words = [] if self.trial is None else [self.trial.name]
-        return "-".join([*words, *([] if self.size is None else [f"pieces{self.size}"])]) or "fixed"
+        words += [] if self.size is None else [f"pieces{self.size}"]
+        return "-".join(words) or "fixed"
 
     @property
     def place(self) -> Path:
         """The folder of the job below the output folder."""
-        return Path("models") / self.model / f"{self.setting}-seed{self.seed}"
+        closed = "-closed" if self.is_closed else ""
+        return Path("models") / self.model / f"{self.setting}{closed}-seed{self.seed}"
 
-    def seconds(self, tokens: int, epochs: int) -> float:
-        """Return an estimate of the job's seconds on one core. tokens: words of the training text."""
-        if self.trial is None:
-            return START
-        units = tokens * (PIECES_PER_WORD if self.size is not None else 1.0)
-        width = (self.trial.width / 256) ** 1.5
-        return START + units * min(epochs, PROBABLE_EPOCHS) * width / SPEED[self.model]
+    @property
+    def has_words(self) -> bool:
+        """Whether its units are words."""
+        return self.size is None and not isinstance(self.trial, FineTuning)
+
+    def num_weights(self, texts: Texts) -> int:
+        """Return an estimate of the number of weights: tied embeddings and an LSTM, or those pretrained."""
+        if not isinstance(self.trial, Trial):
+            return self.weights
+        rows = self.size or (texts.num_words // WORDS_PER_ROW if self.model in OURS else texts.num_words)
+        return rows * self.trial.width + 16 * self.trial.width**2
+
+    def seconds(self, texts: Texts, epochs: int) -> float:
+        """Return an estimate of the job's seconds on one core. epochs: the most."""
+        weights, units = self.num_weights(texts), float(texts.num_tokens)
+        if not isinstance(self.trial, Trial):
+            return START + units * PASSES * weights / PRETRAINED_PER_SECOND
+        if self.size is not None:
+            units = max(units, texts.num_characters / CHARACTERS_PER_PIECE[self.size])
+        return START + units * min(epochs, EPOCHS[self.model]) * weights / WEIGHTS_PER_SECOND
+
+    def bytes(self, texts: Texts) -> int:
+        """Return an estimate of the space on disk for a checkpoint."""
+        each = BYTES_PER_WEIGHT if isinstance(self.trial, Trial) else 4
+        return SMALL_FILES + each * self.num_weights(texts)
 
 
 def chosen_models(texts: Texts, settings: Comparison) -> list[str]:
     """Return the names of the models. Raises OptionError for a lexicon model without a source of features."""
-    has_lexicon = bool(texts.treebanks or settings.lexicon or settings.language)
+    has_lexicon = bool(texts.treebanks) or settings.has_features
+    impossible = {"lexicon"} if not has_lexicon else set()
     if settings.models is None:
-        return [name for name in MODELS if has_lexicon or name != "lexicon"]
+        impossible |= {"pretrained"} if settings.pretrained is None else set()
+        return [name for name in MODELS if name not in impossible]
     if "lexicon" in settings.models and not has_lexicon:
         raise OptionError(
-            "--models lexicon: it needs features of words, found no source; add --conllu, --lexicon or --language"
+            "--models lexicon: it needs features of words, found no source of them; add --conllu, --lexicon or "
+            "--language"
         )
-    return [name for name in MODELS if name in settings.models]
+    added = {"pretrained"} if settings.pretrained is not None else set()
+    return [name for name in MODELS if name in {*settings.models, *added}]
 
 
 def title(model: str) -> str:
     """Return the name of a model in the table."""
-    family, _, order = model.partition("-")
-    return f"Kneser-Ney {order}-grams" if family == "ngrams" else MODELS[model]
+    family, _, name = model.partition("-")
+    titles = {"ngrams": f"Kneser-Ney {name}-grams", "pretrained": f"{name}, fine-tuned"}
+    return titles.get(family) or MODELS[model]
 
 
 def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:
@@ -79,7 +116,14 @@ def trials_of(model: str, settings: Comparison, seed: int) -> list[Job]:
         return []
     if model == "ngrams":
         return [Job(f"ngrams-{order}", settings.seeds[0]) for order in ORDERS]
-    sizes: Sequence[int | None] = PIECE_SIZES if model == "pieces" else (None,)
+    if model == "pretrained":
+        assert settings.pretrained is not None
+        folder = settings.pretrained.absolute()
+        weights = sum(path.stat().st_size for path in weights_of(folder)) // 4
+        rates = map(FineTuning, RATES[: settings.num_tries])
+        return [Job(f"pretrained-{folder.name}", seed, rate, weights=weights) for rate in rates]
+    of_pieces = QUICK_SIZES if settings.quick else PIECE_SIZES
+    sizes: Sequence[int | None] = of_pieces if model == "pieces" else (None,)
     return [Job(model, seed, trial, size) for size in sizes for trial in TRIALS[: settings.num_tries]]
 
 
@@ -87,8 +131,10 @@ def recipe_of(job: Job, text: Path, texts: Texts, settings: Comparison) -> Recip
     """Return the recipe of a model's prior. text: the training text in the model's units."""
     if job.size is not None:
         return replace(Recipe.softmax(), pieces="sentencepiece", features=())
-    casing = LexiconOptions(keep_case=settings.lower is None, lower=settings.lower or None)
-    words = Recipe(text=str(text), words=casing, open_vocabulary=OpenOptions(), workers=1)
+    sources = settings.sources
+    casing = LexiconOptions(keep_case=sources.keep_case, lower=sources.lower)
+    is_open = None if job.is_closed else OpenOptions()
+    words = Recipe(text=str(text), words=casing, open_vocabulary=is_open, workers=1)
     if job.model == "softmax":
         return replace(words, top_words="all", background="uniform")
     if job.model == "softmax-unigram":
@@ -96,15 +142,7 @@ def recipe_of(job: Job, text: Path, texts: Texts, settings: Comparison) -> Recip
     if job.model.startswith("ngrams-"):
         return replace(words, top_words="all", background=ngrams(int(job.model.removeprefix("ngrams-"))))
     ours = replace(words, suffixes=DEFAULT_SUFFIX_FLOOR, shapes=True)
-    return ours if job.model == "suffixes" else replace(ours, words=lexicon_options(texts, settings))
-
-
-def lexicon_options(texts: Texts, settings: Comparison) -> LexiconOptions:
-    """Return the sources of features, and the spelling of the texts."""
-    return LexiconOptions(
-        conllu=texts.treebanks, lexicon=settings.lexicon, language=settings.language,
-        keep_case=settings.lower is None, lower=settings.lower or None,
-    )  # fmt: skip
+    return ours if job.model == "suffixes" else replace(ours, words=replace(sources, conllu=texts.treebanks))
 
 
 def ngrams(order: int) -> str:
@@ -113,15 +151,13 @@ def ngrams(order: int) -> str:
 
 
 def training_options(job: Job, epochs: int, longest: int) -> list[str]:
-    """Return options of `llrnn train`. longest: tokens of the longest sentence, with its end.
-
-    The best epoch has the least perplexity on the validation text. The loss would include penalties.
-    """
-    assert job.trial is not None
+    """Return options of `llrnn train`. longest: tokens of the longest sentence, with its end."""
+    assert isinstance(job.trial, Trial)
     dropout, width, rate = job.trial
     return [
         *("--preset", "small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
         *("--decoder-embed-dim", str(width), "--decoder-hidden-size", str(width), "--max-epoch", str(epochs)),
-        *("--best-checkpoint-metric", "ppl", "--bf16-products", "--num-workers", "0", "--log-format", "simple"),
+        *("--bf16-products", "--num-workers", "0", "--log-format", "simple", "--patience", str(PATIENCE)),
+        *("--lr-patience", str(RATE_PATIENCE)),
         *("--max-tokens", str(max(1024, longest)), "--tokens-per-sample", str(max(512, longest))),
     ]

@@ -75,6 +75,8 @@ def _in_process(work: Work, place: Path) -> None:
         torch.set_num_threads(1)
         try:
             work()
+        except KeyboardInterrupt:
+            sys.exit(1)
         except (LLRNNError, OSError) as error:
             (place / FAILURE).write_text(f"{as_one_line(str(error))}\n", encoding="utf-8")
             sys.exit(2)

@@ -58,10 +58,13 @@ class Row:
     seeds: Sequence[int] = ()
     valid: float = math.nan  # bits per character
     test: float = math.nan
-    deviation: float = math.nan  # standard deviation of `test` over seeds
+    tests: Sequence[float] = ()  # `test` of each seed
+    deviation: float = math.nan  # standard deviation of `tests`
     seen: float = math.nan  # bits per word of the test text, of words in the training text
     unseen: float = math.nan
-    seconds: float = math.nan  # of the training and scoring of a seed
+    perplexity: float = math.nan  # of the test text over a closed dictionary, which contains its words
+    is_converged: bool = True  # whether each training stopped before its last epoch
+    seconds: float = math.nan  # of a processor, for the training and scoring of a seed
     sentences: np.ndarray | None = None  # (n,) bits of the test sentences
     difference: Difference | None = None  # from ours, in bits per character
     is_reference: bool = False
@@ -77,6 +80,7 @@ class Measured:
     seeds: Sequence[int]
     scores: Sequence[Mapping[str, Scores]]  # of each seed, by text
     seconds: float
+    is_converged: bool
     ngrams: Mapping[str, Mapping[str, np.ndarray]]  # of n-grams over the model's pieces, by order and text
 
 
@@ -86,11 +90,19 @@ def measured_of(results: Sequence[Mapping[str, Any]]) -> Measured:
     pieces = first.get("ngrams", {})
     ngrams = {order: {split: np.concatenate(found[split]) for split in SCORED} for order, found in pieces.items()}
     size = f" ({first['setting'].rpartition('pieces')[2]})" if pieces else ""
+    seconds = [result["seconds"] for result in results if result["seconds"] is not None]
     return Measured(
         first["model"], first["setting"], title(first["model"]) + size, [result["seed"] for result in results],
         [{split: Scores.read(result[split]) for split in SCORED} for result in results],
-        float(np.mean([result["seconds"] for result in results])), ngrams,
+        float(np.mean(seconds)) if seconds else math.nan, all(result.get("is_converged", True) for result in results),
+        ngrams,
     )  # fmt: skip
+
+
+def perplexity_of(results: Sequence[Mapping[str, Any]]) -> float:
+    """Return the perplexity of the test text, ends included: the mean over the results of seeds."""
+    tokens = [[value for line in result["test"]["tokens"] for value in line] for result in results]
+    return float(np.mean([math.exp(-np.mean(values)) for values in tokens]))
 
 
 def bits_per_character(result: Mapping[str, Any], split: str, texts: Texts) -> float:
@@ -110,7 +122,8 @@ def row_of(model: Measured, texts: Texts) -> Row:
     tests = per_character["test"]
     return Row(
         model.name, model.title, model.setting, seeds=model.seeds, seconds=model.seconds,
-        valid=float(np.mean(per_character["valid"])), test=float(np.mean(tests)),
+        is_converged=model.is_converged,
+        valid=float(np.mean(per_character["valid"])), test=float(np.mean(tests)), tests=tests,
         deviation=float(np.std(tests, ddof=1)) if len(tests) > 1 else math.nan,
         seen=_mean_of(words, seen, True), unseen=_mean_of(words, seen, False),
         sentences=np.mean([scores["test"].bits_of_sentences() for scores in model.scores], axis=0),

@@ -6,7 +6,7 @@ Without a validation text, the last tenth of the training sentences becomes one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,8 +15,11 @@ from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import characters_of
 from fairseq_llrnn.files.atomic_write import write_lines
+from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines, text_only
 from fairseq_llrnn.lexicon.casing import language_of, lower
+from fairseq_llrnn.lexicon.language_check import FEW, has_letters
+from fairseq_llrnn.lexicon.language_check import LEAST as LEAST_COMPARED
 from fairseq_llrnn.lexicon.readers.conllu import conllu_lines, treebank
 
 SPLITS = ("train", "valid", "test")
@@ -25,7 +28,6 @@ HELD_OUT = 10  # one of so many training sentences, without a validation text
 LEAST = {"train": 100, "valid": 10, "test": 10}  # sentences
 LONG = 4  # words of a sentence whose repetition is no chance
 MOST_REPEATED = 0.5  # of the long sentences of a held-out text
-LEAST_COVERED = 0.1  # of the training words, by a treebank of the same language
 PACKED = (".gz", ".bz2", ".xz")
 
 
@@ -44,6 +46,12 @@ class Texts:
         """Return the lines of one of SPLITS."""
         return {"train": self.train, "valid": self.valid, "test": self.test}[split]
 
+    @property
+    def originals(self) -> list[str]:
+        """The treebanks, the one that was cut as a whole."""
+        whole, part = map(str, self.cut or ("", ""))
+        return [whole if path == part else path for path in self.treebanks]
+
     @cached_property
     def words(self) -> frozenset[str]:
         """The words of the training text."""
@@ -53,6 +61,16 @@ class Texts:
     def num_tokens(self) -> int:
         """The number of words of the training text."""
         return sum(len(line.split()) for line in self.train)
+
+    @cached_property
+    def num_characters(self) -> int:
+        """The number of characters of the training text, with blanks and ends of lines."""
+        return sum(characters(self.train))
+
+    @cached_property
+    def num_words(self) -> int:
+        """The number of different words of all texts."""
+        return len({word for split in SPLITS for line in self.lines(split) for word in line.split()})
 
     @property
     def fingerprint(self) -> str:
@@ -107,10 +125,15 @@ def read_texts(settings: Comparison) -> Texts:
     if own and "valid" not in files:
         cut = own[0], settings.out / "train.conllu"
         own = [cut[1]]
-    treebanks = [*settings.conllu, *map(str, own)]
-    texts = Texts(found["train"], found["valid"], found["test"], treebanks, notes, cut)
-    for path in settings.conllu:
-        _check_language(path, texts, settings.lower)
+    further = as_paths(settings.words.conllu)
+    texts = Texts(found["train"], found["valid"], found["test"], [*further, *map(str, own)], notes, cut)
+    for split in SCORED:
+        if split in files:
+            held_out = {word for line in texts.lines(split) for word in line.split()}
+            _check_language(files[split], held_out, texts.words, f"a {split} text")
+    for path in further:
+        forms = {word for words in conllu_lines([path], "syntactic", settings.lower, None) for word in words}
+        _check_language(path, forms, texts.words, "a treebank")
     return texts
 
 
@@ -175,13 +198,13 @@ def _repetitions(found: dict[str, list[str]], files: dict[str, Path]) -> list[st
     return notes
 
 
-def _check_language(path: str, texts: Texts, casing: str | None) -> None:
-    """Raise DataError if a treebank has few words of the training text."""
-    forms = {word for words in conllu_lines([path], "syntactic", casing, None) for word in words}
-    words = {word for word in texts.words if word.isalpha()}
-    covered = len(words & forms) / max(1, len(words))
-    if covered < LEAST_COVERED:
+def _check_language(path: Path | str, words: Iterable[str], training: Iterable[str], what: str) -> None:
+    """Raise DataError if a file and the training text share few words (lexicon/language_check.py)."""
+    others, known = set(filter(has_letters, words)), set(filter(has_letters, training))
+    smaller, shared = min(len(others), len(known)), len(others & known)
+    if smaller >= LEAST_COMPARED and shared < FEW * smaller:
         raise DataError(
-            f"{path}: expected a treebank in the language of the training text, found {covered:.1%} of the training "
-            "words in it; give another treebank, or lower-case the text with --lower"
+            f"{path}: expected {what} in the language of the training text, found {shared:,} of its {len(others):,} "
+            f"words among the {len(known):,} of the training text; give another file, or lower-case the texts with "
+            "--lower"
         )

@@ -10,6 +10,7 @@ seq2seq.py has encoder-decoders over any AutoModel.
 wrapping.py puts the head on a pretrained model.
 scoring.py scores texts under any causal model. tokenisations.py sums over all tokenisations of a word.
 loading.py reads saved models for scores.
+fine_tuning.py trains a network of transformers with its own tokenizer, as a baseline.
 
 Importing this package registers the models with the Auto classes, if transformers is installed.
 """

@@ -71,6 +71,7 @@ class CausalScorer(ScoringModel):
 
     Attributes:
         model, tokenizer: as given.
+        longest: most tokens of a line.
     """
 
     dictionaries: Sequence[Path] = ()
@@ -114,7 +115,7 @@ class CausalScorer(ScoringModel):
             raise DataError("expected a tokenizer with an end of sentence, found none; set its eos_token")
         longest = getattr(config.get_text_config(), "max_position_embeddings", None)
         self._convention = CONVENTIONS.get(self.pieces or "")
-        self._longest = math.inf if longest is None else longest - 1  # tokens after the start
+        self.longest = math.inf if longest is None else longest - 1  # tokens after the start
 
     @property
     def _prior(self) -> Any:
@@ -186,8 +187,8 @@ class CausalScorer(ScoringModel):
                     f"line {number}: bow_correction: expected that words begin after blanks alone, found the token "
                     f"{token!r} inside of a word; leave bow_correction out with this tokenizer"
                 )
-        if len(tokens) > self._longest:
-            line.sequences, line.too_long_for = [], bisect_right(ends, int(self._longest))
+        if len(tokens) > self.longest:
+            line.sequences, line.too_long_for = [], bisect_right(ends, int(self.longest))
         elif self.tokenisations == "all":
             self._add_tokenisations(line)
         return line
@@ -222,9 +223,15 @@ class CausalScorer(ScoringModel):
         is_any_inside = len(begins) + texts.count(None) < len(texts)
         return frozenset({*begins, self._end} if is_any_inside else ())
 
-    @torch.inference_mode()
-    def _score_batch(self, batch: Sequence[Tokens]) -> list[tuple[Tensor, Tensor]]:
-        """log p of the tokens of each sequence and of its end, and log p(B) before each of these: (T + 1,) float64."""
+    def tokens(self, line: str) -> Tokens:
+        """Return the tokenizer's tokens of a line."""
+        return tuple(self.tokenizer(line, add_special_tokens=False)["input_ids"])
+
+    def logits(self, batch: Sequence[Tokens]) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the logits (R, T + 1, K) after the start and after each token, the next tokens, and a mask of these.
+
+        The next tokens (R, T + 1) have the end after the last token.
+        """
         width = 1 + max(map(len, batch))
         tokens = torch.full((len(batch), width + 1), self._end)
         mask = torch.zeros(len(batch), width, dtype=torch.long)
@@ -235,9 +242,15 @@ class CausalScorer(ScoringModel):
         padding = self.tokenizer.pad_token_id
         read = tokens[:, :-1] if padding is None else tokens[:, :-1].masked_fill(mask == 0, padding)
         tokens, mask, read = (each.to(self.model.device) for each in (tokens, mask, read))
-        logits = self.model(input_ids=read, attention_mask=mask).logits.float()  # shape: (R, T + 1, K)
+        return self.model(input_ids=read, attention_mask=mask).logits, tokens[:, 1:], mask.bool()
+
+    @torch.inference_mode()
+    def _score_batch(self, batch: Sequence[Tokens]) -> list[tuple[Tensor, Tensor]]:
+        """log p of the tokens of each sequence and of its end, and log p(B) before each of these: (T + 1,) float64."""
+        logits, targets, _ = self.logits(batch)
+        logits = logits.float()  # shape: (R, T + 1, K)
         log_z = logits.logsumexp(2)
-        log_p = logits.gather(2, tokens[:, 1:].unsqueeze(2)).squeeze(2) - log_z
+        log_p = logits.gather(2, targets.unsqueeze(2)).squeeze(2) - log_z
         begins = torch.zeros_like(log_p)
         if self.bow_correction and self._begins:
             index = torch.tensor(sorted(self._begins), device=logits.device)

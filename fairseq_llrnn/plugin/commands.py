@@ -220,8 +220,8 @@ def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[
         )
     if offers and 0 < count < SMALL_TEXT:
         lines.append(
-            f"note: the training text has {count:,} words; for fewer than {SMALL_TEXT:,}, --preset small sets a "
-            "smaller network and its training (use another --save-dir)"
+            f"note: the training text has {count:,} words; for fewer than {SMALL_TEXT:,}, --preset small sets more "
+            "regularisation, smaller batches and more epochs (use another --save-dir)"
         )
     return "".join(f"\n{line}" for line in lines)
 

@@ -5,6 +5,8 @@ agree in the group has that value as its kind (`NOUN`). If they differ, the kind
 `other`. The end of a sentence is the kind `end`. `<unk>` and its strings are the kind `unknown`. The kinds are
 disjoint, so their losses add up to the total.
 
+Penalties are part of the training loss alone, so that the validation loss chooses the best epoch without them.
+
 Training computes nats and, like fairseq, logs base 2. The gradient in the adaptor is E_p[φ] − φ(target).
 """
 
@@ -194,13 +196,14 @@ class LogLinearCriterion(FairseqCriterion):
             check_allowed(head, log_prob, target, sample["id"], decoder.fix_zero_mass)
         nll = -log_prob.masked_fill(~mask, 0.0)
         loss = nll
-        if self.label_smoothing or self.adaptor_penalty:
-            options = self.label_smoothing, self.adaptor_penalty, self.adaptor_norm
+        adaptor_penalty = self.adaptor_penalty if model.training else 0.0
+        if self.label_smoothing or adaptor_penalty:
+            options = self.label_smoothing, adaptor_penalty, self.adaptor_norm
             loss = head.regularised(nll, batch, target, *options).masked_fill(~mask, 0.0)
         network_terms = dict[str, Tensor]()
         for term in extra.get("terms", ()):
             values = term.values.masked_fill(~mask, 0)
-            if term.in_loss:
+            if term.in_loss and model.training:
                 loss = loss + values
             network_terms[f"{ROOT if term.squares else MEAN}{term.name}"] = values.detach().sum()
         sentences = int(mask.any(1).sum()) if self.leaves_out else target.size(0)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from shell import Shell
 from small_corpus import Llrnn
+from small_transformers import save_network
 
 from fairseq_llrnn.files.atomic_write import lock
 from toy_french import make_corpus, write_corpus
@@ -30,7 +31,7 @@ def texts(corpus: Path) -> list[object]:
 def compared(corpus: Path, shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The folder and the output of a comparison with two seeds and one epoch."""
     out = tmp_path_factory.mktemp("compared") / "out"
-    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2, "--jobs", 2]
+    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2, "--jobs", 2, "--closed"]
     return out, shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options).out
 
 
@@ -43,8 +44,8 @@ def test_the_table(compared: tuple[Path, str]) -> None:
         "softmax of BPE pieces",
         "ours, suffixes",
     ]
-    assert len(rows) == 10 and {len(row) for row in rows} == {11}
-    figures = {row[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
+    assert len(rows) == 10 and {len(row) for row in rows} == {12}
+    figures = {row[0].removesuffix(" (not converged)"): (float(row[1]), float(row[2])) for row in rows[1:]}
     assert all(0.5 < value < 8 for pair in figures.values() for value in pair)
     neural = figures["ours, suffixes"]
     mixed = next(pair for name, pair in figures.items() if name.startswith("ours, suffixes +"))
@@ -52,9 +53,8 @@ def test_the_table(compared: tuple[Path, str]) -> None:
     assert sum(row[6] == "ours" for row in rows) == 1
     assert all(0 < float(row[9]) <= 1 for row in rows[1:] if row[6] != "ours")
     assert (out / "table.md").read_text().count("\n") == 11 and "toprule" in (out / "table.tex").read_text()
-    assert "11 models, about 1 minute on 2 idle cores\n" in printed
-    unfinished = "note: models/softmax/dropout0.4-width256-rate0.002-seed2 had not stopped by its last epoch; a larger"
-    assert unfinished in printed
+    assert "19 models, about 1 minute on 2 idle cores\n" in printed
+    assert rows[5][0] == "softmax (not converged)" and "not converged: it\nimproved until its last" in printed
     assert "with the best single model on the validation text:" in printed
 
 
@@ -74,21 +74,37 @@ def test_the_figures_are_those_of_llrnn_score(compared: tuple[Path, str], corpus
     assert rows["ngrams-3"]["test"] == pytest.approx(json.loads(scored.out)["bits_per_character"], abs=1e-4)
 
 
+def test_the_perplexities_of_a_closed_dictionary(compared: tuple[Path, str], corpus: Path, shell: Shell) -> None:
+    out, printed = compared
+    rows = {row["name"]: row for row in json.loads((out / "result.json").read_text())["rows"]}
+    assert rows["pieces"]["perplexity"] is None and rows["mixed-ours"]["perplexity"] is None
+    assert "perplexity of the\ntest text over a closed dictionary, which contains the test's words" in printed
+    closed = [out / "models" / "suffixes" / f"{rows['suffixes']['setting']}-closed-seed{seed}" for seed in (1, 2)]
+    models = {"suffixes": [["--path", place / "model" / "checkpoint_best.pt"] for place in closed]}
+    models["ngrams-3"] = [["--prior", out / "models" / "ngrams-3" / "fixed-closed-seed1" / "data" / "prior"]]
+    for name, options in models.items():
+        scored = [shell.run("llrnn", "score", *option, "--json", corpus / "test.txt") for option in options]
+        facts = [json.loads(one.out) for one in scored]
+        assert all(fact["unknown_words"] == 0 for fact in facts)
+        expected = np.mean([2 ** fact["bits_per_token"] for fact in facts])
+        assert rows[name]["perplexity"] == pytest.approx(expected, rel=1e-4)
+
+
 def test_a_second_start_skips_finished_models(
     compared: tuple[Path, str], corpus: Path, shell: Shell, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     shutil.copytree(compared[0], out)
     results = {path: path.stat().st_mtime_ns for path in out.glob("models/*/*/result.json")}
-    lost = next(path for path in results if path.parts[-3] == "ngrams-2")
+    lost = out / "models" / "ngrams-2" / "fixed-seed1" / "result.json"
     lost.unlink()
     table = (out / "table.tsv").read_text()
-    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2]
+    options = ["--models", *MODELS, "--tries", 1, "--max-epoch", 1, "--seeds", 1, 2, "--closed"]
     done = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options)
-    assert "11 models (7 of them finished), about 1 minute on 1 idle core\n" in done.out
+    assert "19 models (18 of them finished), about 1 minute on 1 idle core\n" in done.out
     again = {path: path.stat().st_mtime_ns for path in out.glob("models/*/*/result.json")}
     assert [path for path in results if again[path] != results[path]] == [lost]
-    cells = [[line.split("\t")[:10] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]
+    cells = [[line.split("\t")[:11] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]
     assert cells[0] == cells[1]
     with (out / "lock").open("w") as file:
         assert lock(file.fileno())
@@ -106,10 +122,53 @@ def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tm
     lexicon.write_text("one cell\n")
     options = ["--models", "ngrams", "lexicon", "--lexicon", lexicon, "--tries", 1, "--max-epoch", 1]
     done = shell.run("llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options)
-    assert f"note: models/lexicon/dropout0.4-width256-rate0.002-seed1 failed: {lexicon}, line 1" in done.out
+    assert f"note: models/lexicon/dropout0.4-width256-rate0.004-seed1 failed: {lexicon}, line 1" in done.out
     (row,) = (line for line in done.out.splitlines() if ": failed, " in line)
     assert row.startswith(f"ours, suffixes and lexicon: failed, {lexicon}")
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
+
+
+def test_a_lexicon_of_another_language_is_a_warning(corpus: Path, shell: Shell, tmp_path: Path) -> None:
+    lexicon = tmp_path / "other.tsv"
+    lexicon.write_text("".join(f"xq{n}z\txq\tNOUN\tCase=Nom\n".replace(str(n), "ab"[n % 2] * n) for n in range(1, 40)))
+    options = ["--models", "lexicon", "--lexicon", lexicon, "--tries", 1, "--max-epoch", 1, "--out", tmp_path / "out"]
+    out = shell.run("llrnn", "compare", *texts(corpus), *options).out
+    assert f"words are known to {lexicon}, among 39: is it of the text's language, and in its case?" in out
+    assert sum(line.startswith("warning: ") for line in out.splitlines()) == 1
+
+
+def test_a_full_disk_is_the_reason_in_the_row(corpus: Path, shell: Shell, tmp_path: Path) -> None:
+    options = ["--models", "softmax", "--tries", 1, "--max-epoch", 1, "--out", tmp_path / "out"]
+    done = shell.run("llrnn", "compare", *texts(corpus), *options, disk=4_000_000, code=1)
+    (row,) = (line for line in done.out.splitlines() if line.startswith("softmax: failed, "))
+    assert "checkpoint_best.pt: the checkpoint cannot be written" in row and "Traceback" not in done.err
+    assert "We train language models" not in done.out
+    again = shell.run("llrnn", "compare", *texts(corpus), *options)  # with space, the same command continues
+    assert "failed" not in again.out and "We train language models" in again.out
+
+
+def test_a_pretrained_network_is_fine_tuned(corpus: Path, shell: Shell, llrnn: Llrnn, tmp_path: Path) -> None:
+    folder, out = save_network(tmp_path / "tiny", positions=512), tmp_path / "out"
+    options = ["--models", "ngrams", "--pretrained", folder, "--tries", 2, "--seeds", 1, 2, "--max-epoch", 1]
+    options.append("--closed")
+    printed = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options).out
+    assert "11 models" in printed and "\ntiny, fine-tuned (not converged) " in printed
+    (row,) = (row for row in json.loads((out / "result.json").read_text())["rows"] if row["name"] == "pretrained-tiny")
+    assert row["setting"] in ("rate0.0003", "rate0.0001") and row["perplexity"] is None and row["unseen"] > row["seen"]
+    bits = []
+    for seed in (1, 2):
+        path = out / "models" / "pretrained-tiny" / f"{row['setting']}-seed{seed}" / "model"
+        scored = shell.run("llrnn", "score", "--path", path, "--json", corpus / "test.txt")
+        bits.append(json.loads(scored.out)["bits_per_character"])
+    assert row["test"] == pytest.approx(np.mean(bits), abs=1e-4)
+    (folder / "tokenizer.json").unlink()
+    done = llrnn("compare", *texts(corpus), "--out", tmp_path / "other", "--pretrained", folder)
+    done.refuses(
+        f"--pretrained {folder}: expected a folder of save_pretrained with config.json, tokenizer.json and "
+        "*.safetensors, found no tokenizer.json; save the model and its tokenizer there"
+    )
+    done = llrnn("compare", *texts(corpus), "--out", tmp_path / "other", "--models", "pretrained")
+    done.refuses("--models pretrained: it needs --pretrained FOLDER; add that")
 
 
 def test_python_returns_the_table(corpus: Path, shell: Shell, tmp_path: Path) -> None:
@@ -128,8 +187,10 @@ def test_messages(corpus: Path, llrnn: Llrnn, tmp_path: Path) -> None:
     full = llrnn("compare", *texts(corpus), "--out", tmp_path, "--models", "ngrams")
     full.refuses(f"--out {tmp_path}: expected a new or empty folder, found other files; name another one")
     done = llrnn("compare", *texts(corpus), "--out", tmp_path / "out", "--models", "lexicon")
-    done.refuses("--models lexicon: it needs features of words, found no source; add --conllu, --lexicon or --language")
+    source = "found no source of them; add --conllu, --lexicon or --language"
+    done.refuses(f"--models lexicon: it needs features of words, {source}")
     done = llrnn("compare", *texts(corpus), "--out", tmp_path / "out", "--lexicon", tmp_path / "no.tsv")
     assert f"{tmp_path / 'no.tsv'}: " in done.error and not (tmp_path / "out").exists()
+    assert "\nuk " in llrnn("compare", "--language", "list", "--out", tmp_path / "out").out
     done = llrnn("compare", "--train", corpus / "train.txt", "--out", tmp_path / "out")
     done.refuses("--train needs --test, the text of the table; add --test FILE")

@@ -42,6 +42,14 @@ def test_figures_of_a_model() -> None:
     assert math.isnan(row_of(measured_of([result("softmax")]), TEXTS).deviation)
 
 
+def test_a_model_converges_if_all_its_seeds_do() -> None:
+    stopped, unfinished = result("softmax", is_converged=True), result("softmax", 2, is_converged=False)
+    for one in (stopped, result("ngrams-2")):
+        assert row_of(measured_of([one]), TEXTS).is_converged
+    row = row_of(measured_of([stopped, unfinished]), TEXTS)
+    assert tables.cells(row)[0] == "softmax (not converged)" and "not converged: it" in tables.as_text([row])
+
+
 def test_pieces_are_summed_to_words() -> None:
     trigrams = {"valid": [[BIT] * 3] * 2, "test": [[BIT], [BIT]]}
     of_pieces = result("pieces", setting="x-pieces500", ngrams={"3": trigrams})

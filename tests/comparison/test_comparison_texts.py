@@ -8,6 +8,7 @@ import pytest
 from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.comparison.texts import read_texts, write_treebank
 from fairseq_llrnn.errors import DataError, LLRNNError
+from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers.conllu import conllu_lines
 
 
@@ -17,7 +18,8 @@ def treebank(begin: int, size: int, letter: str = "w") -> str:
     for sentence in range(begin, begin + size):
         begins = f"{letter.upper()}{chr(97 + sentence % 9)}"
         rows = [f"{i}\t{begins}{letter * i}\t_\tNOUN\t_\t_\t0\t_\t_\t_" for i in range(1, 5)]
-        blocks.append("\n".join([f"# text = {sentence}", *rows, f"5\tn{sentence}\t_\tNUM\t_\t_\t0\t_\t_\t_"]) + "\n\n")
+        rows.append(f"5\t{letter}{sentence}\t_\tNUM\t_\t_\t0\t_\t_\t_")
+        blocks.append("\n".join([f"# text = {sentence}", *rows]) + "\n\n")
     return "".join(blocks)
 
 
@@ -34,7 +36,7 @@ def test_a_folder_without_a_validation_part(folder: Path, tmp_path: Path) -> Non
     texts = read_texts(settings := Comparison(tmp_path / "out", folder))
     assert [len(texts.lines(split)) for split in ("train", "valid", "test")] == [108, 12, 20]
     assert texts.notes == ["no validation text: the last 12 training sentences are held out for it"]
-    assert texts.valid[0].split()[-1] == "n108" and texts.train[0] == "Waw Waww Wawww Wawwww n0"
+    assert texts.valid[0].split()[-1] == "w108" and texts.train[0] == "Waw Waww Wawww Wawwww w0"
     # features come from a treebank without the held-out sentences
     write_treebank(texts)
     assert texts.treebanks == [str(settings.out / "train.conllu")]
@@ -46,7 +48,7 @@ def test_a_folder_with_a_validation_part(folder: Path, tmp_path: Path) -> None:
     (folder / "xx_up-ud-dev.conllu").write_text(treebank(300, 11))
     texts = read_texts(Comparison(tmp_path / "out", folder, lower=""))
     assert len(texts.train) == 120 and len(texts.valid) == 11 and not texts.notes
-    assert texts.test[0] == "wcw wcww wcwww wcwwww n200"
+    assert texts.test[0] == "wcw wcww wcwww wcwwww w200"
     assert texts.treebanks == [str(folder / "xx_up-ud-train.conllu")] and texts.cut is None
 
 
@@ -78,8 +80,10 @@ def test_unsuitable_texts(folder: Path, tmp_path: Path) -> None:
     short = Comparison(out, train=tmp_path / "short.conllu", test=train)
     expect(short, "at least 100 sentences of the train text, found 45")
     (tmp_path / "other.conllu").write_text(treebank(0, 50, "q"))
-    other = Comparison(out, folder, conllu=[str(tmp_path / "other.conllu")])
-    expect(other, "expected a treebank in the language of the training text, found 0.0% of the training words")
+    other = Comparison(out, folder, words=LexiconOptions(conllu=str(tmp_path / "other.conllu")))
+    expect(other, "other.conllu: expected a treebank in the language of the training text, found 0 of its ")
+    other = Comparison(out, train=train, test=tmp_path / "other.conllu")
+    expect(other, "other.conllu: expected a test text in the language of the training text, found 0 of its ")
 
 
 def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) -> None:
@@ -107,7 +111,7 @@ def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) ->
 )
 def test_choices_that_exclude_each_other(choices: dict[str, object], message: str) -> None:
     with pytest.raises(LLRNNError, match=message.replace("?", r"\?")):
-        Comparison(Path("out"), **choices).check()  # type: ignore[arg-type]
+        Comparison(Path("out"), **choices).check(str)  # type: ignore[arg-type]
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

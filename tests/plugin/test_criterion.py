@@ -51,6 +51,8 @@ def test_the_loss_is_the_likelihood_and_the_penalty(world: World, p: float) -> N
     details = setting.criterion(setting.model, sample)[2]
     euclid = torch.linalg.vector_norm(adaptor, dim=-1).sum().item()
     assert details["adaptor_norm"].item() == pytest.approx(euclid, rel=1e-9)
+    assert details["loss"].item() == pytest.approx(log["nll_loss"].item())  # validation has no penalty
+    setting.model.train()
     per_position = setting.criterion(setting.model, sample, reduce=False)[0]
     assert per_position.shape == sample["target"].shape
     assert per_position.sum().item() == pytest.approx(loss.item(), rel=1e-9)

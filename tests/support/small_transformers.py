@@ -1,10 +1,12 @@
 """Small models of transformers with random weights, and small tokenizers of each kind."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from tiny_tokenizers import tiny_tokenizer
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from fairseq_llrnn.prior import Recipe, build_prior
@@ -58,3 +60,14 @@ def network(size: int, seed: int = 1, positions: int = 40) -> Any:
         eos_token_id=0,
     )  # fmt: skip
     return transformers.GPT2LMHeadModel(config).double().eval()
+
+
+def save_network(place: Path, kind: str = "byte_level", positions: int = 64) -> Path:
+    """Save a random network over the tokens of a tiny tokenizer of a kind, and return the folder."""
+    tokenizer = tiny_tokenizer(kind)
+    torch.manual_seed(1)
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": positions}
+    config = transformers.GPT2Config(vocab_size=len(tokenizer), eos_token_id=1, bos_token_id=None, **sizes)
+    transformers.GPT2LMHeadModel(config).save_pretrained(place)
+    tokenizer.save_pretrained(place)
+    return place

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Write the figures of `llrnn compare` into the ledger, and print the table of a page.
+
+    python scripts/comparison_runs.py OUT=LANGUAGE [OUT=LANGUAGE …]
+
+OUT is a folder of `llrnn compare`, LANGUAGE a name such as Welsh. The ledger gets a line for each of these rows, which
+the validation text chooses: the best n-grams, softmax over words, softmax over pieces, mixture with a softmax, and
+pretrained network, and our best model alone and mixed. Lines of the same language are replaced. p compares with ours.
+
+Put the printed table into a page, and run `python scripts/check_results.py --write`.
+"""
+
+import argparse
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ledger import LEDGER, NOT_RECORDED
+from page_figures import NUMBER
+
+from fairseq_llrnn.errors import DataError, one_line_errors
+
+ROOT = Path(__file__).resolve().parents[1]
+FAMILIES = {  # end of the key: beginnings of names of rows, of which the validation text chooses one
+    "ngrams": ("ngrams",),
+    "softmax": ("softmax",),
+    "pieces": ("pieces",),
+    "mixed-softmax": ("mixed-softmax",),
+    "pretrained": ("pretrained",),
+    "ours": ("suffixes", "lexicon"),
+    "mixed-ours": ("mixed-ours",),
+}
+PLACES = 4
+Run = dict[str, Any]
+
+
+def runs_of(result: Mapping[str, Any], language: str) -> Iterator[tuple[str, Run]]:
+    """Yield the title of each row for the table, and its line of the ledger."""
+    finished = [row for row in result["rows"] if row["failure"] is None]
+    best = {}
+    for family, names in FAMILIES.items():
+        if rows := [row for row in finished if row["name"].startswith(names)]:
+            best[family] = min(rows, key=lambda row: row["valid"])
+    place = f"compare/{re.sub('[^a-z0-9]+', '-', language.lower())}"
+    ours = [family for family, row in best.items() if row["is_reference"]]
+    others = [family for family, row in best.items() if family not in ("ours", "mixed-ours")]
+    if not ours or not others:
+        raise DataError(f"{language}: expected a row of ours and another one, found none; compare more models")
+    strongest = min(others, key=lambda family: best[family]["test"])
+    for family, row in best.items():
+        compared = best[strongest]["difference"] if family == ours[0] else row["difference"]
+        run: Run = {"key": f"{place}/{family}", "metric": "test bits per character", "better": "lower"}
+        run["value"] = row["test"]
+        run |= {"seeds": "none"} if family == "ngrams" else {"seeds": row["seeds"]}
+        if len(row["tests"]) > 1:
+            run |= {"values": row["tests"], "std": row["deviation"]}
+        run["p"] = float(f"{compared['p']:.2g}")
+        run["baseline"] = f"{place}/{strongest if family == ours[0] else ours[0]}"
+        run |= {"data": f"{language}, {result['texts']['words']:,} words of training text"}
+        run |= {"command": command_of(result), "commit": (result["commit"] or NOT_RECORDED)[:12]}
+        yield row["title"], run
+
+
+def command_of(result: Mapping[str, Any]) -> str:
+    """Return the command of a comparison, with the names of files instead of their paths."""
+    return shlex.join(["llrnn", *(Path(word).name if "/" in word else word for word in result["command"][1:])])
+
+
+def written(ledger: str, runs: Sequence[Run]) -> str:
+    """Return the ledger with these runs, at the place of the first earlier line of the same language."""
+    languages = {run["key"].rpartition("/")[0] for run in runs}
+    kept = [line for line in ledger.splitlines() if json.loads(line)["key"].rpartition("/")[0] not in languages]
+    return "".join(f"{line}\n" for line in [*kept, *map(as_line, runs)])
+
+
+def as_line(run: Run) -> str:
+    """Return a line of the ledger, whose figures have all their decimals."""
+    decimals: Run = {name: f"{run[name]:.{PLACES}f}" for name in ("value", "std") if name in run}
+    if "values" in run:
+        decimals["values"] = [f"{value:.{PLACES}f}" for value in run["values"]]
+    return re.sub(r'"(\d+\.\d+)"', r"\1", json.dumps(run | decimals, ensure_ascii=False))
+
+
+@one_line_errors("comparison_runs.py")
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("places", nargs="+", metavar="OUT=LANGUAGE")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository (default: this one)")
+    args = parser.parse_args()
+    table = ["| Language | Model | Bits per character ↓ | Std | p | Seeds |", "|---|---|---:|---:|---:|---:|"]
+    runs = list[Run]()
+    for text in args.places:
+        out, _, language = text.partition("=")
+        path = Path(out) / "result.json"
+        if not language or not path.is_file():
+            raise DataError(f"{text}: expected OUT=LANGUAGE with OUT of `llrnn compare`, found no {path}; correct it")
+        for title, run in runs_of(json.loads(path.read_text(encoding="utf-8")), language):
+            runs.append(run)
+            expressions = "; ".join([*NUMBER.findall(title), run["key"]])
+            table.append(f"| {language} | {title} | 0 | | | <!-- = {expressions} --> |")
+    ledger = args.root / LEDGER
+    ledger.write_text(written(ledger.read_text(encoding="utf-8"), runs), encoding="utf-8")
+    print("\n".join(table))
+    print(f"{len(runs)} lines written to {LEDGER}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
