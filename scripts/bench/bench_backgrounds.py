@@ -50,6 +50,7 @@ from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
 from fairseq_llrnn.backgrounds.base import Background, BoundBackground
 from fairseq_llrnn.backgrounds.cache import Cache
 from fairseq_llrnn.backgrounds.mixture import Mixture
+from fairseq_llrnn.backgrounds.states import JointStates, States
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
@@ -252,7 +253,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
     composed = rows.detach(), bias.detach()
     hidden = torch.randn(HYPOTHESES, H, device=device)
     state = torch.randint(STATES, (HYPOTHESES, 1), device=device)
-    product_state = torch.cat([torch.randint(GRAMMAR_STATES, (HYPOTHESES, 1), device=device), state], dim=1)
+    product_state = JointStates([torch.randint(GRAMMAR_STATES, (HYPOTHESES, 1), device=device), state])
     tokens = torch.randint(len(SPECIALS), len(prior.symbols), (HYPOTHESES,), device=device)
     scores = model.output.class_scores(hidden, composed)
 
@@ -261,7 +262,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         classes = class_log_probs(fresh, static.log_mass(state))
         Distribution(classes).best_words(static, static.start(HYPOTHESES), BEST)
 
-    def step(of: BoundBackground, before: Tensor, changed: Tensor) -> None:
+    def step(of: BoundBackground, before: States, changed: Tensor) -> None:
         of.class_weights(of.advance(before, tokens)).apply_sparse_updates_(changed)
 
     parts: dict[str, Callable[[], object]] = {
@@ -269,7 +270,7 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
         "step": partial(step, ngram, state, scores),
         "best shares": lambda: ngram.best_share(state),
         "step of both": partial(step, both, product_state, scores.clone()),
-        "best shares of both": lambda: both.best_share(product_state.clone()),
+        "best shares of both": lambda: both.best_share(JointStates(product_state.parts)),  # not that of the cache
     }
     with torch.inference_mode():
         rounds = in_turns({name: partial(timed, part, device) for name, part in parts.items()}, turns, turns)
