@@ -11,6 +11,7 @@
     imports    modules of this package that a fairseq command with this translator imports
     names      words of single ideas in head/, and lookups of one part of a prior outside the part
     options    of `llrnn prior`
+    prior      calls of functions of this package in `build_prior` of eight words, the first one of a process
 
 The table goes to stdout, or with --page into docs/design.md between the lines with the name of this script.
 """
@@ -206,6 +207,18 @@ def walk(data: Path, prior: Path) -> dict[str, dict[str, int]]:
     return {"batch": batch.facts(), "search step": Walk(search.called[marks[middle] : marks[middle + 1]]).facts()}
 
 
+def calls_of_a_prior() -> int:
+    """Return the number of calls in `build_prior` of eight words. Call it in a process that has built no prior."""
+    from fairseq_llrnn.prior import Recipe
+    from fairseq_llrnn.prior.building import build_prior
+
+    with tempfile.TemporaryDirectory() as scratch:
+        (dictionary := Path(scratch) / "dict.txt").write_text("".join(f"w{i} {9 - i}\n" for i in range(8)))
+        with traced() as building:
+            build_prior(dictionary, Recipe())
+    return len(building.called)
+
+
 def options_of_prior() -> int:
     from fairseq_llrnn.cli.main import Parser, load
 
@@ -221,6 +234,9 @@ def measure() -> dict[str, dict[str, Any]]:
     found["research"] = sizes(ROOT / "research" / "llrnn_research")
     found["tests"] = sizes(ROOT / "tests")
     found["names"] = names()
+    command = [sys.executable, __file__, "--prior"]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found["prior of eight words"] = {"calls": json.loads(output.splitlines()[-1])}
     with tempfile.TemporaryDirectory() as temporary:
         data = make_world(Path(temporary))
         for name, extra in SETTINGS.items():
@@ -246,6 +262,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of the table")
     parser.add_argument("--imports", nargs=2, metavar=("DATA", "PRIOR"), type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--prior", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--page", action="store_true", help="write the table into docs/design.md")
     args = parser.parse_args()
     if args.imports:
@@ -253,6 +270,9 @@ def main() -> int:
         warnings.simplefilter("ignore")
         walk(*args.imports)
         print(len([name for name in sys.modules if name.split(".")[0] == PACKAGE.name]))
+        return 0
+    if args.prior:
+        print(calls_of_a_prior())
         return 0
     found = measure()
     if args.page:

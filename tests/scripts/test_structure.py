@@ -49,5 +49,6 @@ def test_the_table_has_every_measurement(monkeypatch: pytest.MonkeyPatch, capsys
     plain, rich = (found[f"batch, {name}"] for name in structure.SETTINGS)
     assert 5 < plain["files"] < rich["files"] and plain["functions"] < rich["functions"] <= rich["calls"]
     assert plain["files"] <= found["imports"]["modules of a plain translator"] <= 150  # of over 500: what is not chosen
+    assert 0 < found["prior of eight words"]["calls"] < 1_500  # 870 when this was written
     assert found["names"] == dict.fromkeys(found["names"], 0)  # the core names no idea, and asks for no part
     assert "| search step, unigram | files: " in structure.table(found)
