@@ -4,10 +4,10 @@ The files in the comments explain them.
 """
 
 FOLDS = 5  # ngrams/background.py
-AUTOMATON_FLOOR = 1e-6  # prior/parts/automaton.py
+AUTOMATON_FLOOR = 1e-6  # prior/parts/automaton_part.py
 ON_ZERO = ("error", "skip", "floor")
 CACHE_WEIGHT, CACHE_DECAY, LEARNED_CACHE_DECAY = 0.9, 1.0, 0.99  # prior/parts/cache.py
 OPEN_FLOOR = 5  # prior/parts/open_vocabulary.py
 MORFESSOR = "morfessor"  # lexicon/options.py
-MAX_SLOTS = 16  # of a sentence; evidence/table.py
+MAX_SLOTS = 16  # of a sentence; evidence/evidence_table.py
 LEXICAL_WEIGHT, LEXICAL_TOP, FORM_POWER = 0.5, 10, 0.5

@@ -15,8 +15,8 @@ from fairseq_llrnn.registry import lazily
 if TYPE_CHECKING:
     from fairseq_llrnn.automata.automaton import END as END
     from fairseq_llrnn.backgrounds.algebra import BySource as BySource
-    from fairseq_llrnn.backgrounds.base import Background as Background
-    from fairseq_llrnn.backgrounds.base import StaticBackground as StaticBackground
+    from fairseq_llrnn.backgrounds.background import Background as Background
+    from fairseq_llrnn.backgrounds.background import StaticBackground as StaticBackground
     from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights as ExplicitWeights
     from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground as ExplicitBackground
     from fairseq_llrnn.errors import DataError as DataError

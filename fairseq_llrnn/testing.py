@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.states import States, select

@@ -12,7 +12,7 @@ from small_priors import TARGETS, hidden_states, make_prior, open_prior, random_
 from torch import Tensor, nn
 
 from fairseq_llrnn import extend
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.evidence.slots import EvidenceSlots
 from fairseq_llrnn.output.class_source import Head, Place
 from fairseq_llrnn.output.context_classes import ContextClasses

@@ -16,14 +16,14 @@ from guide_pages import ROOT
 from torch import Tensor
 
 from fairseq_llrnn import LogLinearHead, extend
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, layers_of
 from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, register_part
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 from fairseq_llrnn.testing import check_background, check_class_features, check_context_classes
 
 EXTENDING = ROOT / "examples" / "extending"

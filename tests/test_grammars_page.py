@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from automata import string_weights
 
-from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "guides" / "grammars.md").read_text(encoding="utf-8")

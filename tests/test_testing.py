@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
-from fairseq_llrnn.backgrounds.base import Background, StaticBackground
+from fairseq_llrnn.backgrounds.background import Background, StaticBackground
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.states import JointStates, concatenate, distinct_runs, repeat, select
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fairseq_llrnn.backgrounds.base import StaticBackground
+from fairseq_llrnn.backgrounds.background import StaticBackground
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.backgrounds.algebra import BySource

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import EOS
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.experts.expert import Expert, Firing
 

@@ -34,7 +34,7 @@ from fairseq_llrnn.head.inputs import numbers
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForSeq2SeqLM
 from fairseq_llrnn.lexicon.merge_sources import read_word_forms
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.phrases import phrase_forms
 from fairseq_llrnn.systems.terms.terms import Terms

@@ -75,7 +75,7 @@ def finish_ngrams(
 
 def network_lines(network: Path) -> dict[str, list[LineScore]]:
     """Return the lines of the held-out texts, every token scored by the network."""
-    from fairseq_llrnn.plugin.scoring.text import load_text_scorer  # imports fairseq
+    from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer  # imports fairseq
 
     torch.set_num_threads(1)
     scorer = load_text_scorer(str(network / "model" / "checkpoint_best.pt"), 2048)

@@ -20,7 +20,7 @@ import numpy as np
 from fairseq_llrnn.cli.prior.language import lines
 from fairseq_llrnn.errors import one_line_errors
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
-from fairseq_llrnn.lexicon.languages.base import sources_of
+from fairseq_llrnn.lexicon.languages.language_source import sources_of
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import BuildResult, build
 from fairseq_llrnn.prior.recipe import Recipe

@@ -31,7 +31,7 @@ from fairseq_llrnn.errors import OptionError, one_line_errors
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.output.context_classes import strings_in
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 

@@ -32,7 +32,7 @@ import sacrebleu
 from fairseq_llrnn.errors import OptionError, one_line_errors
 from fairseq_llrnn.lexicon.merge_sources import WordForms, read_word_forms
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.reranking.agreement import Roles, count_errors, read_roles

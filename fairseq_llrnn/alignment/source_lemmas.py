@@ -4,7 +4,7 @@ Sizes: U source words, V target words, E entries.
 
 `LemmaForms` groups the words of a dictionary that are forms of one lemma. A text contains some forms of a lemma and not
 others, so that t(word | s) covers only the seen ones. Aligned and counted together, t(lemma | s) covers all forms with
-the data of the seen ones. backgrounds/source.py divides a lemma's probability among its forms.
+the data of the seen ones. backgrounds/source_rows.py divides a lemma's probability among its forms.
 
 A lemma is identified by its *head*, its most frequent form in the text. So a lemma is a word's id, and a table of
 lemmas (translation_table.py) has the format of a table of words. A token counts for one lemma only, the one with the

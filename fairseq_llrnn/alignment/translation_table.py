@@ -1,7 +1,7 @@
 """Translations of single words, t(x | s): the sparse table of a lexical background.
 
 Sizes: U source words, V target words, E entries. aligners.py estimates it, prior/parts/lexical.py stores it, and
-backgrounds/lexical.py uses it.
+backgrounds/lexical_background.py uses it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Backgrounds b(K, x): the weight of every next token before the network is trained.
 
-base.py                 the interface: a state machine over tokens, also weights without context
+background.py           the interface: a state machine over tokens, also weights without context
 class_weights.py        log masses that differ from one row in few places, sums of weights in log space
 members.py              the best members of classes, from several lists
-automaton.py            n-grams, grammars, word lists
+automaton_background.py  n-grams, grammars, word lists
 automaton_tables.py     their arcs, steps and masses
-cache.py                the last words
-source.py               translations of source words: rows of links, and shares of forms
-lexical.py              translations of the words of the source
+cache_background.py     the last words
+source_rows.py          translations of source words: rows of links, and shares of forms
+lexical_background.py   translations of the words of the source
 language_model.py       another trained model
 algebra.py              combinations: products, temperatures, backgrounds that depend on the source
 states.py               states of hypotheses: select, repeat, join

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import Background, BoundBackground
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, side_by_side
 from fairseq_llrnn.backgrounds.explicit_background import BoundExplicit, ExplicitBackground
 from fairseq_llrnn.backgrounds.states import JointStates, States

@@ -30,7 +30,7 @@ from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end, with_arcs
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, StaticBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import class_log_sums, expanded
 from fairseq_llrnn.features.dictionary import PAD, SPECIALS
 

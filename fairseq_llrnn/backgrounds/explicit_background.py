@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, log_difference, row_numbers
 from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, OutOfReach
 from fairseq_llrnn.backgrounds.states import States, distinct_runs, select

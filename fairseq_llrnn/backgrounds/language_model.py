@@ -16,7 +16,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import class_log_sums, same_tensor
 
 NOTHING_YET = -1  # padding of shorter prefixes

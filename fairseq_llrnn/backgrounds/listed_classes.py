@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, ExactBuffers, StaticBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, ExactBuffers, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import (
     ClassWeights,
     ExplicitWeights,

@@ -35,8 +35,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.automata.automaton import Automaton
 from fairseq_llrnn.backgrounds.algebra import BoundCombined, Combined, Product, Tempered, check_parts
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import (
     ClassWeights,
     ExplicitWeights,

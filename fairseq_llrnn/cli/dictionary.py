@@ -16,13 +16,13 @@ from fairseq_llrnn.cli.tables import note, say_notes
 from fairseq_llrnn.errors import OptionError, check_least
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.files.text_lines import advice_on_form, in_other_form
-from fairseq_llrnn.lexicon.languages.base import FrequencySource, Spelling, sources_of
 from fairseq_llrnn.lexicon.languages.findings import listed_lemmas
+from fairseq_llrnn.lexicon.languages.language_source import FrequencySource, Spelling, sources_of
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.lemmas import Lemmas, MoreForms, more_forms
+from fairseq_llrnn.lexicon.lexicon_table import Row
 from fairseq_llrnn.lexicon.merge_sources import gather, places
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.table import Row
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
 NAME = "dictionary"

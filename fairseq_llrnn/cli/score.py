@@ -135,7 +135,7 @@ def _load(args: argparse.Namespace) -> "LineScorer | CausalScorer":
         return PriorScorer(Prior.load(args.prior), args.max_tokens)
     if not is_of_transformers(args.path):
         need_fairseq()
-        from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+        from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer
 
         return load_text_scorer(args.path, args.max_tokens, places_in(args))
     check_unused_options(

@@ -13,7 +13,7 @@ from pathlib import Path
 from fairseq_llrnn.comparison.settings import MODELS, OURS, RATES, TRIALS, Comparison, FineTuning, Trial, weights_of
 from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
+from fairseq_llrnn.features.spelling_features import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
 

@@ -1,4 +1,4 @@
-"""Scores of the lines of a text, in batches: of a trained model (plugin/scoring/text.py) or a prior (prior_scorer.py).
+"""Scores of the lines of a text, in batches, of a trained model (plugin/scoring/text_bits.py) or a prior.
 
 Sizes: B batch, T time, V words.
 """

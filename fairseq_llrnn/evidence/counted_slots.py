@@ -33,7 +33,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OwnClassWeights, broadcast_groups
 from fairseq_llrnn.backgrounds.states import States, repeat
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors

@@ -1,4 +1,4 @@
-"""The groups that a batch of sentences requires (table.py): quotas, source positions, and weights of their slots.
+"""The groups that a batch of sentences requires (evidence_table.py): quotas, source positions, weights of their slots.
 
 Sizes: B sentences, L source length, J slots, G largest number of groups of a sentence.
 """
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.evidence.table import Group, GroupTable, Offer
+from fairseq_llrnn.evidence.evidence_table import Group, GroupTable, Offer
 from fairseq_llrnn.features.dictionary import SHIFT, UNK, OpenWords
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from fairseq_llrnn.evidence.table import EvidenceTable, Offer
+from fairseq_llrnn.evidence.evidence_table import EvidenceTable, Offer
 from fairseq_llrnn.features.subwords import Convention
 
 

@@ -37,7 +37,7 @@ from typing import Any, TypeGuard
 from fairseq_llrnn import registry
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.spelling import NUMBER, UserPatterns
+from fairseq_llrnn.features.spelling_features import NUMBER, UserPatterns
 from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.languages.names import CODES
 

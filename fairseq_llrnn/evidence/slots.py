@@ -25,10 +25,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.states import States
+from fairseq_llrnn.evidence.evidence_table import EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.evidence.group_slots import Groups, groups_of, requested_groups, sentence_slots
-from fairseq_llrnn.evidence.table import EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.features.dictionary import SHIFT, plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, SentenceClasses
 from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses

@@ -10,10 +10,10 @@ Some words with an indicator feature are slots, too. They are far more frequent,
 rare words do not compete with words that lack P s.
 
 Such a slot separates a word and adds no mass, since its mass is in the lexical translations. Each sentence offers its
-most probable translations, by their part e of the background (backgrounds/lexical.py). Its s is the mean of its
-positions, weighted by their parts. In training e is leave-one-out, and translations from the current sentence alone are
-not offered. Otherwise a word that occurs once would always be a slot in training, and never later. A warm-up of the
-lexical background does not hide slots.
+most probable translations, by their part e of the background (backgrounds/lexical_background.py). Its s is the mean
+of its positions, weighted by their parts. In training e is leave-one-out, and translations from the current sentence
+alone are not offered. Otherwise a word that occurs once would always be a slot in training, and never later. A warm-up
+of the lexical background does not hide slots.
 
 `EvidenceBackground` adds slots for numbers, names and unknown words of the source. With b₁ the background without
 evidence and ε the total weight of a sentence's slots (relative to weight one of all words),
@@ -43,16 +43,16 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.algebra import BoundCombined, BoundProduct, BySource, Product
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import expanded
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
 from fairseq_llrnn.backgrounds.mixture import BoundMixture, Mixture, product
 from fairseq_llrnn.backgrounds.states import JointStates, States
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, QuotaSlots, quotas_of
+from fairseq_llrnn.evidence.evidence_table import EvidenceTable
 from fairseq_llrnn.evidence.rules import FEATURES
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors, slots_of
-from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import TOP_FORM, Signatures
 from fairseq_llrnn.output.context_classes import NO_WORD

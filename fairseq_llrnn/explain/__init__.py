@@ -1,6 +1,6 @@
 """Explanations of a word's probability: the terms of its score.
 
 explanation.py  log p = log b + aᵀφ − log Z, term by term
-source.py       the relevant words of the source, and evidence slots
+source_terms.py  the relevant words of the source, and evidence slots
 pictures.py     PNG files, with matplotlib
 """

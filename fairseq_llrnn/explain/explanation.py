@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.evidence.slots import EvidenceMixture
-from fairseq_llrnn.explain.source import PLACE, OfferedSlot, SlotTerms, SourceEvidence, worth_naming
+from fairseq_llrnn.explain.source_terms import PLACE, OfferedSlot, SlotTerms, SourceEvidence, worth_naming
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture

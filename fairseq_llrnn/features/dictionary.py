@@ -7,7 +7,7 @@ defines the predictable symbols. Entries `madeupwordNNNN 0` only pad the size to
 a text. </s> and <unk> are never labels of a text.
 
 `OpenWords` are ids of words: those of a dictionary, then ids of other strings, in order of first use. Ids of source
-tokens may carry marks in their upper half (evidence/table.py). `plain` removes them.
+tokens may carry marks in their upper half (evidence/evidence_table.py). `plain` removes them.
 
 Words of large texts are counted, or read as ids, block by block in several processes (files/text_blocks.py). Workers
 have no dictionary, which would take memory in each of them. They return the different words of a block, with their

@@ -30,7 +30,7 @@ from tqdm import tqdm
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.spelling import suffix_features
+from fairseq_llrnn.features.spelling_features import suffix_features
 from fairseq_llrnn.files.text_blocks import Block, map_blocks
 from fairseq_llrnn.files.text_lines import place, shown
 from fairseq_llrnn.lexicon.features import Lexicon

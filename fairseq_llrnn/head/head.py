@@ -36,7 +36,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, class_log_sums
 from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.errors import DataError, OptionError

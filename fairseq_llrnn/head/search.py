@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.backgrounds.states import select
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.functional import outside_autocast, to_autocast

@@ -25,7 +25,7 @@ from transformers import PreTrainedModel as TransformersModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from fairseq_llrnn.automata.trimming import NO_END
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.states import concatenate, select
 from fairseq_llrnn.errors import DataError, OptionError, did_you_mean
 from fairseq_llrnn.features.dictionary import PAD, plain

@@ -43,8 +43,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least, need_library
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK, WordList

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.states import repeat, select
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface.lifting import FIRST, ByteAutomaton

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.features.dictionary import EOS, SPECIALS, UNK
 from fairseq_llrnn.huggingface.lifting import BYTES, TokenTexts, Trie
 from fairseq_llrnn.huggingface.token_weights import MOST_CACHED, Row, TokenWeights

@@ -1,6 +1,6 @@
 """Lexical features of words before training, from all sources, in one table.
 
-table.py          the table: rows, its file, and the features in it
+lexicon_table.py  the table: rows, its file, and the features in it
 options.py        the sources, and the spelling of the text
 merge_sources.py  merges the lexicons of the options into one table
 readers/          one reader for each kind of file: treebanks, lexicons, analysers, values

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.text_lines import is_letter
-from fairseq_llrnn.lexicon.table import Row, Table
+from fairseq_llrnn.lexicon.lexicon_table import Row, Table
 
 LONGEST = 6
 SURE = 2  # least length of an ending whose rule leads to a known lemma

@@ -19,14 +19,14 @@ from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.language_check import words_in_both
-from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.findings import ask_packages
+from fairseq_llrnn.lexicon.languages.language_source import Spelling
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.lemmas import BY_ENDING, Lemmas
+from fairseq_llrnn.lexicon.lexicon_table import GUESS, ReadRequest, Row, Table, as_features
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.lexicon.segments import morpheme_rows
-from fairseq_llrnn.lexicon.table import GUESS, ReadRequest, Row, Table, as_features
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, complete
 from fairseq_llrnn.settings import file_of
 

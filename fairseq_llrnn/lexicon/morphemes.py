@@ -2,8 +2,8 @@
 
 Morphemes are features, each with its place: `Prefix:un`, `Stem:happy`, `Ending:ness`. A *segmentation* is a word cut
 into segments. Its stem is the longest segment; of several, the one in fewer words, then the first. Segments before it
-are prefixes, segments after it endings. (The group `Suffix` is that of features/spelling.py: letters at the end of a
-word.) A word with several segmentations has the features of all, as a form with several analyses has. A repeated
+are prefixes, segments after it endings. (The group `Suffix` is that of features/spelling_features.py: the last letters
+of a word.) A word with several segmentations has the features of all, as a form with several analyses has. A repeated
 morpheme in the same place counts once. So a network that reads a word's indicator and these features reads
 x_k + Σ_{j ∈ M_k} m_j (Jernite 2018, eq. 2.7; Botha & Blunsom 2014).
 

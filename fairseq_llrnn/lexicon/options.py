@@ -23,12 +23,12 @@ from fairseq_llrnn.errors import OptionError, from_checkout
 from fairseq_llrnn.files.reading import as_paths, check_there
 from fairseq_llrnn.lexicon.casing import language_of
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.languages.base import LEMMA_FLOOR, Spelling, installed_sources
+from fairseq_llrnn.lexicon.languages.language_source import LEMMA_FLOOR, Spelling, installed_sources
 from fairseq_llrnn.lexicon.languages.names import language_code
+from fairseq_llrnn.lexicon.lexicon_table import Table
 from fairseq_llrnn.lexicon.morphemes import MORPHEME_FLOOR
 from fairseq_llrnn.lexicon.readers.apertium import find_analyser, find_program
 from fairseq_llrnn.lexicon.readers.hunspell import rules_of
-from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.settings import OBJECT, Option, PathOrName, Paths, Places, Settings, check_needs
 
 MORFESSOR = defaults.MORFESSOR

@@ -37,9 +37,9 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.language_check import words_in_both
+from fairseq_llrnn.lexicon.lexicon_table import Row, as_features
 from fairseq_llrnn.lexicon.morphemes import Segmentation, Segmentations, has_morphemes, morpheme_features
 from fairseq_llrnn.lexicon.options import MORFESSOR, LexiconOptions
-from fairseq_llrnn.lexicon.table import Row, as_features
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
 PLUS = " + "

@@ -25,8 +25,8 @@ import numpy as np
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.guessing import WHOLE, Guesser
 from fairseq_llrnn.lexicon.held_out import HeldOut
-from fairseq_llrnn.lexicon.languages.base import SOURCES
-from fairseq_llrnn.lexicon.table import GUESS, Completed, Coverage, Row, Table, as_features
+from fairseq_llrnn.lexicon.languages.language_source import SOURCES
+from fairseq_llrnn.lexicon.lexicon_table import GUESS, Completed, Coverage, Row, Table, as_features
 
 RARE = 10  # largest count of words that guesses are learned from (Brants 2000)
 UNITED, KINDS, LEFT_OUT = "united", "kinds", "left out"

@@ -7,9 +7,9 @@ geometric part.
 vocabulary.py      the classes and arrays of a prior
 classes.py         the classes, and their rare words
 characters.py      p(string | class), by character n-grams
-numbers.py         the same for numbers; distributions over all strings
+number_strings.py  the same for numbers; distributions over all strings
 alphabet.py        strings as rows of symbols
-table.py           ids of strings, and their log-probabilities in the classes
+open_table.py      ids of strings, and their log-probabilities in the classes
 open_strings.py    strings in a head: input ids, and scores
 spelling.py        sampled strings, or the most probable one
 """

@@ -30,7 +30,7 @@ from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.morphemes import GROUPS
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet, is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.numbers import StringDistributions, is_number
+from fairseq_llrnn.open_vocabulary.number_strings import StringDistributions, is_number
 
 LEAST_TYPES = 50  # smallest number of rare words of a class
 NUMBER, PUNCTUATION, CAPITALISED, OTHER = "number", "punctuation", "capitalised", "other"

@@ -34,9 +34,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import ExactBuffers
+from fairseq_llrnn.backgrounds.background import ExactBuffers
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.open_vocabulary.table import OpenTable
+from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import KIND, SPELLED, OpenVocabulary, kinds
 from fairseq_llrnn.output.class_source import ClassSource, Head
 from fairseq_llrnn.output.context_classes import ContextClasses

@@ -18,7 +18,7 @@ import numpy as np
 
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.numbers import StringDistributions
+from fairseq_llrnn.open_vocabulary.number_strings import StringDistributions
 
 LONGEST = 40  # characters of the string of a search
 LONGEST_DRAWN = 1000  # characters of a sampled string

@@ -21,7 +21,7 @@ from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, are_r
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
 from fairseq_llrnn.open_vocabulary.classes import RareWords, read_rare_words
-from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions
+from fairseq_llrnn.open_vocabulary.number_strings import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions
 from fairseq_llrnn.registry import load_all, lost
 
 KIND = "characters"  # spelled by character n-grams

@@ -34,7 +34,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import Background, BoundBackground
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground
 from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource

@@ -30,7 +30,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, compress_runs, log_difference, same_tensor
 from fairseq_llrnn.backgrounds.states import JointStates, States, repeat, select
 

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, in_groups, log_shares
 from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.features.feature_table import FeatureTable

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
 from fairseq_llrnn.backgrounds.states import States, repeat, select
 from fairseq_llrnn.errors import OptionError

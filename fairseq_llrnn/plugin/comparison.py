@@ -11,7 +11,7 @@ import torch._dynamo
 
 from fairseq_llrnn.evaluation.texts import LineScore
 from fairseq_llrnn.plugin.commands import run
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer
 
 MAX_TOKENS = 2048
 USER_DIR = str(Path(__file__).resolve().parents[1])  # this package

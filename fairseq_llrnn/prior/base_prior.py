@@ -25,7 +25,7 @@ from fairseq_llrnn.features.feature_table import (
     restrict_groups,
     words_with_identity,
 )
-from fairseq_llrnn.features.spelling import UserPatterns, iter_suffix_features, shape_features
+from fairseq_llrnn.features.spelling_features import UserPatterns, iter_suffix_features, shape_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText, piece_features
 from fairseq_llrnn.files.reading import name_of
 from fairseq_llrnn.lexicon.features import Lexicon

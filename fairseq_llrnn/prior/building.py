@@ -19,7 +19,7 @@ from fairseq_llrnn.alignment.aligners import choose_aligner
 from fairseq_llrnn.alignment.binarized_bitext import read_bitext
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList, check_order, count_words, load_dictionary
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.files.numbers import LARGEST_COUNT
@@ -29,9 +29,9 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.language_check import is_warning, unknown_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
+from fairseq_llrnn.lexicon.lexicon_table import GUESS, Table
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.readers import SOURCES
-from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, of_package
 from fairseq_llrnn.prior.background_terms import (
     check_background,
@@ -47,8 +47,8 @@ from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.held_out_texts import read_held_out
 from fairseq_llrnn.prior.named_backgrounds import Inputs, OpenModel
 from fairseq_llrnn.prior.origins import origins_of
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart
-from fairseq_llrnn.prior.parts.evidence import (
+from fairseq_llrnn.prior.parts.automaton_part import AutomatonPart
+from fairseq_llrnn.prior.parts.evidence_part import (
     add_evidence,
     check_unsupported,
     rules_of,

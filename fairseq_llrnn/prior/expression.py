@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.backgrounds.background import Background
 
 WEIGHTINGS = ("fixed", "learned", "per position")
 DEEPEST, LONGEST = 50, 256  # most levels and atoms of an expression, which is untrusted input

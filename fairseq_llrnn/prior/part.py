@@ -48,10 +48,10 @@ if TYPE_CHECKING:
 
     from fairseq_llrnn.alignment.source_lemmas import LemmaForms
     from fairseq_llrnn.alignment.translation_table import LexicalTable
-    from fairseq_llrnn.backgrounds.base import Background
-    from fairseq_llrnn.evidence.table import EvidenceTable
+    from fairseq_llrnn.backgrounds.background import Background
+    from fairseq_llrnn.evidence.evidence_table import EvidenceTable
     from fairseq_llrnn.features.feature_table import Signatures
-    from fairseq_llrnn.open_vocabulary.table import OpenTable
+    from fairseq_llrnn.open_vocabulary.open_table import OpenTable
     from fairseq_llrnn.output.class_source import ClassSource, Head
 
 KIND = re.compile(r"[a-z][a-z0-9_]*")
@@ -282,7 +282,7 @@ class Part:
         return ()
 
     def offers(self, prior: PriorView, max_slots: int | None = None) -> EvidenceTable | None:
-        """Return the strings that source tokens offer to a translation. Arguments: see prior/parts/evidence.py."""
+        """Return the strings that source tokens offer to a translation. Arguments: see prior/parts/evidence_part.py."""
         return None
 
     def source_index(self, prior: PriorView, word: str) -> int | None:

@@ -50,9 +50,9 @@ from fairseq_llrnn.version import __version__
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
-    from fairseq_llrnn.backgrounds.base import Background
-    from fairseq_llrnn.evidence.table import EvidenceTable
-    from fairseq_llrnn.open_vocabulary.table import OpenTable
+    from fairseq_llrnn.backgrounds.background import Background
+    from fairseq_llrnn.evidence.evidence_table import EvidenceTable
+    from fairseq_llrnn.open_vocabulary.open_table import OpenTable
     from fairseq_llrnn.prior.recipe import Recipe
 
 
@@ -118,7 +118,7 @@ class Prior:
         """Return the strings that source tokens offer, the one table of this prior's session, or None.
 
         Args:
-            max_slots: setting of the table, used at the first call (prior/parts/evidence.py).
+            max_slots: setting of the table, used at the first call (prior/parts/evidence_part.py).
         """
         tables = (part.offers(self, max_slots) for part in self.parts)
         return next((table for table in tables if table is not None), None)
@@ -185,7 +185,7 @@ class Prior:
         Raises:
             PriorError: several parts have a background of their own, and no expression combines them.
         """
-        from fairseq_llrnn.backgrounds.base import StaticBackground
+        from fairseq_llrnn.backgrounds.background import StaticBackground
 
         context = BuildContext(self, has_source)
         background: Background = StaticBackground(context.class_of, context.num_classes, context.log_weights)

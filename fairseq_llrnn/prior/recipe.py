@@ -23,7 +23,7 @@ from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, features
 from fairseq_llrnn.features.feature_table import AUTO, IDENTITY_FLOOR
-from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR, UserPatterns
+from fairseq_llrnn.features.spelling_features import DEFAULT_SUFFIX_FLOOR, UserPatterns
 from fairseq_llrnn.files.processes import MOST_BY_DEFAULT, MOST_WORKERS
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES

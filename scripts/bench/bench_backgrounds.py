@@ -46,9 +46,9 @@ from measuring import clock, in_turns, parse, timed
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
 from fairseq_llrnn.backgrounds.algebra import Product
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background, BoundBackground
-from fairseq_llrnn.backgrounds.cache import Cache
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground
+from fairseq_llrnn.backgrounds.cache_background import Cache
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.states import JointStates, States
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
@@ -59,7 +59,7 @@ from fairseq_llrnn.ngrams.ngrams import Sentences
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.base_prior import plain_prior
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart
+from fairseq_llrnn.prior.parts.automaton_part import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

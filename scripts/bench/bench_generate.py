@@ -56,7 +56,7 @@ from zipf_law import zipf
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.cli.main import main as llrnn
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 
 ROOT = Path(__file__).resolve().parents[2]

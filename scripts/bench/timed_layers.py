@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from zipf_law import zipf
 
-from fairseq_llrnn.backgrounds.base import StaticBackground
+from fairseq_llrnn.backgrounds.background import StaticBackground
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput
 from llrnn_research.output_trees.builders import cluster_tree, huffman_tree

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.automata.automaton import Automaton
+from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.automata.grammar import grammar_automaton
 from fairseq_llrnn.automata.grammar_file import (
     NO_LIMIT,
@@ -23,7 +24,6 @@ from fairseq_llrnn.automata.grammar_file import (
     most,
 )
 from fairseq_llrnn.automata.limits import Budget
-from fairseq_llrnn.automata.reading import read_automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 

@@ -10,7 +10,7 @@ import pytest
 from automata import string_weights
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.automata.reading import is_openfst, read_automaton
+from fairseq_llrnn.automata.automaton_files import is_openfst, read_automaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 

@@ -11,9 +11,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.automata.characters import read_words
-from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.automata.symbols import Symbols
+from fairseq_llrnn.automata.word_characters import read_words
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 

@@ -8,7 +8,7 @@ import pytest
 from automata import string_weights
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
-from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 

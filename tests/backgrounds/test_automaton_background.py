@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
-from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground, BoundAutomaton
-from fairseq_llrnn.backgrounds.base import BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground, BoundAutomaton
+from fairseq_llrnn.backgrounds.background import BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import class_log_sums
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.ngrams.folds import folds_of

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sparse_masses import sparse_masses
 
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
-from fairseq_llrnn.backgrounds.base import StaticBackground
+from fairseq_llrnn.backgrounds.background import StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import class_log_sums
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.errors import DataError

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.cache import Cache
+from fairseq_llrnn.backgrounds.cache_background import Cache
 from fairseq_llrnn.testing import check_background
 
 

@@ -12,8 +12,8 @@ from background_atoms import ATOMS, CLASS_OF, NUM_CLASSES, SOURCE, grammar, lexi
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.algebra import BySource, Product, Tempered
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.listed_classes import SeveralRoots
 from fairseq_llrnn.backgrounds.mixture import Mixture, product, tempered
 from fairseq_llrnn.features.feature_table import FeatureTable

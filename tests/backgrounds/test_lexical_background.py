@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.base import StaticBackground
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground, LexicalMixture
+from fairseq_llrnn.backgrounds.background import StaticBackground
+from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground, LexicalMixture
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import Distribution, LogLinearOutput, class_log_probs
 from fairseq_llrnn.testing import check_background

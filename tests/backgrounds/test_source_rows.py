@@ -14,8 +14,8 @@ from torch import Tensor
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide
 from fairseq_llrnn.alignment.source_lemmas import LemmaForms, SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-from fairseq_llrnn.backgrounds.source import FormShares, SourceRows
+from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
+from fairseq_llrnn.backgrounds.source_rows import FormShares, SourceRows
 from fairseq_llrnn.testing import check_background
 
 BOS, PAD, EOS, UNK = range(4)

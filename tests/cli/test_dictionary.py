@@ -9,7 +9,7 @@ from small_corpus import Llrnn
 
 from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.lexicon.languages.frequencies import Wordfreq
-from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
+from fairseq_llrnn.lexicon.languages.simplemma_lemmas import Simplemma
 
 LEXICON = "".join(
     f"{form}\t{lemma}\tNOUN\t_\n"

@@ -11,7 +11,7 @@ from shell import Shell, run_script, script
 from small_corpus import Change, Done, Explain
 from tiny_world import World, make_prior
 
-from fairseq_llrnn.cli.explain.text import LEGEND
+from fairseq_llrnn.cli.explain.explained_text import LEGEND
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.prior.prior import Prior
 

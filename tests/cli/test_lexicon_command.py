@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from small_corpus import Llrnn
 
-from fairseq_llrnn.lexicon.languages import base
-from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
+from fairseq_llrnn.lexicon.languages import language_source
+from fairseq_llrnn.lexicon.languages.simplemma_lemmas import Simplemma
 from fairseq_llrnn.lexicon.lemmas import Lemmas
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
@@ -175,10 +175,10 @@ def test_a_dictionary_beside_a_text(llrnn: Llrnn, place: Path) -> None:
 def test_a_package_s_lemmas_are_listed_or_its_guesses(
     llrnn: Llrnn, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def read(self: Simplemma, words: list[str], code: str, spelling: base.Spelling) -> object:
+    def read(self: Simplemma, words: list[str], code: str, spelling: language_source.Spelling) -> object:
         return ((word, [f"Lemma:{word[:-1]}"]) for word in words if word.endswith("s"))
 
-    for source in base.sources_of("fr"):
+    for source in language_source.sources_of("fr"):
         monkeypatch.setattr(type(source), "missing", lambda self, code: [] if self.name == "simplemma" else ["x"])
     monkeypatch.setattr(Simplemma, "read", read)
     monkeypatch.setattr(Simplemma, "listed", lambda self, code: iter([("Tables", "Table"), ("Ville", "Ville")]))

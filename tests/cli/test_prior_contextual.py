@@ -10,7 +10,7 @@ import pytest
 import torch
 from small_corpus import Build, Corpus, Llrnn
 
-from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart
+from fairseq_llrnn.prior.parts.automaton_part import FLOOR, AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
 TEXT = """\

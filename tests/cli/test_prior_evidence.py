@@ -11,7 +11,7 @@ import pytest
 from shell import Shell
 from small_corpus import Built, Done, Llrnn
 
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 
 ENGLISH = ["the house", "the cat", "12 cats", "Bob 's house", "flight AF447 to Lyon", "in 1998", "1,000 cats"]

@@ -165,7 +165,7 @@ def test_many_signatures(
     corpus: Corpus, llrnn: Llrnn, top: str, signatures: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A hint, unless all words are asked for: each of 10 has an indicator, the others share their shape."""
-    monkeypatch.setattr("fairseq_llrnn.cli.prior.table.HINT_FROM", 16)
+    monkeypatch.setattr("fairseq_llrnn.cli.prior.summary.HINT_FROM", 16)
     dictionary = corpus.write("many.txt", "".join(f"mot{i} 2\n" for i in range(12)))
     text = corpus.write("many-text.txt", " ".join(f"mot{i}" for i in range(12)) * 2 + "\n")
     given = "--dict", dictionary, "--count-text", text, "--top-words", top, "--out", corpus.out

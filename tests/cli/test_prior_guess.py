@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 from small_corpus import Build, Corpus, Llrnn
 
-from fairseq_llrnn.cli.prior.table import guess_lines
-from fairseq_llrnn.lexicon.table import Completed, Coverage
+from fairseq_llrnn.cli.prior.summary import guess_lines
+from fairseq_llrnn.lexicon.lexicon_table import Completed, Coverage
 from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.prior import Prior

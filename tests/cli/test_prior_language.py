@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from small_corpus import Build, Corpus, Llrnn
 
-from fairseq_llrnn.lexicon.languages.base import SOURCES
+from fairseq_llrnn.lexicon.languages.language_source import SOURCES
 from fairseq_llrnn.prior.prior import Prior
 
 

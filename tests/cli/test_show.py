@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from small_corpus import Corpus, Llrnn
 
-from fairseq_llrnn.cli.show.text import find
+from fairseq_llrnn.cli.show.shown_text import find
 from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.subwords import CONVENTIONS

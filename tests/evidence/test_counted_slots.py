@@ -22,13 +22,13 @@ from few_words import (
 from said_slots import Group, counted, factor
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import StaticBackground
+from fairseq_llrnn.backgrounds.background import StaticBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots, Quotas, QuotaSlots, quotas_of
+from fairseq_llrnn.evidence.evidence_table import EvidenceTable
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots
-from fairseq_llrnn.evidence.table import EvidenceTable
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.output.normalisers import Distribution, class_log_probs
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 
 # the groups of each sentence: one of several strings that share some, and groups that are asked for more than once
 GROUPS = [

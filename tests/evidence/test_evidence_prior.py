@@ -15,14 +15,20 @@ from prior_of_words import assert_needs_its_source_words
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.errors import OptionError, PriorError
+from fairseq_llrnn.evidence.evidence_table import MAX_SLOTS, unknown_word_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.evidence.table import MAX_SLOTS, unknown_word_features
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.part import Part
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, add_evidence, check_unsupported, evidence_table, factors_of
+from fairseq_llrnn.prior.parts.evidence_part import (
+    EvidencePart,
+    add_evidence,
+    check_unsupported,
+    evidence_table,
+    factors_of,
+)
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe

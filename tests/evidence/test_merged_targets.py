@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairseq_llrnn.evidence.evidence_table import WordSpans
 from fairseq_llrnn.evidence.slots import merged
-from fairseq_llrnn.evidence.table import WordSpans
 from fairseq_llrnn.features.dictionary import SPECIALS, OpenWords
 from fairseq_llrnn.features.subwords import CONVENTIONS
 

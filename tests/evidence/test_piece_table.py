@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.alignment.bitext import ParallelText
-from fairseq_llrnn.backgrounds.base import StaticBackground
+from fairseq_llrnn.backgrounds.background import StaticBackground
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.evidence.counted_slots import quotas_of
 from fairseq_llrnn.evidence.piece_table import PieceTable
@@ -25,7 +25,7 @@ from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.plugin.data.invented_evidence import in_pieces
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
 

@@ -16,14 +16,14 @@ from torch import Tensor
 from fairseq_llrnn.alignment.source_lemmas import LemmaForms
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.algebra import Product
-from fairseq_llrnn.backgrounds.base import StaticBackground
+from fairseq_llrnn.backgrounds.background import StaticBackground
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
+from fairseq_llrnn.evidence.evidence_table import slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import EvidenceMixture
-from fairseq_llrnn.evidence.table import slot_features
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground, TranslationSlots, without_identity
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.testing import check_class_features

@@ -8,7 +8,7 @@ import pytest
 from example_modules import EXAMPLES, load
 
 from fairseq_llrnn.automata.automaton import END, Automaton
-from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 
 FOLDER = EXAMPLES / "semantic_parsing"

@@ -20,7 +20,7 @@ from fairseq_llrnn.comparison.mixtures import mixed
 from fairseq_llrnn.features.dictionary import SPECIALS, load_dictionary
 from fairseq_llrnn.ngrams.kneser_ney import estimate
 from fairseq_llrnn.ngrams.ngrams import read_sentences
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer
 from fairseq_llrnn.prior.prior import Prior
 
 pytest.importorskip("sentencepiece", reason="sentencepiece is not installed: pip install '.[pieces]'")

@@ -9,15 +9,15 @@ import torch
 from dynamic_prior import AfterLastWord
 from torch import Tensor
 
+from fairseq_llrnn.evidence.evidence_table import slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS, EvidenceMixture, SlotRows
-from fairseq_llrnn.evidence.table import slot_features
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.explain.explanation import Explanation, explain
-from fairseq_llrnn.explain.source import SlotTerms
+from fairseq_llrnn.explain.source_terms import SlotTerms
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.output.normalisers import LogLinearOutput
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 SPECIALS = ("<s>", "<pad>", "</s>", "<unk>")

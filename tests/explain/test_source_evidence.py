@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.base import StaticBackground
-from fairseq_llrnn.explain.source import source_evidence
+from fairseq_llrnn.backgrounds.background import StaticBackground
+from fairseq_llrnn.explain.source_terms import source_evidence
 
 CLASS_OF = torch.tensor([0, 1, 1, 2])
 WEIGHTS = torch.tensor([3.0, 1.0, 0.5, 0.0], dtype=torch.double)  # they do not sum to one

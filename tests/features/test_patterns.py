@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.features.spelling import (
+from fairseq_llrnn.features.spelling_features import (
     SECONDS_AT_ONCE,
     SMALL_NUMBER_END,
     UserPatterns,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
-from fairseq_llrnn.features.spelling import suffix_features
+from fairseq_llrnn.features.spelling_features import suffix_features
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText, expected_features, piece_features
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.base_prior import plain_prior

@@ -13,7 +13,7 @@ from fairseq_llrnn.features.feature_table import (
     restrict_groups,
     top_words,
 )
-from fairseq_llrnn.features.spelling import shape_features, suffix_features
+from fairseq_llrnn.features.spelling_features import shape_features, suffix_features
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.recipe import Recipe

@@ -24,13 +24,13 @@ OTHERS = {
     "fairseq_llrnn.plugin.compat.interactive_lines:read": "texts whose lines are answered, each by one",
     "fairseq_llrnn.plugin.compat.interactive_lines:_read_data": "a data set, all of whose lines are read",
     "fairseq_llrnn.prior.recipe_file:kept_recipe": "for show, or to be written again: a damaged one counts as none",
-    "fairseq_llrnn.prior.parts.automaton:_zero_probability_message": "a line for a message",
+    "fairseq_llrnn.prior.parts.automaton_part:_zero_probability_message": "a line for a message",
     "fairseq_llrnn.huggingface.processor:from_grammar": "a grammar, or the path of one; tested with the processor",
     "fairseq_llrnn.huggingface.wrapping:token_prior": "texts that the tokenizer splits; tested with the models",
     # what no file of text is; tested where they are
-    "fairseq_llrnn.automata.reading:read_openfst": "a binary file",
+    "fairseq_llrnn.automata.automaton_files:read_openfst": "a binary file",
     "fairseq_llrnn.systems.terms.tbx_file:is_xml": "looks at the beginning of a file",
-    "fairseq_llrnn.lexicon.languages.base:lookup": "a package",
+    "fairseq_llrnn.lexicon.languages.language_source:lookup": "a package",
     "fairseq_llrnn.lexicon.readers.apertium:apertium_rows": "a program",
 }
 

@@ -13,7 +13,7 @@ from lexicons import read_tsv_lexicon
 
 from fairseq_llrnn.errors import DataError, LLRNNError, PriorError
 from fairseq_llrnn.features.dictionary import load_dictionary
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.files import reading
 from fairseq_llrnn.files.reading import check_regular_file, read_whole
 from fairseq_llrnn.files.text_lines import iter_lines

@@ -10,7 +10,7 @@ from prior_of_words import build
 
 from fairseq_llrnn.cli.main import main
 from fairseq_llrnn.errors import LLRNNError
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.files.toml import LONGEST, parsed_toml
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe_file import read_recipe

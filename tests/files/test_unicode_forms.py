@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from lexicons import read_conllu, read_table, read_tsv_lexicon, read_unimorph, read_values
 
-from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.cli.main import main
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import WordList

@@ -13,7 +13,7 @@ from automaton_prior import with_grammar
 from small_priors import COUNTS, SYMBOLS, TARGETS, B, H, T, hidden_states, make_prior, open_prior, random_head
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background, StaticBackground
+from fairseq_llrnn.backgrounds.background import Background, StaticBackground
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS

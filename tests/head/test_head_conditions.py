@@ -11,7 +11,7 @@ from few_words import PRIOR as EVIDENCE
 from small_priors import SYMBOLS, make_prior
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import Condition, LogLinearHead
 from fairseq_llrnn.prior import EvidenceOptions, Recipe

@@ -13,7 +13,7 @@ from few_words import SENTENCES, TARGET_WORDS
 from small_priors import TARGETS, H, hidden_states, make_prior, random_head
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background, BoundBackground
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.output.class_source import ClassSource, Head, SentenceClasses
 from fairseq_llrnn.output.context_classes import ContextClasses

@@ -15,7 +15,7 @@ import torch
 from small_priors import TARGETS, H, hidden_states, make_prior, random_head
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place, SentenceClasses

@@ -18,7 +18,7 @@ from fairseq_llrnn.huggingface import BackgroundProcessor
 from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 

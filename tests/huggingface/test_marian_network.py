@@ -20,7 +20,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.prior import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fairseq_llrnn.lexicon import guessing
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.lexicon.guessing import LONGEST_EDGE, WHOLE, Guesser, beginnings, contexts, endings, kind_of
-from fairseq_llrnn.lexicon.table import Row, Table, as_features
+from fairseq_llrnn.lexicon.lexicon_table import Row, Table, as_features
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, complete
 
 NOUN, VERB, BOTH = ["POS:NOUN"], ["POS:VERB", "Tense:Past"], ["POS:NOUN", "POS:VERB"]

@@ -12,8 +12,8 @@ from fairseq_llrnn.cli.tables import WIDTH, columns
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.casing import case_key, is_lower, language_of, lower, upper
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.languages import base, english, slavic, turkish
-from fairseq_llrnn.lexicon.languages.base import (
+from fairseq_llrnn.lexicon.languages import english, language_source, slavic, turkish
+from fairseq_llrnn.lexicon.languages.language_source import (
     SOURCES,
     FeatureSource,
     FrequencySource,
@@ -114,7 +114,7 @@ def test_the_codes_are_those_that_the_package_has(name: str) -> None:
 
 
 def test_a_missing_package_names_the_line_for_pip(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base, "is_installed", lambda package: package != "pymorphy3-dicts-uk")
+    monkeypatch.setattr(language_source, "is_installed", lambda package: package != "pymorphy3-dicts-uk")
     assert SOURCES["pymorphy3"].missing("uk") == ["pymorphy3-dicts-uk"]
     assert SOURCES["pymorphy3"].missing("ru") == []
     with pytest.raises(OptionError) as caught:

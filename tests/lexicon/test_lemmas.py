@@ -10,11 +10,11 @@ from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.languages.lemmas import Simplemma
+from fairseq_llrnn.lexicon.languages.simplemma_lemmas import Simplemma
 from fairseq_llrnn.lexicon.lemmas import LemmaRules, Lemmas, more_forms
+from fairseq_llrnn.lexicon.lexicon_table import Row, Table
 from fairseq_llrnn.lexicon.merge_sources import gather, read_word_forms
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.table import Row, Table
 
 PAIRS = [
     *((f"{stem}ách", f"{stem}a") for stem in ("kabin", "lamp", "rann", "maš")),

@@ -12,9 +12,9 @@ from shell import Shell
 
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon import merge_sources
+from fairseq_llrnn.lexicon.lexicon_table import ReadRequest, Row, as_features
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES, Source
-from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
 from fairseq_llrnn.prior import Prior, Recipe
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.settings import keys

@@ -14,10 +14,10 @@ from lexicons import read_table
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.features import RESERVED_GROUPS, Lexicon, feature_group
+from fairseq_llrnn.lexicon.lexicon_table import HEADER, ReadRequest, Row, Table, as_features, parsed, written
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES, Source
-from fairseq_llrnn.lexicon.table import HEADER, ReadRequest, Row, Table, as_features, parsed, written
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 
 ROW = "chats\tchat\tNOUN\tGender=Masc|Number=Plur\t3\tconllu\tno\t_"

@@ -7,7 +7,7 @@ import pytest
 import torch
 from ngram_oracles import word_list
 
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.files.text_lines import iter_lines

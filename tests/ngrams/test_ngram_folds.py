@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ngram_oracles import automaton_log_prob, log_prob, table_of, word_list
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.ngrams import folds, kneser_ney
 from fairseq_llrnn.ngrams.background import ngram_from_text

@@ -10,7 +10,7 @@ from thinned_grids import one_in
 
 from fairseq_llrnn.open_vocabulary.alphabet import NOT_IN_WORDS, NUM_CHARACTERS, SURROGATES, Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
-from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions
+from fairseq_llrnn.open_vocabulary.number_strings import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST_DRAWN, draw, draw_unknown
 
 MANY = 4_000

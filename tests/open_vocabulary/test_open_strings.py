@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, NUM_CHARACTERS, Alphabet, is_text
 from fairseq_llrnn.open_vocabulary.characters import POOL_WEIGHT, CharacterNGrams, _discounts
-from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions, is_number
+from fairseq_llrnn.open_vocabulary.number_strings import (
+    DIGITS,
+    SEPARATORS,
+    GeometricNumbers,
+    StringDistributions,
+    is_number,
+)
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST, draw_unknown, spell
 
 WORDS = "aab ab abba b ba bab abab bbb".split()

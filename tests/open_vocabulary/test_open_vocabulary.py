@@ -19,7 +19,7 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import kind_of, open_classes
-from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers, StringDistributions
+from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, log_spelling
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary, read_open_vocabulary
 from fairseq_llrnn.output.normalisers import ExactRows, LogLinearOutput, SlotScores

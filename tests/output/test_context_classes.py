@@ -12,7 +12,7 @@ from dynamic_prior import AfterLastWord
 from few_words import CLASS_OF, EOS, NUM_CLASSES, SENTENCES, TARGET_WORDS, UNK, base, encode, log_weights, new_table
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.backgrounds.states import select
 from fairseq_llrnn.evidence.slots import slots_of

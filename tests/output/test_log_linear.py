@@ -11,7 +11,7 @@ from sparse_masses import sparse_masses
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import Background, StaticBackground
+from fairseq_llrnn.backgrounds.background import Background, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.features.feature_table import FeatureTable, Signatures, group_equal_rows
 from fairseq_llrnn.functional import log_linear_nll

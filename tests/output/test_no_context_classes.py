@@ -7,7 +7,7 @@ import torch
 from few_words import EOS, TARGET_WORDS, base
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
 
 B, V = 3, len(TARGET_WORDS)

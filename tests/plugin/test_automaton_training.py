@@ -15,7 +15,7 @@ from fairseq_llrnn.features.dictionary import load_dictionary
 from fairseq_llrnn.ngrams.background import ngram_from_text
 from fairseq_llrnn.ngrams.ngrams import read_sentences
 from fairseq_llrnn.plugin.data.zero_mass import check_training_sentences, check_whole_sentences
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart
+from fairseq_llrnn.prior.parts.automaton_part import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
 LINES = ["le chat voit la mer", "la rose", "la verte mer"]

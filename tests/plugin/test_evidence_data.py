@@ -12,14 +12,14 @@ from evidence_world import KNOWN, MAPPED, EvidenceWorld, make
 from shell import Shell
 from tiny_world import build
 
-from fairseq_llrnn.backgrounds.automaton import BoundAutomaton
+from fairseq_llrnn.backgrounds.automaton_background import BoundAutomaton
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.head.checks import check_allowed
 from fairseq_llrnn.ngrams.folds import folds_of
 from fairseq_llrnn.ngrams.ngrams import Sentences
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.plugin.data.evidence_data import ChangedPairs, UnknownAliases
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 

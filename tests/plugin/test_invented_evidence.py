@@ -16,7 +16,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.plugin.data.invented_evidence import LEAST_PROBABILITY, POOL, certain_translations, invented_words
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.parts.evidence import add_evidence, evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import add_evidence, evidence_table
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions

@@ -12,7 +12,7 @@ from translation_world import TranslationWorld
 
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.plugin.data.invented_evidence import certain_translations
-from fairseq_llrnn.prior.parts.evidence import add_evidence
+from fairseq_llrnn.prior.parts.evidence_part import add_evidence
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.prior import Prior
 

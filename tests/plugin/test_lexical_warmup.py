@@ -12,7 +12,7 @@ from shell import Shell
 from tiny_world import build
 from translation_world import TranslationWorld, assert_resumed_is_never_stopped, pairs
 
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.loading import read_checkpoint
 

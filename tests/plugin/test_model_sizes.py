@@ -17,7 +17,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.plugin.compat import user_errors
 from fairseq_llrnn.plugin.compat.checkpoint_sizes import EXTRA_AT_ONCE, EXTRA_TENSORS, no_larger_than
 from fairseq_llrnn.plugin.compat.loading import Places
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer
 
 LINEAR = {"weight": torch.zeros(3, 2), "bias": torch.zeros(3)}
 

@@ -22,7 +22,7 @@ import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.evaluation.texts import LineScore, sum_of
 from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
-from fairseq_llrnn.plugin.scoring.text import TextScorer
+from fairseq_llrnn.plugin.scoring.text_bits import TextScorer
 from fairseq_llrnn.plugin.search.spell_unknown import spell_unknown
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 from fairseq_llrnn.prior.prior import Prior

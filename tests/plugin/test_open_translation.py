@@ -17,7 +17,7 @@ from translation_world import TranslationWorld, assert_steps_agree, pairs
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.features.dictionary import SHIFT
 from fairseq_llrnn.plugin.data.evidence_data import RareWordAliases
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 
 LINES = ["le chat xyzzy voit", "une Zoé 1999 bien", "la vache verte"]
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import torch
 
 import fairseq_llrnn.plugin
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.prior import Part, register_part
 
 class RecentWords(Background):

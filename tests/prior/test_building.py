@@ -19,7 +19,7 @@ from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe, Tra
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.named_backgrounds import _REGISTERED, named_backgrounds
 from fairseq_llrnn.prior.part import BuildContext
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.parts.open_vocabulary import OpenVocabularyPart
 

@@ -13,7 +13,7 @@ from hostile_priors import make_priors, use
 from prior_of_words import SYMBOLS, build, damage_json, replace_arrays
 
 from fairseq_llrnn.cli.show.command import PriorView
-from fairseq_llrnn.cli.show.text import summary_text
+from fairseq_llrnn.cli.show.shown_text import summary_text
 from fairseq_llrnn.errors import DataError, PriorError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.prior.building import build_prior

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe

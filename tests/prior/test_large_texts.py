@@ -9,7 +9,7 @@ import pytest
 from fairseq_llrnn.files import text_blocks
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart
+from fairseq_llrnn.prior.parts.automaton_part import AutomatonPart
 
 WORDS = [*(f"mot{i}ées" for i in range(25)), *(f"X{i}" for i in range(25)), *(str(i) for i in range(20))]
 

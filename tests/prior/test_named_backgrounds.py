@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_llrnn import registry
 from fairseq_llrnn.backgrounds.algebra import Tempered
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.prior.background_terms import kind_of, read_background
 from fairseq_llrnn.prior.building import build_prior

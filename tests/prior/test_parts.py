@@ -9,7 +9,7 @@ import pytest
 from automata import from_states
 
 from fairseq_llrnn.automata.automaton import END
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
@@ -17,8 +17,8 @@ from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior import Part, Prior, SavedPart, part, register_part
 from fairseq_llrnn.prior.base_prior import plain_prior
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, add_evidence
+from fairseq_llrnn.prior.parts.automaton_part import AutomatonPart
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart, add_evidence
 from fairseq_llrnn.prior.parts.lexical import LexicalPart
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.registry import load_all

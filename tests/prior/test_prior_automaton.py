@@ -12,12 +12,12 @@ import torch
 from automata import from_states
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.errors import PriorError
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.prior.base_prior import plain_prior
-from fairseq_llrnn.prior.parts.automaton import FLOOR, AutomatonPart, floored
+from fairseq_llrnn.prior.parts.automaton_part import FLOOR, AutomatonPart, floored
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 

@@ -11,10 +11,10 @@ import pytest
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.languages.base import SOURCES
+from fairseq_llrnn.lexicon.languages.language_source import SOURCES
+from fairseq_llrnn.lexicon.lexicon_table import Completed, Row, Table, as_features
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.table import Completed, Row, Table, as_features
 from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT, UNITED, TextWords, complete
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.building import build, build_prior

@@ -9,8 +9,14 @@ import pytest
 
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
-from fairseq_llrnn.lexicon.languages import base
-from fairseq_llrnn.lexicon.languages.base import LEMMA_FLOOR, FeatureSource, FrequencySource, Gathered, Spelling
+from fairseq_llrnn.lexicon.languages import language_source
+from fairseq_llrnn.lexicon.languages.language_source import (
+    LEMMA_FLOOR,
+    FeatureSource,
+    FrequencySource,
+    Gathered,
+    Spelling,
+)
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.ngrams.kneser_ney import unigram_weights
 from fairseq_llrnn.prior import OpenOptions, Prior, Recipe
@@ -85,7 +91,7 @@ class Frequencies(_MadeUp, FrequencySource):
 @pytest.fixture(autouse=True)
 def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     sources = (Frequencies(), Lemmas(), Analyses())
-    monkeypatch.setattr(base, "SOURCES", {source.name: source for source in sources})
+    monkeypatch.setattr(language_source, "SOURCES", {source.name: source for source in sources})
 
 
 def row(prior: Prior, word: str) -> dict[str, float]:
@@ -226,7 +232,9 @@ def test_what_makes_no_sense(options: dict[str, object], message: str) -> None:
 def test_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     installed = {"tags"}
     monkeypatch.setattr(
-        base.LanguageSource, "missing", lambda self, code: [] if self.name in installed else [f"{self.name}-package"]
+        language_source.LanguageSource,
+        "missing",
+        lambda self, code: [] if self.name in installed else [f"{self.name}-package"],
     )
     gathered = packages(build(WORDLIST, ASKED))
     assert [finding.source for finding in gathered.findings] == ["tags"]

@@ -12,8 +12,8 @@ from prior_of_words import SYMBOLS, assert_needs_its_source_words, build, damage
 from translation_world import TranslationWorld
 
 from fairseq_llrnn.alignment.bitext import Bitext, BitextSide, ParallelText
-from fairseq_llrnn.backgrounds.base import StaticBackground
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.background import StaticBackground
+from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
 from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.lexical import LexicalPart, add_translations

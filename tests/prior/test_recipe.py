@@ -14,7 +14,7 @@ import pytest
 
 from fairseq_llrnn.cli.main import Parser, load, main
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.spelling import DEFAULT_SUFFIX_FLOOR
+from fairseq_llrnn.features.spelling_features import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Prior, Recipe
 from fairseq_llrnn.prior.background_terms import options_of

@@ -104,7 +104,8 @@ def test_files_of_n_grams_and_models(text: Path, tmp_path: Path) -> None:
 
 
 def test_packages_of_a_language(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairseq_llrnn.lexicon.languages.base.LanguageSource.missing", lambda source, code: ("absent",))
+    missing = "fairseq_llrnn.lexicon.languages.language_source.LanguageSource.missing"
+    monkeypatch.setattr(missing, lambda source, code: ("absent",))
     with pytest.raises(OptionError, match="--language fr: expected an installed package for French, found none"):
         build_prior(SYMBOLS, Recipe(text=text, words=LexiconOptions(language="fr")))
 

@@ -12,7 +12,7 @@ import torch
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.ngrams.ngrams import Sentences
-from fairseq_llrnn.prior.parts.automaton import POSSIBLE, first_impossible
+from fairseq_llrnn.prior.parts.automaton_part import POSSIBLE, first_impossible
 
 
 def word_by_word(automaton: Automaton, root: np.ndarray, sentence: list[int]) -> int:

@@ -17,7 +17,7 @@ from stored_priors import facts, texts_of
 from fairseq_llrnn.plugin.compat.loading import Places
 from fairseq_llrnn.plugin.models.frozen_lm import load_general_model
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
-from fairseq_llrnn.plugin.scoring.text import TextScorer
+from fairseq_llrnn.plugin.scoring.text_bits import TextScorer
 from fairseq_llrnn.prior.prior import Prior
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from automata import from_states
 
 from fairseq_llrnn.automata.automaton import END, ROOT
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart
+from fairseq_llrnn.prior.parts.automaton_part import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
 # state -> word -> next state; "</s>" ends. A verb is not the end where an article may follow.

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.automata.automaton import NOTHING, Automaton
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background, StaticBackground
-from fairseq_llrnn.backgrounds.cache import Cache
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
+from fairseq_llrnn.backgrounds.background import Background, StaticBackground
+from fairseq_llrnn.backgrounds.cache_background import Cache
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
 
 CLASS_OF = torch.tensor([0, 0, 1, 2, 3, 4, 3, 5, 3, 4, 3, 6])
 NUM_CLASSES = 8  # the last one is empty

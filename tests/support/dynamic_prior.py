@@ -10,7 +10,7 @@ import torch
 from tiny_world import Setting, World, evaluated
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.prior.prior import Prior
 
 LINES = ["le chat voit la mer", "une pomme verte tient bien", "le roi", "la tour froide rend un petit pont"]

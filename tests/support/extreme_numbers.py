@@ -39,7 +39,7 @@ from fairseq_llrnn.prior.building import build
 from fairseq_llrnn.prior.model_files import LoadModel, ModelFiles
 from fairseq_llrnn.prior.named_backgrounds import named_backgrounds
 from fairseq_llrnn.prior.part import PriorView
-from fairseq_llrnn.prior.parts.automaton import AutomatonOptions, NgramOptions
+from fairseq_llrnn.prior.parts.automaton_part import AutomatonOptions, NgramOptions
 from fairseq_llrnn.prior.parts.cache import CacheOptions
 from fairseq_llrnn.prior.parts.model import ModelOptions, ModelPart
 from fairseq_llrnn.prior.parts.static import UnigramOptions

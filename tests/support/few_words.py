@@ -12,15 +12,15 @@ from torch import Tensor
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.automata.automaton import NOTHING, ROOT, Automaton
 from fairseq_llrnn.backgrounds.algebra import Product
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background, StaticBackground
-from fairseq_llrnn.backgrounds.cache import Cache
-from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
+from fairseq_llrnn.backgrounds.background import Background, StaticBackground
+from fairseq_llrnn.backgrounds.cache_background import Cache
+from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
 from fairseq_llrnn.backgrounds.mixture import Mixture
+from fairseq_llrnn.evidence.evidence_table import EvidenceTable, slot_features
 from fairseq_llrnn.evidence.rules import EvidenceRules
-from fairseq_llrnn.evidence.table import EvidenceTable, slot_features
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 INF = math.inf

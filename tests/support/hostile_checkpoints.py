@@ -19,7 +19,7 @@ from tiny_world import read_checkpoint
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.plugin.compat.loading import Places
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer
 
 Damage = Callable[[Path, random.Random], bytes]  # of a sound checkpoint
 SENTENCES = ("le chat voit la mer", "", "inconnu bien")

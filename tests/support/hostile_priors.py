@@ -23,11 +23,11 @@ from mutations import mutate, mutate_arrays, mutate_json
 
 from fairseq_llrnn.alignment.bitext import ParallelText
 from fairseq_llrnn.cli.show.command import PriorView
-from fairseq_llrnn.cli.show.text import summary_text
+from fairseq_llrnn.cli.show.shown_text import summary_text
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.dictionary import hash_symbols
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
-from fairseq_llrnn.lexicon.languages.base import Finding
+from fairseq_llrnn.lexicon.languages.language_source import Finding
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build, build_prior
 from fairseq_llrnn.prior.model_files import LoadModel

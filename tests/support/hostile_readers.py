@@ -20,12 +20,12 @@ import numpy as np
 from lexicons import read_conllu, read_tsv_lexicon, read_unimorph, read_values
 
 from fairseq_llrnn.alignment.bitext import ParallelText, read_text_bitext
-from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.cli.main import dispatch
 from fairseq_llrnn.evaluation.training_words import words_of_text
 from fairseq_llrnn.evidence.rules import read_evidence_map
 from fairseq_llrnn.features.dictionary import WordList, load_dictionary
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.lexicon.languages.english import _lemmas as english_lemmas
 from fairseq_llrnn.lexicon.merge_sources import read_word_forms

@@ -5,9 +5,9 @@ from functools import partial
 from pathlib import Path
 
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.lexicon.languages.language_source import Spelling
+from fairseq_llrnn.lexicon.lexicon_table import ReadRequest, Table
 from fairseq_llrnn.lexicon.readers import SOURCES
-from fairseq_llrnn.lexicon.table import ReadRequest, Table
 
 # words that are blanks, or characters that show nothing
 BLANKS = ["\u00a0", "\u3000", "\u2009", "\x85", "\u2028", "\u00a0 \u00a0"]

@@ -19,7 +19,7 @@ from translation_world import TranslationWorld, pairs
 from fairseq_llrnn import SourceEmbedding
 from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.plugin.models.log_linear_decoder import bfloat16_on
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer
 from fairseq_llrnn.prior.prior import Prior
 
 _KEPT: list[torch.nn.Module] = []

@@ -8,9 +8,9 @@ import torch
 from few_words import OUTPUT, PRIOR, RULES, TARGET_WORDS
 from torch.utils.data import Dataset
 
-from fairseq_llrnn.evidence.table import slot_features
+from fairseq_llrnn.evidence.evidence_table import slot_features
 from fairseq_llrnn.lexicon.merge_sources import WordForms
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.invented_terms import InventedGroups, InventedTerms
 from fairseq_llrnn.systems.terms.plugin.marked_pairs import InventedMarks

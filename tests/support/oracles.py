@@ -7,7 +7,7 @@ import torch
 from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 
 

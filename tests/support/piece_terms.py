@@ -15,7 +15,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.systems.terms.terms import Terms

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.output.records import Batch
 

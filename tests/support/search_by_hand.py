@@ -16,8 +16,8 @@ from tiny_world import Setting
 from torch import Tensor
 
 from fairseq_llrnn.evidence.slots import LOG_UNK_KEEPS
-from fairseq_llrnn.features.spelling import shape_features, suffixes
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.features.spelling_features import shape_features, suffixes
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
 
 
 @dataclass

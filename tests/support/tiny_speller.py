@@ -11,8 +11,8 @@ from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import RareWords
-from fairseq_llrnn.open_vocabulary.numbers import GeometricNumbers, StringDistributions
-from fairseq_llrnn.open_vocabulary.table import OpenTable
+from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
+from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 from fairseq_llrnn.systems.speller import KIND
 from fairseq_llrnn.systems.speller.network import NeuralSpeller, SpellerSizes

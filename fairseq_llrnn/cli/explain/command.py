@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.cli.explain.text import LEGEND, Source, as_json, as_table, totals
+from fairseq_llrnn.cli.explain.explained_text import LEGEND, Source, as_json, as_table, totals
 from fairseq_llrnn.cli.model_options import add_places, need_fairseq, places_in
 from fairseq_llrnn.cli.places import STDIN, text_lines
 from fairseq_llrnn.cli.tables import labelled, note, printable

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from fairseq_llrnn.cli.model_options import need_fairseq
     from fairseq_llrnn.cli.prior import language
     from fairseq_llrnn.cli.prior.fairseq_data import open_model
-    from fairseq_llrnn.cli.prior.table import print_table, warning
+    from fairseq_llrnn.cli.prior.summary import print_table, warning
     from fairseq_llrnn.cli.tables import say_notes
     from fairseq_llrnn.prior.background_terms import named_in, read_background
     from fairseq_llrnn.prior.building import build

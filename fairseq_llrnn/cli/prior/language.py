@@ -1,6 +1,6 @@
 """Print the packages of a language (lexicon/languages) for `llrnn prior`."""
 
-from fairseq_llrnn.lexicon.languages.base import Gathered, pip_line, sources_of
+from fairseq_llrnn.lexicon.languages.language_source import Gathered, pip_line, sources_of
 from fairseq_llrnn.lexicon.languages.names import NAMES as LANGUAGES
 
 OTHER_WAYS = {

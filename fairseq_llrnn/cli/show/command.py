@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn import registry
-from fairseq_llrnn.cli.show.text import find, find_word, source_word_text, summary_text, word_text
+from fairseq_llrnn.cli.show.shown_text import find, find_word, source_word_text, summary_text, word_text
 from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.features.feature_table import Signatures

@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import iter_sentences, place, shown
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
+from fairseq_llrnn.lexicon.languages.language_source import FeatureSource, Spelling, register_source
 
 PART_OF_SPEECH = {"noun": "POS:NOUN", "verb": "POS:VERB", "adj": "POS:ADJ", "adv": "POS:ADV", "aux": "POS:AUX"}
 COMPARED = ("Degree:Pos", "Degree:Cmp", "Degree:Sup")

@@ -12,7 +12,7 @@ import numpy as np
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.language_check import has_letters
-from fairseq_llrnn.lexicon.languages.base import (
+from fairseq_llrnn.lexicon.languages.language_source import (
     SOURCES,
     FeatureSource,
     Finding,
@@ -25,7 +25,7 @@ from fairseq_llrnn.lexicon.languages.base import (
     sources_of,
 )
 from fairseq_llrnn.lexicon.languages.names import NAMES
-from fairseq_llrnn.lexicon.table import Row, Table, as_features
+from fairseq_llrnn.lexicon.lexicon_table import Row, Table, as_features
 
 if TYPE_CHECKING:
     from fairseq_llrnn.lexicon.options import LexiconOptions

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairseq_llrnn.lexicon.languages.base import FrequencySource, register_source
+from fairseq_llrnn.lexicon.languages.language_source import FrequencySource, register_source
 
 CODES = (
     "ar bg bn ca cs da de el en es fa fi fr he hi hu id is it ja ko lt lv mk ms nb nl pl pt ro ru sh sk sl sv ta tr uk "

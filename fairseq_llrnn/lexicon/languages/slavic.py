@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from fairseq_llrnn.lexicon.features import by_tag, with_finite
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
+from fairseq_llrnn.lexicon.languages.language_source import FeatureSource, Spelling, register_source
 
 # COMP is of an adjective or an adverb: Russian быстрее
 PART_OF_SPEECH = by_tag("""

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from fairseq_llrnn.lexicon.casing import lower
 from fairseq_llrnn.lexicon.features import by_tag, with_finite
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
+from fairseq_llrnn.lexicon.languages.language_source import FeatureSource, Spelling, register_source
 
 # Ques is the particle mi
 PART_OF_SPEECH = by_tag("""

@@ -8,13 +8,13 @@ as an entry point instead, for `--lexicon NAME:FILE` (registry.py).
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
+from fairseq_llrnn.lexicon.lexicon_table import ReadRequest, Row
 from fairseq_llrnn.lexicon.readers.apertium import apertium_rows
 from fairseq_llrnn.lexicon.readers.conllu import conllu_rows
 from fairseq_llrnn.lexicon.readers.hunspell import hunspell_rows
 from fairseq_llrnn.lexicon.readers.tsv import lexicon_rows
 from fairseq_llrnn.lexicon.readers.unimorph import unimorph_rows
 from fairseq_llrnn.lexicon.readers.values import values_rows
-from fairseq_llrnn.lexicon.table import ReadRequest, Row
 
 
 class Source(NamedTuple):

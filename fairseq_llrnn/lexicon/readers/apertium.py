@@ -19,8 +19,8 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.text_lines import ReadCount, in_form
 from fairseq_llrnn.lexicon.casing import upper
 from fairseq_llrnn.lexicon.features import by_tag
-from fairseq_llrnn.lexicon.languages.base import Spelling
-from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
+from fairseq_llrnn.lexicon.languages.language_source import Spelling
+from fairseq_llrnn.lexicon.lexicon_table import ReadRequest, Row, as_features
 
 # The first tag of an analysis is its part of speech. The tags of "to be" and "to have", vbser and vbhaver, do not tell
 # auxiliaries from verbs.

@@ -23,7 +23,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, cells_of, check_not_blank, is_blank, place, shown, warn_of_blanks
 from fairseq_llrnn.lexicon.casing import language_of, lower
 from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
-from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
+from fairseq_llrnn.lexicon.lexicon_table import ReadRequest, Row, as_features
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 PLUS = re.compile(r"#\s*global\.columns\s*=(.*)", re.IGNORECASE)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, in_form, place, shown
+from fairseq_llrnn.lexicon.lexicon_table import ReadRequest, Row
 from fairseq_llrnn.lexicon.readers.hunspell_affixes import (
     UNDECODED,
     Affixes,
@@ -26,7 +27,6 @@ from fairseq_llrnn.lexicon.readers.hunspell_affixes import (
     read_affixes,
     split_flags,
 )
-from fairseq_llrnn.lexicon.table import ReadRequest, Row
 
 MORPHOLOGY = re.compile(r"(?:^|\s)[a-z]{2}:")
 WITHOUT_WORD, FORBIDDEN, IN_COMPOUNDS = "without a word", "forbidden", "in compounds only"

@@ -9,8 +9,8 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_COUNT, read_count
 from fairseq_llrnn.files.text_lines import AS_HEADER, ReadCount, check_not_blank, clean_cells, place, shown
 from fairseq_llrnn.lexicon.features import as_upos, feats_features, pos_feature
-from fairseq_llrnn.lexicon.table import COLUMNS as TABLE
-from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features, iter_rows
+from fairseq_llrnn.lexicon.lexicon_table import COLUMNS as TABLE
+from fairseq_llrnn.lexicon.lexicon_table import ReadRequest, Row, as_features, iter_rows
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS")
 FOUR_OR_MORE = range(len(COLUMNS), sys.maxsize)

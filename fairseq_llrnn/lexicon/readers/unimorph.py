@@ -17,7 +17,7 @@ from functools import lru_cache
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, place, shown
 from fairseq_llrnn.lexicon.features import by_tag, with_finite
-from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
+from fairseq_llrnn.lexicon.lexicon_table import ReadRequest, Row, as_features
 
 PERSONS = ("1", "2", "3")
 NUMBERS = {"S": "Sing", "P": "Plur", "D": "Dual"}

@@ -14,7 +14,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.files.numbers import LARGEST_WEIGHT, LEAST_WEIGHT, is_weight
 from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, form_hint, place
 from fairseq_llrnn.lexicon.features import Lexicon
-from fairseq_llrnn.lexicon.table import ReadRequest, Row, as_features
+from fairseq_llrnn.lexicon.lexicon_table import ReadRequest, Row, as_features
 
 # names of the columns in a header
 WORD = ("word", "words", "form", "token", "symbol")

@@ -9,8 +9,8 @@ changes some words. The choice depends only on the seed, the epoch and the sente
 equals an uninterrupted one.
 
 With `UnknownAliases`, some of the copied source words (their string, or the string that they are mapped to, is in the
-target) become their *unknown aliases* (evidence/table.py): read as <unk>, with slots of unknown words. All occurrences
-of a word in a sentence change together.
+target) become their *unknown aliases* (evidence/evidence_table.py): read as <unk>, with slots of unknown words. All
+occurrences of a word in a sentence change together.
 
 With `RareWordAliases`, some tokens of a rare word (prior/parts/open_vocabulary.py) become its alias: an id beyond the
 dictionary, which the network reads as <unk> and scores by the open classes.
@@ -27,10 +27,10 @@ import torch
 from fairseq.data import BaseWrapperDataset, Dictionary, FairseqDataset, data_utils
 from torch import Tensor
 
+from fairseq_llrnn.evidence.evidence_table import EvidenceTable, no_room
 from fairseq_llrnn.evidence.slots import merged_target
-from fairseq_llrnn.evidence.table import EvidenceTable, no_room
 from fairseq_llrnn.features.dictionary import plain
-from fairseq_llrnn.open_vocabulary.table import OpenTable
+from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
 from fairseq_llrnn.prior.prior import Prior
 

@@ -24,10 +24,10 @@ from fairseq.data import FairseqDataset
 from torch import Tensor
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
+from fairseq_llrnn.evidence.evidence_table import WordSpans
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.slots import merged_target
-from fairseq_llrnn.evidence.table import WordSpans
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.subwords import Convention
 from fairseq_llrnn.plugin.data.evidence_data import (
@@ -37,7 +37,7 @@ from fairseq_llrnn.plugin.data.evidence_data import (
     WithTextTargets,
     warn_of_lost_evidence,
 )
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 
 POOL = 500  # invented strings of each kind

@@ -18,7 +18,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS
 from fairseq_llrnn.head.checks import FIX_ZERO_MASS, first_forbidden
 from fairseq_llrnn.prior.part import Part
-from fairseq_llrnn.prior.parts.automaton import AutomatonPart
+from fairseq_llrnn.prior.parts.automaton_part import AutomatonPart
 from fairseq_llrnn.prior.prior import Prior
 
 logger = logging.getLogger(__name__)

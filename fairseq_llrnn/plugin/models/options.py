@@ -205,7 +205,7 @@ def warm_up_lexicon(args: Namespace | FairseqDataclass, head: LogLinearHead) -> 
         )
     if not updates:
         return
-    from fairseq_llrnn.backgrounds.lexical import LexicalBackground
+    from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
 
     lexicon = next((part for part in head.background.modules() if isinstance(part, LexicalBackground)), None)
     if lexicon is None:

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.explain.explanation import Explanation
-from fairseq_llrnn.explain.source import source_evidence
+from fairseq_llrnn.explain.source_terms import source_evidence
 from fairseq_llrnn.plugin.compat.dictionaries import reads_strings, with_unk
 from fairseq_llrnn.plugin.compat.loading import RECORDED, Places, encode, load_model, marker_of
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel

@@ -22,7 +22,7 @@ from fairseq_llrnn.plugin.compat.loading import Places, encode
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearModel
 from fairseq_llrnn.plugin.scoring.explainer import KINDS
 from fairseq_llrnn.plugin.scoring.sentences import load_scorer
-from fairseq_llrnn.plugin.scoring.text import TextScorer
+from fairseq_llrnn.plugin.scoring.text_bits import TextScorer
 
 MAX_TOKENS = 2048  # of a batch
 

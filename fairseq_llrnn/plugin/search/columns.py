@@ -29,7 +29,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.states import States
 from fairseq_llrnn.output.context_classes import layers_of
 from fairseq_llrnn.output.records import Batch

@@ -28,7 +28,7 @@ from fairseq.search import BeamSearch, DiverseBeamSearch, LengthConstrainedBeamS
 from fairseq.sequence_generator import EnsembleModel, SequenceGenerator, SequenceGeneratorWithAlignment
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.search.columns import (
     EnsembleColumns,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.search.columns import Hypotheses

@@ -20,7 +20,7 @@ from fairseq_llrnn.plugin.compat.dictionaries import OpenDictionary
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.data.zero_mass import check_whole_sentences
 from fairseq_llrnn.plugin.models.extensions import takes
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
+from fairseq_llrnn.plugin.tasks.prior_task import PriorConfig, PriorTask, load_task_prior
 
 logger = logging.getLogger(__name__)
 

@@ -23,13 +23,13 @@ from fairseq_llrnn.plugin.models.extensions import takes
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
 from fairseq_llrnn.plugin.search.columns import has_slots
 from fairseq_llrnn.plugin.search.length import search_nonempty
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, dictionary_advice, load_task_prior
 from fairseq_llrnn.plugin.tasks.evidence_options import (
     EvidenceConfig,
     check_evidence_is_used,
     check_evidence_options,
     counted_in_search,
 )
+from fairseq_llrnn.plugin.tasks.prior_task import PriorConfig, PriorTask, dictionary_advice, load_task_prior
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.source_embedding import SourceEmbedding
 

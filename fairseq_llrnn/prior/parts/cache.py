@@ -1,4 +1,4 @@
-"""A cache: recent words are more probable (backgrounds/cache.py), over b₀."""
+"""A cache: recent words are more probable (backgrounds/cache_background.py), over b₀."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEARNED_DECAY = defaults.LEARNED_CACHE_DECAY  # initial value of a learned decay
 EXAMPLE = "cache:500"
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.backgrounds.background import Background
 
 
 @register_part("cache")
@@ -47,12 +47,12 @@ class CachePart(Part):
 
     def __post_init__(self) -> None:
         """Raise ValueError for numbers out of range."""
-        from fairseq_llrnn.backgrounds.cache import check_cache
+        from fairseq_llrnn.backgrounds.cache_background import check_cache
 
         check_cache(self.size, self.weight, self.decay, self.learned)
 
     def background(self, below: Background, context: BuildContext) -> Background:
-        from fairseq_llrnn.backgrounds.cache import Cache
+        from fairseq_llrnn.backgrounds.cache_background import Cache
 
         settings = (self.size, self.weight, self.decay, self.learned)
         return Cache(context.class_of, context.num_classes, context.log_weights, *settings)

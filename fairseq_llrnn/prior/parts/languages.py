@@ -14,10 +14,10 @@ import numpy as np
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.dictionary import WordList
-from fairseq_llrnn.lexicon.languages.base import Finding
 from fairseq_llrnn.lexicon.languages.findings import findings_of, frequency_finding, frequency_source
+from fairseq_llrnn.lexicon.languages.language_source import Finding
 from fairseq_llrnn.lexicon.languages.names import language_code
-from fairseq_llrnn.lexicon.table import Table
+from fairseq_llrnn.lexicon.lexicon_table import Table
 from fairseq_llrnn.prior.expression import Atom, Expression, atoms, with_atoms
 from fairseq_llrnn.prior.part import Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.prior.parts.static import LANGUAGE

@@ -1,6 +1,6 @@
-"""Lexical translations: a background of a sentence from the words of its source (backgrounds/lexical.py).
+"""Lexical translations: a background of a sentence from the words of its source (backgrounds/lexical_background.py).
 
-A static background is mixed with translations by backgrounds/lexical.py. Any other one becomes
+A static background is mixed with translations by backgrounds/lexical_background.py. Any other one becomes
 
     … plus translations     with their weight λ, which is fixed or learned
     … times translations    with a grammar: both must allow a word
@@ -29,10 +29,10 @@ from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.lemmas import Lemmas
+from fairseq_llrnn.lexicon.lexicon_table import Table
 from fairseq_llrnn.lexicon.merge_sources import gather, places
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
-from fairseq_llrnn.lexicon.table import Table
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords
 from fairseq_llrnn.prior.background_terms import is_static, named_in
 from fairseq_llrnn.prior.expression import Atom, Expression, Plus, Times, atoms, required, with_atoms
@@ -43,7 +43,7 @@ from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe, TranslationOptions
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.backgrounds.background import Background
 
 
 # the arrays of a table, in the order of LexicalTable
@@ -125,7 +125,7 @@ class LexicalPart(Part):
         """t(word | s), for people."""
         if self.forms is None:
             return self.unit_table
-        from fairseq_llrnn.backgrounds.source import shared_table
+        from fairseq_llrnn.backgrounds.source_rows import shared_table
 
         return shared_table(self.unit_table, self.forms, self.form_power)
 
@@ -169,8 +169,8 @@ class LexicalPart(Part):
     def background(self, below: Background, context: BuildContext) -> Background:
         import torch
 
-        from fairseq_llrnn.backgrounds.lexical import LexicalBackground
-        from fairseq_llrnn.backgrounds.source import FormShares
+        from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
+        from fairseq_llrnn.backgrounds.source_rows import FormShares
 
         prior = context.prior
         words = torch.from_numpy(is_word(prior.symbols))

@@ -21,7 +21,7 @@ from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, SavedPart, r
 from fairseq_llrnn.settings import FolderPath, Settings
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.backgrounds.background import Background
 
 
 @register_part("model")

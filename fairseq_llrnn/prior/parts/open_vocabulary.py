@@ -21,7 +21,7 @@ import numpy as np
 from fairseq_llrnn import defaults
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.evidence.table import unknown_word_features
+from fairseq_llrnn.evidence.evidence_table import unknown_word_features
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import Lexicon, feature_group
@@ -29,8 +29,8 @@ from fairseq_llrnn.ngrams.kneser_ney import LARGEST_DISCOUNT
 from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_classes
-from fairseq_llrnn.open_vocabulary.numbers import GEOMETRIC_SHARE, GeometricNumbers, StringDistributions
-from fairseq_llrnn.open_vocabulary.table import OpenTable
+from fairseq_llrnn.open_vocabulary.number_strings import GEOMETRIC_SHARE, GeometricNumbers, StringDistributions
+from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import KIND, OpenVocabulary, read_open_vocabulary
 from fairseq_llrnn.prior.part import Facts, Part, PriorView, SavedPart, register_part
 from fairseq_llrnn.prior.prior import Prior

@@ -39,7 +39,7 @@ from fairseq_llrnn.prior.part import BuildContext, Part, PriorView, SavedPart, r
 from fairseq_llrnn.settings import Settings
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.backgrounds.background import Background
 
 
 @register_part("static")
@@ -69,7 +69,7 @@ class StaticPart(Part):
     def background(self, below: Background, context: BuildContext) -> Background:
         import torch
 
-        from fairseq_llrnn.backgrounds.base import StaticBackground
+        from fairseq_llrnn.backgrounds.background import StaticBackground
 
         return StaticBackground(context.class_of, context.num_classes, torch.from_numpy(self.log_weights.copy()))
 

@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.backgrounds.states import States
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, ClassTerms, Place

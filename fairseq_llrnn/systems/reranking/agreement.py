@@ -24,9 +24,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise, product
 
 from fairseq_llrnn.files.text_lines import ReadCount
+from fairseq_llrnn.lexicon.lexicon_table import Row
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.table import Row
 from fairseq_llrnn.systems.reranking.texts import has_letters
 
 RARE = 0.02

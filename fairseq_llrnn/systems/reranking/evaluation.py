@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.systems.reranking.agreement import Agreement, Roles, count_errors
 from fairseq_llrnn.systems.reranking.metrics import (
     TOKENIZERS,

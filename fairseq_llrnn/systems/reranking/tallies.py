@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.files.text_lines import iter_sentences, place, shown
 from fairseq_llrnn.systems.reranking.texts import clipped, has_letters, occurrences, words
 

@@ -47,8 +47,8 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, FIRST, OTHER
 from fairseq_llrnn.open_vocabulary.open_strings import Speller
+from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST, LONGEST_DRAWN, draw_columns
-from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.systems.speller import SpellerSizes as SpellerSizes
 from fairseq_llrnn.systems.speller.spelled import WHOLE, Spelled, SpelledStrings, starts_of
 

@@ -9,7 +9,7 @@ from fairseq_llrnn.systems.speller import KIND, SpellerSizes
 
 if TYPE_CHECKING:
     from fairseq_llrnn.open_vocabulary.open_strings import Speller
-    from fairseq_llrnn.open_vocabulary.table import OpenTable
+    from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 
 
 @register_speller(KIND)

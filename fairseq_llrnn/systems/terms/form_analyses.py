@@ -26,7 +26,7 @@ from functools import cache, cached_property
 from heapq import nsmallest
 
 from fairseq_llrnn.lexicon.features import feature_group
-from fairseq_llrnn.lexicon.languages.lemmas import GROUP as LEMMA
+from fairseq_llrnn.lexicon.languages.simplemma_lemmas import GROUP as LEMMA
 from fairseq_llrnn.lexicon.merge_sources import WordForms
 
 AGREEING = ("Case", "Number", "Gender", "Animacy", "Definite")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 
-from fairseq_llrnn.evidence.table import EvidenceTable, Group
+from fairseq_llrnn.evidence.evidence_table import EvidenceTable, Group
 from fairseq_llrnn.features.dictionary import UNK
 from fairseq_llrnn.systems.terms.evidence import FEATURE
 from fairseq_llrnn.systems.terms.phrases import has_case_or_gender, head_of

@@ -31,10 +31,10 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from fairseq_llrnn.evidence.table import Use, marked
+from fairseq_llrnn.evidence.evidence_table import Use, marked
 from fairseq_llrnn.features.dictionary import SHIFT, SPECIALS, plain
 from fairseq_llrnn.lexicon.merge_sources import WordForms
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.groups import FUNCTION_WORDS, LEAST_GUESS, MOST_FORMS, NOUNS, TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms, phrase_forms, target_shares

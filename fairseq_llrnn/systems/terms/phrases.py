@@ -27,7 +27,7 @@ import numpy as np
 
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.merge_sources import WordForms
-from fairseq_llrnn.prior.parts.evidence import pieces_of
+from fairseq_llrnn.prior.parts.evidence_part import pieces_of
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.form_analyses import (
     ANY,

@@ -24,7 +24,7 @@ from functools import lru_cache
 import numpy as np
 
 from fairseq_llrnn.errors import DataError, as_one_line
-from fairseq_llrnn.evidence.table import EvidenceTable, Use
+from fairseq_llrnn.evidence.evidence_table import EvidenceTable, Use
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.text_lines import form_of, in_form
 from fairseq_llrnn.lexicon.casing import is_lower

@@ -13,7 +13,7 @@ import math
 
 import torch
 
-from fairseq_llrnn.backgrounds.base import BoundBackground
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.ngrams.ngrams import Sentences, read_sentences
 from fairseq_llrnn.prior.building import build

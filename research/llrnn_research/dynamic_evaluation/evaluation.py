@@ -17,7 +17,7 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import LineScore, together
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.plugin.models.log_linear_decoder import LogLinearDecoder
-from fairseq_llrnn.plugin.scoring.text import TextScorer
+from fairseq_llrnn.plugin.scoring.text_bits import TextScorer
 from llrnn_research.dynamic_evaluation.updates import Updates, mean_squares
 
 SEED = 1  # of the order of training sentences

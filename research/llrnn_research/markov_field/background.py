@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.automata.automaton import END
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, Background
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background
 from llrnn_research.markov_field.potentials import Potentials
 from llrnn_research.markov_field.pseudo_likelihood import batches
 from llrnn_research.markov_field.star import MEMORY, Exponentials

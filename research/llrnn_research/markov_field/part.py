@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fairseq_llrnn.backgrounds.base import Background
+from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.features.dictionary import EOS, UNK
 from fairseq_llrnn.files.numbers import LARGEST_LOG, LARGEST_STORED_LOG
 from fairseq_llrnn.prior.named_backgrounds import Inputs, register_background

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
-from fairseq_llrnn.features.spelling import shape_features
+from fairseq_llrnn.features.spelling_features import shape_features
 
 ENDINGS, BEGINNINGS = (1, 2, 3, 4, 5), (1, 2, 3)  # lengths in letters
 END = "</s>"  # the word of separators

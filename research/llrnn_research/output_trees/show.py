@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.cli.model_options import PARTS, need_fairseq
 from fairseq_llrnn.cli.places import check_place
-from fairseq_llrnn.cli.show.text import find_word
+from fairseq_llrnn.cli.show.shown_text import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, percent, plural, printable
 from fairseq_llrnn.errors import OptionError, check_unused_options
 from fairseq_llrnn.explain.pictures import need_matplotlib

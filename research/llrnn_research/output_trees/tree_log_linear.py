@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.normalisers import LogLinearOutput, SlotScores

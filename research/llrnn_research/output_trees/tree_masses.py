@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import (
     ClassWeights,
     SparseUpdates,

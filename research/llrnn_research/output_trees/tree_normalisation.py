@@ -18,7 +18,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.backgrounds.states import States
 from fairseq_llrnn.output.feature_weights import row_scores

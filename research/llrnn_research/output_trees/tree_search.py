@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
 from llrnn_research.output_trees.tree_masses import cached_masses, changed_masses, entries_of
 from llrnn_research.output_trees.tree_scores import cells_of, fill, states_of

@@ -15,7 +15,7 @@ from tiny_world import World, batch
 from translation_world import train_stock_lm
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.plugin.scoring.text import TextScorer, load_text_scorer
+from fairseq_llrnn.plugin.scoring.text_bits import TextScorer, load_text_scorer
 from llrnn_research.dynamic_evaluation.commands.dynamic_evaluation import Trial, _print
 from llrnn_research.dynamic_evaluation.evaluation import scored_groups, training_squares
 from llrnn_research.dynamic_evaluation.updates import Updates, gradients

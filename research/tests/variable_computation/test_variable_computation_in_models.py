@@ -19,7 +19,7 @@ from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.networks.recurrent import RecurrentEncoder
 from fairseq_llrnn.plugin.scoring.explainer import load_explainer
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer
 from llrnn_research.variable_computation.explain import (
     LINE,
     ReadSentence,

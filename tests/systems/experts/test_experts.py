@@ -27,8 +27,8 @@ from hypothesis import strategies as st
 from thinned_grids import one_in
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
-from fairseq_llrnn.backgrounds.base import Background, BoundBackground
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground
 from fairseq_llrnn.backgrounds.states import repeat, select
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground

@@ -37,7 +37,7 @@ from translation_world import (
 )
 
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.prior.parts.evidence import EvidencePart
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart
 from fairseq_llrnn.prior.prior import Prior
 
 

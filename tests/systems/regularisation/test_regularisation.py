@@ -15,7 +15,7 @@ from translation_world import TranslationWorld
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.evaluation.texts import sum_of
 from fairseq_llrnn.networks.recurrent import RecurrentNetwork
-from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer
 from fairseq_llrnn.systems.regularisation.plugin.state_penalties import state_penalties, with_dropped_weights
 
 CELLS = ["lstm", "gru", "rnn", "mogrifier"]

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairseq_llrnn.errors import DataError, OptionError
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.files.text_lines import is_blank
+from fairseq_llrnn.lexicon.lexicon_table import Row
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.lexicon.table import Row
 from fairseq_llrnn.systems.reranking.agreement import count_errors, read_roles
 from fairseq_llrnn.systems.reranking.metrics import (
     MOST_WORDS,

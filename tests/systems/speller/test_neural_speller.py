@@ -14,8 +14,8 @@ from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of, read_rare_words
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture, OpenWords
+from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.spelling import LONGEST
-from fairseq_llrnn.open_vocabulary.table import OpenTable
 from fairseq_llrnn.systems.speller import network, spelled
 from fairseq_llrnn.systems.speller.network import NeuralSpeller, best_strings, draw_strings
 from fairseq_llrnn.systems.speller.spelled import SpelledStrings

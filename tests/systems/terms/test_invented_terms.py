@@ -16,7 +16,7 @@ from fairseq_llrnn.evidence.group_slots import requested_groups
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.plugin.data.evidence_data import MergedTargets
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms import invented_terms
 from fairseq_llrnn.systems.terms.groups import MOST_FORMS

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from piece_terms import ENTRIES, FORMS, PIECES, batch, entry, in_pieces, make, of_session, prior_of
 
-from fairseq_llrnn.backgrounds.base import StaticBackground
+from fairseq_llrnn.backgrounds.background import StaticBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
 from fairseq_llrnn.evidence.group_slots import requested_groups

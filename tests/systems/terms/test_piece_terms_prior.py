@@ -12,7 +12,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.features.subwords import CONVENTIONS
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior.building import build_prior
-from fairseq_llrnn.prior.parts.evidence import TARGET_COUNTS, EvidencePart, add_evidence
+from fairseq_llrnn.prior.parts.evidence_part import TARGET_COUNTS, EvidencePart, add_evidence
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import EvidenceOptions, Recipe, TranslationOptions
 from fairseq_llrnn.systems.terms.form_analyses import forms_of_features

@@ -15,14 +15,14 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evidence.counted_slots import CountedSlots
+from fairseq_llrnn.evidence.evidence_table import EvidenceTable, slot_features
 from fairseq_llrnn.evidence.group_slots import requested_groups
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, slots_of
-from fairseq_llrnn.evidence.table import EvidenceTable, slot_features
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.feature_table import FeatureTable, group_equal_rows
 from fairseq_llrnn.lexicon.merge_sources import WordForms
 from fairseq_llrnn.plugin.data.zero_mass import how_to_fix
-from fairseq_llrnn.prior.parts.evidence import EvidencePart, evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import EvidencePart, evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms.groups import TermGroups
 from fairseq_llrnn.systems.terms.phrases import PhraseForms

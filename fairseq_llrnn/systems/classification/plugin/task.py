@@ -30,7 +30,7 @@ from fairseq_llrnn.plugin.compat.dictionaries import reads_strings
 from fairseq_llrnn.plugin.compat.moved_folders import check_first_folder, check_folders
 from fairseq_llrnn.plugin.compat.option_checks import no_such_split
 from fairseq_llrnn.plugin.models.extensions import takes
-from fairseq_llrnn.plugin.tasks.base import PriorConfig, PriorTask, load_task_prior
+from fairseq_llrnn.plugin.tasks.prior_task import PriorConfig, PriorTask, load_task_prior
 from fairseq_llrnn.plugin.tasks.source_prior import SourceSide
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import LabelModel

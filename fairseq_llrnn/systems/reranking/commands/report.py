@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     files |= {name: path for name in ("train", "lexicon", "facts") if (path := getattr(args, name)) is not None}
     check_text_place(args.out, files.values())
 
-    from fairseq_llrnn.features.spelling import UserPatterns
+    from fairseq_llrnn.features.spelling_features import UserPatterns
     from fairseq_llrnn.systems.reranking.agreement import read_roles
     from fairseq_llrnn.systems.reranking.evaluation import evaluate
     from fairseq_llrnn.systems.reranking.tallies import read_facts

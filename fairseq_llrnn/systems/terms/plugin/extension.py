@@ -13,10 +13,10 @@ from fairseq.data import FairseqDataset
 
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.lexicon.features import feature_group
-from fairseq_llrnn.lexicon.languages.lemmas import GROUP
+from fairseq_llrnn.lexicon.languages.simplemma_lemmas import GROUP
 from fairseq_llrnn.lexicon.merge_sources import WordForms, read_word_forms
 from fairseq_llrnn.plugin.models.extensions import TaskExtension
-from fairseq_llrnn.prior.parts.evidence import evidence_table
+from fairseq_llrnn.prior.parts.evidence_part import evidence_table
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.terms import MUST
 from fairseq_llrnn.systems.terms.form_analyses import CERTAIN, forms_of_features

@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     check_text(args.text)
     need_fairseq()
     from fairseq_llrnn.evaluation.texts import sum_of
-    from fairseq_llrnn.plugin.scoring.text import load_text_scorer
+    from fairseq_llrnn.plugin.scoring.text_bits import load_text_scorer
     from fairseq_llrnn.plugin.tasks.language_modeling import LLRNNLanguageModelingTask
     from llrnn_research.dynamic_evaluation.evaluation import scored_groups, training_squares
     from llrnn_research.dynamic_evaluation.updates import Updates

@@ -13,12 +13,12 @@ t' is the table t(x | s) with three additions, so that b is normalised if b₀ i
 * A word that b₀ forbids is in no table, and stays forbidden.
 
 Training is leave-one-out: `bind(source, text)` removes the links of the current sentence from the links that t(x | s)
-was estimated from (source.py). Otherwise training would predict a word that occurs once with certainty, and the network
-would learn to rely on it.
+was estimated from (source_rows.py). Otherwise training would predict a word that occurs once with certainty, and the
+network would learn to rely on it.
 
-A rare source word may use the translations of its lemma (source.py). The table may be one of target lemmas:
-t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), which reaches forms outside the bitext (source.py). A lemma is the id of one of
-its forms.
+A rare source word may use the translations of its lemma (source_rows.py). The table may be one of target lemmas:
+t'(x | s) = m Σ_ℓ t(ℓ | s) share(x | ℓ), which reaches forms outside the bitext (source_rows.py). A lemma is the id of
+one of its forms.
 
 At the beginning of training, t may also be hidden from a share of the sentences (`hidden_share`), whose background is
 then b₀. Otherwise the network need not learn to attend to the source, because t has most of the information.
@@ -40,9 +40,9 @@ from torch.nn import functional
 
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, StaticBackground
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, compress_runs, expanded, log_odds
-from fairseq_llrnn.backgrounds.source import FormShares, SourceRows
+from fairseq_llrnn.backgrounds.source_rows import FormShares, SourceRows
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 
 

@@ -42,7 +42,7 @@ from fairseq_llrnn.defaults import MAX_SLOTS as MAX_SLOTS
 from fairseq_llrnn.evidence.rules import FEATURES, KINDS, NEXT, UNKNOWN, Evidence, EvidenceRules
 from fairseq_llrnn.features.dictionary import PAD, SHIFT, SPECIALS, UNK, OpenWords, plain
 from fairseq_llrnn.features.feature_table import NOT_TOP, Signatures
-from fairseq_llrnn.features.spelling import UserPatterns, shape_features, suffixes
+from fairseq_llrnn.features.spelling_features import UserPatterns, shape_features, suffixes
 from fairseq_llrnn.features.subwords import Convention
 
 _SPECIALS = frozenset(SPECIALS)

@@ -21,7 +21,7 @@ from torch.nn import functional
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end, with_arcs
 from fairseq_llrnn.backgrounds.automaton_tables import PADDING, AutomatonTables
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground, ClassWeights
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, ClassWeights
 from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, SparseUpdates, log_difference
 from fairseq_llrnn.backgrounds.members import Members, best_of, candidates, heaviest
 from fairseq_llrnn.ngrams.folds import folds_per_position

@@ -9,7 +9,7 @@ from fairseq_llrnn.cli.tables import cut, fit_left, labelled, plural, printable,
 
 if TYPE_CHECKING:  # these import torch, which is slow
     from fairseq_llrnn.explain.explanation import Explanation
-    from fairseq_llrnn.explain.source import OfferedSlot, Places
+    from fairseq_llrnn.explain.source_terms import OfferedSlot, Places
     from fairseq_llrnn.output.normalisers import Detail
 
 END = "</s>"

@@ -37,7 +37,7 @@ from torch import Tensor
 
 from fairseq_llrnn.alignment.source_lemmas import LemmaForms, SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.base import ExactBuffers
+from fairseq_llrnn.backgrounds.background import ExactBuffers
 from fairseq_llrnn.backgrounds.class_weights import expanded
 
 PSEUDO_COUNT = 0.5

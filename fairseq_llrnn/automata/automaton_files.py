@@ -2,7 +2,7 @@
 
     *.regex       a regular expression over words (regular.py)
     *.grammar     a context-free grammar, bounded in depth and length (grammar.py)
-    *.words       words, one per line, spelled in the dictionary's symbols: characters (characters.py)
+    *.words       words, one per line, spelled in the dictionary's symbols: characters (word_characters.py)
     OpenFst       a binary file of OpenFst, recognized by its first bytes (read through pynini, extra `[automata]`)
     anything else text as fstprint writes it (text_format.py)
 
@@ -26,13 +26,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from fairseq_llrnn.automata.automaton import END, ROOT, Automaton
-from fairseq_llrnn.automata.characters import read_words
 from fairseq_llrnn.automata.grammar import read_grammar
 from fairseq_llrnn.automata.limits import InfiniteMassError
 from fairseq_llrnn.automata.nondeterministic import EMPTY, Paths, to_automaton
 from fairseq_llrnn.automata.regular import read_regular
 from fairseq_llrnn.automata.symbols import LACKED, Symbols, log_weight
 from fairseq_llrnn.automata.text_format import read_text
+from fairseq_llrnn.automata.word_characters import read_words
 from fairseq_llrnn.errors import DataError, from_checkout
 from fairseq_llrnn.features.dictionary import WordList
 from fairseq_llrnn.files.reading import is_pipe, open_file, path_of_content

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.base import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
 from fairseq_llrnn.evidence.rules import features
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.features.feature_table import FeatureTable

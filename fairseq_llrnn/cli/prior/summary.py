@@ -8,10 +8,10 @@ from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.features.feature_table import sharing
 from fairseq_llrnn.lexicon.guessing import WHOLE
 from fairseq_llrnn.lexicon.language_check import is_warning
-from fairseq_llrnn.lexicon.table import Completed
+from fairseq_llrnn.lexicon.lexicon_table import Completed
 from fairseq_llrnn.lexicon.unknown_word_features import KINDS, LEFT_OUT
 from fairseq_llrnn.prior.building import BuildResult
-from fairseq_llrnn.prior.parts.evidence import kinds_text
+from fairseq_llrnn.prior.parts.evidence_part import kinds_text
 from fairseq_llrnn.prior.prior import Prior
 
 GROUPS_SHOWN = 8

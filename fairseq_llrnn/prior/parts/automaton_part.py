@@ -20,7 +20,7 @@ from typing_extensions import Doc
 
 from fairseq_llrnn import defaults
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
-from fairseq_llrnn.automata.reading import read_automaton
+from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import UNK, WordList
 from fairseq_llrnn.files.numbers import TEMPERATURE, is_temperature
@@ -36,7 +36,7 @@ from fairseq_llrnn.prior.part import BuildContext, Facts, Part, PriorView, Saved
 from fairseq_llrnn.settings import Paths, Settings
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.backgrounds.background import Background
 
 
 POSSIBLE = -1
@@ -162,7 +162,7 @@ class AutomatonPart(Part):
     def background(self, below: Background, context: BuildContext) -> Background:
         import torch
 
-        from fairseq_llrnn.backgrounds.automaton import AutomatonBackground
+        from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 
         root = torch.from_numpy(self.root_of(context.prior.log_weights).copy())
         return AutomatonBackground(context.class_of, context.num_classes, root, self.automaton)

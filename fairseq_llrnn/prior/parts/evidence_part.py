@@ -20,6 +20,7 @@ import numpy as np
 
 from fairseq_llrnn.alignment.translation_table import is_word
 from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.evidence.evidence_table import MAX_SLOTS, EvidenceTable, WordSpans, slot_features
 from fairseq_llrnn.evidence.piece_table import PieceTable
 from fairseq_llrnn.evidence.rules import (
     ASKED,
@@ -30,9 +31,8 @@ from fairseq_llrnn.evidence.rules import (
     form_of,
     read_evidence_map,
 )
-from fairseq_llrnn.evidence.table import MAX_SLOTS, EvidenceTable, WordSpans, slot_features
 from fairseq_llrnn.features.dictionary import PADDING_ENTRY, SPECIALS, UNK, OpenWords, WordList, load_dictionary
-from fairseq_llrnn.features.spelling import UserPatterns
+from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, Convention, PieceText
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.prior.part import BuildContext, Facts, Part, PriorView, SavedPart, register_part
@@ -40,7 +40,7 @@ from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.backgrounds.base import Background
+    from fairseq_llrnn.backgrounds.background import Background
     from fairseq_llrnn.output.class_source import ClassSource, Head
 
 

@@ -32,7 +32,7 @@ from fairseq_llrnn.lexicon.held_out import HeldOut
 from fairseq_llrnn.lexicon.morphemes import GROUPS as MORPHEMES
 
 if TYPE_CHECKING:
-    from fairseq_llrnn.lexicon.languages.base import Gathered, Spelling
+    from fairseq_llrnn.lexicon.languages.language_source import Gathered, Spelling
 
 COLUMNS = ("form", "lemma", "UPOS", "FEATS", "count", "source", "guessed", "values")
 EXPECTED = f"{len(COLUMNS)} columns ({', '.join(COLUMNS)}) separated by tabs"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from fairseq_llrnn.lexicon.language_check import has_letters
-from fairseq_llrnn.lexicon.languages.base import FeatureSource, Spelling, register_source
+from fairseq_llrnn.lexicon.languages.language_source import FeatureSource, Spelling, register_source
 
 GROUP = "Lemma"
 CODES = (
