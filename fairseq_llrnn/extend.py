@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "automata.automaton": "END",
     "backgrounds.algebra": "BySource",
-    "backgrounds.base": "Background StaticBackground",
+    "backgrounds.background": "Background StaticBackground",
     "backgrounds.explicit_background": "ExplicitBackground",
     "backgrounds.class_weights": "ExplicitWeights",
     "errors": "DataError OptionError",
