@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
 from fairseq_llrnn.open_vocabulary.classes import RareWords, read_rare_words
 from fairseq_llrnn.open_vocabulary.numbers import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions
+from fairseq_llrnn.open_vocabulary.spelling_lexicon import read_spelling_lexicon
 from fairseq_llrnn.registry import load_all, lost
 
 KIND = "characters"  # spelled by character n-grams
@@ -99,6 +101,8 @@ class OpenVocabulary:
             parts = [getattr(level, name) for level in characters.levels]
             arrays[name] = np.concatenate(parts)
             arrays[f"{name}_sizes"] = np.array([len(part) for part in parts], dtype=np.int64)
+        if self.strings.lexicon is not None:
+            arrays |= self.strings.lexicon.arrays()
         return arrays if self.rare is None else arrays | self.rare.arrays()
 
 
@@ -150,7 +154,8 @@ def read_open_vocabulary(
     if not sound or (len(characters) and (characters[0] < 0 or characters[-1] >= 0x110000)):
         raise ValueError("the alphabet of the open vocabulary is no rising row of characters")
     model = _read_characters(Alphabet(characters), num_classes, order, integers)
-    strings = StringDistributions(model, GeometricNumbers(*parts), geometric)
+    lexicon = read_spelling_lexicon(partial(_row, arrays), arrays, num_classes)
+    strings = StringDistributions(model, GeometricNumbers(*parts), geometric, lexicon)
     table = FeatureTable(tuple(names), offsets, indices, values)
     rare = None
     if description["kind"] != KIND:

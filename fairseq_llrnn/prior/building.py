@@ -31,6 +31,7 @@ from fairseq_llrnn.lexicon.language_check import is_warning, unknown_remark
 from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.readers import SOURCES
+from fairseq_llrnn.lexicon.readers.word_counts import read_word_counts
 from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, of_package
 from fairseq_llrnn.prior.background_terms import (
@@ -205,7 +206,11 @@ def build(
     if options.open_vocabulary is not None:
         opened = options.open_vocabulary
         features = Lexicon(lexicon, morphemes) if morphemes else lexicon
-        prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind)
+        lists = [
+            read_word_counts(name, options.words.spelling, option_name("open_vocabulary.lexicon"))
+            for name in as_paths(opened.lexicon)
+        ]
+        prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind, lists)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
     if options.translations is not None:
         prior, more_notes = add_translations(prior, options.translations, options.workers, *lemmas)
