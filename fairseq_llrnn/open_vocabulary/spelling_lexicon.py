@@ -1,35 +1,45 @@
-"""The lexicon of an open vocabulary: lists of words that unknown words often come from.
+"""The lexicon of an open vocabulary: distributions over the words of lists and dictionaries.
 
-Sizes: K lists, O classes, n strings, m strings of all lists together.
+Sizes: K distributions, O classes, n strings.
 
-The lexicon is a part of each class's mixture (numbers.py), with the share λ_ko of list k:
+The lexicon is a part of each class's mixture (numbers.py), with the share λ_ko of distribution k:
 
     P_o(w)  =  Σ_k λ_ko P_k(w)  +  (1 − Σ_k λ_ko) (numbers and characters)
 
-A file gives a list as it is, and one with a capital at the beginning of each word, so that a class of capitalised words
-can choose the second. lexicon_weights.py estimates P_k and λ.
+    list         the words of a file (listed_strings.py), or these words with a capital
+    compounds    of the words of all files (compounds.py)
+    affixes      the forms of a hunspell dictionary (affixed_strings.py)
+    capitalised  the distribution before, with a capital at the beginning of each string (capitalised.py)
+
+lexicon_weights.py estimates them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 
-from fairseq_llrnn.open_vocabulary.alphabet import is_text
+from fairseq_llrnn.files.numbers import is_weight
+from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedStrings
+from fairseq_llrnn.open_vocabulary.capitalised import Capitalised, StringDistribution
+from fairseq_llrnn.open_vocabulary.compounds import Compounds
 from fairseq_llrnn.open_vocabulary.listed_strings import ListedStrings
+from fairseq_llrnn.open_vocabulary.stored_grammar import as_bytes, read_grammar
 
 SEPARATOR = "\n"  # of stored strings
+LIST, COMPOUNDS, AFFIXES, CAPITALISED = "list", "compounds", "affixes", "capitalised"  # kinds, as stored
+ReadRow = Callable[[str, type, "int | None"], np.ndarray]
 
 
 @dataclass(frozen=True)
 class SpellingLexicon:
     """K distributions over strings, and their shares in the classes (module docstring)."""
 
-    lists: tuple[ListedStrings, ...]  # K
+    parts: tuple[StringDistribution, ...]  # K
     shares: np.ndarray  # (K, O) float64, λ
 
     @cached_property
@@ -38,61 +48,88 @@ class SpellingLexicon:
         rest: np.ndarray = np.log1p(-self.shares.sum(0))
         return rest
 
-    def probs(self, strings: list[str]) -> np.ndarray:
+    def probs(self, strings: Sequence[str]) -> np.ndarray:
         """Return Σ_k λ_ko P_k of each string: (n, O) float64."""
-        by_list = np.stack([listed.string_probs(strings) for listed in self.lists], axis=1)
-        weighted: np.ndarray = by_list @ self.shares
+        by_part = np.stack([part.string_probs(strings) for part in self.parts], axis=1)
+        weighted: np.ndarray = by_part @ self.shares
         return weighted
 
     def draw(self, of_class: int, count: int, random: np.random.Generator) -> list[str]:
-        """Return a random number of `count` samples of a class: those that come from the lists."""
+        """Return those of `count` samples of a class that come from the lexicon, a random number of strings."""
         shares = self.shares[:, of_class]
         numbers = random.multinomial(count, np.append(shares, max(0.0, 1.0 - shares.sum())))[:-1]
-        pairs = zip(self.lists, numbers.tolist(), strict=True)
-        return [string for listed, number in pairs for string in listed.draw(number, random)]
+        pairs = zip(self.parts, numbers.tolist(), strict=True)
+        return [string for part, number in pairs for string in part.draw(number, random)]
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of the distributions, for the prior's JSON."""
+        names = {ListedStrings: LIST, Compounds: COMPOUNDS, AffixedStrings: AFFIXES, Capitalised: CAPITALISED}
+        return [names[type(part)] for part in self.parts]
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the arrays for the prior: the strings in UTF-8, one a line."""
-        texts = [SEPARATOR.join(listed.strings).encode("utf-8") for listed in self.lists]
-        return {
-            "lexicon_text": np.frombuffer(b"".join(texts), dtype=np.uint8),
-            "lexicon_bytes": np.array([len(text) for text in texts], dtype=np.int64),
-            "lexicon_probs": np.concatenate([listed.probs for listed in self.lists]),
-            "lexicon_shares": self.shares.flatten(),
-        }
+        """Return the arrays for the prior."""
+        arrays = {"lexicon_shares": self.shares.flatten()}
+        for k, part in enumerate(self.parts):
+            listed = part.parts if isinstance(part, Compounds) else part
+            if isinstance(listed, ListedStrings):
+                text = SEPARATOR.join(listed.strings).encode("utf-8")
+                arrays |= {f"lexicon_{k}_text": np.frombuffer(text, dtype=np.uint8), f"lexicon_{k}_probs": listed.probs}
+            elif isinstance(part, AffixedStrings):
+                arrays |= {
+                    f"lexicon_{k}_grammar": as_bytes(part.grammar),
+                    f"lexicon_{k}_entries": part.entry_probs,
+                    f"lexicon_{k}_moves": part.move_weights,
+                }
+        return arrays
 
 
-def read_spelling_lexicon(
-    row: Callable[[str, type, int | None], np.ndarray], arrays: Mapping[str, Any], num_classes: int
-) -> SpellingLexicon | None:
-    """Return the lexicon of `arrays`, or None if they have none.
+def read_spelling_lexicon(row: ReadRow, kinds: object, num_classes: int) -> SpellingLexicon:
+    """Return the lexicon of a prior.
 
     Args:
-        row: returns an array of a name, type and size. It raises ValueError for another one.
+        row: returns the array of a name, type and size, or raises ValueError.
+        kinds: of the prior's JSON.
 
     Raises:
-        ValueError, KeyError, TypeError: invalid arrays, which are untrusted input.
+        ValueError, KeyError, TypeError: invalid arrays or kinds, which are untrusted input.
     """
-    if "lexicon_text" not in arrays:
-        return None
-    sizes = row("lexicon_bytes", np.int64, None)
-    shares = row("lexicon_shares", np.float64, len(sizes) * num_classes).reshape(len(sizes), num_classes)
-    text, probs = row("lexicon_text", np.uint8, None), row("lexicon_probs", np.float64, None)
-    if not len(sizes) or (sizes < 1).any() or sizes.sum() != len(text):
-        raise ValueError("the spelling lexicon: the parts do not add up to the whole")
+    if not isinstance(kinds, list) or not kinds:
+        raise ValueError("the spelling lexicon has no kinds")
+    shares = row("lexicon_shares", np.float64, len(kinds) * num_classes).reshape(len(kinds), num_classes)
     if not (shares >= 0.0).all() or not (shares.sum(0) < 1.0).all():
         raise ValueError("the spelling lexicon has shares outside 0 … 1")
-    lists, start = [], 0
-    for part in np.split(text, np.cumsum(sizes)[:-1]):
-        strings = tuple(part.tobytes().decode("utf-8").split(SEPARATOR))  # UnicodeDecodeError is a ValueError
-        of_list = probs[start : start + len(strings)]
-        start += len(strings)
-        is_ascending = all(first < second for first, second in zip(strings, strings[1:], strict=False))
-        if not is_ascending or not all(map(is_text, strings)):
-            raise ValueError("the strings of the spelling lexicon are no ascending words")
-        if len(of_list) != len(strings) or not (of_list >= 0.0).all() or abs(of_list.sum() - 1.0) > 1e-6:
-            raise ValueError("the probabilities of the spelling lexicon do not add up to one")
-        lists.append(ListedStrings(strings, of_list))
-    if start != len(probs):
-        raise ValueError("the spelling lexicon has more probabilities than strings")
-    return SpellingLexicon(tuple(lists), shares)
+    parts = list[StringDistribution]()
+    for k, kind in enumerate(kinds):
+        if kind in (LIST, COMPOUNDS):
+            listed = _read_list(row, k)
+            parts.append(listed if kind == LIST else Compounds(listed))
+        elif kind == AFFIXES:
+            parts.append(_read_affixes(row, k))
+        elif kind == CAPITALISED and parts:
+            parts.append(Capitalised(parts[-1]))
+        else:
+            raise ValueError(f"the spelling lexicon has an unknown kind, {kind!r:.40}")
+    return SpellingLexicon(tuple(parts), shares)
+
+
+def _read_list(row: ReadRow, k: int) -> ListedStrings:
+    text, probs = row(f"lexicon_{k}_text", np.uint8, None), row(f"lexicon_{k}_probs", np.float64, None)
+    strings = tuple(text.tobytes().decode("utf-8").split(SEPARATOR))  # UnicodeDecodeError is a ValueError
+    if len(probs) != len(strings) or not all(first < second for first, second in pairwise(strings)) or not strings[0]:
+        raise ValueError("the words of the spelling lexicon are not in ascending order, one for each probability")
+    return ListedStrings(strings, _checked_probs(probs))
+
+
+def _read_affixes(row: ReadRow, k: int) -> AffixedStrings:
+    grammar = read_grammar(row(f"lexicon_{k}_grammar", np.uint8, None))
+    entries = _checked_probs(row(f"lexicon_{k}_entries", np.float64, len(grammar.entries)))
+    moves = row(f"lexicon_{k}_moves", np.float64, grammar.num_moves)
+    if not all(map(is_weight, moves.tolist())):
+        raise ValueError("the moves of the spelling lexicon have weights outside the limits")
+    return AffixedStrings(grammar, entries, moves)
+
+
+def _checked_probs(probs: np.ndarray) -> np.ndarray:
+    if not (probs >= 0.0).all() or abs(probs.sum() - 1.0) > 1e-6:
+        raise ValueError("the probabilities of the spelling lexicon do not add up to one")
+    return probs

@@ -81,7 +81,9 @@ class OpenVocabulary:
 
     def description(self) -> dict[str, Any]:
         """Return the description for the prior's JSON."""
-        return {"kind": self.kind, "classes": list(self.names), "order": len(self.strings.characters.levels)}
+        lexicon = self.strings.lexicon
+        described = {"kind": self.kind, "classes": list(self.names), "order": len(self.strings.characters.levels)}
+        return described if lexicon is None else {**described, "lexicon": lexicon.kinds()}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays for the prior."""
@@ -154,7 +156,10 @@ def read_open_vocabulary(
     if not sound or (len(characters) and (characters[0] < 0 or characters[-1] >= 0x110000)):
         raise ValueError("the alphabet of the open vocabulary is no rising row of characters")
     model = _read_characters(Alphabet(characters), num_classes, order, integers)
-    lexicon = read_spelling_lexicon(partial(_row, arrays), arrays, num_classes)
+    kinds_of_lexicon = description.get("lexicon")
+    lexicon = None
+    if kinds_of_lexicon is not None:
+        lexicon = read_spelling_lexicon(partial(_row, arrays), kinds_of_lexicon, num_classes)
     strings = StringDistributions(model, GeometricNumbers(*parts), geometric, lexicon)
     table = FeatureTable(tuple(names), offsets, indices, values)
     rare = None

@@ -34,6 +34,7 @@ from fairseq_llrnn.lexicon.readers import SOURCES
 from fairseq_llrnn.lexicon.readers.word_counts import read_word_counts
 from fairseq_llrnn.lexicon.table import GUESS, Table
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, of_package
+from fairseq_llrnn.open_vocabulary.affix_grammar import read_grammar
 from fairseq_llrnn.prior.background_terms import (
     check_background,
     is_static,
@@ -207,7 +208,9 @@ def build(
         opened = options.open_vocabulary
         features = Lexicon(lexicon, morphemes) if morphemes else lexicon
         lists = [
-            read_word_counts(name, options.words.spelling, option_name("open_vocabulary.lexicon"))
+            read_grammar(name, options.words.spelling)
+            if name.endswith(".dic")
+            else read_word_counts(name, options.words.spelling, option_name("open_vocabulary.lexicon"))
             for name in as_paths(opened.lexicon)
         ]
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind, lists)

@@ -172,9 +172,10 @@ class OpenOptions(Settings):
         PathsOrNames,
         Option("--spelling-lexicon", OF_WORDS, "FILE"),
         Doc(
-            "with an open vocabulary: words that unknown words often are. A FILE has a word per line, `word<TAB>count`, "
-            "rows of UniMorph, or rows of a lexicon (.gz too); language:CODE uses the frequencies of an installed "
-            "package. Rare words of the text give each list its share in each class"
+            "with an open vocabulary: words that unknown words often are. A FILE has a word in each line, "
+            "`word<TAB>count`, rows of UniMorph, or rows of a lexicon (.gz too). FILE.dic of hunspell, with FILE.aff, "
+            "has all forms that its rules make. language:CODE uses the frequencies of an installed package. Rare words "
+            "of the text give each list its share in each class"
         ),
     ] = ()
 

@@ -22,6 +22,7 @@ from fairseq_llrnn.files.text_lines import ReadCount, check_not_blank, clean_cel
 from fairseq_llrnn.lexicon.languages.base import Spelling
 from fairseq_llrnn.lexicon.languages.findings import frequency_source
 from fairseq_llrnn.lexicon.languages.names import language_code
+from fairseq_llrnn.lexicon.readers.hunspell import rules_of
 from fairseq_llrnn.lexicon.readers.tsv import lexicon_rows
 from fairseq_llrnn.lexicon.readers.unimorph import unimorph_rows
 from fairseq_llrnn.lexicon.table import ReadRequest
@@ -43,6 +44,8 @@ def language_of_place(place_name: str, option: str) -> str | None:
     """
     if not place_name.startswith(LANGUAGE):
         check_there(option, place_name)
+        if place_name.endswith(".dic"):
+            rules_of(place_name, option)
         return None
     code = language_code(place_name.removeprefix(LANGUAGE), f"{option} {place_name}")
     frequency_source(code, f"{option} {place_name}")
@@ -52,8 +55,8 @@ def language_of_place(place_name: str, option: str) -> str | None:
 def read_word_counts(place_name: str, spelling: Spelling, option: str) -> dict[str, float]:
     """Return the words of a file, or of `language:CODE`, in the text's spelling, with positive counts.
 
-    A word without a count has the count 1. The counts of words that the text spells alike are added. A count of 0 becomes
-    the smallest positive one.
+    A word without a count has the count 1. The counts of words that the text spells alike are added. A count of 0
+    becomes the smallest positive one.
 
     Raises:
         OptionError: as `language_of_place`.

@@ -26,6 +26,7 @@ from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import Lexicon, feature_group
 from fairseq_llrnn.ngrams.kneser_ney import LARGEST_DISCOUNT
+from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar
 from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_classes
@@ -118,7 +119,7 @@ def add_open_vocabulary(
     floor: int = FLOOR,
     least_types: int = LEAST_TYPES,
     kind: str = KIND,
-    lists: Sequence[Mapping[str, float]] = (),
+    lists: Sequence[Mapping[str, float] | Grammar] = (),
 ) -> Prior:
     """Return the prior with open classes.
 
@@ -130,7 +131,7 @@ def add_open_vocabulary(
         floor: the largest count of a rare word.
         least_types: the number of rare words that form a class of their own.
         kind: of open_vocabulary/vocabulary.py.
-        lists: word -> count, of words that unknown words often are.
+        lists: word -> count, of words that unknown words often are; or the grammars of hunspell dictionaries.
 
     Raises:
         DataError: the text has no rare word.
