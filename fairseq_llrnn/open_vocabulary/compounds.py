@@ -38,9 +38,26 @@ class Compounds:
         return np.array([self._prob(string) for string in strings], dtype=np.float64)
 
     def _prob(self, string: str) -> float:
+        return (1.0 - FURTHER_PART) * self._ends(string)[-1][2] if len(string) <= LONGEST_COMPOUND else 0.0
+
+    def next_probs(self, beginning: str) -> dict[str, float]:
+        """Return the probability of the strings that continue a beginning with each character; "" ends the string."""
+        found: dict[str, float] = {}
+        if len(beginning) >= LONGEST_COMPOUND:
+            return found
+        ends = self._ends(beginning)
+        for start, (none, single, more) in enumerate(ends):
+            if before := none + single + FURTHER_PART * more:  # of the parts before an unfinished one
+                for character, prob in self.parts.next_probs(beginning[start:]).items():
+                    if character:
+                        found[character] = found.get(character, 0.0) + before * prob
+        if more := ends[-1][2]:
+            found[""] = (1.0 - FURTHER_PART) * more
+        return found
+
+    def _ends(self, string: str) -> list[tuple[float, float, float]]:
+        """Return the probability of the parts before each place, if they are none, one, or more: (len + 1)."""
         size = len(string)
-        if size > LONGEST_COMPOUND:
-            return 0.0
         ends = [(1.0, 0.0, 0.0)] + [(0.0, 0.0, 0.0)] * size  # with no part, with one, with more, before each place
         for start in range(size):
             none, single, more = ends[start]
@@ -53,7 +70,7 @@ class Compounds:
                     _, single_end, more_end = ends[start + length]
                     longer = more_end + (single + FURTHER_PART * more) * prob
                     ends[start + length] = 0.0, single_end + none * prob, longer
-        return (1.0 - FURTHER_PART) * ends[size][2]
+        return ends
 
     def draw(self, count: int, random: np.random.Generator) -> list[str]:
         """Return samples."""

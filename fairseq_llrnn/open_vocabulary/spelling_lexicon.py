@@ -61,6 +61,20 @@ class SpellingLexicon:
         pairs = zip(self.parts, numbers.tolist(), strict=True)
         return [string for part, number in pairs for string in part.draw(number, random)]
 
+    def lines(self, log_class_shares: np.ndarray) -> list[str]:
+        """Return a line for each distribution with its mean share in the classes. log_class_shares: (O,)."""
+        shares = (self.shares @ np.exp(log_class_shares)).tolist()
+        lines = []
+        for part, kind, share in zip(self.parts, self.kinds(), shares, strict=True):
+            inner = part.parts if isinstance(part, Compounds) else part
+            size = ""
+            if isinstance(inner, ListedStrings):
+                size = f" of {len(inner.strings):,} words"
+            elif isinstance(inner, AffixedStrings):
+                size = f" of {len(inner.grammar.entries):,} stems"
+            lines.append(f"lexicon: {kind}{size}, weight {share:.1%}")
+        return lines
+
     def kinds(self) -> list[str]:
         """Return the kinds of the distributions, for the prior's JSON."""
         names = {ListedStrings: LIST, Compounds: COMPOUNDS, AffixedStrings: AFFIXES, Capitalised: CAPITALISED}

@@ -1,7 +1,7 @@
 """Lexicons of open vocabularies: each part is a distribution, and the mixture sums to one over all strings."""
 
 import itertools
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +85,7 @@ def test_probabilities_of_all_strings_sum_to_one(name: str, tmp_path: Path) -> N
 
 def test_compounds_have_the_probability_of_all_divisions() -> None:
     """The definition: a sum over sequences of parts."""
-    found, probs = Counter[str](), dict(zip(LISTED.strings, LISTED.probs.tolist(), strict=True))
+    found, probs = defaultdict[str, float](float), dict(zip(LISTED.strings, LISTED.probs.tolist(), strict=True))
     for n in (2, 3, 4):
         for sequence in itertools.product(probs, repeat=n):
             found["".join(sequence)] += 0.8 * 0.2 ** (n - 2) * float(np.prod([probs[part] for part in sequence]))
@@ -110,7 +110,7 @@ def test_next_characters_of_a_list_sum_over_its_continuations() -> None:
         words = {"".join(random.choice(list("ab\U0010ffff"), random.integers(1, 6))) for _ in range(30)}
         listed = ListedStrings.of({word: random.random() + 0.1 for word in words})
         for beginning in ["", *words, "a", "ab", "abb", "x"]:
-            expected = Counter[str]()
+            expected = defaultdict[str, float](float)
             for string, prob in zip(listed.strings, listed.probs.tolist(), strict=True):
                 if string.startswith(beginning):
                     expected[string[len(beginning) :][:1]] += prob

@@ -75,7 +75,9 @@ class OpenVocabularyPart(Part):
         return self.vocabulary.input_signatures(signatures)
 
     def lines(self, prior: PriorView) -> list[str]:
-        return [f"classes {', '.join(self.vocabulary.names)}"]
+        lexicon = self.vocabulary.strings.lexicon
+        lines = [] if lexicon is None else lexicon.lines(self.vocabulary.log_shares)
+        return [f"classes {', '.join(self.vocabulary.names)}", *lines]
 
     def word(self, prior: PriorView, index: int) -> Facts:
         share = float(self.vocabulary.word_shares[index])
