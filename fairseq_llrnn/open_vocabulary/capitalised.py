@@ -47,7 +47,7 @@ class Capitalised:
 
 def _origins(string: str) -> list[str]:
     """Return the strings that become this one with a capital."""
-    letters = {string[:1], *_small_letters().get(string[:1], ())}
+    letters = [string[:1], *_small_letters().get(string[:1], ())]
     return [letter + string[1:] for letter in letters if capitalised(letter + string[1:]) == string]
 
 

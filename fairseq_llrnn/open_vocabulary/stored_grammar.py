@@ -40,7 +40,7 @@ def as_bytes(grammar: Grammar) -> np.ndarray:
         "entries": "\n".join(word for word, _ in grammar.entries),
         "entry_flags": [number(flags) for _, flags in grammar.entries],
         "flags": [sorted(flags) for flags in numbers],
-        "special": {name: sorted(flags) for name, flags in affixes.special.items()},
+        "special": {name: sorted(flags) for name, flags in sorted(affixes.special.items())},
         "conversions": [affixes.conversions[name].pairs() for name in CONVERSIONS],
         "ignored": sorted(affixes.ignored),
         "reversed": affixes.is_reversed,

@@ -27,6 +27,9 @@ from fairseq_llrnn.open_vocabulary.stored_grammar import read_grammar as read_st
 
 LISTED = ListedStrings.of({"ab": 3.0, "a": 1.0, "aba": 2.0, "B": 4.0, "\u01c6a": 1.0}, 0.5)
 AFFIXES = """SET UTF-8
+WARN w
+ONLYINCOMPOUND o
+FORBIDDENWORD f
 NEEDAFFIX n
 CIRCUMFIX c
 SFX S Y 3
@@ -278,6 +281,9 @@ def test_a_stored_lexicon_is_the_same(tmp_path: Path) -> None:
     again = read(lexicon.arrays(), lexicon.kinds())
     strings = strings_up_to(5, "abB")
     np.testing.assert_array_equal(again.probs(strings), lexicon.probs(strings))
+    assert again.arrays().keys() == lexicon.arrays().keys()
+    for name, array in again.arrays().items():  # so that the prior's fingerprint is the same in every process
+        np.testing.assert_array_equal(array, lexicon.arrays()[name])
 
 
 @pytest.mark.parametrize(

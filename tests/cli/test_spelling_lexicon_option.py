@@ -52,7 +52,7 @@ def test_the_lexicon_is_shown_with_its_files(folder: Path, capsys: pytest.Captur
     shown = capsys.readouterr().out
     assert re.search(r"lexicon: list of \d+ words, weight \d+\.\d%", shown)
     assert re.search(r"lexicon: affixes of 6 stems, weight \d+\.\d%", shown)
-    origins = " ".join(Prior.load(folder / "prior").settings["lexicons"])
+    origins = " ".join(Prior.load(folder / "prior").settings["sources"])
     for name in ("list.txt", "x.dic", "x.aff"):
         assert re.search(rf"--spelling-lexicon {name} [0-9a-f]{{16}}", origins)
 
@@ -61,19 +61,21 @@ def test_the_option_makes_an_open_vocabulary(folder: Path) -> None:
     command = ["prior", "--dict", str(folder / "dict.txt"), "--count-text", str(folder / "train.txt")]
     command += ["--spelling-lexicon", str(folder / "list.txt"), "--out", str(folder / "prior")]
     assert main(command) == 0
-    assert Prior.load(folder / "prior").find(OpenVocabularyPart).vocabulary.strings.lexicon is not None
+    part = Prior.load(folder / "prior").find(OpenVocabularyPart)
+    assert part is not None and part.vocabulary.strings.lexicon is not None
 
 
 def test_a_network_that_spells_keeps_its_folds(folder: Path) -> None:
     """Rare words without a part have the lexicon, too."""
     prior = build(folder, "--spelling-lexicon", str(folder / "list.txt"), "--open-vocabulary", "neural")
-    vocabulary = prior.find(OpenVocabularyPart).vocabulary
-    assert vocabulary.rare is not None
+    part = prior.find(OpenVocabularyPart)
+    assert part is not None and part.vocabulary.rare is not None
+    vocabulary = part.vocabulary
     for fold in range(5):
-        strings = vocabulary.rare.without(vocabulary.strings, fold)
+        strings = part.vocabulary.rare.without(vocabulary.strings, fold)
         assert strings.lexicon is vocabulary.strings.lexicon
         outside = strings.log_outside([word for word in dict.fromkeys(TEXT.split())])
-        np.testing.assert_allclose(vocabulary.rare.log_outside[fold], outside)
+        np.testing.assert_allclose(part.vocabulary.rare.log_outside[fold], outside)
 
 
 @pytest.mark.parametrize(
