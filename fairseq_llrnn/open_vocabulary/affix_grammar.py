@@ -24,6 +24,7 @@ from fairseq_llrnn.lexicon.readers.hunspell_affixes import Affixes, Rule, read_a
 NO_SUFFIX, NO_SECOND, NO_PREFIX = 0, 1, 2  # moves without a rule
 FIRST_RULE = 3
 MOST_DERIVATIONS = 1_000  # of a form
+MOST_ENTRIES = 5_000_000
 KEPT_FORMS = 1 << 20  # forms whose derivations are kept
 
 
@@ -216,14 +217,15 @@ def read_grammar(path: Path | str, spelling: Spelling) -> Grammar:
     """Read FILE.dic and FILE.aff. Words get the case of the text.
 
     Raises:
-        DataError: as `read_affixes` and `iter_entries`, or a dictionary without words.
+        DataError: as `read_affixes` and `iter_entries`, or a dictionary without words or with too many.
     """
     affixes = read_affixes(rules_of(path), spelling.form and "nfc")
-    entries = dict.fromkeys(
-        (spelling.cased(word), flags)
-        for _, word, flags, _ in iter_entries(path, affixes)
-        if word and not affixes.has(flags, "forbidden") and not affixes.has(flags, "in compounds")
-    )
+    entries: dict[tuple[str, frozenset[str]], None] = {}
+    for location, word, flags, _ in iter_entries(path, affixes):
+        if word and not affixes.has(flags, "forbidden") and not affixes.has(flags, "in compounds"):
+            entries[spelling.cased(word), flags] = None
+        if len(entries) > MOST_ENTRIES:
+            raise DataError(f"{location}: expected at most {MOST_ENTRIES:,} words, found more; take a smaller dictionary")
     if not entries:
         raise DataError(f"{path}: expected words, found none; is the file empty?")
     grammar = Grammar(affixes, list(entries))

@@ -16,9 +16,7 @@ from typing import Any
 import numpy as np
 
 from fairseq_llrnn.lexicon.readers.hunspell_affixes import CONVERSIONS, MOST_RULES, SPECIAL, Affixes, Rule
-from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar
-
-MOST_ENTRIES = 5_000_000
+from fairseq_llrnn.open_vocabulary.affix_grammar import MOST_ENTRIES, Grammar
 
 
 def as_bytes(grammar: Grammar) -> np.ndarray:

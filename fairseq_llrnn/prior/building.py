@@ -194,7 +194,9 @@ def build(
     shown = described.text if isinstance(described, Atom) and not described.options else str(described)
     settings = {"background": shown, "lexicon_entries": entries, **({"labels": True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **settings})
-    if (part := part_of(table, background, words, counts)) is not None:
+    opened = options.open_vocabulary
+    lexicon_places = [] if opened is None else as_paths(opened.lexicon)
+    if (part := part_of(table, background, words, counts, lexicon_places)) is not None:
         prior = prior.with_part(part)
         for finding in {*part.findings} - {*(() if table.packages is None else table.packages.findings)}:
             notes.update(finding.notes)
@@ -204,14 +206,13 @@ def build(
     inputs = Inputs(words, counts, as_paths(options.text), None, open_model, options.workers, source)
     prior, more_notes = add_backgrounds(prior, background, inputs)
     notes.update(more_notes)
-    if options.open_vocabulary is not None:
-        opened = options.open_vocabulary
+    if opened is not None:
         features = Lexicon(lexicon, morphemes) if morphemes else lexicon
         lists = [
             read_grammar(name, options.words.spelling)
             if name.endswith(".dic")
             else read_word_counts(name, options.words.spelling, option_name("open_vocabulary.lexicon"))
-            for name in as_paths(opened.lexicon)
+            for name in lexicon_places
         ]
         prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind, lists)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)

@@ -90,3 +90,12 @@ def test_a_bad_list_is_one_error(content: str, message: str, folder: Path, capsy
     error = capsys.readouterr().err
     assert message in error and "Traceback" not in error
     assert not (folder / "prior").exists()
+
+
+def test_the_licence_of_a_package_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("wordfreq")
+    build(folder, "--spelling-lexicon", "language:French")
+    capsys.readouterr()
+    assert main(["show", str(folder / "prior")]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"wordfreq [\d.]+: frequencies of \d+ words \(fr\)", shown) and "CC BY-SA 4.0" in shown

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from drawn_strings import check_drawn
 
+from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.languages.base import Spelling
+from fairseq_llrnn.open_vocabulary import affix_grammar
 from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar, read_grammar
 from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedStrings
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
@@ -152,6 +154,23 @@ def test_random_dictionaries_sum_to_one(seed: int, tmp_path: Path) -> None:
     made = grammar(tmp_path, "\n".join(lines), "\n".join(["6", *entries]))
     model = AffixedStrings(made, np.full(len(made.entries), 1 / len(made.entries)), random.random(made.num_moves) + 0.1)
     assert model.string_probs(strings_up_to(10)).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("affixes", "entries", "message"),
+    [
+        ("SET UTF-8\n", "0\n", "x.dic: expected words, found none; is the file empty"),
+        ("SET UTF-8\nSFX S Y 2\nSFX S 0 s .\n", "1\nab/S\n", "x.aff, line 2: expected 2 lines `SFX S …` below"),
+        ("SET UTF-8\n", "ab\n", "x.dic, line 1: expected the number of words, found 'ab'"),
+        ("SET UTF-8\n", "3\na\nb\nab\n", "x.dic, line 4: expected at most 2 words, found more; take a smaller"),
+    ],
+)
+def test_damaged_dictionaries_are_refused(
+    affixes: str, entries: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(affix_grammar, "MOST_ENTRIES", 2)
+    with pytest.raises(DataError, match=message):
+        grammar(tmp_path, affixes, entries)
 
 
 def test_a_dictionary_learns_from_words(tmp_path: Path) -> None:
