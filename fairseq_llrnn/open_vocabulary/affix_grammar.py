@@ -225,7 +225,9 @@ def read_grammar(path: Path | str, spelling: Spelling) -> Grammar:
         if word and not affixes.has(flags, "forbidden") and not affixes.has(flags, "in compounds"):
             entries[spelling.cased(word), flags] = None
         if len(entries) > MOST_ENTRIES:
-            raise DataError(f"{location}: expected at most {MOST_ENTRIES:,} words, found more; take a smaller dictionary")
+            raise DataError(
+                f"{location}: expected at most {MOST_ENTRIES:,} words, found more; take a smaller dictionary"
+            )
     if not entries:
         raise DataError(f"{path}: expected words, found none; is the file empty?")
     grammar = Grammar(affixes, list(entries))
