@@ -40,6 +40,7 @@ Paths = Annotated[reading.Paths, IS_PATH]
 FilePath = Annotated[str | Path, IS_PATH]
 FolderPath = Annotated[str | Path, IS_FOLDER]
 PathOrName = Annotated[str | Path, IS_PATH_OR_NAME]
+PathsOrNames = Annotated[reading.Paths, IS_PATH_OR_NAME]
 PathOrContent = Annotated[str | Path, IS_PATH_OR_CONTENT]
 Places = Annotated[reading.Paths, IS_PLACE]
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from zlib import crc32
 
 import numpy as np
@@ -149,7 +149,7 @@ class RareWords:
             characters = CharacterNGrams.train(
                 [self.words[i] for i in rows], self.classes[rows], whole.num_classes, len(whole.levels), whole.alphabet
             )
-            self._without[fold] = StringDistributions(characters, strings.numbers, strings.geometric)
+            self._without[fold] = replace(strings, characters=characters)
         return self._without[fold]
 
     def arrays(self) -> dict[str, np.ndarray]:

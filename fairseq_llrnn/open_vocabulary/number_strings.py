@@ -11,9 +11,9 @@ After a digit the number stops, continues with a digit, or continues with a sepa
 probabilities sum to one. So every string has at most one derivation, and all numbers together have probability one.
 
 In `StringDistributions`, a class of numbers is a mixture of the geometric numbers and its character n-grams. Any other
-class has its character n-grams alone:
+class has its character n-grams alone. A lexicon may have a share of each class (spelling_lexicon.py):
 
-    P_o(w)  =  s_o Geometric(w) + (1 − s_o) Characters(w | o)                      Σ over all strings: 1
+    P_o(w)  =  Lexicon(w | o)  +  rest_o [s_o Geometric(w) + (1 − s_o) Characters(w | o)]     Σ over all strings: 1
     P_o(w | w ∉ V)  =  P_o(w) / (1 − Σ_{v ∈ V} P_o(v))
 """
 
@@ -29,6 +29,7 @@ import numpy as np
 
 from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
+from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon
 
 DIGITS = "0123456789"
 SEPARATORS = ".,'\u2019:/-\u00a0\u202f"
@@ -94,6 +95,7 @@ class StringDistributions:
     characters: CharacterNGrams
     numbers: GeometricNumbers
     geometric: np.ndarray  # (O,) float64, s_o
+    lexicon: SpellingLexicon | None = None
 
     @property
     def num_classes(self) -> int:
@@ -108,7 +110,10 @@ class StringDistributions:
         with np.errstate(divide="ignore"):
             spelt = self.characters.log_probs(texts) + np.log1p(-self.geometric)
             counted = self.numbers.log_probs(texts)[:, None] + np.log(self.geometric)
-        result[sound] = np.logaddexp(spelt, counted)
+            found = np.logaddexp(spelt, counted)
+            if self.lexicon is not None:
+                found = np.logaddexp(found + self.lexicon.log_rest, np.log(self.lexicon.probs(texts)))
+        result[sound] = found
         return result
 
     def log_outside(self, words: Sequence[str]) -> np.ndarray:

@@ -30,9 +30,12 @@ def draw(
     strings: StringDistributions, of_class: int, count: int, random: np.random.Generator, longest: int = LONGEST_DRAWN
 ) -> list[str]:
     """Return `count` samples of an open class. Longer ones than `longest` characters are cut."""
-    counted = int(random.binomial(count, strings.geometric[of_class]))
-    drawn = [strings.numbers.draw(random, longest)[:longest] for _ in range(counted)]
-    drawn += _draw_characters(strings.characters, of_class, count - counted, random, longest)
+    of_lexicon = [] if strings.lexicon is None else strings.lexicon.draw(of_class, count, random)
+    drawn = [string[:longest] for string in of_lexicon]
+    rest = count - len(drawn)
+    counted = int(random.binomial(rest, strings.geometric[of_class]))
+    drawn += [strings.numbers.draw(random, longest)[:longest] for _ in range(counted)]
+    drawn += _draw_characters(strings.characters, of_class, rest - counted, random, longest)
     return [drawn[i] for i in random.permutation(count)]  # numbers and short strings come first
 
 

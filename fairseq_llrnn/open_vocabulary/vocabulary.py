@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams, Level
 from fairseq_llrnn.open_vocabulary.classes import RareWords, read_rare_words
 from fairseq_llrnn.open_vocabulary.number_strings import DIGITS, SEPARATORS, GeometricNumbers, StringDistributions
+from fairseq_llrnn.open_vocabulary.spelling_lexicon import read_spelling_lexicon
 from fairseq_llrnn.registry import load_all, lost
 
 KIND = "characters"  # spelled by character n-grams
@@ -79,7 +81,9 @@ class OpenVocabulary:
 
     def description(self) -> dict[str, Any]:
         """Return the description for the prior's JSON."""
-        return {"kind": self.kind, "classes": list(self.names), "order": len(self.strings.characters.levels)}
+        lexicon = self.strings.lexicon
+        described = {"kind": self.kind, "classes": list(self.names), "order": len(self.strings.characters.levels)}
+        return described if lexicon is None else {**described, "lexicon": lexicon.kinds()}
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays for the prior."""
@@ -99,6 +103,8 @@ class OpenVocabulary:
             parts = [getattr(level, name) for level in characters.levels]
             arrays[name] = np.concatenate(parts)
             arrays[f"{name}_sizes"] = np.array([len(part) for part in parts], dtype=np.int64)
+        if self.strings.lexicon is not None:
+            arrays |= self.strings.lexicon.arrays()
         return arrays if self.rare is None else arrays | self.rare.arrays()
 
 
@@ -150,7 +156,11 @@ def read_open_vocabulary(
     if not sound or (len(characters) and (characters[0] < 0 or characters[-1] >= 0x110000)):
         raise ValueError("the alphabet of the open vocabulary is no rising row of characters")
     model = _read_characters(Alphabet(characters), num_classes, order, integers)
-    strings = StringDistributions(model, GeometricNumbers(*parts), geometric)
+    kinds_of_lexicon = description.get("lexicon")
+    lexicon = None
+    if kinds_of_lexicon is not None:
+        lexicon = read_spelling_lexicon(partial(_row, arrays), kinds_of_lexicon, num_classes)
+    strings = StringDistributions(model, GeometricNumbers(*parts), geometric, lexicon)
     table = FeatureTable(tuple(names), offsets, indices, values)
     rare = None
     if description["kind"] != KIND:

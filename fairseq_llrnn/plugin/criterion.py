@@ -203,7 +203,7 @@ class LogLinearCriterion(FairseqCriterion):
         network_terms = dict[str, Tensor]()
         for term in extra.get("terms", ()):
             values = term.values.masked_fill(~mask, 0)
-            if term.in_loss and model.training:
+            if term.in_loss and (model.training or not term.is_penalty):
                 loss = loss + values
             network_terms[f"{ROOT if term.squares else MEAN}{term.name}"] = values.detach().sum()
         sentences = int(mask.any(1).sum()) if self.leaves_out else target.size(0)

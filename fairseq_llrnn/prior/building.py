@@ -32,7 +32,9 @@ from fairseq_llrnn.lexicon.languages.names import language_code
 from fairseq_llrnn.lexicon.lexicon_table import GUESS, Table
 from fairseq_llrnn.lexicon.merge_sources import gather
 from fairseq_llrnn.lexicon.readers import SOURCES
+from fairseq_llrnn.lexicon.readers.word_counts import read_word_counts
 from fairseq_llrnn.lexicon.unknown_word_features import TextWords, of_package
+from fairseq_llrnn.open_vocabulary.affix_grammar import read_grammar
 from fairseq_llrnn.prior.background_terms import (
     check_background,
     is_static,
@@ -192,7 +194,9 @@ def build(
     shown = described.text if isinstance(described, Atom) and not described.options else str(described)
     settings = {"background": shown, "lexicon_entries": entries, **({"labels": True} if options.labels else {})}
     prior = replace(prior, settings={**prior.settings, **settings})
-    if (part := part_of(table, background, words, counts)) is not None:
+    opened = options.open_vocabulary
+    lexicon_places = [] if opened is None else as_paths(opened.lexicon)
+    if (part := part_of(table, background, words, counts, lexicon_places)) is not None:
         prior = prior.with_part(part)
         for finding in {*part.findings} - {*(() if table.packages is None else table.packages.findings)}:
             notes.update(finding.notes)
@@ -202,10 +206,15 @@ def build(
     inputs = Inputs(words, counts, as_paths(options.text), None, open_model, options.workers, source)
     prior, more_notes = add_backgrounds(prior, background, inputs)
     notes.update(more_notes)
-    if options.open_vocabulary is not None:
-        opened = options.open_vocabulary
+    if opened is not None:
         features = Lexicon(lexicon, morphemes) if morphemes else lexicon
-        prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind)
+        lists = [
+            read_grammar(name, options.words.spelling)
+            if name.endswith(".dic")
+            else read_word_counts(name, options.words.spelling, option_name("open_vocabulary.lexicon"))
+            for name in lexicon_places
+        ]
+        prior = add_open_vocabulary(prior, words, all_counts, features, opened.floor, opened.types, opened.kind, lists)
     lemmas = lemmas_of(options, words, table), source_lemmas_of(options, notes)
     if options.translations is not None:
         prior, more_notes = add_translations(prior, options.translations, options.workers, *lemmas)

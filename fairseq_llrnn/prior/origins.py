@@ -15,6 +15,7 @@ from fairseq_llrnn.prior.expression import Expression, with_atoms
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.settings import IS_PATH_OR_CONTENT, IS_PLACE, file_of, keys
 
+LEXICON = "open_vocabulary.lexicon"
 SYMBOLS = ("dictionary", "source_dictionary", "translations.data")  # keys with files whose words the prior stores
 
 
@@ -52,7 +53,7 @@ def _files_of_keys(options: Recipe) -> Iterator[tuple[str, str, str]]:
         for place in as_paths(value):
             if key.name == "words.apertium":
                 yield option, "", str(find_analyser(place))
-            elif key.name == "words.hunspell":
+            elif key.name == "words.hunspell" or (key.name == LEXICON and place.endswith(".dic")):
                 yield from ((option, "", file) for file in (place, str(rules_of(place))))
             elif IS_PLACE in key.about:
                 file = file_of(option, place)[1]

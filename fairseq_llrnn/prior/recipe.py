@@ -25,7 +25,9 @@ from fairseq_llrnn.evidence.rules import DEFAULT_WEIGHT, features
 from fairseq_llrnn.features.feature_table import AUTO, IDENTITY_FLOOR
 from fairseq_llrnn.features.spelling_features import DEFAULT_SUFFIX_FLOOR, UserPatterns
 from fairseq_llrnn.files.processes import MOST_BY_DEFAULT, MOST_WORKERS
+from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.lexicon.options import LexiconOptions
+from fairseq_llrnn.lexicon.readers.word_counts import language_of_place
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES
 from fairseq_llrnn.open_vocabulary.vocabulary import kinds
 from fairseq_llrnn.settings import (
@@ -37,6 +39,7 @@ from fairseq_llrnn.settings import (
     Option,
     PathOrContent,
     Paths,
+    PathsOrNames,
     Settings,
 )
 
@@ -165,6 +168,21 @@ class OpenOptions(Settings):
     types: Annotated[
         int, Ge(1), Doc("least number of rare words with equal features for a class of their own")
     ] = LEAST_TYPES
+    lexicon: Annotated[
+        PathsOrNames,
+        Option("--spelling-lexicon", OF_WORDS, "FILE"),
+        Doc(
+            "with an open vocabulary: words that unknown words often are. A FILE has a word in each line, "
+            "`word<TAB>count`, rows of UniMorph, or rows of a lexicon (.gz too). FILE.dic of hunspell, with FILE.aff, "
+            "has all forms that its rules make. language:CODE uses the frequencies of an installed package. Rare words "
+            "of the text give each list its share in each class"
+        ),
+    ] = ()
+
+    def check(self, option_name: Callable[[str], str] = str) -> None:
+        """Raise OptionError or DataError for a lexicon that is missing. `option_name`: as in `settings.checked`."""
+        for name in as_paths(self.lexicon):
+            language_of_place(name, option_name("lexicon"))
 
 
 @dataclass(frozen=True)
@@ -300,6 +318,8 @@ class Recipe(Settings):
         self.words.check(lambda name: option_name(f"words.{name}"))
         if self.translations is not None:
             self.translations.check(lambda name: option_name(f"translations.{name}"))
+        if self.open_vocabulary is not None:
+            self.open_vocabulary.check(lambda name: option_name(f"open_vocabulary.{name}"))
         power = defaults.FORM_POWER if self.translations is None else self.translations.form_power
         lemma_options = {"words.hunspell": self.words.hunspell, "translations.form_power": power != defaults.FORM_POWER}
         for name, value in lemma_options.items():

@@ -13,6 +13,7 @@ from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import RareWords
 from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
+from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
 from fairseq_llrnn.systems.speller import KIND
 from fairseq_llrnn.systems.speller.network import NeuralSpeller, SpellerSizes
@@ -25,12 +26,12 @@ CLASSES, H = 3, 4
 ALPHABET = Alphabet(np.array([ord("a"), ord("b")]), num_characters=3)
 
 
-def tiny(num_characters: int = 3) -> OpenTable:
+def tiny(num_characters: int = 3, lexicon: SpellingLexicon | None = None) -> OpenTable:
     """Three open classes over all strings of a, b and one other character."""
     alphabet = replace(ALPHABET, num_characters=num_characters)
     classes = np.array([0, 1, 0, 1, 2, 0, 2])
     characters = CharacterNGrams.train(RARE, classes, CLASSES, 3, alphabet)
-    strings = StringDistributions(characters, GeometricNumbers.train([]), np.zeros(CLASSES))
+    strings = StringDistributions(characters, GeometricNumbers.train([]), np.zeros(CLASSES), lexicon)
     known = KNOWN[4:]
     rare = RareWords.of(RARE, classes, strings, known)
     features = FeatureTable.from_rows([{"f": 1.0}] * CLASSES)

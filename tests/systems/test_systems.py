@@ -105,7 +105,6 @@ NAMING = {
     "prior/test_settings_have_effect.py": "says where the setting of a trained speller is tested",
     "plugin/test_presets.py": "options of systems that a preset does not go with",
     "plugin/test_source_prior.py": "one more command, left out without characters",
-    "scripts/test_make_copy_test.py": "a script's facts, read as `llrnn report` does",
     "scripts/test_options_page.py": "docs/options lists the options of systems, too",
     "support/every_kind.py": "command lines, without those of systems that are gone",
     "support/expert_models.py": "the text of a user's module; a fixture for experts beside the core",

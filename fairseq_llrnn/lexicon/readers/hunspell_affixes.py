@@ -100,6 +100,14 @@ class Conversion:
         edges = part.startswith("_") + 2 * (part.endswith("_") and len(part) > 1)
         self.texts.setdefault(part.removeprefix("_").removesuffix("_"), {})[edges] = text
 
+    def pairs(self) -> list[tuple[str, str]]:
+        """Return the arguments of `add`."""
+        return [
+            (f"{'_' * (edges % 2)}{part}{'_' * (edges // 2)}", text)
+            for part, texts in self.texts.items()
+            for edges, text in texts.items()
+        ]
+
     def of(self, word: str) -> str:
         if not self.texts:
             return word
@@ -193,32 +201,32 @@ class Affixes:
         A prefix is the outer affix: its condition applies to the word with its suffixes, which may name it.
         """
         yield None if self.has(flags, "bare") else word
-        stems = [(word, self._before(flags, False, True, crosses=False))]  # with their possible prefixes
+        stems = [(word, self.prefixes_around(flags, False, True, crosses=False))]  # with their possible prefixes
         firsts = []
-        for prefix in (None, *(rule for rule in self._rules(flags, False) if rule.crosses and rule.flags)):
-            for rule in self._rules(prefix.flags if prefix else flags, True):
+        for prefix in (None, *(rule for rule in self.rules_of(flags, False) if rule.crosses and rule.flags)):
+            for rule in self.rules_of(prefix.flags if prefix else flags, True):
                 if (form := rule.of(word, True)) is None:
                     yield None
                     continue
                 is_half, is_bare = self.has(rule.flags, "circumfix"), self.has(rule.flags, "bare")
                 yield None if prefix or is_half or is_bare else form
-                around = self._before(flags | rule.flags, is_half, is_bare) if rule.crosses else ()
+                around = self.prefixes_around(flags | rule.flags, is_half, is_bare) if rule.crosses else ()
                 stems.append((form, _choose_prefixes(prefix, around)))
                 firsts.append((form, rule, is_half, prefix))
         for first, rule_of_first, is_half, prefix in firsts:
-            for rule in self._rules(rule_of_first.flags, True):
+            for rule in self.rules_of(rule_of_first.flags, True):
                 form = rule.of(first, True)
                 yield None if prefix or is_half else form
                 if form is not None and rule.crosses:
                     named = (flags | rule_of_first.flags) - rule.flags
-                    around = self._before(named, is_half, False) if rule_of_first.crosses else ()
+                    around = self.prefixes_around(named, is_half, False) if rule_of_first.crosses else ()
                     stems.append((form, _choose_prefixes(prefix, around)))
                     if not prefix and not is_half:
-                        stems.append((form, self._before(rule.flags, None, False)))
+                        stems.append((form, self.prefixes_around(rule.flags, None, False)))
         for stem, prefixes in stems:
             yield from (rule.of(stem, False) for rule in prefixes)
 
-    def _before(
+    def prefixes_around(
         self, flags: frozenset[str], is_half: bool | None, is_bare: bool, crosses: bool = True
     ) -> tuple[Rule, ...]:
         """Return the prefixes of flags that complete a word with suffixes.
@@ -232,7 +240,7 @@ class Affixes:
         if key not in self._prefixes:
             self._prefixes[key] = tuple(
                 rule
-                for rule in self._rules(flags, False)
+                for rule in self.rules_of(flags, False)
                 if (rule.crosses or not crosses)
                 and is_half in (None, self.has(rule.flags, "circumfix"))
                 and not (is_bare and self.has(rule.flags, "bare"))
@@ -247,11 +255,11 @@ class Affixes:
         """
         lengths = self._strips.get(flags)
         if lengths is None:
-            prefix_flags = {flag for rule in self._rules(flags, False) for flag in rule.flags}
-            first = self._rules(flags | prefix_flags, True)
+            prefix_flags = {flag for rule in self.rules_of(flags, False) for flag in rule.flags}
+            first = self.rules_of(flags | prefix_flags, True)
             first_lengths = {(len(rule.strip), len(rule.add)) for rule in first}
             suffix_flags = frozenset(flag for flags_of_rule in {rule.flags for rule in first} for flag in flags_of_rule)
-            second = max((len(rule.strip) for rule in self._rules(suffix_flags, True)), default=0)
+            second = max((len(rule.strip) for rule in self.rules_of(suffix_flags, True)), default=0)
             most = max((strip + max(0, second - add) for strip, add in first_lengths), default=0)
             lengths = frozenset(range(most + 1)) if second else frozenset({0} | {strip for strip, _ in first_lengths})
             self._strips[flags] = lengths
@@ -291,7 +299,7 @@ class Affixes:
             )
         return notes
 
-    def _rules(self, flags: frozenset[str], are_suffixes: bool) -> tuple[Rule, ...]:
+    def rules_of(self, flags: frozenset[str], are_suffixes: bool) -> tuple[Rule, ...]:
         """Return the rules of flags, without those that only apply in compounds."""
         if (flags, are_suffixes) not in self._memo:
             rules = self.suffixes if are_suffixes else self.prefixes

@@ -96,6 +96,7 @@ class Term:
     name: str
     values: Tensor  # (B, T); values at padding are ignored
     in_loss: bool = False  # add the values to `loss`, not to `nll_loss`: nats, with gradients
+    is_penalty: bool = False  # in `loss` during training only
     squares: bool = False
     detail: Callable[[float], Detail] | None = None
 

@@ -7,6 +7,7 @@ The part is for people and makes no background. `with_codes` adds the language's
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -89,18 +90,22 @@ def with_codes(background: Expression, code: str | None) -> Expression:
     return with_atoms(background, with_code)
 
 
-def part_of(table: Table, background: Expression, words: WordList, counts: np.ndarray) -> LanguagesPart | None:
+def part_of(
+    table: Table, background: Expression, words: WordList, counts: np.ndarray, lexicon: Sequence[str] = ()
+) -> LanguagesPart | None:
     """Return the packages that the prior was made from, with their licences, or None if there are none.
 
     Args:
         counts: (V,).
+        lexicon: places of the spelling lexicon.
     """
     ordinary = np.flatnonzero(~words.specials)
     symbols, ordinary_counts = [words.symbols[i] for i in ordinary], counts[ordinary]
     findings = [] if table.packages is None else list(table.packages.findings)
     findings = [finding for finding in findings if finding.gives != "frequencies" and finding.known]
     findings += findings_of(table, symbols, ordinary_counts, [(found.source, found.language) for found in findings])
-    texts = dict.fromkeys(atom.text for atom in atoms(background))
-    codes = [text.partition(":")[2] for text in texts if text.startswith(f"{LANGUAGE}:")]
+    texts = (*(atom.text for atom in atoms(background)), *lexicon)
+    names = (text.partition(":")[2] for text in texts if text.startswith(f"{LANGUAGE}:"))
+    codes = dict.fromkeys(map(language_code, names))
     findings += [frequency_finding(symbols, ordinary_counts, code) for code in codes]
     return LanguagesPart(tuple(findings)) if findings else None

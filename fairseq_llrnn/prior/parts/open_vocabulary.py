@@ -12,7 +12,7 @@ these tokens.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +26,11 @@ from fairseq_llrnn.features.dictionary import SPECIALS, UNK, WordList
 from fairseq_llrnn.features.feature_table import NOT_TOP, SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import Lexicon, feature_group
 from fairseq_llrnn.ngrams.kneser_ney import LARGEST_DISCOUNT
+from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar
 from fairseq_llrnn.open_vocabulary.alphabet import is_text
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import LEAST_TYPES, RareWords, open_classes
+from fairseq_llrnn.open_vocabulary.lexicon_weights import fit_lexicon
 from fairseq_llrnn.open_vocabulary.number_strings import GEOMETRIC_SHARE, GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import KIND, OpenVocabulary, read_open_vocabulary
@@ -73,7 +75,9 @@ class OpenVocabularyPart(Part):
         return self.vocabulary.input_signatures(signatures)
 
     def lines(self, prior: PriorView) -> list[str]:
-        return [f"classes {', '.join(self.vocabulary.names)}"]
+        lexicon = self.vocabulary.strings.lexicon
+        lines = [] if lexicon is None else lexicon.lines(self.vocabulary.log_shares)
+        return [f"classes {', '.join(self.vocabulary.names)}", *lines]
 
     def word(self, prior: PriorView, index: int) -> Facts:
         share = float(self.vocabulary.word_shares[index])
@@ -117,6 +121,7 @@ def add_open_vocabulary(
     floor: int = FLOOR,
     least_types: int = LEAST_TYPES,
     kind: str = KIND,
+    lists: Sequence[Mapping[str, float] | Grammar] = (),
 ) -> Prior:
     """Return the prior with open classes.
 
@@ -128,6 +133,7 @@ def add_open_vocabulary(
         floor: the largest count of a rare word.
         least_types: the number of rare words that form a class of their own.
         kind: of open_vocabulary/vocabulary.py.
+        lists: word -> count, of words that unknown words often are; or the grammars of hunspell dictionaries.
 
     Raises:
         DataError: the text has no rare word.
@@ -159,6 +165,14 @@ def add_open_vocabulary(
     for word, share in zip(rare, shares, strict=True):
         if word in index:
             word_shares[index[word]] = share
+    rare_words = None if kind == KIND and not lists else RareWords.of(rare, classes.class_of, strings, list(index))
+    if lists and rare_words is not None:
+        counted = np.array([counts[word] for word in rare])
+        common = frozenset(word for word, place in index.items() if word_shares[place] == 0.0)
+        lexicon_of_strings = fit_lexicon(lists, strings, rare_words, counted == counted.min(), index.keys(), common)
+        strings = replace(strings, lexicon=lexicon_of_strings)
+        if kind != KIND:
+            rare_words = RareWords.of(rare, classes.class_of, strings, list(index))
     vocabulary = OpenVocabulary(
         classes.names,
         features,
@@ -167,7 +181,7 @@ def add_open_vocabulary(
         strings.log_outside(list(index)),
         word_shares,
         kind,
-        None if kind == KIND else RareWords.of(rare, classes.class_of, strings, list(index)),
+        None if kind == KIND else rare_words,
     )
     is_shared = prior.input is prior.output
     signatures = replace(prior.output, features=output)

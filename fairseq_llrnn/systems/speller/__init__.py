@@ -2,6 +2,7 @@
 
     network.py  the network, given the state of the model, and sampled or best strings
     spelled.py  its input and output
+    lexicon_background.py  a lexicon in its background
     speller.py  registration as the speller of a kind of open vocabularies
 """
 

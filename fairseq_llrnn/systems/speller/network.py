@@ -239,10 +239,17 @@ class _Writers:
         self.tails = self.ngrams.beginnings(len(hidden))
         self.read = torch.full((len(hidden),), BEGIN, device=hidden.device)
         self.texts = [""] * len(hidden)
+        self.log_ngrams = np.zeros(len(hidden))  # of the prefixes
+        self.log_next = np.zeros((0, 0), dtype=np.float32)  # of each next symbol, by n-grams
 
     def next(self) -> np.ndarray:
         """Read the last symbol and return log N of each next symbol, (m, A) float64."""
-        log_base = torch.from_numpy(self.spelled.log_base(self.tails))
+        self.log_next = self.spelled.log_base(self.tails)
+        mixed = self.log_next
+        if self.spelled.lexicon is not None:
+            mixed = mixed.copy()
+            self.spelled.lexicon.blend(self.texts, self.log_ngrams).apply(mixed)
+        log_base = torch.from_numpy(mixed)
         no_end = torch.tensor([not text or text in self.spelled.vocabulary_words for text in self.texts])
         log_base[no_end, END] = -torch.inf
         odds, self.state = self.speller.step(self.read, self.state, self.kinds, log_base.to(self.read.device))
@@ -254,6 +261,7 @@ class _Writers:
         index = torch.from_numpy(rows).to(self.read.device)
         self.state = self.state[0][:, index].contiguous(), self.state[1][:, index].contiguous()
         read = np.where(symbols == OTHER, self.ngrams.alphabet.size, symbols)
+        self.log_ngrams = self.log_ngrams[rows] + self.log_next[rows, np.where(symbols == OTHER, BEGIN, symbols)]
         self.kinds, self.read = self.kinds[index], torch.from_numpy(read).to(self.read)
         self.tails = self.ngrams.tails_after(self.tails[rows], symbols)
         self.texts = [self.texts[row] + letter for row, letter in zip(rows.tolist(), letters, strict=True)]

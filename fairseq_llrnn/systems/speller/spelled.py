@@ -4,8 +4,8 @@ Sizes: m strings, P positions of all of them together (a string of n characters 
 (open_vocabulary/alphabet.py). Symbol BEGIN, which is never written, stands for all unknown characters in the output. In
 the input they are symbol A.
 
-At each position there is b(c | prefix), the n-grams of all classes together (open_vocabulary/characters.py), with no
-end
+At each position there is b(c | prefix), the n-grams of all classes together (open_vocabulary/characters.py), mixed with
+the lexicon if there is one (lexicon_background.py), with no end
 
 * after the empty prefix, because no string is empty;
 * after a word of the dictionary, because an open class has no such string.
@@ -30,6 +30,7 @@ from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, OTHER
 from fairseq_llrnn.open_vocabulary.characters import CELLS, CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import FOLDS, fold_of
 from fairseq_llrnn.open_vocabulary.vocabulary import OpenVocabulary
+from fairseq_llrnn.systems.speller.lexicon_background import Blend, LexiconBackground
 
 KEPT_CELLS = 1 << 26  # 256 MiB
 KEPT_STRINGS = 1 << 17  # 180 MiB
@@ -67,6 +68,7 @@ class _String:
     rows: np.ndarray  # (n + 1,) int64, indices of its log b among all rows
     no_end: np.ndarray  # (n + 1,) bool
     unknown: int  # unknown characters
+    blend: Blend | None  # with a lexicon
 
 
 class SpelledStrings:
@@ -77,6 +79,8 @@ class SpelledStrings:
             raise ValueError("the open vocabulary is not spelled by a network")
         self.vocabulary, self.words, self.rare = vocabulary, words, vocabulary.rare
         self.alphabet = vocabulary.strings.characters.alphabet
+        lexicon = LexiconBackground(vocabulary)
+        self.lexicon = lexicon if lexicon.parts else None
         symbols = list(words.word_index)
         self.vocabulary_words = frozenset(s for s, is_one in zip(symbols, is_word(symbols), strict=True) if is_one)
         self._longest_word = max(map(len, self.vocabulary_words), default=0)
@@ -144,7 +148,12 @@ class SpelledStrings:
             no_end[-1] &= not is_alias
             unknown = of_string == OTHER
             read, write = np.where(unknown, self.alphabet.size, of_string), np.where(unknown, BEGIN, of_string)
-            spelled_strings.append(_String(read[:-1], write[1:], place, no_end, int(unknown.sum())))
+            blend = None
+            if self.lexicon is not None:
+                steps = self._rows[place[:-1], write[1:-1]].astype(np.float64)
+                log_ngrams = np.concatenate([[0.0], np.cumsum(steps)])
+                blend = self.lexicon.blend([string[:n] for n in range(len(string) + 1)], log_ngrams)
+            spelled_strings.append(_String(read[:-1], write[1:], place, no_end, int(unknown.sum()), blend))
         return spelled_strings
 
     def _rows_of(self, tails: np.ndarray, fold: int) -> np.ndarray:
@@ -188,6 +197,10 @@ class SpelledStrings:
             return np.concatenate([getattr(string, name) for string in strings])
 
         log_base = self._rows[joined("rows")]
+        starts = np.cumsum([0, *(len(string.read) for string in strings)])
+        for string, start in zip(strings, starts.tolist(), strict=False):
+            if string.blend is not None:
+                string.blend.apply(log_base[start : start + len(string.read)])
         log_base[joined("no_end"), END] = -np.inf
         unknown = np.array([string.unknown for string in strings], dtype=np.float32)
         return Spelled(

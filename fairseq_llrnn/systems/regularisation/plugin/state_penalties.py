@@ -47,8 +47,8 @@ def state_penalties(activation: float, change: float, run: Run, tokens: Tensor) 
     terms = []
     if activation:
         squares = at_least_float32(run.hidden).pow(2).mean(-1)
-        terms.append(Term("activation_penalty", activation * squares, in_loss=True))
+        terms.append(Term("activation_penalty", activation * squares, in_loss=True, is_penalty=True))
     if change:
         steps = at_least_float32(run.undropped).diff(dim=1).pow(2).mean(-1)
-        terms.append(Term("change_penalty", change * functional.pad(steps, (1, 0)), in_loss=True))
+        terms.append(Term("change_penalty", change * functional.pad(steps, (1, 0)), in_loss=True, is_penalty=True))
     return terms

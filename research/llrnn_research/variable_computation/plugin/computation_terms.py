@@ -46,7 +46,7 @@ def computation_terms(target: ComputationTarget, num_layers: int, run: Run, toke
     return [
         Term(COMPUTATION, run.shares.detach().mean(-1), detail=_detail),
         Term("rnn_dimension", run.multiplications * equivalent_rnn(1, num_layers) ** 2, squares=True),
-        Term("computation_penalty", target.penalty(run.shares, tokens), in_loss=True),
+        Term("computation_penalty", target.penalty(run.shares, tokens), in_loss=True, is_penalty=True),
     ]
 
 

@@ -1,0 +1,149 @@
+"""The lexicon of an open vocabulary: distributions over the words of lists and dictionaries.
+
+Sizes: K distributions, O classes, n strings.
+
+The lexicon is a part of each class's mixture (number_strings.py), with the share λ_ko of distribution k:
+
+    P_o(w)  =  Σ_k λ_ko P_k(w)  +  (1 − Σ_k λ_ko) (numbers and characters)
+
+    list         the words of a file (listed_strings.py), or these words with a capital
+    compounds    of the words of all files (compounds.py)
+    affixes      the forms of a hunspell dictionary (affixed_strings.py)
+    capitalised  the distribution before, with a capital at the beginning of each string (capitalised.py)
+
+lexicon_weights.py estimates them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from fairseq_llrnn.files.numbers import is_weight
+from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedStrings
+from fairseq_llrnn.open_vocabulary.capitalised import Capitalised, StringDistribution
+from fairseq_llrnn.open_vocabulary.compounds import Compounds
+from fairseq_llrnn.open_vocabulary.listed_strings import ListedStrings
+from fairseq_llrnn.open_vocabulary.stored_grammar import as_bytes, read_grammar
+
+SEPARATOR = "\n"  # of stored strings
+LIST, COMPOUNDS, AFFIXES, CAPITALISED = "list", "compounds", "affixes", "capitalised"  # kinds, as stored
+ReadRow = Callable[[str, type, "int | None"], np.ndarray]
+
+
+@dataclass(frozen=True)
+class SpellingLexicon:
+    """K distributions over strings, and their shares in the classes (module docstring)."""
+
+    parts: tuple[StringDistribution, ...]  # K
+    shares: np.ndarray  # (K, O) float64, λ
+
+    @cached_property
+    def log_rest(self) -> np.ndarray:
+        """log(1 − Σ_k λ_ko): (O,)."""
+        rest: np.ndarray = np.log1p(-self.shares.sum(0))
+        return rest
+
+    def probs(self, strings: Sequence[str]) -> np.ndarray:
+        """Return Σ_k λ_ko P_k of each string: (n, O) float64."""
+        by_part = np.stack([part.string_probs(strings) for part in self.parts], axis=1)
+        weighted: np.ndarray = by_part @ self.shares
+        return weighted
+
+    def draw(self, of_class: int, count: int, random: np.random.Generator) -> list[str]:
+        """Return those of `count` samples of a class that come from the lexicon, a random number of strings."""
+        shares = self.shares[:, of_class]
+        numbers = random.multinomial(count, np.append(shares, max(0.0, 1.0 - shares.sum())))[:-1]
+        pairs = zip(self.parts, numbers.tolist(), strict=True)
+        return [string for part, number in pairs for string in part.draw(number, random)]
+
+    def lines(self, log_class_shares: np.ndarray) -> list[str]:
+        """Return a line for each distribution with its mean share in the classes. log_class_shares: (O,)."""
+        shares = (self.shares @ np.exp(log_class_shares)).tolist()
+        lines = []
+        for part, kind, share in zip(self.parts, self.kinds(), shares, strict=True):
+            inner = part.parts if isinstance(part, Compounds) else part
+            size = ""
+            if isinstance(inner, ListedStrings):
+                size = f" of {len(inner.strings):,} words"
+            elif isinstance(inner, AffixedStrings):
+                size = f" of {len(inner.grammar.entries):,} stems"
+            lines.append(f"lexicon: {kind}{size}, weight {share:.1%}")
+        return lines
+
+    def kinds(self) -> list[str]:
+        """Return the kinds of the distributions, for the prior's JSON."""
+        names = {ListedStrings: LIST, Compounds: COMPOUNDS, AffixedStrings: AFFIXES, Capitalised: CAPITALISED}
+        return [names[type(part)] for part in self.parts]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return the arrays for the prior."""
+        arrays = {"lexicon_shares": self.shares.flatten()}
+        for k, part in enumerate(self.parts):
+            listed = part.parts if isinstance(part, Compounds) else part
+            if isinstance(listed, ListedStrings):
+                text = SEPARATOR.join(listed.strings).encode("utf-8")
+                arrays |= {f"lexicon_{k}_text": np.frombuffer(text, dtype=np.uint8), f"lexicon_{k}_probs": listed.probs}
+            elif isinstance(part, AffixedStrings):
+                arrays |= {
+                    f"lexicon_{k}_grammar": as_bytes(part.grammar),
+                    f"lexicon_{k}_entries": part.entry_probs,
+                    f"lexicon_{k}_moves": part.move_weights,
+                }
+        return arrays
+
+
+def read_spelling_lexicon(row: ReadRow, kinds: object, num_classes: int) -> SpellingLexicon:
+    """Return the lexicon of a prior.
+
+    Args:
+        row: returns the array of a name, type and size, or raises ValueError.
+        kinds: of the prior's JSON.
+
+    Raises:
+        ValueError, KeyError, TypeError: invalid arrays or kinds, which are untrusted input.
+    """
+    if not isinstance(kinds, list) or not kinds:
+        raise ValueError("the spelling lexicon has no kinds")
+    shares = row("lexicon_shares", np.float64, len(kinds) * num_classes).reshape(len(kinds), num_classes)
+    if not (shares >= 0.0).all() or not (shares.sum(0) < 1.0).all():
+        raise ValueError("the spelling lexicon has shares outside 0 … 1")
+    parts = list[StringDistribution]()
+    for k, kind in enumerate(kinds):
+        if kind in (LIST, COMPOUNDS):
+            listed = _read_list(row, k)
+            parts.append(listed if kind == LIST else Compounds(listed))
+        elif kind == AFFIXES:
+            parts.append(_read_affixes(row, k))
+        elif kind == CAPITALISED and parts:
+            parts.append(Capitalised(parts[-1]))
+        else:
+            raise ValueError(f"the spelling lexicon has an unknown kind, {kind!r:.40}")
+    return SpellingLexicon(tuple(parts), shares)
+
+
+def _read_list(row: ReadRow, k: int) -> ListedStrings:
+    text, probs = row(f"lexicon_{k}_text", np.uint8, None), row(f"lexicon_{k}_probs", np.float64, None)
+    strings = tuple(text.tobytes().decode("utf-8").split(SEPARATOR))  # UnicodeDecodeError is a ValueError
+    if len(probs) != len(strings) or not all(first < second for first, second in pairwise(strings)) or not strings[0]:
+        raise ValueError("the words of the spelling lexicon are not in ascending order, one for each probability")
+    return ListedStrings(strings, _checked_probs(probs))
+
+
+def _read_affixes(row: ReadRow, k: int) -> AffixedStrings:
+    grammar = read_grammar(row(f"lexicon_{k}_grammar", np.uint8, None))
+    entries = _checked_probs(row(f"lexicon_{k}_entries", np.float64, len(grammar.entries)))
+    moves = row(f"lexicon_{k}_moves", np.float64, grammar.num_moves)
+    if not all(map(is_weight, moves.tolist())):
+        raise ValueError("the moves of the spelling lexicon have weights outside the limits")
+    return AffixedStrings(grammar, entries, moves)
+
+
+def _checked_probs(probs: np.ndarray) -> np.ndarray:
+    if not (probs >= 0.0).all() or abs(probs.sum() - 1.0) > 1e-6:
+        raise ValueError("the probabilities of the spelling lexicon do not add up to one")
+    return probs
