@@ -1,7 +1,8 @@
 """Compare language models on one text: `llrnn compare` and `fairseq_llrnn.compare`.
 
 The folder of results has `settings.json`, the choices that all its results depend on. Starting again with the same
-choices skips finished models. More models, trials and seeds can be added.
+choices skips finished models. More models, trials and seeds can be added. inputs.py has the rest that a model is made
+from.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from tqdm import tqdm
 
 from fairseq_llrnn.comparison import tables
+from fairseq_llrnn.comparison.inputs import check_sources, digests
 from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
 from fairseq_llrnn.comparison.models import Job, chosen_models, title, trials_of
 from fairseq_llrnn.comparison.processes import failure_of, run_all
@@ -37,10 +39,6 @@ from fairseq_llrnn.comparison.settings import NEURAL, Comparison
 from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import check_room, lock, whole_file
-from fairseq_llrnn.lexicon.languages.names import language_code
-from fairseq_llrnn.prior.background_terms import read_background
-from fairseq_llrnn.prior.origins import origins_of
-from fairseq_llrnn.prior.recipe import Recipe
 
 SETTINGS = "settings.json"
 LOCK = "lock"
@@ -63,24 +61,32 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
     texts = read_texts(settings)
     models = chosen_models(texts, settings)
     networks = _networks(models, load_networks)
+    inputs = digests(models, settings, texts)
+    first = settings.seeds[0]
+    jobs = [replace(job, inputs=inputs.get(m, "")) for m in models for job in trials_of(m, settings, first)]
+    if any(job.model == "lexicon" and read_result(settings.out, job) is None for job in jobs):
+        check_sources(settings, texts)
     _check_folder(settings, texts)
     with _alone(settings.out):
         write_treebank(texts)
         try:
-            return _compare(settings, texts, models, networks, say, began)
+            return _compare(settings, texts, jobs, "mixed" in models, networks, say, began)
         except KeyboardInterrupt:
             say(f"stopped; the same command continues with the results in {settings.out}")
             raise
 
 
 def _compare(
-    settings: Comparison, texts: Texts, models: Sequence[str], networks: Networks | None, say: Say, began: float
-) -> ComparisonTable:
-    """Run the jobs without a result, and write the table. began: the time at the start."""
+    settings: Comparison, texts: Texts, jobs: Sequence[Job], has_mixtures: bool, networks: Networks | None, say: Say,
+    began: float,
+) -> ComparisonTable:  # fmt: skip
+    """Run the jobs without a result, and write the table.
+
+    Args:
+        jobs: all settings of each model, with the first seed. began: the time at the start.
+    """
     for line in (*texts.summary(), *(f"note: {note}" for note in texts.notes)):
         say(line)
-    first = settings.seeds[0]
-    jobs = [job for model in models for job in trials_of(model, settings, first)]
     likely = [_chosen(of_name, texts, settings) or of_name[0] for of_name in _by_name(jobs).values()]
     expected = [*jobs, *_repeated(likely, settings)]
     done = [job for job in expected if read_result(settings.out, job) is not None]
@@ -102,10 +108,10 @@ def _compare(
     for job in (*jobs, *again):
         if (reason := failure_of(settings.out / job.place)) is not None:
             say(f"note: {job.place} failed: {reason}")
-    rows = _rows(_by_name(jobs), chosen, texts, settings, "mixed" in models)
+    rows = _rows(_by_name(jobs), chosen, texts, settings, has_mixtures)
     name = (settings.folder or settings.train or Path()).absolute().name
     text = tables.paragraph(rows, texts, name, settings.num_tries)
-    table = ComparisonTable(rows, settings.out, text, commands(rows, settings, first))
+    table = ComparisonTable(rows, settings.out, text, commands(rows, settings.out))
     write(table, texts, settings, time.monotonic() - began)
     return table
 
@@ -142,7 +148,6 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
     """Write the settings into a free or empty folder, or compare them. Raises OptionError if they differ."""
     own: dict[str, Any] = {
         "texts": texts.fingerprint,
-        "sources": _sources(settings, texts),
         "lower": settings.lower,
         "max_epoch": settings.epochs,
     }
@@ -167,15 +172,8 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
     for name, value in own.items():
         if kept.get(name) != value:
             found = f"{_option_name(name)} {value}, found those of {kept.get(name)}"
-            found = f"these {name}, found those of other {name}" if name in ("texts", "sources") else found
+            found = f"these {name}, found those of other {name}" if name == "texts" else found
             raise OptionError(f"--out {settings.out}: expected results of {found}; use another --out")
-
-
-def _sources(settings: Comparison, texts: Texts) -> list[str]:
-    """Return the files of word features with the hashes of their content, and the language."""
-    words = replace(settings.sources, conllu=texts.originals)
-    code = None if words.language is None else language_code(words.language)
-    return origins_of(Recipe(words=words), read_background("unigram"), code)
 
 
 def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
@@ -243,7 +241,7 @@ def _rows(
         jobs = [replace(job, seed=seed) for seed in (settings.seeds if job.trial else settings.seeds[:1])]
         results = [result for one in jobs if (result := read_result(settings.out, one)) is not None]
         measured.append(measured_of(results))
-        row = row_of(measured[-1], texts)
+        row = replace(row_of(measured[-1], texts), place=str(job.place))
         closed = [read_result(settings.out, replace(one, is_closed=True)) for one in jobs if settings.closed]
         finished = [result for result in closed if result is not None]
         rows.append(replace(row, perplexity=perplexity_of(finished)) if finished else row)

@@ -46,6 +46,7 @@ class Job:
     size: int | None = None  # of pieces
     weights: int = 0  # of a pretrained network
     is_closed: bool = False  # whether the dictionary has the words of all texts, and no other words are possible
+    inputs: str = ""  # a digest of what it is made from, apart from the texts (inputs.py)
 
     @property
     def setting(self) -> str:
@@ -58,7 +59,8 @@ class Job:
     def place(self) -> Path:
         """The folder of the job below the output folder."""
         closed = "-closed" if self.is_closed else ""
-        return Path("models") / self.model / f"{self.setting}{closed}-seed{self.seed}"
+        inputs = f"-{self.inputs}" if self.inputs else ""
+        return Path("models") / f"{self.model}{inputs}" / f"{self.setting}{closed}-seed{self.seed}"
 
     @property
     def has_words(self) -> bool:

@@ -54,6 +54,7 @@ class Row:
     name: str
     title: str
     setting: str = ""
+    place: str = ""  # the folder of the first seed, below that of the comparison
     failure: str | None = None
     seeds: Sequence[int] = ()
     valid: float = math.nan  # bits per character

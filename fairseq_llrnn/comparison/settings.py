@@ -29,7 +29,8 @@ MODELS = {  # name for --models -> title
 }
 SOFTMAX, OURS = ("softmax", "softmax-unigram", "pieces"), ("suffixes", "lexicon")
 NEURAL = (*SOFTMAX, *OURS)
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"  # in a folder of save_pretrained
+CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "*.safetensors"  # in a folder of save_pretrained
+PRETRAINED_FILES = ("*.json", "*.txt", "*.model", WEIGHTS)  # with all settings and vocabularies
 TRIES, QUICK_TRIES = 3, 1
 EPOCHS = 80
 
@@ -161,7 +162,7 @@ def _check_pretrained(folder: Path) -> None:
 
 def weights_of(folder: Path) -> list[Path]:
     """Return the files with the weights of a network of transformers."""
-    return sorted(folder.glob("*.safetensors"))
+    return sorted(folder.glob(WEIGHTS))
 
 
 def _check_models(models: Sequence[str]) -> None:

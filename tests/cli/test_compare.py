@@ -118,14 +118,35 @@ def test_a_second_start_skips_finished_models(
 
 
 def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tmp_path: Path) -> None:
-    lexicon = tmp_path / "lexicon.tsv"
-    lexicon.write_text("one cell\n")
-    options = ["--models", "ngrams", "lexicon", "--lexicon", lexicon, "--tries", 1, "--max-epoch", 1]
-    done = shell.run("llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options)
-    assert f"note: models/lexicon/dropout0.4-width256-rate0.004-seed1 failed: {lexicon}, line 1" in done.out
+    options = ["--tries", 1, "--max-epoch", 1, "--models"]
+    command = ["llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options]
+    shell.run(*command, "ngrams")
+    place = tmp_path / "out" / "models" / "softmax" / "dropout0.4-width256-rate0.004-seed1"
+    place.mkdir(parents=True)
+    (place / "data").write_text("")
+    done = shell.run(*command, "ngrams", "softmax")
+    assert f"note: {place.relative_to(tmp_path / 'out')} failed: " in done.out and "File exists" in done.out
     (row,) = (line for line in done.out.splitlines() if ": failed, " in line)
-    assert row.startswith(f"ours, suffixes and lexicon: failed, {lexicon}")
+    assert row.startswith("softmax: failed, ") and "File exists" in row
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
+
+
+def test_a_corrected_lexicon_trains_only_its_model(corpus: Path, shell: Shell, tmp_path: Path) -> None:
+    lexicon, out = tmp_path / "lexicon.tsv", tmp_path / "out"
+    command = ["llrnn", "compare", *texts(corpus), "--out", out, "--tries", 1, "--max-epoch", 1, "--models", "ngrams"]
+    shell.run(*command)
+    lexicon.write_text("one cell\n")
+    more = ["lexicon", "--lexicon", lexicon]
+    assert f"llrnn: error: {lexicon}, line 1" in shell.run(*command, *more, code=2).err
+    lexicon.write_text("le\tle\tDET\t_\n")
+    assert "5 models (4 of them finished)" in shell.run(*command, *more).out
+    lexicon.write_text("la\tle\tDET\t_\n")
+    again = shell.run(*command, *more)
+    assert "5 models (4 of them finished)" in again.out
+    row = json.loads((out / "result.json").read_text())["rows"][4]
+    assert row["name"] == "lexicon" and (out / row["place"] / "result.json").exists()
+    assert "5 models (5 of them finished)" in shell.run(*command, *more).out
+    assert len([*out.glob("models/lexicon-*")]) == 2 and "Traceback" not in again.err
 
 
 def test_a_lexicon_of_another_language_is_a_warning(corpus: Path, shell: Shell, tmp_path: Path) -> None:
@@ -157,7 +178,7 @@ def test_a_pretrained_network_is_fine_tuned(corpus: Path, shell: Shell, llrnn: L
     assert row["setting"] in ("rate0.0003", "rate0.0001") and row["perplexity"] is None and row["unseen"] > row["seen"]
     bits = []
     for seed in (1, 2):
-        path = out / "models" / "pretrained-tiny" / f"{row['setting']}-seed{seed}" / "model"
+        path = (out / row["place"]).with_name(f"{row['setting']}-seed{seed}") / "model"
         scored = shell.run("llrnn", "score", "--path", path, "--json", corpus / "test.txt")
         bits.append(json.loads(scored.out)["bits_per_character"])
     assert row["test"] == pytest.approx(np.mean(bits), abs=1e-4)
