@@ -102,6 +102,11 @@ class Comparison:
         return bool(named or self.words.language or self.words.morphemes)
 
     @property
+    def may_have_pieces(self) -> bool:
+        """Whether pieces are among the models."""
+        return self.models is None or "pieces" in self.models
+
+    @property
     def num_tries(self) -> int:
         """The number of trials of each neural model."""
         return self.tries if self.tries is not None else QUICK_TRIES if self.quick else TRIES

@@ -8,12 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import characters_of
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines, text_only
@@ -28,6 +29,7 @@ HELD_OUT = 10  # one of so many training sentences, without a validation text
 LEAST = {"train": 100, "valid": 10, "test": 10}  # sentences
 LONG = 4  # words of a sentence whose repetition is no chance
 MOST_REPEATED = 0.5  # of the long sentences of a held-out text
+BLANK = "\u2581"  # in pieces of sentencepiece
 PACKED = (".gz", ".bz2", ".xz")
 
 
@@ -101,14 +103,14 @@ def read_texts(settings: Comparison) -> Texts:
 
     Raises:
         DataError: a missing or unreadable file, a text that is too short, a held-out text that repeats the training
-            text, or a treebank in another language.
+            text, a treebank in another language, or symbols that are no words.
     """
     if settings.folder is not None:
         files = _treebank_files(settings.folder)
     else:
         named = {"train": settings.train, "valid": settings.valid, "test": settings.test}
         files = {split: path for split, path in named.items() if path is not None}
-    found = {split: _lines(path, settings.lower) for split, path in files.items()}
+    found = {split: _lines(path, settings.lower, settings.may_have_pieces) for split, path in files.items()}
     notes = []
     if "valid" not in found:
         size = max(1, len(found["train"]) // HELD_OUT)
@@ -173,13 +175,41 @@ def _is_treebank(path: Path) -> bool:
     return bare.suffix in (".conllu", ".conllup")
 
 
-def _lines(path: Path, casing: str | None) -> list[str]:
-    """Return the lines of a text or treebank. Empty lines are left out. casing: as in `conllu_lines`."""
-    if _is_treebank(path):
-        return [" ".join(words) for words in conllu_lines([str(path)], "syntactic", casing, None) if words]
-    lines = (" ".join(line.split()) for _, line in text_only(iter_lines(path), str(path)))
-    kept = [line for line in lines if line]
-    return kept if casing is None else [lower(line, language_of(casing)) for line in kept]
+def _lines(path: Path, casing: str | None, has_pieces: bool) -> list[str]:
+    """Return the lines of a text or treebank. Empty lines are left out.
+
+    Args:
+        casing: as in `conllu_lines`. has_pieces: whether pieces are made from the text.
+    """
+    is_treebank, found = _is_treebank(path), list[str]()
+    if is_treebank:
+        sentences = conllu_lines([str(path)], "syntactic", casing, None)
+        lines = enumerate((" ".join(words) for words in sentences), 1)
+    else:
+        spelled = str if casing is None else partial(lower, language=language_of(casing))
+        lines = ((number, spelled(line)) for number, line in text_only(iter_lines(path), str(path)))
+    for number, line in lines:
+        words = line.split()
+        if reason := _what_is_wrong(words, has_pieces):
+            raise DataError(f"{path}, {'sentence' if is_treebank else 'line'} {number}: {reason}")
+        found += [" ".join(words)] if words else []
+    return found
+
+
+def _what_is_wrong(words: Sequence[str], has_pieces: bool) -> str | None:
+    """Return why models cannot read a line."""
+    if symbols := [word for word in words if word in SPECIALS]:
+        advice = "give the text without replaced words" if symbols[0] == UNK else "remove it"
+        return (
+            f"expected words, found {symbols[0]}, a symbol of the models; {advice}, or write another word for it in "
+            "all texts"
+        )
+    if has_pieces and any(BLANK in word for word in words):
+        return (
+            f"expected words without {BLANK} (U+2581), with which pieces write blanks, found it; replace it in all "
+            "texts, or leave pieces out of the models"
+        )
+    return None
 
 
 def _repetitions(found: dict[str, list[str]], files: dict[str, Path]) -> list[str]:

@@ -1,6 +1,7 @@
 """The texts of a comparison: from a folder and files, with a held-out part, and messages about unsuitable ones."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,39 @@ def test_unsuitable_texts(folder: Path, tmp_path: Path) -> None:
     expect(other, "other.conllu: expected a treebank in the language of the training text, found 0 of its ")
     other = Comparison(out, train=train, test=tmp_path / "other.conllu")
     expect(other, "other.conllu: expected a test text in the language of the training text, found 0 of its ")
+
+
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("<unk>", "expected words, found <unk>, a symbol of the models; give the text without replaced words, or"),
+        ("<UNK>", "expected words, found <unk>, a symbol of the models; give the text"),  # in lower case
+        ("</s>", "expected words, found </s>, a symbol of the models; remove it, or write another word for it in all"),
+        ("<s>", "found <s>"),
+        ("<pad>", "found <pad>"),
+        ("a\u2581b", "expected words without \u2581 (U+2581), with which pieces write blanks, found it; replace it in"),
+        ("\u2581", "or leave pieces out of the models"),
+    ],
+)
+def test_symbols_that_are_no_words(split: str, word: str, message: str, tmp_path: Path) -> None:
+    files = {}
+    for name, begin, size in (("train", 0, 110), ("valid", 200, 10), ("test", 300, 10)):
+        lines = [f"Ein Satz mit Nummer {i} .\n" for i in range(begin, begin + size)]
+        lines[3:3] = ["\n"] + ([f"noch {word} ein\n"] if name == split else [])
+        files[name] = tmp_path / f"{name}.txt"
+        files[name].write_text("".join(lines))
+    lowered = Comparison(tmp_path / "out", None, *files.values(), lower="" if word == "<UNK>" else None)
+    expect(lowered, f"{files[split]}, line 5: ")
+    expect(lowered, message)
+    if "\u2581" in word:
+        assert read_texts(replace(lowered, models=["ngrams", "softmax"])).train
+
+
+def test_a_symbol_in_a_treebank_has_its_sentence(folder: Path, tmp_path: Path) -> None:
+    train = folder / "xx_up-ud-train.conllu"
+    train.write_text(treebank(0, 7) + treebank(7, 1).replace("w7\t", "<unk>\t") + treebank(8, 120))
+    expect(Comparison(tmp_path / "out", folder), f"{train}, sentence 8: expected words, found <unk>")
 
 
 def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) -> None:
