@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     choices.add_argument(
         "--max-epoch", type=int, metavar="N",
-        help=f"most epochs of a training; it stops earlier after five epochs without improvement (default: {EPOCHS})",
+        help="most epochs of a training; it stops earlier after five epochs without improvement, more for small texts "
+        f"(default: {EPOCHS})",
     )  # fmt: skip
     choices.add_argument(
         "--pretrained", type=Path, metavar="FOLDER",

@@ -34,6 +34,7 @@ from fairseq_llrnn.comparison.rows import (
     perplexity_of,
     row_of,
     with_differences,
+    with_doubts,
 )
 from fairseq_llrnn.comparison.settings import NEURAL, Comparison
 from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
@@ -245,4 +246,5 @@ def _rows(
         closed = [read_result(settings.out, replace(one, is_closed=True)) for one in jobs if settings.closed]
         finished = [result for result in closed if result is not None]
         rows.append(replace(row, perplexity=perplexity_of(finished)) if finished else row)
-    return with_differences([*rows, *(mixtures_of(measured, texts) if has_mixtures else [])], texts)
+    rows += mixtures_of(measured, texts) if has_mixtures else []
+    return with_doubts(with_differences(rows, texts))

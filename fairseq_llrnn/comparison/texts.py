@@ -184,7 +184,7 @@ def _lines(path: Path, casing: str | None, has_pieces: bool) -> list[str]:
     is_treebank, found = _is_treebank(path), list[str]()
     if is_treebank:
         sentences = conllu_lines([str(path)], "syntactic", casing, None)
-        lines = enumerate((" ".join(words) for words in sentences), 1)
+        lines: Iterable[tuple[int, str]] = enumerate((" ".join(words) for words in sentences), 1)
     else:
         spelled = str if casing is None else partial(lower, language=language_of(casing))
         lines = ((number, spelled(line)) for number, line in text_only(iter_lines(path), str(path)))

@@ -107,7 +107,9 @@ def test_symbols_that_are_no_words(split: str, word: str, message: str, tmp_path
         lines[3:3] = ["\n"] + ([f"noch {word} ein\n"] if name == split else [])
         files[name] = tmp_path / f"{name}.txt"
         files[name].write_text("".join(lines))
-    lowered = Comparison(tmp_path / "out", None, *files.values(), lower="" if word == "<UNK>" else None)
+    lowered = Comparison(
+        tmp_path / "out", None, files["train"], files["valid"], files["test"], lower="" if word == "<UNK>" else None
+    )
     expect(lowered, f"{files[split]}, line 5: ")
     expect(lowered, message)
     if "\u2581" in word:
