@@ -7,6 +7,7 @@ from.
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import time
@@ -19,6 +20,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+import fairseq_llrnn
 from fairseq_llrnn.comparison import tables
 from fairseq_llrnn.comparison.inputs import check_sources, digests
 from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
@@ -58,17 +60,17 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
         OptionError, DataError: wrong choices, texts that cannot be compared, or a folder with other results.
     """
     began = time.monotonic()
-    settings.check(_option_name)
+    settings.check()
     texts = read_texts(settings)
     models = chosen_models(texts, settings)
-    networks = _networks(models, load_networks)
+    networks = _networks(models, load_networks, settings)
     inputs = digests(models, settings, texts)
     first = settings.seeds[0]
     jobs = [replace(job, inputs=inputs.get(m, "")) for m in models for job in trials_of(m, settings, first)]
     if any(job.model == "lexicon" and read_result(settings.out, job) is None for job in jobs):
         check_sources(settings, texts)
     _check_folder(settings, texts)
-    with _alone(settings.out):
+    with _alone(settings):
         write_treebank(texts)
         try:
             return _compare(settings, texts, jobs, "mixed" in models, networks, say, began)
@@ -117,17 +119,22 @@ def _compare(
     return table
 
 
+def import_networks() -> Networks:
+    """Import what trains networks. Raises OptionError without fairseq."""
+    fairseq_llrnn.register()
+    networks: Networks = importlib.import_module("fairseq_llrnn.plugin.comparison")
+    return networks
+
+
 @contextmanager
-def _alone(out: Path) -> Iterator[None]:
+def _alone(settings: Comparison) -> Iterator[None]:
     """Hold the lock of a folder. Trainings that survive a killed process hold it, too. Raises OptionError."""
-    with (out / LOCK).open("w") as file:
+    out = settings.name_of("out")
+    with (settings.out / LOCK).open("w") as file:
         if lock(file.fileno()) is False:
-            raise OptionError(f"--out {out}: another process is working on it; wait for its end, or use another --out")
+            place = f"{out} {settings.out}"
+            raise OptionError(f"{place}: another process is working on it; wait for its end, or use another {out}")
         yield
-
-
-def _option_name(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def plural(number: int, noun: str) -> str:
@@ -135,33 +142,32 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _networks(models: Sequence[str], load_networks: Callable[[], Networks]) -> Networks | None:
+def _networks(
+    models: Sequence[str], load_networks: Callable[[], Networks], settings: Comparison
+) -> Networks | None:
     """Return what trains networks, if a model needs it. Raises OptionError without fairseq."""
     neural = [model for model in models if model in NEURAL]
     try:
         return load_networks() if neural else None
     except OptionError as error:
-        alone = "without it, only --models ngrams and --pretrained work"
+        name = settings.name_of
+        alone = f"without it, only {name('models')} ngrams and {name('pretrained')} work"
         raise OptionError(f"models {', '.join(neural)}: {error}; {alone}") from None
 
 
 def _check_folder(settings: Comparison, texts: Texts) -> None:
     """Write the settings into a free or empty folder, or compare them. Raises OptionError if they differ."""
-    own: dict[str, Any] = {
-        "texts": texts.fingerprint,
-        "lower": settings.lower,
-        "max_epoch": settings.epochs,
-    }
-    path = settings.out / SETTINGS
+    own: dict[str, Any] = {"lower": settings.lower, "texts": texts.fingerprint, "max_epoch": settings.epochs}
+    path, name = settings.out / SETTINGS, settings.name_of
+    place = f"{name('out')} {settings.out}"
     if not path.exists():
         if settings.out.exists() and (not settings.out.is_dir() or any(settings.out.iterdir())):
-            found = "other files" if settings.out.is_dir() else "a file"
-            raise OptionError(f"--out {settings.out}: expected a new or empty folder, found {found}; name another one")
+            other = "other files" if settings.out.is_dir() else "a file"
+            raise OptionError(f"{place}: expected a new or empty folder, found {other}; name another one")
         try:
             check_room(path)
         except OSError as error:
-            reason = f"cannot be written: {error.strerror}"
-            raise OptionError(f"--out {settings.out}: {reason}; name another place") from None
+            raise OptionError(f"{place}: cannot be written: {error.strerror}; name another place") from None
         settings.out.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
             json.dump(own, file, indent=1)
@@ -169,12 +175,17 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
     try:
         kept = dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
-        raise OptionError(f"{path}: expected settings of a comparison, found none; use another --out") from None
-    for name, value in own.items():
-        if kept.get(name) != value:
-            found = f"{_option_name(name)} {value}, found those of {kept.get(name)}"
-            found = f"these {name}, found those of other {name}" if name == "texts" else found
-            raise OptionError(f"--out {settings.out}: expected results of {found}; use another --out")
+        raise OptionError(f"{path}: expected settings of a comparison, found none; use another {name('out')}") from None
+
+    def described(key: str, value: object) -> str:
+        begin = "with" if value is not None else "without"
+        return " ".join(filter(None, (begin, name(key), "" if value is None else str(value))))
+
+    for key, value in own.items():
+        if (found := kept.get(key)) != value:
+            both = [described(key, one) for one in (value, found)]
+            both = ["of these texts", "of other texts"] if key == "texts" else both
+            raise OptionError(f"{place}: expected results {both[0]}, found those {both[1]}; use another {name('out')}")
 
 
 def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
@@ -188,11 +199,11 @@ def _check_space(expected: Sequence[Job], texts: Texts, settings: Comparison) ->
     """Raise OptionError if the disk has no space for the jobs without a result."""
     sizes = [job.bytes(texts) for job in expected if read_result(settings.out, job) is None]
     needed = sum(sizes) + 2 * settings.jobs * max(sizes, default=0)  # a training has up to three checkpoints
-    free = shutil.disk_usage(settings.out).free
+    free, out = shutil.disk_usage(settings.out).free, settings.name_of("out")
     if needed > free:
         raise OptionError(
-            f"--out {settings.out}: expected {needed / 1e6:,.0f} MB of free space for {plural(len(sizes), 'model')}, "
-            f"found {free / 1e6:,.0f} MB; free some, or use --out on another disk. Finished models are kept"
+            f"{out} {settings.out}: expected {needed / 1e6:,.0f} MB of free space for {plural(len(sizes), 'model')}, "
+            f"found {free / 1e6:,.0f} MB; free some, or use {out} on another disk. Finished models are kept"
         )
 
 

@@ -101,9 +101,10 @@ def chosen_models(texts: Texts, settings: Comparison) -> list[str]:
         impossible |= {"pretrained"} if settings.pretrained is None else set()
         return [name for name in MODELS if name not in impossible]
     if "lexicon" in settings.models and not has_lexicon:
+        conllu, lexicon, language = (settings.name_of(f"words.{key}") for key in ("conllu", "lexicon", "language"))
         raise OptionError(
-            "--models lexicon: it needs features of words, found no source of them; add --conllu, --lexicon or "
-            "--language"
+            f"{settings.name_of('models')} lexicon: it needs features of words, found no source of them; add {conllu}, "
+            f"{lexicon} or {language}"
         )
     added = {"pretrained"} if settings.pretrained is not None else set()
     return [name for name in MODELS if name in {*settings.models, *added}]

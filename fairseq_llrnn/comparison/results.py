@@ -80,7 +80,7 @@ def _facts(rows: Sequence[Row], texts: Texts, settings: Comparison, seconds: flo
         with suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     return {
-        "settings": vars(settings) | {
+        "settings": {name: value for name, value in vars(settings).items() if name != "name_of"} | {
             "words": plain_values(settings.sources)[0], "tries": settings.num_tries, "max_epoch": settings.epochs,
         },
         "texts": {

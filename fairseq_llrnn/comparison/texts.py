@@ -6,7 +6,7 @@ Without a validation text, the last tenth of the training sentences becomes one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -106,7 +106,7 @@ def read_texts(settings: Comparison) -> Texts:
             text, a treebank in another language, or symbols that are no words.
     """
     if settings.folder is not None:
-        files = _treebank_files(settings.folder)
+        files = _treebank_files(settings.folder, settings.name_of)
     else:
         named = {"train": settings.train, "valid": settings.valid, "test": settings.test}
         files = {split: path for split, path in named.items() if path is not None}
@@ -132,10 +132,10 @@ def read_texts(settings: Comparison) -> Texts:
     for split in SCORED:
         if split in files:
             held_out = {word for line in texts.lines(split) for word in line.split()}
-            _check_language(files[split], held_out, texts.words, f"a {split} text")
+            _check_language(files[split], held_out, texts.words, f"a {split} text", settings.name_of("lower"))
     for path in further:
         forms = {word for words in conllu_lines([path], "syntactic", settings.lower, None) for word in words}
-        _check_language(path, forms, texts.words, "a treebank")
+        _check_language(path, forms, texts.words, "a treebank", settings.name_of("lower"))
     return texts
 
 
@@ -155,15 +155,15 @@ def write_treebank(texts: Texts) -> None:
     write_lines(part, lines)
 
 
-def _treebank_files(folder: Path) -> dict[str, Path]:
+def _treebank_files(folder: Path, name_of: Callable[[str], str]) -> dict[str, Path]:
     """Return the files of a folder of Universal Dependencies. `dev` may be missing."""
     if not folder.is_dir():
-        found = "a file; pass it with --train" if folder.exists() else "no such folder; correct the path"
+        found = f"a file; pass it with {name_of('train')}" if folder.exists() else "no such folder; correct the path"
         raise DataError(f"{folder}: expected the folder of a treebank, found {found}", folder)
     if not any(_is_treebank(path) for path in folder.iterdir()):
         raise DataError(
             f"{folder}: expected CoNLL-U files, such as cy_ccg-ud-train.conllu, found none; give the folder of a "
-            "treebank, or texts with --train and --test",
+            f"treebank, or texts with {name_of('train')} and {name_of('test')}",
             folder,
         )
     files = {"train": treebank(folder, "train"), "test": treebank(folder, "test")}
@@ -228,7 +228,7 @@ def _repetitions(found: dict[str, list[str]], files: dict[str, Path]) -> list[st
     return notes
 
 
-def _check_language(path: Path | str, words: Iterable[str], training: Iterable[str], what: str) -> None:
+def _check_language(path: Path | str, words: Iterable[str], training: Iterable[str], what: str, option: str) -> None:
     """Raise DataError if a file and the training text share few words (lexicon/language_check.py)."""
     others, known = set(filter(has_letters, words)), set(filter(has_letters, training))
     smaller, shared = min(len(others), len(known)), len(others & known)
@@ -236,5 +236,5 @@ def _check_language(path: Path | str, words: Iterable[str], training: Iterable[s
         raise DataError(
             f"{path}: expected {what} in the language of the training text, found {shared:,} of its {len(others):,} "
             f"words among the {len(known):,} of the training text; give another file, or lower-case the texts with "
-            "--lower"
+            f"{option}"
         )

@@ -112,7 +112,8 @@ def test_a_second_start_skips_finished_models(
         busy = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options, code=2)
     assert f"llrnn: error: --out {out}: another process is working on it; wait for its end" in busy.err
     other = shell.run("llrnn", "compare", *texts(corpus), "--out", out, "--max-epoch", 2, code=2)
-    assert f"llrnn: error: --out {out}: expected results of --max-epoch 2, found those of 1; use another" in other.err
+    found = "expected results with --max-epoch 2, found those with --max-epoch 1; use another --out"
+    assert f"llrnn: error: --out {out}: {found}" in other.err
     swapped = ["--train", corpus / "train.txt", "--valid", corpus / "test.txt", "--test", corpus / "valid.txt"]
     other = shell.run("llrnn", "compare", *swapped, "--out", out, code=2)
     assert f"--out {out}: expected results of these texts, found those of other texts; use another" in other.err
@@ -190,7 +191,7 @@ def test_a_pretrained_network_is_fine_tuned(corpus: Path, shell: Shell, llrnn: L
         "*.safetensors, found no tokenizer.json; save the model and its tokenizer there"
     )
     done = llrnn("compare", *texts(corpus), "--out", tmp_path / "other", "--models", "pretrained")
-    done.refuses("--models pretrained: it needs --pretrained FOLDER; add that")
+    done.refuses("--models pretrained: it needs --pretrained, a folder; add that")
 
 
 def test_python_returns_the_table(corpus: Path, shell: Shell, tmp_path: Path) -> None:
@@ -215,4 +216,10 @@ def test_messages(corpus: Path, llrnn: Llrnn, tmp_path: Path) -> None:
     assert f"{tmp_path / 'no.tsv'}: " in done.error and not (tmp_path / "out").exists()
     assert "\nuk " in llrnn("compare", "--language", "list", "--out", tmp_path / "out").out
     done = llrnn("compare", "--train", corpus / "train.txt", "--out", tmp_path / "out")
-    done.refuses("--train needs --test, the text of the table; add --test FILE")
+    done.refuses("--train needs --test, the text of the table; add it")
+    for option, value in (("--models", "ngrams"), ("--lower", "UD_X")):
+        done = llrnn("compare", "--out", tmp_path / "out", option, value, *(["UD_X"] if option == "--models" else []))
+        done.refuses(
+            "expected FOLDER, the folder of a treebank, or --train and --test with files, found neither "
+            f"({option} has the value UD_X; write a folder first); give one of them"
+        )

@@ -63,7 +63,7 @@ def test_a_full_disk_is_an_error_before_any_training(
     with pytest.raises(OptionError) as found:
         run(tmp_path / "out", files)
     assert str(found.value) == (
-        f"--out {tmp_path / 'out'}: expected 30 MB of free space for 4 models, found 12 MB; free some, or use --out on "
+        f"out {tmp_path / 'out'}: expected 30 MB of free space for 4 models, found 12 MB; free some, or use out on "
         "another disk. Finished models are kept"
     )
     assert not (tmp_path / "out" / "models").exists()
@@ -141,11 +141,31 @@ def test_a_malformed_lexicon_is_an_error_before_any_training(files: Sequence[Pat
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ({}, {"lower": ""}, "with lower, found those without lower; use another out"),
+        ({"lower": "tr"}, {"lower": ""}, "with lower, found those with lower tr;"),
+        ({"lower": "tr"}, {}, "without lower, found those with lower tr;"),
+        ({"max_epoch": 3}, {}, "with max_epoch 80, found those with max_epoch 3;"),
+    ],
+)
+def test_results_of_other_choices(
+    before: dict[str, Any], after: dict[str, Any], message: str, files: Sequence[Path], tmp_path: Path
+) -> None:
+    out, choices = tmp_path / "out", {"models": ["ngrams"]}
+    compare(Comparison(out, None, *files, **choices, **before), no_networks, print)
+    files[0].write_text(files[0].read_text().replace("of", "Of"))
+    with pytest.raises(OptionError) as found:
+        compare(Comparison(out, None, *files, **choices, **after), no_networks, print)
+    assert str(found.value).startswith(f"out {out}: expected results {message}")
+
+
 def test_sources_of_lemmas_alone_have_no_features(tmp_path: Path, files: Sequence[Path]) -> None:
     (tmp_path / "x.dic").write_text("1\nword1\n")
     (tmp_path / "x.aff").write_text("SET UTF-8\n")
     words = LexiconOptions(hunspell=str(tmp_path / "x.dic"))
-    with pytest.raises(OptionError, match="--models lexicon: it needs features of words, found no source of them"):
+    with pytest.raises(OptionError, match="models lexicon: it needs features of words, found no source of them"):
         compare(Comparison(tmp_path / "out", None, *files, words, models=["lexicon"]), no_networks, print)
-    with pytest.raises(LLRNNError, match="^--hunspell .*no.dic: expected a dictionary of hunspell"):
+    with pytest.raises(LLRNNError, match="^words.hunspell .*no.dic: expected a dictionary of hunspell"):
         run(tmp_path / "out", files, LexiconOptions(hunspell=str(tmp_path / "no.dic")))

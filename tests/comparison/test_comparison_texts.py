@@ -1,11 +1,15 @@
 """The texts of a comparison: from a folder and files, with a held-out part, and messages about unsuitable ones."""
 
 import gzip
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import fairseq_llrnn
+from fairseq_llrnn.cli.compare import _option_name
 from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.comparison.texts import read_texts, write_treebank
 from fairseq_llrnn.errors import DataError, LLRNNError
@@ -74,7 +78,7 @@ def test_unsuitable_texts(folder: Path, tmp_path: Path) -> None:
     empty.mkdir()
     expect(Comparison(out, empty), "expected CoNLL-U files, such as cy_ccg-ud-train.conllu, found none")
     expect(Comparison(out, tmp_path / "no"), "expected the folder of a treebank, found no such folder")
-    expect(Comparison(out, train), "found a file; pass it with --train")
+    expect(Comparison(out, train), "found a file; pass it with train")
     repeated = "expected a test text that the training text lacks, found 108 of 120"
     expect(Comparison(out, train=train, test=train), repeated)
     (tmp_path / "short.conllu").write_text(treebank(0, 50))
@@ -131,7 +135,12 @@ def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({}, "expected the folder of a treebank, or --train and --test with files, found neither"),
+        ({}, "expected FOLDER, the folder of a treebank, or --train and --test with files, found neither; give one"),
+        ({"lower": "UD_Welsh-CCG"}, "found neither (--lower has the value UD_Welsh-CCG; write a folder first)"),
+        ({"lower": "./UD_X"}, "found neither (--lower has the value ./UD_X; write a folder first)"),
+        ({"models": ["ngrams", "UD_X"]}, "found neither (--models has the value UD_X; write a folder first)"),
+        ({"folder": "a", "lower": "xx"}, "--lower xx: expected the code of a language, such as tr, az or lt, found no"),
+        ({"folder": "a", "lower": "a text"}, "--lower a text: expected the code of a language"),
         ({"folder": "a", "train": "b"}, "found both"),
         ({"train": "b"}, "--train needs --test"),
         ({"folder": "a", "valid": "b"}, "--valid and --test need --train"),
@@ -140,14 +149,53 @@ def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) ->
         ({"folder": "a", "models": ["mixed", "suffixes"]}, "--models mixed: it needs ngrams"),
         ({"folder": "a", "tries": 0}, "--tries 0: expected a number of at least 1"),
         ({"folder": "a", "tries": 7}, "--tries 7: expected at most 6"),
-        ({"folder": "a", "seeds": [1, 1]}, "--seeds 1 1: expected different numbers of at least 0"),
+        ({"folder": "a", "seeds": [1, 1]}, "--seeds 1 1: expected a list of different whole numbers of at least 0"),
         ({"folder": "a", "max_epoch": 0}, "--max-epoch 0"),
         ({"folder": "a", "jobs": 0}, "--jobs 0"),
     ],
 )
 def test_choices_that_exclude_each_other(choices: dict[str, object], message: str) -> None:
-    with pytest.raises(LLRNNError, match=message.replace("?", r"\?")):
-        Comparison(Path("out"), **choices).check(str)  # type: ignore[arg-type]
+    with pytest.raises(LLRNNError, match=re.escape(message)):
+        Comparison(Path("out"), name_of=_option_name, **choices).check()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"seeds": 3}, "seeds 3: expected a list of different whole numbers of at least 0; correct it"),
+        ({"seeds": ["1"]}, "seeds ['1']: expected a list of different whole numbers"),
+        ({"seeds": [True]}, "seeds [True]: expected a list"),
+        ({"seeds": "12"}, "seeds '12': expected a list"),
+        ({"seeds": []}, "seeds : expected a list"),
+        ({"lower": True}, "lower True: expected None or text, found bool; correct it"),
+        ({"words": {}}, "words {}: expected a LexiconOptions of fairseq_llrnn.prior, found dict; correct it"),
+        ({"words": {"lexicon": "a"}}, "found dict; correct it"),
+        ({"words": LexiconOptions(lexicon=3)}, "words.lexicon: expected "),
+        ({"words": LexiconOptions(conllu="no.conllu")}, "words.conllu no.conllu: cannot be read"),
+        ({"models": "ngrams"}, "models 'ngrams': expected a list of names, found str; put the names in a list"),
+        ({"models": {"ngrams"}}, "models {'ngrams'}: expected a list of names, found set"),
+        ({"models": ["lexicn"]}, "models='lexicn': expected one of"),
+        ({"models": ["lexicon"]}, "models lexicon: it needs features of words, found no source of them; add words.con"),
+        ({"closed": "no"}, "closed 'no': expected True or False, found str; correct it"),
+        ({"quick": 1}, "quick 1: expected True or False"),
+        ({"folder": 3}, "folder 3: expected a path, found int; correct it"),
+        ({"pretrained": ["a"]}, "pretrained ['a']: expected a path, found list; correct it"),
+        ({"max_epoch": "3"}, "max_epoch 3: expected a whole number"),
+        ({"folder": None}, "expected folder, the folder of a treebank, or train and test with files, found neither"),
+        ({"test": "a"}, "valid and test need train"),
+    ],
+)
+def test_messages_in_python_have_names_of_arguments(
+    choices: dict[str, Any], message: str, folder: Path, tmp_path: Path
+) -> None:
+    choices = {"out": tmp_path / "out", "folder": folder} | choices
+    if choices.get("models") == ["lexicon"]:
+        for name, begin in (("train", 0), ("test", 200)):
+            (tmp_path / name).write_text("".join(f"one sentence {n}\n" for n in range(begin, begin + 150)))
+        choices |= {"folder": None, "train": tmp_path / "train", "test": tmp_path / "test"}
+    with pytest.raises(LLRNNError, match=re.escape(message)) as found:
+        fairseq_llrnn.compare(**choices)
+    assert "--" not in str(found.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
