@@ -173,7 +173,7 @@ class Comparison:
         is_list = isinstance(self.seeds, Sequence) and not isinstance(self.seeds, str)
         are_numbers = is_list and all(hasattr(n, "__index__") and not isinstance(n, bool) for n in self.seeds)
         if not are_numbers or not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            shown = " ".join(map(str, self.seeds)) if are_numbers else repr(self.seeds)
+            shown = " ".join(map(str, self.seeds)) if are_numbers and self.seeds else repr(self.seeds)
             raise OptionError(
                 f"{self.name_of('seeds')} {shown}: expected a list of different whole numbers of at least 0; correct it"
             )

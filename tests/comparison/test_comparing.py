@@ -147,7 +147,6 @@ def test_a_malformed_lexicon_is_an_error_before_any_training(files: Sequence[Pat
         ({}, {"lower": ""}, "with lower, found those without lower; use another out"),
         ({"lower": "tr"}, {"lower": ""}, "with lower, found those with lower tr;"),
         ({"lower": "tr"}, {}, "without lower, found those with lower tr;"),
-        ({"max_epoch": 3}, {}, "with max_epoch 80, found those with max_epoch 3;"),
     ],
 )
 def test_results_of_other_choices(

@@ -166,7 +166,7 @@ def test_choices_that_exclude_each_other(choices: dict[str, object], message: st
         ({"seeds": ["1"]}, "seeds ['1']: expected a list of different whole numbers"),
         ({"seeds": [True]}, "seeds [True]: expected a list"),
         ({"seeds": "12"}, "seeds '12': expected a list"),
-        ({"seeds": []}, "seeds : expected a list"),
+        ({"seeds": []}, "seeds []: expected a list"),
         ({"lower": True}, "lower True: expected None or text, found bool; correct it"),
         ({"words": {}}, "words {}: expected a LexiconOptions of fairseq_llrnn.prior, found dict; correct it"),
         ({"words": {"lexicon": "a"}}, "found dict; correct it"),
