@@ -146,7 +146,7 @@ def compare(
         tries: settings of each neural model. seeds: of the chosen setting.
         pretrained: folder of a causal network of transformers, to fine-tune with its own tokenizer.
         closed: also report perplexities over a closed dictionary, which contains the words of all texts.
-        quick: fewer settings and epochs. max_epoch: of a training. jobs: models trained at the same time.
+        quick: one setting and one number of pieces. max_epoch: of a training. jobs: models trained at the same time.
         is_verbose: print the sizes of the texts, and an estimate of the time.
 
     Raises:
@@ -156,21 +156,19 @@ def compare(
     """
     settings_module = importlib.import_module("fairseq_llrnn.comparison.settings")
     comparing = importlib.import_module("fairseq_llrnn.comparison.comparing")
-    places = [None if place is None else Path(place) for place in (folder, train, valid, test, pretrained)]
+    given = {"out": out, "folder": folder, "train": train, "valid": valid, "test": test, "pretrained": pretrained}
+    for name, place in given.items():
+        if not isinstance(place, (str, os.PathLike)) and (place is not None or name == "out"):
+            raise OptionError(f"{name} {place!r}: expected a path, found {type(place).__name__}; correct it")
+    paths = {name: None if place is None else Path(place) for name, place in given.items()}
     options = importlib.import_module("fairseq_llrnn.lexicon.options").LexiconOptions
     settings = settings_module.Comparison(
-        Path(out), *places[:4], words or options(), lower, models, tries, seeds, places[4], closed, quick, max_epoch,
-        jobs,
+        **paths, words=options() if words is None else words, lower=lower, models=models, tries=tries, seeds=seeds,
+        closed=closed, quick=quick, max_epoch=max_epoch, jobs=jobs,
     )
     say = functools.partial(print, flush=True) if is_verbose else lambda line: None
-    table: ComparisonTable = comparing.compare(settings, _networks, say)
+    table: ComparisonTable = comparing.compare(settings, comparing.import_networks, say)
     return table
-
-
-def _networks() -> Any:
-    """Import what trains networks. Raises OptionError without fairseq."""
-    register()
-    return importlib.import_module("fairseq_llrnn.plugin.comparison")
 
 
 class _Folders(list[str]):

@@ -45,8 +45,9 @@ LITTLE_LEFT = -6.9  # log of a thousandth
 
 
 def check_background(
-    background: Background, *, source: Tensor | None = None, hidden: Tensor | None = None, seed: int = 0
-) -> None:
+    background: Background, *, source: Tensor | None = None, hidden: Tensor | None = None, seed: int = 0,
+    impossible: Sequence[int] = (),
+) -> None:  # fmt: skip
     """Assert every law on random histories of words.
 
     Args:
@@ -55,6 +56,8 @@ def check_background(
         hidden: (N · 4, H) hidden states of N rows of four positions, for a background with weights chosen by the
             network (`with_hidden`).
         seed: of the histories.
+        impossible: tokens that must have no weight in any state, such as 0 and 1, <s> and <pad> of a prior. A head
+            generates every token with a weight.
 
     Raises:
         AssertionError: its first line is the law; expected and found values follow. TypeError: context classes.
@@ -71,10 +74,12 @@ def check_background(
             "check_background: expected a background without context classes, found those of "
             f"{type(whole.source).__name__}; use check_context_classes(background.bind(source), history)"
         )
+    _advance_keeps_its_states(bound, whole, history)
     states = _by_step(whole, history)
     with torch.no_grad():  # as in a search, with cached values of a state
         for t, state in enumerate(states):
             laws = _Laws(bound.at(whole, t), state, history)
+            laws.impossible_words_have_no_weight(impossible)
             laws.mass_is_the_sum_of_member_weights()
             laws.shares_of_a_class_sum_to_one()
             laws.answers_about_one_word_are_entries(history[:, 0])
@@ -165,6 +170,10 @@ class _Laws:
         """Return sums over the members of every class: (N, V) -> (N, S)."""
         sums = exponentials.new_zeros(self.rows, self.num_classes)
         return sums.scatter_add(1, self.class_of.expand(self.rows, -1), exponentials)
+
+    def impossible_words_have_no_weight(self, tokens: Sequence[int]) -> None:
+        possible = [token for token in tokens if not bool(self.weights[:, token].isneginf().all())]
+        _holds(f"impossible tokens have the weight −inf in every state; found others of {possible}", not possible)
 
     def mass_is_the_sum_of_member_weights(self) -> None:
         _close("log_mass is the sum of the members' weights", self.mass, self._sums(self.weights.double().exp()).log())
@@ -257,6 +266,17 @@ class _Laws:
             share = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
             _same("log_share is an entry of log_shares, with a limit, too", share, after)
         self.best_members_are_best(limited)
+
+
+def _advance_keeps_its_states(bound: _Conditions, background: BoundBackground, history: Tensor) -> None:
+    """A search and a batch use a state again after `advance`."""
+    state, rows = background.start(len(history)), torch.arange(len(history), device=history.device)
+    with torch.no_grad():
+        for t, tokens in enumerate(history[:, 1:].unbind(1)):
+            copied, following = select(state, rows), background.advance(state, tokens)
+            weights = [bound.at(background, t).log_weights(of_state) for of_state in (state, copied)]
+            _same("advance returns new states, and does not change the old ones", *weights)
+            state = following
 
 
 def _reordering_commutes(bound: _Conditions, history: Tensor, last: States) -> None:

@@ -78,6 +78,43 @@ def test_a_broken_law_is_named(name: str) -> None:
     assert law in str(caught.value)
 
 
+class LastWord(NoRepetition):
+    """Changes its state in place."""
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        return state.copy_(tokens.unsqueeze(1))
+
+
+class LastWordOfAll(NoRepetition):
+    """Returns the same tensor from every start, and changes it."""
+
+    def start(self, n: int) -> Tensor:
+        self.state = super().start(n)
+        return self.state
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        self.state[:] = tokens.unsqueeze(1)
+        return self.state.clone()
+
+
+@pytest.mark.parametrize("kind", [LastWord, LastWordOfAll])
+def test_states_that_are_changed_in_place(kind: type[NoRepetition]) -> None:
+    with pytest.raises(AssertionError, match="law broken: advance returns new states, and does not change the old"):
+        check_background(kind(CLASS_OF, 5))
+
+
+def test_tokens_that_must_have_no_weight() -> None:
+    class WithoutSpecials(NoRepetition):
+        def log_weights(self, state: Tensor) -> Tensor:
+            weights = super().log_weights(state)
+            weights[:, :2] = float("-inf")
+            return weights
+
+    check_background(WithoutSpecials(CLASS_OF, 5), impossible=(0, 1))
+    with pytest.raises(AssertionError, match=r"law broken: impossible tokens have the weight −inf .* found .* \[3\]"):
+        check_background(WithoutSpecials(CLASS_OF, 5), impossible=(0, 3))
+
+
 def test_tables_that_lose_their_precision() -> None:
     class Rounded(NoRepetition):
         def __init__(self) -> None:

@@ -97,11 +97,14 @@ class BoundBackground:
         raise NotImplementedError(f"{type(self).__name__}: call bind() first, or implement start")
 
     def advance(self, state: States, tokens: Tensor) -> States:
-        """Return the states after every hypothesis has emitted its token (N,)."""
+        """Return new states, after every hypothesis has emitted its token (N,). The old ones do not change."""
         raise NotImplementedError
 
     def log_weights(self, state: States) -> Tensor:
-        """Return log b(K, x) for every word: (N, V), or (1, V) if it is the same for all hypotheses."""
+        """Return log b(K, x) for every word: (N, V), or (1, V) if it is the same for all hypotheses.
+
+        Tokens that must never be generated, such as <s> and <pad>, have −inf.
+        """
         raise NotImplementedError
 
     @property

@@ -1,12 +1,12 @@
 """`llrnn compare`: from a treebank or texts to a table of language models in bits per character."""
 
 import argparse
+from functools import partial
 from pathlib import Path
 
-import fairseq_llrnn
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
-from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_TRIES, TRIALS, TRIES
+from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_TRIES, TRIALS, TRIES, Comparison
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
 
@@ -58,7 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     choices.add_argument(
         "--max-epoch", type=int, metavar="N",
-        help=f"most epochs of a training; it stops earlier after five epochs without improvement (default: {EPOCHS})",
+        help="most epochs of a training; it stops earlier after five epochs without improvement, more for small texts "
+        f"(default: {EPOCHS})",
     )  # fmt: skip
     choices.add_argument(
         "--pretrained", type=Path, metavar="FOLDER",
@@ -78,15 +79,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     result.add_argument("--jobs", type=int, default=1, metavar="N", help="models trained at the same time (default: 1)")
 
 
+def _option_name(name: str) -> str:
+    return "FOLDER" if name == "folder" else f"--{name.rpartition('.')[2].replace('_', '-')}"
+
+
 def run(args: argparse.Namespace) -> int:
+    from fairseq_llrnn.comparison.comparing import compare, import_networks  # other commands do not wait for it
+
     if language.is_list(args.language):
         return 0
-    table = fairseq_llrnn.compare(
-        args.folder, out=args.out, train=args.train, valid=args.valid, test=args.test,
-        words=settings_of(args, LexiconOptions), lower=args.casing, models=args.models, tries=args.tries,
-        seeds=args.seeds, pretrained=args.pretrained, closed=args.closed, quick=args.quick, max_epoch=args.max_epoch,
-        jobs=args.jobs, is_verbose=True,
+    settings = Comparison(
+        args.out, args.folder, args.train, args.valid, args.test, settings_of(args, LexiconOptions), args.casing,
+        args.models, args.tries, args.seeds, args.pretrained, args.closed, args.quick, args.max_epoch, args.jobs,
+        _option_name,
     )  # fmt: skip
+    table = compare(settings, import_networks, partial(print, flush=True))
     print("\n".join(["", str(table), *(["", table.paragraph] if table.paragraph else [])]))
     print(f"written to {args.out}: table.md, table.tsv, table.tex, picture.svg, paragraph.txt, result.json")
     if table.commands:

@@ -2,6 +2,7 @@
 
     settings.py       the choices of a comparison, and their checks
     texts.py          the three texts, from a treebank folder or files
+    inputs.py         what a model is made from, apart from the texts
     models.py         the models: units, priors and training options
     pieces.py         subword pieces (BPE)
     jobs.py           train and score one model, with its result in a file

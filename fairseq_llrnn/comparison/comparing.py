@@ -1,11 +1,13 @@
 """Compare language models on one text: `llrnn compare` and `fairseq_llrnn.compare`.
 
 The folder of results has `settings.json`, the choices that all its results depend on. Starting again with the same
-choices skips finished models. More models, trials and seeds can be added.
+choices skips finished models. More models, trials and seeds can be added. inputs.py has the rest that a model is made
+from.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import time
@@ -18,7 +20,9 @@ from typing import Any
 
 from tqdm import tqdm
 
+import fairseq_llrnn
 from fairseq_llrnn.comparison import tables
+from fairseq_llrnn.comparison.inputs import check_sources, digests
 from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
 from fairseq_llrnn.comparison.models import Job, chosen_models, title, trials_of
 from fairseq_llrnn.comparison.processes import failure_of, run_all
@@ -32,15 +36,12 @@ from fairseq_llrnn.comparison.rows import (
     perplexity_of,
     row_of,
     with_differences,
+    with_doubts,
 )
 from fairseq_llrnn.comparison.settings import NEURAL, Comparison
 from fairseq_llrnn.comparison.texts import Texts, read_texts, write_treebank
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.atomic_write import check_room, lock, whole_file
-from fairseq_llrnn.lexicon.languages.names import language_code
-from fairseq_llrnn.prior.background_terms import read_background
-from fairseq_llrnn.prior.origins import origins_of
-from fairseq_llrnn.prior.recipe import Recipe
 
 SETTINGS = "settings.json"
 LOCK = "lock"
@@ -59,28 +60,36 @@ def compare(settings: Comparison, load_networks: Callable[[], Networks], say: Sa
         OptionError, DataError: wrong choices, texts that cannot be compared, or a folder with other results.
     """
     began = time.monotonic()
-    settings.check(_option_name)
+    settings.check()
     texts = read_texts(settings)
     models = chosen_models(texts, settings)
-    networks = _networks(models, load_networks)
+    networks = _networks(models, load_networks, settings)
+    inputs = digests(models, settings, texts)
+    first = settings.seeds[0]
+    jobs = [replace(job, inputs=inputs.get(m, "")) for m in models for job in trials_of(m, settings, first)]
+    if any(job.model == "lexicon" and read_result(settings.out, job) is None for job in jobs):
+        check_sources(settings, texts)
     _check_folder(settings, texts)
-    with _alone(settings.out):
+    with _alone(settings):
         write_treebank(texts)
         try:
-            return _compare(settings, texts, models, networks, say, began)
+            return _compare(settings, texts, jobs, "mixed" in models, networks, say, began)
         except KeyboardInterrupt:
             say(f"stopped; the same command continues with the results in {settings.out}")
             raise
 
 
 def _compare(
-    settings: Comparison, texts: Texts, models: Sequence[str], networks: Networks | None, say: Say, began: float
-) -> ComparisonTable:
-    """Run the jobs without a result, and write the table. began: the time at the start."""
+    settings: Comparison, texts: Texts, jobs: Sequence[Job], has_mixtures: bool, networks: Networks | None, say: Say,
+    began: float,
+) -> ComparisonTable:  # fmt: skip
+    """Run the jobs without a result, and write the table.
+
+    Args:
+        jobs: all settings of each model, with the first seed. began: the time at the start.
+    """
     for line in (*texts.summary(), *(f"note: {note}" for note in texts.notes)):
         say(line)
-    first = settings.seeds[0]
-    jobs = [job for model in models for job in trials_of(model, settings, first)]
     likely = [_chosen(of_name, texts, settings) or of_name[0] for of_name in _by_name(jobs).values()]
     expected = [*jobs, *_repeated(likely, settings)]
     done = [job for job in expected if read_result(settings.out, job) is not None]
@@ -102,25 +111,30 @@ def _compare(
     for job in (*jobs, *again):
         if (reason := failure_of(settings.out / job.place)) is not None:
             say(f"note: {job.place} failed: {reason}")
-    rows = _rows(_by_name(jobs), chosen, texts, settings, "mixed" in models)
+    rows = _rows(_by_name(jobs), chosen, texts, settings, has_mixtures)
     name = (settings.folder or settings.train or Path()).absolute().name
     text = tables.paragraph(rows, texts, name, settings.num_tries)
-    table = ComparisonTable(rows, settings.out, text, commands(rows, settings, first))
+    table = ComparisonTable(rows, settings.out, text, commands(rows, settings.out))
     write(table, texts, settings, time.monotonic() - began)
     return table
 
 
+def import_networks() -> Networks:
+    """Import what trains networks. Raises OptionError without fairseq."""
+    fairseq_llrnn.register()
+    networks: Networks = importlib.import_module("fairseq_llrnn.plugin.comparison")
+    return networks
+
+
 @contextmanager
-def _alone(out: Path) -> Iterator[None]:
+def _alone(settings: Comparison) -> Iterator[None]:
     """Hold the lock of a folder. Trainings that survive a killed process hold it, too. Raises OptionError."""
-    with (out / LOCK).open("w") as file:
+    out = settings.name_of("out")
+    with (settings.out / LOCK).open("w") as file:
         if lock(file.fileno()) is False:
-            raise OptionError(f"--out {out}: another process is working on it; wait for its end, or use another --out")
+            place = f"{out} {settings.out}"
+            raise OptionError(f"{place}: another process is working on it; wait for its end, or use another {out}")
         yield
-
-
-def _option_name(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def plural(number: int, noun: str) -> str:
@@ -128,34 +142,32 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _networks(models: Sequence[str], load_networks: Callable[[], Networks]) -> Networks | None:
+def _networks(
+    models: Sequence[str], load_networks: Callable[[], Networks], settings: Comparison
+) -> Networks | None:
     """Return what trains networks, if a model needs it. Raises OptionError without fairseq."""
     neural = [model for model in models if model in NEURAL]
     try:
         return load_networks() if neural else None
     except OptionError as error:
-        alone = "without it, only --models ngrams and --pretrained work"
+        name = settings.name_of
+        alone = f"without it, only {name('models')} ngrams and {name('pretrained')} work"
         raise OptionError(f"models {', '.join(neural)}: {error}; {alone}") from None
 
 
 def _check_folder(settings: Comparison, texts: Texts) -> None:
     """Write the settings into a free or empty folder, or compare them. Raises OptionError if they differ."""
-    own: dict[str, Any] = {
-        "texts": texts.fingerprint,
-        "sources": _sources(settings, texts),
-        "lower": settings.lower,
-        "max_epoch": settings.epochs,
-    }
-    path = settings.out / SETTINGS
+    own: dict[str, Any] = {"lower": settings.lower, "texts": texts.fingerprint, "max_epoch": settings.epochs}
+    path, name = settings.out / SETTINGS, settings.name_of
+    place = f"{name('out')} {settings.out}"
     if not path.exists():
         if settings.out.exists() and (not settings.out.is_dir() or any(settings.out.iterdir())):
-            found = "other files" if settings.out.is_dir() else "a file"
-            raise OptionError(f"--out {settings.out}: expected a new or empty folder, found {found}; name another one")
+            other = "other files" if settings.out.is_dir() else "a file"
+            raise OptionError(f"{place}: expected a new or empty folder, found {other}; name another one")
         try:
             check_room(path)
         except OSError as error:
-            reason = f"cannot be written: {error.strerror}"
-            raise OptionError(f"--out {settings.out}: {reason}; name another place") from None
+            raise OptionError(f"{place}: cannot be written: {error.strerror}; name another place") from None
         settings.out.mkdir(parents=True, exist_ok=True)
         with whole_file(path) as file:
             json.dump(own, file, indent=1)
@@ -163,19 +175,17 @@ def _check_folder(settings: Comparison, texts: Texts) -> None:
     try:
         kept = dict(json.loads(path.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
-        raise OptionError(f"{path}: expected settings of a comparison, found none; use another --out") from None
-    for name, value in own.items():
-        if kept.get(name) != value:
-            found = f"{_option_name(name)} {value}, found those of {kept.get(name)}"
-            found = f"these {name}, found those of other {name}" if name in ("texts", "sources") else found
-            raise OptionError(f"--out {settings.out}: expected results of {found}; use another --out")
+        raise OptionError(f"{path}: expected settings of a comparison, found none; use another {name('out')}") from None
 
+    def described(key: str, value: object) -> str:
+        begin = "with" if value is not None else "without"
+        return " ".join(filter(None, (begin, name(key), "" if value is None else str(value))))
 
-def _sources(settings: Comparison, texts: Texts) -> list[str]:
-    """Return the files of word features with the hashes of their content, and the language."""
-    words = replace(settings.sources, conllu=texts.originals)
-    code = None if words.language is None else language_code(words.language)
-    return origins_of(Recipe(words=words), read_background("unigram"), code)
+    for key, value in own.items():
+        if (found := kept.get(key)) != value:
+            both = [described(key, one) for one in (value, found)]
+            both = ["of these texts", "of other texts"] if key == "texts" else both
+            raise OptionError(f"{place}: expected results {both[0]}, found those {both[1]}; use another {name('out')}")
 
 
 def _repeated(jobs: Sequence[Job], settings: Comparison) -> list[Job]:
@@ -189,11 +199,11 @@ def _check_space(expected: Sequence[Job], texts: Texts, settings: Comparison) ->
     """Raise OptionError if the disk has no space for the jobs without a result."""
     sizes = [job.bytes(texts) for job in expected if read_result(settings.out, job) is None]
     needed = sum(sizes) + 2 * settings.jobs * max(sizes, default=0)  # a training has up to three checkpoints
-    free = shutil.disk_usage(settings.out).free
+    free, out = shutil.disk_usage(settings.out).free, settings.name_of("out")
     if needed > free:
         raise OptionError(
-            f"--out {settings.out}: expected {needed / 1e6:,.0f} MB of free space for {plural(len(sizes), 'model')}, "
-            f"found {free / 1e6:,.0f} MB; free some, or use --out on another disk. Finished models are kept"
+            f"{out} {settings.out}: expected {needed / 1e6:,.0f} MB of free space for {plural(len(sizes), 'model')}, "
+            f"found {free / 1e6:,.0f} MB; free some, or use {out} on another disk. Finished models are kept"
         )
 
 
@@ -243,8 +253,9 @@ def _rows(
         jobs = [replace(job, seed=seed) for seed in (settings.seeds if job.trial else settings.seeds[:1])]
         results = [result for one in jobs if (result := read_result(settings.out, one)) is not None]
         measured.append(measured_of(results))
-        row = row_of(measured[-1], texts)
+        row = replace(row_of(measured[-1], texts), place=str(job.place))
         closed = [read_result(settings.out, replace(one, is_closed=True)) for one in jobs if settings.closed]
         finished = [result for result in closed if result is not None]
         rows.append(replace(row, perplexity=perplexity_of(finished)) if finished else row)
-    return with_differences([*rows, *(mixtures_of(measured, texts) if has_mixtures else [])], texts)
+    rows += mixtures_of(measured, texts) if has_mixtures else []
+    return with_doubts(with_differences(rows, texts))

@@ -72,10 +72,11 @@ def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: 
         scored = _prior_lines(prior, lines)
     else:
         assert networks is not None
-        longest = max(len(line.split()) + 1 for split in SPLITS for line in lines[split])
+        sizes = {split: [len(line.split()) + 1 for line in lines[split]] for split in SPLITS}
+        longest, num_tokens = max(map(max, sizes.values())), sum(sizes["train"])
         save_dir = place / "model"
         arguments = [str(data), "--prior", str(prior), "--save-dir", str(save_dir)]
-        status = networks.train([*arguments, *training_options(job, settings.epochs, longest)])
+        status = networks.train([*arguments, *training_options(job, settings.epochs, longest, num_tokens)])
         if status > STOPPED:
             raise KeyboardInterrupt
         if status:
@@ -89,6 +90,7 @@ def _built(job: Job, place: Path, texts: Texts, settings: Comparison, networks: 
     doubts = [remark for remark in built.notes if remark.endswith(OTHER_LANGUAGE)]
     result["warnings"] = [f"{built.notes[remark]:,} {remark}" for remark in doubts]
     if job.size is not None:
+        result["num_pieces"] = Pieces(place / "pieces.model").size
         result["ngrams"] = {str(order): _piece_ngrams(place, lines, order) for order in PIECE_ORDERS}
     if job.trial is not None:
         log = (place / LOG).read_text(encoding="utf-8")

@@ -6,6 +6,7 @@ training reads the same share of rare words as unknown. So all models give a pro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,8 +23,11 @@ PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
 PIECE_SIZES = (500, 2000)
 CHARACTERS_PER_PIECE = {500: 1.9, 2000: 3.6}
 QUICK_SIZES = (500,)
-PATIENCE = 5  # epochs without improvement, after which a training stops
-RATE_PATIENCE = 1  # epochs without improvement, after which the learning rate falls
+MAX_TOKENS = 1024  # of a batch
+# epochs and updates without improvement, after which a training stops, and after which the learning rate falls. Without
+# the updates, small texts with few batches would stop during the plateau that most trainings have at their beginning.
+PATIENCE, UPDATES = 5, 100
+RATE_PATIENCE, RATE_UPDATES = 1, 20
 
 # for estimates
 START = 5.0  # seconds of a job before and after its training
@@ -46,6 +50,7 @@ class Job:
     size: int | None = None  # of pieces
     weights: int = 0  # of a pretrained network
     is_closed: bool = False  # whether the dictionary has the words of all texts, and no other words are possible
+    inputs: str = ""  # a digest of what it is made from, apart from the texts (inputs.py)
 
     @property
     def setting(self) -> str:
@@ -58,7 +63,8 @@ class Job:
     def place(self) -> Path:
         """The folder of the job below the output folder."""
         closed = "-closed" if self.is_closed else ""
-        return Path("models") / self.model / f"{self.setting}{closed}-seed{self.seed}"
+        inputs = f"-{self.inputs}" if self.inputs else ""
+        return Path("models") / f"{self.model}{inputs}" / f"{self.setting}{closed}-seed{self.seed}"
 
     @property
     def has_words(self) -> bool:
@@ -95,9 +101,10 @@ def chosen_models(texts: Texts, settings: Comparison) -> list[str]:
         impossible |= {"pretrained"} if settings.pretrained is None else set()
         return [name for name in MODELS if name not in impossible]
     if "lexicon" in settings.models and not has_lexicon:
+        conllu, lexicon, language = (settings.name_of(f"words.{key}") for key in ("conllu", "lexicon", "language"))
         raise OptionError(
-            "--models lexicon: it needs features of words, found no source of them; add --conllu, --lexicon or "
-            "--language"
+            f"{settings.name_of('models')} lexicon: it needs features of words, found no source of them; add {conllu}, "
+            f"{lexicon} or {language}"
         )
     added = {"pretrained"} if settings.pretrained is not None else set()
     return [name for name in MODELS if name in {*settings.models, *added}]
@@ -150,14 +157,23 @@ def ngrams(order: int) -> str:
     return f"ngram({order}, folds=0)"
 
 
-def training_options(job: Job, epochs: int, longest: int) -> list[str]:
-    """Return options of `llrnn train`. longest: tokens of the longest sentence, with its end."""
+def training_options(job: Job, epochs: int, longest: int, num_tokens: int) -> list[str]:
+    """Return options of `llrnn train`.
+
+    Args:
+        longest: tokens of the longest sentence, with its end. num_tokens: of the training text, with ends.
+    """
     assert isinstance(job.trial, Trial)
     dropout, width, rate = job.trial
+    batch = max(MAX_TOKENS, longest)
+    patience, rate_patience = (
+        max(least, math.ceil(updates * batch / num_tokens))
+        for least, updates in ((PATIENCE, UPDATES), (RATE_PATIENCE, RATE_UPDATES))
+    )
     return [
         *("--preset", "small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
         *("--decoder-embed-dim", str(width), "--decoder-hidden-size", str(width), "--max-epoch", str(epochs)),
-        *("--bf16-products", "--num-workers", "0", "--log-format", "simple", "--patience", str(PATIENCE)),
-        *("--lr-patience", str(RATE_PATIENCE)),
-        *("--max-tokens", str(max(1024, longest)), "--tokens-per-sample", str(max(512, longest))),
+        *("--bf16-products", "--num-workers", "0", "--log-format", "simple", "--patience", str(patience)),
+        *("--lr-patience", str(rate_patience)),
+        *("--max-tokens", str(batch), "--tokens-per-sample", str(max(512, longest))),
     ]

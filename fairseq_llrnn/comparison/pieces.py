@@ -31,6 +31,12 @@ class Pieces:
         )  # fmt: skip
         return cls(model)
 
+    @property
+    def size(self) -> int:
+        """The number of pieces, with those of bytes. A small text has fewer than requested."""
+        size: int = self.processor.get_piece_size()
+        return size
+
     def write(self, line: str) -> str:
         """Return a line in pieces, with blanks between them."""
         return " ".join(self.processor.encode(line, out_type=str))

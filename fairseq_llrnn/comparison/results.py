@@ -38,12 +38,12 @@ class ComparisonTable:
         return tables.as_text(self.rows)
 
 
-def commands(rows: Sequence[Row], settings: Comparison, seed: int) -> list[str]:
+def commands(rows: Sequence[Row], out: Path) -> list[str]:
     """Return commands to go on with the best single model."""
     best = tables.best_row(rows)
     if best is None:
         return []
-    place = settings.out / "models" / best.name / f"{best.setting}-seed{seed}"
+    place = out / best.place
     if best.name.startswith("ngrams"):
         return [f"llrnn score --prior {place / 'data' / 'prior'} --open TEXT"]
     if best.name.startswith("pretrained"):
@@ -80,7 +80,7 @@ def _facts(rows: Sequence[Row], texts: Texts, settings: Comparison, seconds: flo
         with suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
     return {
-        "settings": vars(settings) | {
+        "settings": {name: value for name, value in vars(settings).items() if name != "name_of"} | {
             "words": plain_values(settings.sources)[0], "tries": settings.num_tries, "max_epoch": settings.epochs,
         },
         "texts": {

@@ -54,16 +54,20 @@ class Row:
     name: str
     title: str
     setting: str = ""
+    place: str = ""  # the folder of the first seed, below that of the comparison
     failure: str | None = None
     seeds: Sequence[int] = ()
     valid: float = math.nan  # bits per character
+    valids: Sequence[float] = ()  # `valid` of each seed
     test: float = math.nan
     tests: Sequence[float] = ()  # `test` of each seed
     deviation: float = math.nan  # standard deviation of `tests`
     seen: float = math.nan  # bits per word of the test text, of words in the training text
     unseen: float = math.nan
     perplexity: float = math.nan  # of the test text over a closed dictionary, which contains its words
+    weight: float = math.nan  # of the network in a mixture, the mean over seeds
     is_converged: bool = True  # whether each training stopped before its last epoch
+    is_poor: bool = False  # whether a seed needs more bits on the validation text than the 2-grams
     seconds: float = math.nan  # of a processor, for the training and scoring of a seed
     sentences: np.ndarray | None = None  # (n,) bits of the test sentences
     difference: Difference | None = None  # from ours, in bits per character
@@ -81,6 +85,7 @@ class Measured:
     scores: Sequence[Mapping[str, Scores]]  # of each seed, by text
     seconds: float
     is_converged: bool
+    weight: float  # as in Row
     ngrams: Mapping[str, Mapping[str, np.ndarray]]  # of n-grams over the model's pieces, by order and text
 
 
@@ -89,13 +94,14 @@ def measured_of(results: Sequence[Mapping[str, Any]]) -> Measured:
     first = results[0]
     pieces = first.get("ngrams", {})
     ngrams = {order: {split: np.concatenate(found[split]) for split in SCORED} for order, found in pieces.items()}
-    size = f" ({first['setting'].rpartition('pieces')[2]})" if pieces else ""
+    asked = first["setting"].rpartition("pieces")[2]
+    size = f" ({first.get('num_pieces', asked)})" if pieces else ""
     seconds = [result["seconds"] for result in results if result["seconds"] is not None]
     return Measured(
         first["model"], first["setting"], title(first["model"]) + size, [result["seed"] for result in results],
         [{split: Scores.read(result[split]) for split in SCORED} for result in results],
         float(np.mean(seconds)) if seconds else math.nan, all(result.get("is_converged", True) for result in results),
-        ngrams,
+        math.nan, ngrams,
     )  # fmt: skip
 
 
@@ -122,8 +128,9 @@ def row_of(model: Measured, texts: Texts) -> Row:
     tests = per_character["test"]
     return Row(
         model.name, model.title, model.setting, seeds=model.seeds, seconds=model.seconds,
-        is_converged=model.is_converged,
-        valid=float(np.mean(per_character["valid"])), test=float(np.mean(tests)), tests=tests,
+        is_converged=model.is_converged, weight=model.weight,
+        valid=float(np.mean(per_character["valid"])), valids=per_character["valid"],
+        test=float(np.mean(tests)), tests=tests,
         deviation=float(np.std(tests, ddof=1)) if len(tests) > 1 else math.nan,
         seen=_mean_of(words, seen, True), unseen=_mean_of(words, seen, False),
         sentences=np.mean([scores["test"].bits_of_sentences() for scores in model.scores], axis=0),
@@ -162,13 +169,27 @@ def _mixed(model: Measured, ngrams: Mapping[str, Mapping[str, np.ndarray]], name
         by_order.append((float(np.mean(losses)), order, scores, weights))
     _, order, scores, weights = min(by_order, key=lambda entry: entry[:2])
     shown = ",".join(f"{weight:.2f}" for weight in weights)
-    setting = f"{model.setting}, {order}-grams, weight of the network {shown}"
-    return replace(model, name=name, title=f"{model.title} + {order}-grams", setting=setting, scores=scores)
+    setting, mean = f"{model.setting}, {order}-grams, weight of the network {shown}", float(np.mean(weights))
+    title = f"{model.title} + {order}-grams"
+    if mean in (0.0, 1.0):
+        alone = f"{order}-grams{' of pieces' if model.ngrams else ''}" if mean == 0.0 else model.title
+        title = f"{alone} alone, as the mixture {title}"
+    return replace(model, name=name, title=title, setting=setting, scores=scores, weight=mean)
+
+
+def with_doubts(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows, in which networks that are worse than the 2-grams are marked."""
+    limit = next((row.valid for row in rows if row.name == "ngrams-2"), math.inf)
+    poor = [max(row.valids, default=0.0) > limit and not row.name.startswith("ngrams") for row in rows]
+    return [replace(row, is_poor=is_poor) for row, is_poor in zip(rows, poor, strict=True)]
 
 
 def with_differences(rows: Sequence[Row], texts: Texts) -> list[Row]:
-    """Return the rows with their differences from the best of ours on the validation text, if there is one."""
-    ours = [row for row in rows if row.failure is None and row.name in (*OURS, "mixed-ours")]
+    """Return the rows with their differences from the best of ours on the validation text, if there is one.
+
+    A mixture in which our network has no weight is not ours.
+    """
+    ours = [row for row in rows if row.failure is None and row.name in (*OURS, "mixed-ours") and row.weight != 0.0]
     if not ours:
         return [*rows]
     reference = min(ours, key=lambda row: row.valid)

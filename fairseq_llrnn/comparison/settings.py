@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least, need_library
+from fairseq_llrnn.lexicon.casing import LITHUANIAN, TURKIC, language_of
+from fairseq_llrnn.lexicon.languages.names import CODES
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
-from fairseq_llrnn.settings import check_files
+from fairseq_llrnn.settings import check_files, checked
 
 MODELS = {  # name for --models -> title
     "ngrams": "Kneser-Ney n-grams of orders 2 to 5",
@@ -29,7 +31,8 @@ MODELS = {  # name for --models -> title
 }
 SOFTMAX, OURS = ("softmax", "softmax-unigram", "pieces"), ("suffixes", "lexicon")
 NEURAL = (*SOFTMAX, *OURS)
-CONFIG, TOKENIZER = "config.json", "tokenizer.json"  # in a folder of save_pretrained
+CONFIG, TOKENIZER, WEIGHTS = "config.json", "tokenizer.json", "*.safetensors"  # in a folder of save_pretrained
+PRETRAINED_FILES = ("*.json", "*.txt", "*.model", WEIGHTS)  # with all settings and vocabularies
 TRIES, QUICK_TRIES = 3, 1
 EPOCHS = 80
 
@@ -88,6 +91,7 @@ class Comparison:
     quick: bool = False
     max_epoch: int | None = None
     jobs: int = 1
+    name_of: Callable[[str], str] = str  # an argument, or words.KEY -> its name in messages
 
     @property
     def sources(self) -> LexiconOptions:
@@ -101,6 +105,11 @@ class Comparison:
         return bool(named or self.words.language or self.words.morphemes)
 
     @property
+    def may_have_pieces(self) -> bool:
+        """Whether pieces are among the models."""
+        return self.models is None or "pieces" in self.models
+
+    @property
     def num_tries(self) -> int:
         """The number of trials of each neural model."""
         return self.tries if self.tries is not None else QUICK_TRIES if self.quick else TRIES
@@ -110,65 +119,116 @@ class Comparison:
         """The largest number of epochs."""
         return EPOCHS if self.max_epoch is None else self.max_epoch
 
-    def check(self, option_name: Callable[[str], str]) -> None:
+    def check(self) -> None:
         """Check the choices before any text is read.
 
-        Args:
-            option_name: full name of a key of `words` -> its name in messages.
-
         Raises:
-            OptionError: choices that exclude each other or lack another one.
+            OptionError: choices of a wrong type, that exclude each other, or lack another one.
             DataError: a source of features is missing.
         """
-        self.sources.check(option_name)
-        check_files(self.sources, option_name)
+        name = self.name_of
+        self._check_types()
         if (self.folder is None) == (self.train is None):
-            found = "neither" if self.folder is None else "both"
+            found = "both" if self.train is not None else f"neither{self._swallowed()}"
             raise OptionError(
-                f"expected the folder of a treebank, or --train and --test with files, found {found}; give one of them"
+                f"expected {name('folder')}, the folder of a treebank, or {name('train')} and {name('test')} with "
+                f"files, found {found}; give one of them"
             )
         if self.folder is not None and (self.valid or self.test):
-            raise OptionError("--valid and --test need --train; remove them, or give --train instead of the folder")
+            raise OptionError(
+                f"{name('valid')} and {name('test')} need {name('train')}; remove them, or give {name('train')} "
+                f"instead of {name('folder')}"
+            )
         if self.train is not None and self.test is None:
-            raise OptionError("--train needs --test, the text of the table; add --test FILE")
+            raise OptionError(f"{name('train')} needs {name('test')}, the text of the table; add it")
+        if not self._is_known_language():
+            raise OptionError(
+                f"{name('lower')} {self.lower}: expected the code of a language, such as tr, az or lt, found no known "
+                "one; leave it empty for all languages but these three"
+            )
+
+        def name_of_source(key: str) -> str:
+            return name(f"words.{key}")
+
+        sources = checked(LexiconOptions, self.sources, name_of_source)
+        sources.check(name_of_source)
+        check_files(sources, name_of_source)
         if self.models is not None:
-            _check_models(self.models)
+            _check_models(name("models"), self.models)
             if "pretrained" in self.models and self.pretrained is None:
-                raise OptionError("--models pretrained: it needs --pretrained FOLDER; add that")
+                raise OptionError(f"{name('models')} pretrained: it needs {name('pretrained')}, a folder; add that")
         if self.pretrained is not None:
-            need_library("--pretrained", "transformers", "hf")
-            _check_pretrained(self.pretrained)
-        check_least("--tries", self.num_tries, 1)
+            need_library(name("pretrained"), "transformers", "hf")
+            _check_pretrained(name("pretrained"), self.pretrained)
+        check_least(name("tries"), self.num_tries, 1)
         if self.num_tries > len(TRIALS):
-            raise OptionError(f"--tries {self.num_tries}: expected at most {len(TRIALS)}, the number of settings")
-        check_least("--max-epoch", self.epochs, 1)
-        check_least("--jobs", self.jobs, 1)
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
-            shown = " ".join(map(str, self.seeds))
-            raise OptionError(f"--seeds {shown}: expected different numbers of at least 0; correct them")
+            raise OptionError(
+                f"{name('tries')} {self.num_tries}: expected at most {len(TRIALS)}, the number of settings"
+            )
+        check_least(name("max_epoch"), self.epochs, 1)
+        check_least(name("jobs"), self.jobs, 1)
+
+    def _check_types(self) -> None:
+        """Raise OptionError for a value of a wrong type, which only Python can pass."""
+        is_list = isinstance(self.seeds, Sequence) and not isinstance(self.seeds, str)
+        are_numbers = is_list and all(hasattr(n, "__index__") and not isinstance(n, bool) for n in self.seeds)
+        if not are_numbers or not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            shown = " ".join(map(str, self.seeds)) if are_numbers and self.seeds else repr(self.seeds)
+            raise OptionError(
+                f"{self.name_of('seeds')} {shown}: expected a list of different whole numbers of at least 0; correct it"
+            )
+        if self.models is not None and (isinstance(self.models, str) or not isinstance(self.models, Sequence)):
+            raise OptionError(
+                f"{self.name_of('models')} {self.models!r}: expected a list of names, found "
+                f"{type(self.models).__name__}; put the names in a list"
+            )
+        kinds = {"words": LexiconOptions, "lower": str | None, "closed": bool, "quick": bool}
+        for key, kind in kinds.items():
+            value = getattr(self, key)
+            if not isinstance(value, kind):
+                expected = {"words": "a LexiconOptions of fairseq_llrnn.prior", "lower": "None or text"}
+                raise OptionError(
+                    f"{self.name_of(key)} {value!r}: expected {expected.get(key, 'True or False')}, found "
+                    f"{type(value).__name__}; correct it"
+                )
+
+    def _is_known_language(self) -> bool:
+        """Return whether `lower` is empty, or the code of a known language."""
+        try:
+            code = language_of(self.lower)
+        except OptionError:
+            return False
+        return code is None or code in (*TURKIC, *LITHUANIAN, *CODES)
+
+    def _swallowed(self) -> str:
+        """Return a remark on a value of an option that may be the folder."""
+        if not self._is_known_language():
+            return f" ({self.name_of('lower')} has the value {self.lower}; write a folder first)"
+        others = [name for name in self.models or () if name not in MODELS]
+        return f" ({self.name_of('models')} has the value {others[0]}; write a folder first)" if others else ""
 
 
-def _check_pretrained(folder: Path) -> None:
+def _check_pretrained(option: str, folder: Path) -> None:
     """Raise DataError for a folder without a network and a fast tokenizer of save_pretrained."""
     lacking = [name for name in (CONFIG, TOKENIZER) if not (folder / name).is_file()]
     if lacking or not weights_of(folder):
         found = "no such folder" if not folder.is_dir() else f"no {lacking[0]}" if lacking else "no *.safetensors"
         raise DataError(
-            f"--pretrained {folder}: expected a folder of save_pretrained with {CONFIG}, {TOKENIZER} and "
+            f"{option} {folder}: expected a folder of save_pretrained with {CONFIG}, {TOKENIZER} and "
             f"*.safetensors, found {found}; save the model and its tokenizer there"
         )
 
 
 def weights_of(folder: Path) -> list[Path]:
     """Return the files with the weights of a network of transformers."""
-    return sorted(folder.glob("*.safetensors"))
+    return sorted(folder.glob(WEIGHTS))
 
 
-def _check_models(models: Sequence[str]) -> None:
+def _check_models(option: str, models: Sequence[str]) -> None:
     """Raise OptionError for names that are not in MODELS, none at all, or mixtures without their parts."""
     if not models:
-        raise OptionError(f"--models: expected names, found none; choose from {', '.join(MODELS)}")
+        raise OptionError(f"{option}: expected names, found none; choose from {', '.join(MODELS)}")
     for name in models:
-        check_choice("--models", name, MODELS)
+        check_choice(option, name, MODELS)
     if "mixed" in models and not ("ngrams" in models and set(models) & set(NEURAL)):
-        raise OptionError("--models mixed: it needs ngrams and a model to mix, such as suffixes; add them")
+        raise OptionError(f"{option} mixed: it needs ngrams and a model to mix, such as suffixes; add them")

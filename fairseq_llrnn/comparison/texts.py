@@ -6,14 +6,15 @@ Without a validation text, the last tenth of the training sentences becomes one.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import characters_of
+from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines, text_only
@@ -28,6 +29,7 @@ HELD_OUT = 10  # one of so many training sentences, without a validation text
 LEAST = {"train": 100, "valid": 10, "test": 10}  # sentences
 LONG = 4  # words of a sentence whose repetition is no chance
 MOST_REPEATED = 0.5  # of the long sentences of a held-out text
+BLANK = "\u2581"  # in pieces of sentencepiece
 PACKED = (".gz", ".bz2", ".xz")
 
 
@@ -101,14 +103,14 @@ def read_texts(settings: Comparison) -> Texts:
 
     Raises:
         DataError: a missing or unreadable file, a text that is too short, a held-out text that repeats the training
-            text, or a treebank in another language.
+            text, a treebank in another language, or symbols that are no words.
     """
     if settings.folder is not None:
-        files = _treebank_files(settings.folder)
+        files = _treebank_files(settings.folder, settings.name_of)
     else:
         named = {"train": settings.train, "valid": settings.valid, "test": settings.test}
         files = {split: path for split, path in named.items() if path is not None}
-    found = {split: _lines(path, settings.lower) for split, path in files.items()}
+    found = {split: _lines(path, settings.lower, settings.may_have_pieces) for split, path in files.items()}
     notes = []
     if "valid" not in found:
         size = max(1, len(found["train"]) // HELD_OUT)
@@ -130,10 +132,10 @@ def read_texts(settings: Comparison) -> Texts:
     for split in SCORED:
         if split in files:
             held_out = {word for line in texts.lines(split) for word in line.split()}
-            _check_language(files[split], held_out, texts.words, f"a {split} text")
+            _check_language(files[split], held_out, texts.words, f"a {split} text", settings.name_of("lower"))
     for path in further:
         forms = {word for words in conllu_lines([path], "syntactic", settings.lower, None) for word in words}
-        _check_language(path, forms, texts.words, "a treebank")
+        _check_language(path, forms, texts.words, "a treebank", settings.name_of("lower"))
     return texts
 
 
@@ -153,15 +155,15 @@ def write_treebank(texts: Texts) -> None:
     write_lines(part, lines)
 
 
-def _treebank_files(folder: Path) -> dict[str, Path]:
+def _treebank_files(folder: Path, name_of: Callable[[str], str]) -> dict[str, Path]:
     """Return the files of a folder of Universal Dependencies. `dev` may be missing."""
     if not folder.is_dir():
-        found = "a file; pass it with --train" if folder.exists() else "no such folder; correct the path"
+        found = f"a file; pass it with {name_of('train')}" if folder.exists() else "no such folder; correct the path"
         raise DataError(f"{folder}: expected the folder of a treebank, found {found}", folder)
     if not any(_is_treebank(path) for path in folder.iterdir()):
         raise DataError(
             f"{folder}: expected CoNLL-U files, such as cy_ccg-ud-train.conllu, found none; give the folder of a "
-            "treebank, or texts with --train and --test",
+            f"treebank, or texts with {name_of('train')} and {name_of('test')}",
             folder,
         )
     files = {"train": treebank(folder, "train"), "test": treebank(folder, "test")}
@@ -173,13 +175,41 @@ def _is_treebank(path: Path) -> bool:
     return bare.suffix in (".conllu", ".conllup")
 
 
-def _lines(path: Path, casing: str | None) -> list[str]:
-    """Return the lines of a text or treebank. Empty lines are left out. casing: as in `conllu_lines`."""
-    if _is_treebank(path):
-        return [" ".join(words) for words in conllu_lines([str(path)], "syntactic", casing, None) if words]
-    lines = (" ".join(line.split()) for _, line in text_only(iter_lines(path), str(path)))
-    kept = [line for line in lines if line]
-    return kept if casing is None else [lower(line, language_of(casing)) for line in kept]
+def _lines(path: Path, casing: str | None, has_pieces: bool) -> list[str]:
+    """Return the lines of a text or treebank. Empty lines are left out.
+
+    Args:
+        casing: as in `conllu_lines`. has_pieces: whether pieces are made from the text.
+    """
+    is_treebank, found = _is_treebank(path), list[str]()
+    if is_treebank:
+        sentences = conllu_lines([str(path)], "syntactic", casing, None)
+        lines: Iterable[tuple[int, str]] = enumerate((" ".join(words) for words in sentences), 1)
+    else:
+        spelled = str if casing is None else partial(lower, language=language_of(casing))
+        lines = ((number, spelled(line)) for number, line in text_only(iter_lines(path), str(path)))
+    for number, line in lines:
+        words = line.split()
+        if reason := _what_is_wrong(words, has_pieces):
+            raise DataError(f"{path}, {'sentence' if is_treebank else 'line'} {number}: {reason}")
+        found += [" ".join(words)] if words else []
+    return found
+
+
+def _what_is_wrong(words: Sequence[str], has_pieces: bool) -> str | None:
+    """Return why models cannot read a line."""
+    if symbols := [word for word in words if word in SPECIALS]:
+        advice = "give the text without replaced words" if symbols[0] == UNK else "remove it"
+        return (
+            f"expected words, found {symbols[0]}, a symbol of the models; {advice}, or write another word for it in "
+            "all texts"
+        )
+    if has_pieces and any(BLANK in word for word in words):
+        return (
+            f"expected words without {BLANK} (U+2581), with which pieces write blanks, found it; replace it in all "
+            "texts, or leave pieces out of the models"
+        )
+    return None
 
 
 def _repetitions(found: dict[str, list[str]], files: dict[str, Path]) -> list[str]:
@@ -198,7 +228,7 @@ def _repetitions(found: dict[str, list[str]], files: dict[str, Path]) -> list[st
     return notes
 
 
-def _check_language(path: Path | str, words: Iterable[str], training: Iterable[str], what: str) -> None:
+def _check_language(path: Path | str, words: Iterable[str], training: Iterable[str], what: str, option: str) -> None:
     """Raise DataError if a file and the training text share few words (lexicon/language_check.py)."""
     others, known = set(filter(has_letters, words)), set(filter(has_letters, training))
     smaller, shared = min(len(others), len(known)), len(others & known)
@@ -206,5 +236,5 @@ def _check_language(path: Path | str, words: Iterable[str], training: Iterable[s
         raise DataError(
             f"{path}: expected {what} in the language of the training text, found {shared:,} of its {len(others):,} "
             f"words among the {len(known):,} of the training text; give another file, or lower-case the texts with "
-            "--lower"
+            f"{option}"
         )

@@ -44,17 +44,18 @@ def test_the_table(compared: tuple[Path, str]) -> None:
         "softmax of BPE pieces",
         "ours, suffixes",
     ]
-    assert len(rows) == 10 and {len(row) for row in rows} == {12}
-    figures = {row[0].removesuffix(" (not converged)"): (float(row[1]), float(row[2])) for row in rows[1:]}
+    assert len(rows) == 10 and {len(row) for row in rows} == {13}
+    figures = {row[0].partition(" (not")[0].partition(" (worse")[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
     assert all(0.5 < value < 8 for pair in figures.values() for value in pair)
     neural = figures["ours, suffixes"]
-    mixed = next(pair for name, pair in figures.items() if name.startswith("ours, suffixes +"))
+    mixed = next(pair for name, pair in figures.items() if "ours, suffixes +" in name)
     assert mixed[0] <= min(neural[0], *(figures[f"Kneser-Ney {order}-grams"][0] for order in (2, 3, 4, 5))) + 1e-3
-    assert sum(row[6] == "ours" for row in rows) == 1
-    assert all(0 < float(row[9]) <= 1 for row in rows[1:] if row[6] != "ours")
+    assert sum(row[7] == "ours" for row in rows) == 1
+    assert all(0 < float(row[10]) <= 1 for row in rows[1:] if row[7] != "ours")
     assert (out / "table.md").read_text().count("\n") == 11 and "toprule" in (out / "table.tex").read_text()
     assert "19 models, about 1 minute on 2 idle cores\n" in printed
-    assert rows[5][0] == "softmax (not converged)" and "not converged: it\nimproved until its last" in printed
+    assert rows[5][0] == "softmax (not converged, worse than 2-grams)"
+    assert "not converged: it\nimproved until its last" in printed
     assert "with the best single model on the validation text:" in printed
 
 
@@ -104,28 +105,50 @@ def test_a_second_start_skips_finished_models(
     assert "19 models (18 of them finished), about 1 minute on 1 idle core\n" in done.out
     again = {path: path.stat().st_mtime_ns for path in out.glob("models/*/*/result.json")}
     assert [path for path in results if again[path] != results[path]] == [lost]
-    cells = [[line.split("\t")[:11] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]
+    cells = [[line.split("\t")[:12] for line in text.splitlines()] for text in (table, (out / "table.tsv").read_text())]
     assert cells[0] == cells[1]
     with (out / "lock").open("w") as file:
         assert lock(file.fileno())
         busy = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options, code=2)
     assert f"llrnn: error: --out {out}: another process is working on it; wait for its end" in busy.err
     other = shell.run("llrnn", "compare", *texts(corpus), "--out", out, "--max-epoch", 2, code=2)
-    assert f"llrnn: error: --out {out}: expected results of --max-epoch 2, found those of 1; use another" in other.err
+    found = "expected results with --max-epoch 2, found those with --max-epoch 1; use another --out"
+    assert f"llrnn: error: --out {out}: {found}" in other.err
     swapped = ["--train", corpus / "train.txt", "--valid", corpus / "test.txt", "--test", corpus / "valid.txt"]
     other = shell.run("llrnn", "compare", *swapped, "--out", out, code=2)
     assert f"--out {out}: expected results of these texts, found those of other texts; use another" in other.err
 
 
 def test_a_failed_model_has_a_row_with_the_reason(corpus: Path, shell: Shell, tmp_path: Path) -> None:
-    lexicon = tmp_path / "lexicon.tsv"
-    lexicon.write_text("one cell\n")
-    options = ["--models", "ngrams", "lexicon", "--lexicon", lexicon, "--tries", 1, "--max-epoch", 1]
-    done = shell.run("llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options)
-    assert f"note: models/lexicon/dropout0.4-width256-rate0.004-seed1 failed: {lexicon}, line 1" in done.out
+    options = ["--tries", 1, "--max-epoch", 1, "--models"]
+    command = ["llrnn", "compare", *texts(corpus), "--out", tmp_path / "out", *options]
+    shell.run(*command, "ngrams")
+    place = tmp_path / "out" / "models" / "softmax" / "dropout0.4-width256-rate0.004-seed1"
+    place.mkdir(parents=True)
+    (place / "data").write_text("")
+    done = shell.run(*command, "ngrams", "softmax")
+    assert f"note: {place.relative_to(tmp_path / 'out')} failed: " in done.out and "File exists" in done.out
     (row,) = (line for line in done.out.splitlines() if ": failed, " in line)
-    assert row.startswith(f"ours, suffixes and lexicon: failed, {lexicon}")
+    assert row.startswith("softmax: failed, ") and "File exists" in row
     assert "Kneser-Ney 5-grams" in done.out and "Traceback" not in done.err
+
+
+def test_a_corrected_lexicon_trains_only_its_model(corpus: Path, shell: Shell, tmp_path: Path) -> None:
+    lexicon, out = tmp_path / "lexicon.tsv", tmp_path / "out"
+    command = ["llrnn", "compare", *texts(corpus), "--out", out, "--tries", 1, "--max-epoch", 1, "--models", "ngrams"]
+    shell.run(*command)
+    lexicon.write_text("one cell\n")
+    more = ["lexicon", "--lexicon", lexicon]
+    assert f"llrnn: error: {lexicon}, line 1" in shell.run(*command, *more, code=2).err
+    lexicon.write_text("le\tle\tDET\t_\n")
+    assert "5 models (4 of them finished)" in shell.run(*command, *more).out
+    lexicon.write_text("la\tle\tDET\t_\n")
+    again = shell.run(*command, *more)
+    assert "5 models (4 of them finished)" in again.out
+    row = json.loads((out / "result.json").read_text())["rows"][4]
+    assert row["name"] == "lexicon" and (out / row["place"] / "result.json").exists()
+    assert "5 models (5 of them finished)" in shell.run(*command, *more).out
+    assert len([*out.glob("models/lexicon-*")]) == 2 and "Traceback" not in again.err
 
 
 def test_a_lexicon_of_another_language_is_a_warning(corpus: Path, shell: Shell, tmp_path: Path) -> None:
@@ -152,12 +175,12 @@ def test_a_pretrained_network_is_fine_tuned(corpus: Path, shell: Shell, llrnn: L
     options = ["--models", "ngrams", "--pretrained", folder, "--tries", 2, "--seeds", 1, 2, "--max-epoch", 1]
     options.append("--closed")
     printed = shell.run("llrnn", "compare", *texts(corpus), "--out", out, *options).out
-    assert "11 models" in printed and "\ntiny, fine-tuned (not converged) " in printed
+    assert "11 models" in printed and "\ntiny, fine-tuned (not converged, worse than 2-grams) " in printed
     (row,) = (row for row in json.loads((out / "result.json").read_text())["rows"] if row["name"] == "pretrained-tiny")
     assert row["setting"] in ("rate0.0003", "rate0.0001") and row["perplexity"] is None and row["unseen"] > row["seen"]
     bits = []
     for seed in (1, 2):
-        path = out / "models" / "pretrained-tiny" / f"{row['setting']}-seed{seed}" / "model"
+        path = (out / row["place"]).with_name(f"{row['setting']}-seed{seed}") / "model"
         scored = shell.run("llrnn", "score", "--path", path, "--json", corpus / "test.txt")
         bits.append(json.loads(scored.out)["bits_per_character"])
     assert row["test"] == pytest.approx(np.mean(bits), abs=1e-4)
@@ -168,7 +191,7 @@ def test_a_pretrained_network_is_fine_tuned(corpus: Path, shell: Shell, llrnn: L
         "*.safetensors, found no tokenizer.json; save the model and its tokenizer there"
     )
     done = llrnn("compare", *texts(corpus), "--out", tmp_path / "other", "--models", "pretrained")
-    done.refuses("--models pretrained: it needs --pretrained FOLDER; add that")
+    done.refuses("--models pretrained: it needs --pretrained, a folder; add that")
 
 
 def test_python_returns_the_table(corpus: Path, shell: Shell, tmp_path: Path) -> None:
@@ -193,4 +216,10 @@ def test_messages(corpus: Path, llrnn: Llrnn, tmp_path: Path) -> None:
     assert f"{tmp_path / 'no.tsv'}: " in done.error and not (tmp_path / "out").exists()
     assert "\nuk " in llrnn("compare", "--language", "list", "--out", tmp_path / "out").out
     done = llrnn("compare", "--train", corpus / "train.txt", "--out", tmp_path / "out")
-    done.refuses("--train needs --test, the text of the table; add --test FILE")
+    done.refuses("--train needs --test, the text of the table; add it")
+    for option, value in (("--models", "ngrams"), ("--lower", "UD_X")):
+        done = llrnn("compare", "--out", tmp_path / "out", option, value, *(["UD_X"] if option == "--models" else []))
+        done.refuses(
+            "expected FOLDER, the folder of a treebank, or --train and --test with files, found neither "
+            f"({option} has the value UD_X; write a folder first); give one of them"
+        )

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fairseq_llrnn.comparison import comparing
 from fairseq_llrnn.comparison.comparing import compare
+from fairseq_llrnn.comparison.inputs import digests
 from fairseq_llrnn.comparison.settings import Comparison
+from fairseq_llrnn.comparison.texts import read_texts
 from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.lexicon.lexicon_table import Row, Table, as_features
 from fairseq_llrnn.lexicon.options import LexiconOptions
 
 
@@ -58,7 +63,7 @@ def test_a_full_disk_is_an_error_before_any_training(
     with pytest.raises(OptionError) as found:
         run(tmp_path / "out", files)
     assert str(found.value) == (
-        f"--out {tmp_path / 'out'}: expected 30 MB of free space for 4 models, found 12 MB; free some, or use --out on "
+        f"out {tmp_path / 'out'}: expected 30 MB of free space for 4 models, found 12 MB; free some, or use out on "
         "another disk. Finished models are kept"
     )
     assert not (tmp_path / "out" / "models").exists()
@@ -81,16 +86,85 @@ def test_results_belong_to_the_content_of_files(
     monkeypatch.chdir(place)
     moved = [Path(file.name) for file in files]
     assert "4 models (4 of them finished)" in " ".join(run(Path("out"), moved, LexiconOptions(lexicon=lexicon.name)))
-    (place / lexicon.name).write_text("word1\tword\tNOUN\tNumber=Plur\n")
-    with pytest.raises(LLRNNError, match="^--out out: expected results of these sources, found those of other sources"):
-        run(Path("out"), moved, LexiconOptions(lexicon=lexicon.name))
+    assert "4 models (4 of them finished)" in " ".join(run(Path("out"), moved))  # n-grams read no lexicon
+
+
+def place_of_lexicon(files: Sequence[Path], **words: Any) -> str:
+    """Return the folder of the model with a lexicon."""
+    return digests(["lexicon"], settings := Comparison(Path("o"), None, *files, LexiconOptions(**words)),
+                   read_texts(settings))["lexicon"]  # fmt: skip
+
+
+def test_a_lexicon_model_belongs_to_all_values_of_its_sources(files: Sequence[Path], tmp_path: Path) -> None:
+    file, renamed = tmp_path / "lexicon.tsv", tmp_path / "more" / "lexicon.tsv"
+    renamed.parent.mkdir()
+    file.write_text("word1\tword\tNOUN\tNumber=Sing\n")
+    renamed.write_text(file.read_text())
+    cut = tmp_path / "cut.tsv"
+    cut.write_text("word1\tword 1\n")
+    one, two = {"word1": ["Number:Sing"]}, {"word1": ["Number:Plur"]}
+    table = Table([(Row("word1", features=as_features({"Number:Sing": 1.0})), 1)])
+    other_table = Table([(Row("word1", features=as_features({"Number:Plur": 1.0})), 1)])
+    assert place_of_lexicon(files, lexicon=str(file)) == place_of_lexicon(files, lexicon=[renamed])
+    assert place_of_lexicon(files, lexicon=one) == place_of_lexicon(files, lexicon={**one})
+    choices: list[dict[str, Any]] = [
+        {"lexicon": str(file)}, {"lexicon": one}, {"lexicon": two}, {"lexicon": table}, {"lexicon": other_table},
+        {"lexicon": Lexicon(one)}, {"lexicon": Lexicon(two)}, {"morphemes": {"word1": ["word", "1"]}},
+        {"morphemes": {"word1": ["wor", "d1"]}}, {"morphemes": str(cut)}, {"morphemes": str(cut), "morpheme_floor": 9},
+        {"lexicon": one, "guess": "off"}, {"lexicon": one, "normalize": "nfd"},
+        {"lexicon": one, "morphemes": str(cut)},
+    ]  # fmt: skip
+    assert len({place_of_lexicon(files, **choice) for choice in choices}) == len(choices)
+    file.write_text("word1\tword\tNOUN\tNumber=Plur\n")
+    assert place_of_lexicon(files, lexicon=str(file)) != place_of_lexicon(files, lexicon=str(renamed))
+
+
+def test_a_pretrained_network_is_known_by_its_content(files: Sequence[Path], tmp_path: Path) -> None:
+    names = ("config.json", "tokenizer.json", "model.safetensors")
+    folders = [tmp_path / parent / "gpt" for parent in ("a", "b", *names)]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        for name in names:
+            (folder / name).write_text("other" if name == folder.parent.name else "same")
+    settings = [Comparison(Path("o"), None, *files, pretrained=folder) for folder in folders]
+    found = [digests(["pretrained"], one, read_texts(one))["pretrained"] for one in settings]
+    assert found[0] == found[1] and len(set(found)) == 4
+
+
+def test_a_malformed_lexicon_is_an_error_before_any_training(files: Sequence[Path], tmp_path: Path) -> None:
+    lexicon, words = tmp_path / "lexicon.tsv", LexiconOptions(lexicon=str(tmp_path / "lexicon.tsv"))
+    lexicon.write_text("one cell\n")
+    for models in (["lexicon"], ["ngrams", "lexicon"]):
+        settings = Comparison(tmp_path / "out", None, *files, words, models=models)
+        with pytest.raises(LLRNNError, match="lexicon.tsv, line 1"):
+            compare(settings, SimpleNamespace, print)  # type: ignore[arg-type]
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ({}, {"lower": ""}, "with lower, found those without lower; use another out"),
+        ({"lower": "tr"}, {"lower": ""}, "with lower, found those with lower tr;"),
+        ({"lower": "tr"}, {}, "without lower, found those with lower tr;"),
+    ],
+)
+def test_results_of_other_choices(
+    before: dict[str, Any], after: dict[str, Any], message: str, files: Sequence[Path], tmp_path: Path
+) -> None:
+    out, choices = tmp_path / "out", {"models": ["ngrams"]}
+    compare(Comparison(out, None, *files, **choices, **before), no_networks, print)
+    files[0].write_text(files[0].read_text().replace("of", "Of"))
+    with pytest.raises(OptionError) as found:
+        compare(Comparison(out, None, *files, **choices, **after), no_networks, print)
+    assert str(found.value).startswith(f"out {out}: expected results {message}")
 
 
 def test_sources_of_lemmas_alone_have_no_features(tmp_path: Path, files: Sequence[Path]) -> None:
     (tmp_path / "x.dic").write_text("1\nword1\n")
     (tmp_path / "x.aff").write_text("SET UTF-8\n")
     words = LexiconOptions(hunspell=str(tmp_path / "x.dic"))
-    with pytest.raises(OptionError, match="--models lexicon: it needs features of words, found no source of them"):
+    with pytest.raises(OptionError, match="models lexicon: it needs features of words, found no source of them"):
         compare(Comparison(tmp_path / "out", None, *files, words, models=["lexicon"]), no_networks, print)
-    with pytest.raises(LLRNNError, match="^--hunspell .*no.dic: expected a dictionary of hunspell"):
+    with pytest.raises(LLRNNError, match="^words.hunspell .*no.dic: expected a dictionary of hunspell"):
         run(tmp_path / "out", files, LexiconOptions(hunspell=str(tmp_path / "no.dic")))

@@ -65,5 +65,15 @@ def test_estimates() -> None:
     assert softmax.seconds(text, 2) < 0.4 * softmax.seconds(text, 80)
     longer = replace(text, train=[line.replace("word", "longer-word") for line in text.train])
     assert pieces.seconds(longer, 80) > 1.5 * pieces.seconds(text, 80)
-    options = training_options(softmax, 9, 3000)
+    options = training_options(softmax, 9, 3000, 400_000)
     assert options[options.index("--max-tokens") + 1] == options[options.index("--tokens-per-sample") + 1] == "3000"
+
+
+def test_small_texts_have_more_patience() -> None:
+    def patience(longest: int, num_tokens: int) -> list[str]:
+        options = training_options(Job("suffixes", 1, TRIALS[0]), 80, longest, num_tokens)
+        return [options[options.index(name) + 1] for name in ("--patience", "--lr-patience")]
+
+    assert patience(50, 20_480) == patience(50, 300_000) == ["5", "1"]  # 20 batches of 1,024 tokens, and more
+    assert patience(50, 2_048) == ["50", "10"] and patience(50, 10_000) == ["11", "3"]
+    assert patience(2_048, 20_480) == ["10", "2"]

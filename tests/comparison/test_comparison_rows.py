@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairseq_llrnn.comparison import mixtures, tables
-from fairseq_llrnn.comparison.rows import Row, measured_of, mixtures_of, row_of, with_differences
+from fairseq_llrnn.comparison.rows import Row, measured_of, mixtures_of, row_of, with_differences, with_doubts
 from fairseq_llrnn.comparison.texts import Texts
 
 TEXTS = Texts(["a b", "b"], ["a b", "b c"], ["b a", "c"])
@@ -50,12 +50,23 @@ def test_a_model_converges_if_all_its_seeds_do() -> None:
     assert tables.cells(row)[0] == "softmax (not converged)" and "not converged: it" in tables.as_text([row])
 
 
+def test_a_network_that_is_worse_than_2_grams_is_marked() -> None:
+    results = [[result("ngrams-2", bits=2.0)], [result("ngrams-5", bits=9.0)], [result("softmax", bits=2.1)]]
+    results += [[result("pieces", bits=1.9)], [result("suffixes", bits=1.0), result("suffixes", 2, 2.2)]]
+    rows = with_doubts([row_of(measured_of(one), TEXTS) for one in results])
+    assert [row.name for row in rows if row.is_poor] == ["softmax", "suffixes"]
+    assert tables.cells(rows[2])[0] == "softmax (worse than 2-grams)"
+    assert "worse than 2-grams: on\nthe validation text" in tables.as_text(rows)
+    rows = with_doubts([*rows[1:]])  # without 2-grams
+    assert not any(row.is_poor for row in rows) and "worse" not in tables.as_text(rows)
+
+
 def test_pieces_are_summed_to_words() -> None:
     trigrams = {"valid": [[BIT] * 3] * 2, "test": [[BIT], [BIT]]}
-    of_pieces = result("pieces", setting="x-pieces500", ngrams={"3": trigrams})
+    of_pieces = result("pieces", setting="x-pieces500", num_pieces=437, ngrams={"3": trigrams})
     of_pieces["test"] = {"tokens": [[BIT, BIT, BIT, BIT], [BIT, BIT, BIT]], "sizes": [[2, 1], [2]]}
     row = row_of(measured_of([of_pieces]), TEXTS)
-    assert row.title == "softmax of BPE pieces (500)"
+    assert row.title == "softmax of BPE pieces (437)"  # those made
     assert row.seen == pytest.approx(1.5) and row.unseen == pytest.approx(2.0)
     assert row.test == pytest.approx(7 / 6)
 
@@ -65,9 +76,12 @@ def test_the_best_of_each_family_is_mixed() -> None:
     models = [measured_of([result(name, bits=value)]) for name, value in bits.items()]
     rows = mixtures_of(models, TEXTS)
     assert [(row.name, row.title) for row in rows] == [
-        ("mixed-softmax", "softmax + 2-grams"),
-        ("mixed-ours", "ours, suffixes + 2-grams"),
+        ("mixed-softmax", "2-grams alone, as the mixture softmax + 2-grams"),
+        ("mixed-ours", "2-grams alone, as the mixture ours, suffixes + 2-grams"),
     ]
+    # a mixture without our network is not ours
+    compared = with_differences([*(row_of(model, TEXTS) for model in models), *rows], TEXTS)
+    assert [row.name for row in compared if row.is_reference] == ["suffixes"]
     assert rows[1].setting == "s, 2-grams, weight of the network 0.00"  # n-grams are better everywhere
     assert rows[1].test == pytest.approx(row_of(models[2], TEXTS).test)
     assert mixtures_of(models[:2], TEXTS) == []
@@ -76,21 +90,29 @@ def test_the_best_of_each_family_is_mixed() -> None:
 def test_forms_of_the_table() -> None:
     bits = {"softmax": 2.0, "suffixes": 1.0}
     figures = [row_of(measured_of([result(name, bits=value)]), TEXTS) for name, value in bits.items()]
-    failed = Row("pieces", "softmax of BPE pieces", failure="no library & no_pieces")
+    failed = Row("pieces", "softmax of BPE pieces", failure="no library & no_pieces in C:\\a~b^c|<d>")
     rows = with_differences([*figures, failed], TEXTS)
     assert rows[1].is_reference and rows[0].difference is not None and rows[1].difference is None
     softmax, ours, last = (tables.cells(row) for row in rows)
-    assert softmax[:6] == ["softmax", "1.5000", "1.8333", "", "2.50", "2.00"]
-    assert softmax[6] == "+0.8333" and ours[6:10] == ["ours", "", "", ""]
-    assert last[0] == "softmax of BPE pieces: failed, no library & no_pieces" and not any(last[1:])
-    markdown = tables.as_markdown(rows).splitlines()
-    assert len(markdown) == 5 and {line.count("|") for line in markdown} == {12}
+    assert softmax[:7] == ["softmax", "1.5000", "1.8333", "", "1", "2.50", "2.00"]
+    assert softmax[7] == "+0.8333" and ours[7:11] == ["ours", "", "", ""]
+    assert last[0] == "softmax of BPE pieces: failed" and not any(last[1:])
+    *markdown, blank, below = tables.as_markdown(rows).splitlines()
+    assert len(markdown) == 5 and {line.count("|") for line in markdown} == {13} and not blank
+    assert below == f"softmax of BPE pieces: failed, {failed.failure}" == tables.as_text(rows).splitlines()[-1]
     assert [line.split("\t")[0] for line in tables.as_tsv(rows).splitlines()][:2] == ["model", "softmax"]
     latex = tables.as_latex(rows)
-    assert r"no library \& no\_pieces" in latex and latex.count(r"\\") == 4
+    escaped = r"C:\textbackslash{}a\textasciitilde{}b\textasciicircum{}c\textbar{}\textless{}d\textgreater{}"
+    assert latex.endswith(f"{{tabular}}\n\nsoftmax of BPE pieces: failed, no library \\& no\\_pieces in {escaped}\n")
+    assert latex.count(r"\\") == 4
+    better = row_of(measured_of([result("softmax", bits=0.5)]), TEXTS)
+    negative = tables.as_latex(with_differences([better, figures[1]], TEXTS))
+    assert negative.count("& $-$0.") >= 2 and "2-grams" in tables.as_latex([Row("a", "2-grams")])
     shown = tables.as_text(rows).splitlines()
     assert shown[1].index("1.5000") == shown[2].index("0.7500")
     text = tables.paragraph(rows, TEXTS, "my text", 3)
+    assert "for each network. The validation text chooses" in text and "pieces" not in text and "standard" not in text
+    assert "which ignores the variation between seeds)" in text
     assert text.startswith("We train language models on my text (3 words; sentences: 2 train, 2 valid, 2 test).")
     assert "Ours (ours, suffixes) needs 1.000 bits, the best other model (softmax) 1.833" in text
 
@@ -99,3 +121,24 @@ def test_without_ours_there_are_no_differences() -> None:
     rows = with_differences([row_of(measured_of([result("softmax")]), TEXTS)], TEXTS)
     assert rows[0].difference is None and not rows[0].is_reference
     assert tables.paragraph(rows, TEXTS, "my text", 1).endswith("The number of seeds is 1.\n")
+
+
+def test_the_paragraph_has_only_what_was_done() -> None:
+    def paragraph(*results: list[dict[str, Any]]) -> str:
+        rows = with_differences([row_of(measured_of(one), TEXTS) for one in results], TEXTS)
+        return tables.paragraph(rows, TEXTS, "my text", 2)
+
+    ngrams = paragraph([result("ngrams-2")])
+    assert "character n-grams spell" in ngrams and not any(w in ngrams for w in ("tried", "stops", "seeds", "pieces"))
+    pretrained = paragraph([result("pretrained-a")])
+    assert "learning rates that were tried is 2." in pretrained and "own tokenizer" in pretrained
+    assert not any(word in pretrained for word in ("dropout", "pieces", "character n-grams"))
+    seeds = paragraph([result("suffixes"), result("suffixes", 2, 2.0)], [result("softmax", is_converged=False)])
+    assert "The number of seeds is 1 to 2." in seeds and "until the last epoch: softmax." in seeds
+    assert "needs 1.417 bits (standard deviation over 2 seeds: 0.589), the best other model (softmax) 1.000 " in seeds
+
+
+def test_a_failed_seed_is_missing_in_the_number() -> None:
+    rows = [row_of(measured_of([result("softmax", n) for n in seeds]), TEXTS) for seeds in ((1, 2, 3), (1, 3))]
+    number = list(tables.COLUMNS).index("seeds")
+    assert [tables.cells(row)[number] for row in rows] == ["3", "2"]

@@ -1,10 +1,15 @@
 """The texts of a comparison: from a folder and files, with a held-out part, and messages about unsuitable ones."""
 
 import gzip
+import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import fairseq_llrnn
+from fairseq_llrnn.cli.compare import _option_name
 from fairseq_llrnn.comparison.settings import Comparison
 from fairseq_llrnn.comparison.texts import read_texts, write_treebank
 from fairseq_llrnn.errors import DataError, LLRNNError
@@ -73,7 +78,7 @@ def test_unsuitable_texts(folder: Path, tmp_path: Path) -> None:
     empty.mkdir()
     expect(Comparison(out, empty), "expected CoNLL-U files, such as cy_ccg-ud-train.conllu, found none")
     expect(Comparison(out, tmp_path / "no"), "expected the folder of a treebank, found no such folder")
-    expect(Comparison(out, train), "found a file; pass it with --train")
+    expect(Comparison(out, train), "found a file; pass it with train")
     repeated = "expected a test text that the training text lacks, found 108 of 120"
     expect(Comparison(out, train=train, test=train), repeated)
     (tmp_path / "short.conllu").write_text(treebank(0, 50))
@@ -86,6 +91,41 @@ def test_unsuitable_texts(folder: Path, tmp_path: Path) -> None:
     expect(other, "other.conllu: expected a test text in the language of the training text, found 0 of its ")
 
 
+@pytest.mark.parametrize("split", ["train", "valid", "test"])
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("<unk>", "expected words, found <unk>, a symbol of the models; give the text without replaced words, or"),
+        ("<UNK>", "expected words, found <unk>, a symbol of the models; give the text"),  # in lower case
+        ("</s>", "expected words, found </s>, a symbol of the models; remove it, or write another word for it in all"),
+        ("<s>", "found <s>"),
+        ("<pad>", "found <pad>"),
+        ("a\u2581b", "expected words without \u2581 (U+2581), with which pieces write blanks, found it; replace it in"),
+        ("\u2581", "or leave pieces out of the models"),
+    ],
+)
+def test_symbols_that_are_no_words(split: str, word: str, message: str, tmp_path: Path) -> None:
+    files = {}
+    for name, begin, size in (("train", 0, 110), ("valid", 200, 10), ("test", 300, 10)):
+        lines = [f"Ein Satz mit Nummer {i} .\n" for i in range(begin, begin + size)]
+        lines[3:3] = ["\n"] + ([f"noch {word} ein\n"] if name == split else [])
+        files[name] = tmp_path / f"{name}.txt"
+        files[name].write_text("".join(lines))
+    lowered = Comparison(
+        tmp_path / "out", None, files["train"], files["valid"], files["test"], lower="" if word == "<UNK>" else None
+    )
+    expect(lowered, f"{files[split]}, line 5: ")
+    expect(lowered, message)
+    if "\u2581" in word:
+        assert read_texts(replace(lowered, models=["ngrams", "softmax"])).train
+
+
+def test_a_symbol_in_a_treebank_has_its_sentence(folder: Path, tmp_path: Path) -> None:
+    train = folder / "xx_up-ud-train.conllu"
+    train.write_text(treebank(0, 7) + treebank(7, 1).replace("w7\t", "<unk>\t") + treebank(8, 120))
+    expect(Comparison(tmp_path / "out", folder), f"{train}, sentence 8: expected words, found <unk>")
+
+
 def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) -> None:
     (folder / "xx_up-ud-dev.conllu").write_text(treebank(0, 3) + treebank(300, 11))
     texts = read_texts(Comparison(tmp_path / "out", folder))
@@ -95,7 +135,12 @@ def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("choices", "message"),
     [
-        ({}, "expected the folder of a treebank, or --train and --test with files, found neither"),
+        ({}, "expected FOLDER, the folder of a treebank, or --train and --test with files, found neither; give one"),
+        ({"lower": "UD_Welsh-CCG"}, "found neither (--lower has the value UD_Welsh-CCG; write a folder first)"),
+        ({"lower": "./UD_X"}, "found neither (--lower has the value ./UD_X; write a folder first)"),
+        ({"models": ["ngrams", "UD_X"]}, "found neither (--models has the value UD_X; write a folder first)"),
+        ({"folder": "a", "lower": "xx"}, "--lower xx: expected the code of a language, such as tr, az or lt, found no"),
+        ({"folder": "a", "lower": "a text"}, "--lower a text: expected the code of a language"),
         ({"folder": "a", "train": "b"}, "found both"),
         ({"train": "b"}, "--train needs --test"),
         ({"folder": "a", "valid": "b"}, "--valid and --test need --train"),
@@ -104,14 +149,53 @@ def test_some_repeated_sentences_are_only_noted(folder: Path, tmp_path: Path) ->
         ({"folder": "a", "models": ["mixed", "suffixes"]}, "--models mixed: it needs ngrams"),
         ({"folder": "a", "tries": 0}, "--tries 0: expected a number of at least 1"),
         ({"folder": "a", "tries": 7}, "--tries 7: expected at most 6"),
-        ({"folder": "a", "seeds": [1, 1]}, "--seeds 1 1: expected different numbers of at least 0"),
+        ({"folder": "a", "seeds": [1, 1]}, "--seeds 1 1: expected a list of different whole numbers of at least 0"),
         ({"folder": "a", "max_epoch": 0}, "--max-epoch 0"),
         ({"folder": "a", "jobs": 0}, "--jobs 0"),
     ],
 )
 def test_choices_that_exclude_each_other(choices: dict[str, object], message: str) -> None:
-    with pytest.raises(LLRNNError, match=message.replace("?", r"\?")):
-        Comparison(Path("out"), **choices).check(str)  # type: ignore[arg-type]
+    with pytest.raises(LLRNNError, match=re.escape(message)):
+        Comparison(Path("out"), name_of=_option_name, **choices).check()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"seeds": 3}, "seeds 3: expected a list of different whole numbers of at least 0; correct it"),
+        ({"seeds": ["1"]}, "seeds ['1']: expected a list of different whole numbers"),
+        ({"seeds": [True]}, "seeds [True]: expected a list"),
+        ({"seeds": "12"}, "seeds '12': expected a list"),
+        ({"seeds": []}, "seeds []: expected a list"),
+        ({"lower": True}, "lower True: expected None or text, found bool; correct it"),
+        ({"words": {}}, "words {}: expected a LexiconOptions of fairseq_llrnn.prior, found dict; correct it"),
+        ({"words": {"lexicon": "a"}}, "found dict; correct it"),
+        ({"words": LexiconOptions(lexicon=3)}, "words.lexicon: expected "),
+        ({"words": LexiconOptions(conllu="no.conllu")}, "words.conllu no.conllu: cannot be read"),
+        ({"models": "ngrams"}, "models 'ngrams': expected a list of names, found str; put the names in a list"),
+        ({"models": {"ngrams"}}, "models {'ngrams'}: expected a list of names, found set"),
+        ({"models": ["lexicn"]}, "models='lexicn': expected one of"),
+        ({"models": ["lexicon"]}, "models lexicon: it needs features of words, found no source of them; add words.con"),
+        ({"closed": "no"}, "closed 'no': expected True or False, found str; correct it"),
+        ({"quick": 1}, "quick 1: expected True or False"),
+        ({"folder": 3}, "folder 3: expected a path, found int; correct it"),
+        ({"pretrained": ["a"]}, "pretrained ['a']: expected a path, found list; correct it"),
+        ({"max_epoch": "3"}, "max_epoch 3: expected a whole number"),
+        ({"folder": None}, "expected folder, the folder of a treebank, or train and test with files, found neither"),
+        ({"test": "a"}, "valid and test need train"),
+    ],
+)
+def test_messages_in_python_have_names_of_arguments(
+    choices: dict[str, Any], message: str, folder: Path, tmp_path: Path
+) -> None:
+    choices = {"out": tmp_path / "out", "folder": folder} | choices
+    if choices.get("models") == ["lexicon"]:
+        for name, begin in (("train", 0), ("test", 200)):
+            (tmp_path / name).write_text("".join(f"one sentence {n}\n" for n in range(begin, begin + 150)))
+        choices |= {"folder": None, "train": tmp_path / "train", "test": tmp_path / "test"}
+    with pytest.raises(LLRNNError, match=re.escape(message)) as found:
+        fairseq_llrnn.compare(**choices)
+    assert "--" not in str(found.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
