@@ -132,6 +132,7 @@ def compare(
     quick: bool = False,
     max_epoch: int | None = None,
     jobs: int = 1,
+    spelling_lexicon: Sequence[str | os.PathLike[str]] = (),
     is_verbose: bool = False,
 ) -> ComparisonTable:
     """Compare language models on a text, as `llrnn compare`, and return the table.
@@ -141,6 +142,7 @@ def compare(
         out: folder of the results. The same call continues a stopped comparison.
         train, valid, test: texts, one tokenised sentence per line, or treebanks.
         words: sources of word features.
+        spelling_lexicon: word lists and dictionaries that spell the unknown words of all word models.
         lower: None keeps the case. A language, or "" for no language, lower-cases all texts.
         models: names from `llrnn compare --help` (None: all that are possible).
         tries: settings of each neural model. seeds: of the chosen setting.
@@ -164,7 +166,7 @@ def compare(
     options = importlib.import_module("fairseq_llrnn.lexicon.options").LexiconOptions
     settings = settings_module.Comparison(
         **paths, words=options() if words is None else words, lower=lower, models=models, tries=tries, seeds=seeds,
-        closed=closed, quick=quick, max_epoch=max_epoch, jobs=jobs,
+        closed=closed, quick=quick, max_epoch=max_epoch, jobs=jobs, spelling_lexicon=spelling_lexicon,
     )
     say = functools.partial(print, flush=True) if is_verbose else lambda line: None
     table: ComparisonTable = comparing.compare(settings, comparing.import_networks, say)

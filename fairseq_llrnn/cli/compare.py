@@ -45,6 +45,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, LexiconOptions, FEATURES)
     choices = parser.add_argument_group("the models")
     choices.add_argument(
+        "--spelling-lexicon", nargs="+", default=(), metavar="FILE",
+        help="word lists, frequencies and dictionaries of hunspell (FILE.dic), or language:CODE. They spell the unknown "
+        "words of all word models, as in llrnn prior",
+    )  # fmt: skip
+    choices.add_argument(
         "--models", nargs="+", metavar="NAME", help=f"models to compare (default: all that are possible): {models}"
     )
     choices.add_argument(
@@ -91,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
     settings = Comparison(
         args.out, args.folder, args.train, args.valid, args.test, settings_of(args, LexiconOptions), args.casing,
         args.models, args.tries, args.seeds, args.pretrained, args.closed, args.quick, args.max_epoch, args.jobs,
-        _option_name,
+        args.spelling_lexicon, _option_name,
     )  # fmt: skip
     table = compare(settings, import_networks, partial(print, flush=True))
     print("\n".join(["", str(table), *(["", table.paragraph] if table.paragraph else [])]))

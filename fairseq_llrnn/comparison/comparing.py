@@ -113,7 +113,7 @@ def _compare(
             say(f"note: {job.place} failed: {reason}")
     rows = _rows(_by_name(jobs), chosen, texts, settings, has_mixtures)
     name = (settings.folder or settings.train or Path()).absolute().name
-    text = tables.paragraph(rows, texts, name, settings.num_tries)
+    text = tables.paragraph(rows, texts, name, settings.num_tries, settings.spelling_lexicon)
     table = ComparisonTable(rows, settings.out, text, commands(rows, settings.out))
     write(table, texts, settings, time.monotonic() - began)
     return table

@@ -33,14 +33,21 @@ LENGTH = 8  # of a digest
 
 def digests(models: Sequence[str], settings: Comparison, texts: Texts) -> dict[str, str]:
     """Return the digest of each model of MODELS that is made from more than the texts."""
-    found: dict[str, str] = {}
+    spelling = [_spelling(place) for place in map(str, settings.spelling_lexicon)]
+    found = {model: _digest(spelling) for model in models if spelling and model not in ("pieces", "pretrained")}
     if "lexicon" in models:
-        found["lexicon"] = _digest(_sources(settings, texts))
+        found["lexicon"] = _digest([_sources(settings, texts), *spelling])
     if "pretrained" in models:
         assert settings.pretrained is not None
         files = sorted(path for pattern in PRETRAINED_FILES for path in settings.pretrained.glob(pattern))
         found["pretrained"] = _digest([[path.name, file_digest(path)] for path in files])
     return found
+
+
+def _spelling(place: str) -> list[str | None]:
+    """Return the content of a spelling lexicon: a file, with the rules of a hunspell dictionary, or language:CODE."""
+    files = [path for path in (Path(place), Path(place).with_suffix(".aff")) if path.is_file()]
+    return [*map(file_digest, files)] if files else [place]
 
 
 def check_sources(settings: Comparison, texts: Texts) -> None:

@@ -16,7 +16,7 @@ from fairseq_llrnn.comparison.texts import Texts
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.features.spelling_features import DEFAULT_SUFFIX_FLOOR
 from fairseq_llrnn.lexicon.options import LexiconOptions
-from fairseq_llrnn.prior.recipe import OpenOptions, Recipe
+from fairseq_llrnn.prior.recipe import Recipe
 
 ORDERS = (2, 3, 4, 5)  # of n-grams over words
 PIECE_ORDERS = (3, 5)  # of n-grams over pieces, for mixtures
@@ -140,7 +140,7 @@ def recipe_of(job: Job, text: Path, texts: Texts, settings: Comparison) -> Recip
         return replace(Recipe.softmax(), pieces="sentencepiece", features=())
     sources = settings.sources
     casing = LexiconOptions(keep_case=sources.keep_case, lower=sources.lower)
-    is_open = None if job.is_closed else OpenOptions()
+    is_open = None if job.is_closed else settings.open_vocabulary
     words = Recipe(text=str(text), words=casing, open_vocabulary=is_open, workers=1)
     if job.model == "softmax":
         return replace(words, top_words="all", background="uniform")

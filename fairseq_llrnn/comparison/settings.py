@@ -17,6 +17,7 @@ from fairseq_llrnn.lexicon.casing import LITHUANIAN, TURKIC, language_of
 from fairseq_llrnn.lexicon.languages.names import CODES
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.lexicon.readers import SOURCES
+from fairseq_llrnn.prior.recipe import OpenOptions
 from fairseq_llrnn.settings import check_files, checked
 
 MODELS = {  # name for --models -> title
@@ -91,12 +92,18 @@ class Comparison:
     quick: bool = False
     max_epoch: int | None = None
     jobs: int = 1
+    spelling_lexicon: Sequence[str | Path] = ()  # lists and dictionaries that spell unknown words of all word models
     name_of: Callable[[str], str] = str  # an argument, or words.KEY -> its name in messages
 
     @property
     def sources(self) -> LexiconOptions:
         """The sources of word features, for words in the case of the texts."""
         return replace(self.words, keep_case=self.lower is None, lower=self.lower or None)
+
+    @property
+    def open_vocabulary(self) -> OpenOptions:
+        """The open vocabulary of all word models."""
+        return OpenOptions(lexicon=tuple(map(str, self.spelling_lexicon)))
 
     @property
     def has_features(self) -> bool:
@@ -153,6 +160,7 @@ class Comparison:
         sources = checked(LexiconOptions, self.sources, name_of_source)
         sources.check(name_of_source)
         check_files(sources, name_of_source)
+        self.open_vocabulary.check(lambda key: name(f"spelling_{key}"))
         if self.models is not None:
             _check_models(name("models"), self.models)
             if "pretrained" in self.models and self.pretrained is None:

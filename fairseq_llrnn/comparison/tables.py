@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from fairseq_llrnn.comparison.bootstrap import RESAMPLES
 from fairseq_llrnn.comparison.rows import Row
@@ -117,8 +118,12 @@ def _latex(cell: str) -> str:
     return "".join(LATEX.get(char, char) for char in cell)
 
 
-def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int) -> str:
-    """Return a paragraph for a paper: data, models, measure and the main difference. It is empty without figures."""
+def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int, spelling: Sequence[str | Path]) -> str:
+    """Return a paragraph for a paper: data, models, measure and the main difference. It is empty without figures.
+
+    Args:
+        spelling: the lexicons that spell unknown words.
+    """
     sizes = ", ".join(f"{len(texts.lines(split)):,} {split}" for split in ("train", "valid", "test"))
     done = [row for row in rows if row.failure is None]
     if not done:
@@ -126,7 +131,7 @@ def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int) -> str:
     sentences = [
         f"We train language models on {name} ({texts.num_tokens:,} words; sentences: {sizes}).",
         f"The models are: {'; '.join(row.title for row in done)}.",
-        *_methods(done, tries),
+        *_methods(done, tries, spelling),
     ]
     ours = next((row for row in done if row.is_reference), None)
     others = [row for row in done if row.difference is not None and row.name not in (*OURS, "mixed-ours")]
@@ -143,13 +148,14 @@ def paragraph(rows: Sequence[Row], texts: Texts, name: str, tries: int) -> str:
     return " ".join(sentences) + "\n"
 
 
-def _methods(rows: Sequence[Row], tries: int) -> list[str]:
+def _methods(rows: Sequence[Row], tries: int, spelling: Sequence[str | Path]) -> list[str]:
     """Return sentences about the methods of these rows alone."""
     names = {row.name for row in rows}
     has_pieces, is_pretrained = "pieces" in names, any(name.startswith("pretrained") for name in names)
     networks = [row for row in rows if row.name in NEURAL]
     has_words = any(row.name in NEURAL and row.name != "pieces" or row.name.startswith("ngrams") for row in rows)
-    strings = ["character n-grams spell unknown words"] if has_words else []
+    spellers = " and ".join(["character n-grams", *(Path(lexicon).name for lexicon in spelling)])
+    strings = [f"{spellers} spell unknown words"] if has_words else []
     strings += ["pieces include bytes"] if has_pieces else []
     strings += ["the tokens of the pretrained network write every string"] if is_pretrained else []
     sentences = [
