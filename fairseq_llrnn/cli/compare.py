@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     choices = parser.add_argument_group("the models")
     choices.add_argument(
         "--spelling-lexicon", nargs="+", default=(), metavar="FILE",
-        help="word lists, frequencies and dictionaries of hunspell (FILE.dic), or language:CODE. They spell the unknown "
-        "words of all word models, as in llrnn prior",
+        help="word lists, frequencies and dictionaries of hunspell (FILE.dic), or language:CODE. They spell "
+        "the unknown words of all word models, as in llrnn prior",
     )  # fmt: skip
     choices.add_argument(
         "--models", nargs="+", metavar="NAME", help=f"models to compare (default: all that are possible): {models}"

@@ -81,7 +81,8 @@ def _facts(rows: Sequence[Row], texts: Texts, settings: Comparison, seconds: flo
             versions[package] = metadata.version(package)
     return {
         "settings": {name: value for name, value in vars(settings).items() if name != "name_of"} | {
-            "words": plain_values(settings.sources)[0], "spelling_lexicon": [*map(str, settings.spelling_lexicon)], "tries": settings.num_tries, "max_epoch": settings.epochs,
+            "words": plain_values(settings.sources)[0], "tries": settings.num_tries, "max_epoch": settings.epochs,
+            "spelling_lexicon": [*map(str, settings.spelling_lexicon)],
         },
         "texts": {
             "fingerprint": texts.fingerprint, "words": texts.num_tokens, "sizes": texts.summary(),

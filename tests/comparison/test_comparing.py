@@ -168,3 +168,25 @@ def test_sources_of_lemmas_alone_have_no_features(tmp_path: Path, files: Sequenc
         compare(Comparison(tmp_path / "out", None, *files, words, models=["lexicon"]), no_networks, print)
     with pytest.raises(LLRNNError, match="^words.hunspell .*no.dic: expected a dictionary of hunspell"):
         run(tmp_path / "out", files, LexiconOptions(hunspell=str(tmp_path / "no.dic")))
+
+
+def test_a_spelling_lexicon_is_of_all_word_models(files: Sequence[Path], tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+
+    def best(names: Sequence[Path]) -> float:
+        settings = Comparison(tmp_path / "out", None, *files, models=["ngrams"], spelling_lexicon=names)
+        return min(row.test for row in compare(settings, no_networks, lambda line: None).rows)
+
+    def of_words(*texts: str) -> dict[str, str]:
+        words.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+        settings = Comparison(tmp_path / "out", None, *files, spelling_lexicon=[words])
+        return digests(["ngrams", "softmax", "pieces"], settings, read_texts(settings))
+
+    without = best([])
+    words.write_text("".join(f"number{n}\n" for n in range(900)), encoding="utf-8")
+    assert best([words]) < without - 0.1, "the lists have the unknown words"
+    assert best([]) == without, "results without a lexicon stay"
+    first, other = of_words("a", "b"), of_words("a", "c")
+    assert first.keys() == {"ngrams", "softmax"} and first["ngrams"] != other["ngrams"]
+    with pytest.raises(LLRNNError, match="spelling_lexicon .*gone.txt: .*no such file|gone.txt"):
+        best([tmp_path / "gone.txt"])

@@ -1,6 +1,7 @@
 """Mixtures, differences and all forms of the table, from results of jobs."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def test_forms_of_the_table() -> None:
     assert negative.count("& $-$0.") >= 2 and "2-grams" in tables.as_latex([Row("a", "2-grams")])
     shown = tables.as_text(rows).splitlines()
     assert shown[1].index("1.5000") == shown[2].index("0.7500")
-    text = tables.paragraph(rows, TEXTS, "my text", 3)
+    text = tables.paragraph(rows, TEXTS, "my text", 3, [])
     assert "for each network. The validation text chooses" in text and "pieces" not in text and "standard" not in text
     assert "which ignores the variation between seeds)" in text
     assert text.startswith("We train language models on my text (3 words; sentences: 2 train, 2 valid, 2 test).")
@@ -120,16 +121,17 @@ def test_forms_of_the_table() -> None:
 def test_without_ours_there_are_no_differences() -> None:
     rows = with_differences([row_of(measured_of([result("softmax")]), TEXTS)], TEXTS)
     assert rows[0].difference is None and not rows[0].is_reference
-    assert tables.paragraph(rows, TEXTS, "my text", 1).endswith("The number of seeds is 1.\n")
+    assert tables.paragraph(rows, TEXTS, "my text", 1, []).endswith("The number of seeds is 1.\n")
 
 
 def test_the_paragraph_has_only_what_was_done() -> None:
     def paragraph(*results: list[dict[str, Any]]) -> str:
         rows = with_differences([row_of(measured_of(one), TEXTS) for one in results], TEXTS)
-        return tables.paragraph(rows, TEXTS, "my text", 2)
+        return tables.paragraph(rows, TEXTS, "my text", 2, ["language:hu", Path("a/hu_HU.dic")])
 
     ngrams = paragraph([result("ngrams-2")])
-    assert "character n-grams spell" in ngrams and not any(w in ngrams for w in ("tried", "stops", "seeds", "pieces"))
+    assert "character n-grams and language:hu and hu_HU.dic spell unknown words" in ngrams
+    assert not any(w in ngrams for w in ("tried", "stops", "seeds", "pieces"))
     pretrained = paragraph([result("pretrained-a")])
     assert "learning rates that were tried is 2." in pretrained and "own tokenizer" in pretrained
     assert not any(word in pretrained for word in ("dropout", "pieces", "character n-grams"))
