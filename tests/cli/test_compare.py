@@ -44,6 +44,8 @@ def test_the_table(compared: tuple[Path, str]) -> None:
         "softmax of BPE pieces",
         "ours, suffixes",
     ]
+    vocabulary = next(out.glob("models/pieces/*/pieces.vocab")).read_text().splitlines()
+    assert rows[6][0].startswith(f"softmax of BPE pieces ({len(vocabulary)})")
     assert len(rows) == 10 and {len(row) for row in rows} == {13}
     figures = {row[0].partition(" (not")[0].partition(" (worse")[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
     assert all(0.5 < value < 8 for pair in figures.values() for value in pair)
