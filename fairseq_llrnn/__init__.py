@@ -169,8 +169,14 @@ def compare(
         closed=closed, quick=quick, max_epoch=max_epoch, jobs=jobs, spelling_lexicon=spelling_lexicon,
     )
     say = functools.partial(print, flush=True) if is_verbose else lambda line: None
-    table: ComparisonTable = comparing.compare(settings, comparing.import_networks, say)
+    table: ComparisonTable = comparing.compare(settings, import_networks, say)
     return table
+
+
+def import_networks() -> Any:
+    """Import what trains networks in `compare`. Raises OptionError without fairseq."""
+    register()
+    return importlib.import_module("fairseq_llrnn.plugin.comparison")
 
 
 class _Folders(list[str]):

@@ -4,6 +4,7 @@ import argparse
 from functools import partial
 from pathlib import Path
 
+import fairseq_llrnn
 from fairseq_llrnn.cli.prior import language
 from fairseq_llrnn.cli.settings_options import add_options, settings_of
 from fairseq_llrnn.comparison.settings import EPOCHS, MODELS, QUICK_TRIES, TRIALS, TRIES, Comparison
@@ -89,7 +90,7 @@ def _option_name(name: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    from fairseq_llrnn.comparison.comparing import compare, import_networks  # other commands do not wait for it
+    from fairseq_llrnn.comparison.comparing import compare  # other commands do not wait for it
 
     if language.is_list(args.language):
         return 0
@@ -98,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         args.models, args.tries, args.seeds, args.pretrained, args.closed, args.quick, args.max_epoch, args.jobs,
         args.spelling_lexicon, _option_name,
     )  # fmt: skip
-    table = compare(settings, import_networks, partial(print, flush=True))
+    table = compare(settings, fairseq_llrnn.import_networks, partial(print, flush=True))
     print("\n".join(["", str(table), *(["", table.paragraph] if table.paragraph else [])]))
     print(f"written to {args.out}: table.md, table.tsv, table.tex, picture.svg, paragraph.txt, result.json")
     if table.commands:

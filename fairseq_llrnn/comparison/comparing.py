@@ -7,7 +7,6 @@ from.
 
 from __future__ import annotations
 
-import importlib
 import json
 import shutil
 import time
@@ -20,7 +19,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-import fairseq_llrnn
 from fairseq_llrnn.comparison import tables
 from fairseq_llrnn.comparison.inputs import check_sources, digests
 from fairseq_llrnn.comparison.jobs import Networks, read_result, run_job
@@ -117,13 +115,6 @@ def _compare(
     table = ComparisonTable(rows, settings.out, text, commands(rows, settings.out))
     write(table, texts, settings, time.monotonic() - began)
     return table
-
-
-def import_networks() -> Networks:
-    """Import what trains networks. Raises OptionError without fairseq."""
-    fairseq_llrnn.register()
-    networks: Networks = importlib.import_module("fairseq_llrnn.plugin.comparison")
-    return networks
 
 
 @contextmanager

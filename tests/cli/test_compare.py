@@ -44,6 +44,8 @@ def test_the_table(compared: tuple[Path, str]) -> None:
         "softmax of BPE pieces",
         "ours, suffixes",
     ]
+    vocabulary = next(out.glob("models/pieces/*/pieces.vocab")).read_text().splitlines()
+    assert rows[6][0].startswith(f"softmax of BPE pieces ({len(vocabulary)})")
     assert len(rows) == 10 and {len(row) for row in rows} == {13}
     figures = {row[0].partition(" (not")[0].partition(" (worse")[0]: (float(row[1]), float(row[2])) for row in rows[1:]}
     assert all(0.5 < value < 8 for pair in figures.values() for value in pair)
@@ -178,6 +180,7 @@ def test_a_pretrained_network_is_fine_tuned(corpus: Path, shell: Shell, llrnn: L
     assert "11 models" in printed and "\ntiny, fine-tuned (not converged, worse than 2-grams) " in printed
     (row,) = (row for row in json.loads((out / "result.json").read_text())["rows"] if row["name"] == "pretrained-tiny")
     assert row["setting"] in ("rate0.0003", "rate0.0001") and row["perplexity"] is None and row["unseen"] > row["seen"]
+    assert row["place"].startswith("models/pretrained-tiny-")  # with a digest of the network
     bits = []
     for seed in (1, 2):
         path = (out / row["place"]).with_name(f"{row['setting']}-seed{seed}") / "model"
