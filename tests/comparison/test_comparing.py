@@ -1,5 +1,6 @@
 """A comparison of n-grams: a stop, a full disk, a moved folder, sources of features."""
 
+import random
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -170,23 +171,30 @@ def test_sources_of_lemmas_alone_have_no_features(tmp_path: Path, files: Sequenc
         run(tmp_path / "out", files, LexiconOptions(hunspell=str(tmp_path / "no.dic")))
 
 
-def test_a_spelling_lexicon_is_of_all_word_models(files: Sequence[Path], tmp_path: Path) -> None:
+def test_a_spelling_lexicon_is_of_all_word_models(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    listed = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=8)) for _ in range(400)]
+    texts = [tmp_path / f"{name}.txt" for name in ("train", "valid", "test")]
+    for text, begin, end in zip(texts, (0, 200, 240), (200, 240, 280), strict=True):
+        lines = (f"{listed[n]} {listed[n % 200]} {listed[n % 150]}\n" for n in range(begin, end))
+        text.write_text("".join(lines), encoding="utf-8")
     words = tmp_path / "words.txt"
+    words.write_text("".join(f"{word}\n" for word in listed), encoding="utf-8")
 
-    def best(names: Sequence[Path]) -> float:
-        settings = Comparison(tmp_path / "out", None, *files, models=["ngrams"], spelling_lexicon=names)
+    def best(lexicons: Sequence[Path]) -> float:
+        settings = Comparison(tmp_path / "out", None, *texts, models=["ngrams"], spelling_lexicon=lexicons)
         return min(row.test for row in compare(settings, no_networks, lambda line: None).rows)
 
-    def of_words(*texts: str) -> dict[str, str]:
-        words.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-        settings = Comparison(tmp_path / "out", None, *files, spelling_lexicon=[words])
+    without = best([])
+    assert best([words]) < without - 0.5
+    assert best([]) == without, "results without a lexicon stay"
+
+    def of_models() -> dict[str, str]:
+        settings = Comparison(tmp_path / "out", None, *texts, spelling_lexicon=[words])
         return digests(["ngrams", "softmax", "pieces"], settings, read_texts(settings))
 
-    without = best([])
-    words.write_text("".join(f"number{n}\n" for n in range(900)), encoding="utf-8")
-    assert best([words]) < without - 0.1, "the lists have the unknown words"
-    assert best([]) == without, "results without a lexicon stay"
-    first, other = of_words("a", "b"), of_words("a", "c")
-    assert first.keys() == {"ngrams", "softmax"} and first["ngrams"] != other["ngrams"]
-    with pytest.raises(LLRNNError, match="spelling_lexicon .*gone.txt: .*no such file|gone.txt"):
+    before = of_models()
+    words.write_text("one more\n", encoding="utf-8")
+    assert before.keys() == {"ngrams", "softmax"} and not set(before.values()) & set(of_models().values())
+    with pytest.raises(LLRNNError, match=r"spelling_lexicon .*gone\.txt: cannot be read: No such file"):
         best([tmp_path / "gone.txt"])
