@@ -25,11 +25,15 @@ DAMAGED = {  # keys of recipes, and backgrounds: contents, and what is said behi
     "words.values": ("le\tLength:n\t2\nla\tLength:n\ttwo\n", ", line 2: expected a number as value of 'Length:n'"),
     "words.morphemes": ("le\tl e\nla\tl o\n", ", line 2: expected segments that spell the word 'la', found 'l o'"),
     "evidence.mapping": ("the\tle\nhouse\n", ", line 2: expected "),
+    "open_vocabulary.lexicon": ("le\t3\nla\ttwo\n", ", line 2: expected a count or frequency from 0 to "),
     "a table": ("le\t3\nla\n", ", line 2: expected `word<TAB>weight`"),
     "ngram": (ARPA, ", line 7: expected 3 1-grams, as in .*, found 2; the file is cut short"),
     "automaton": ("0 1 le\n1 0 la x\n", ", line 2: expected a number as weight"),
 }
-BESIDE = {"source_dictionary": ["evidence.kinds=numbers"], "evidence.mapping": ["source_dictionary=dict.txt"]}
+BESIDE = {
+    "source_dictionary": ["evidence.kinds=numbers"], "evidence.mapping": ["source_dictionary=dict.txt"],
+    "open_vocabulary.lexicon": ["open_vocabulary.kind=characters"],
+}  # fmt: skip
 ELSEWHERE = {  # where the same is tested
     "words.hunspell": "tests/lexicon/test_hunspell.py", "words.apertium": "tests/lexicon/test_readers_apertium.py",
     "translations.data": "tests/cli/lexical/test_prior_lexical_refused.py",

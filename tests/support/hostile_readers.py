@@ -28,10 +28,12 @@ from fairseq_llrnn.features.dictionary import WordList, load_dictionary
 from fairseq_llrnn.features.spelling_features import UserPatterns
 from fairseq_llrnn.features.subwords import CONVENTIONS, PieceText
 from fairseq_llrnn.lexicon.languages.english import _lemmas as english_lemmas
+from fairseq_llrnn.lexicon.languages.language_source import Spelling
 from fairseq_llrnn.lexicon.merge_sources import read_word_forms
 from fairseq_llrnn.lexicon.readers.conllu import iter_conllu_words
 from fairseq_llrnn.lexicon.readers.hunspell import iter_hunspell
 from fairseq_llrnn.lexicon.readers.values import read_weights
+from fairseq_llrnn.lexicon.readers.word_counts import read_word_counts
 from fairseq_llrnn.lexicon.segments import read_segmentations
 from fairseq_llrnn.ngrams.arpa import read_arpa, write_arpa
 from fairseq_llrnn.ngrams.kneser_ney import estimate
@@ -93,6 +95,7 @@ CONLLU = """# sent_id = 1
 """
 LEXICON = "le\tle\tDET\tGender=Masc|Number=Sing\t12\nchat\tchat\tNOUN\tGender=Masc\t3\nmer\tmer\tNOUN\t_\t1\n"
 UNIMORPH = "chat\tchats\tN;PL\n\nvoir\tvoit\tV;IND;PRS;{3/LGSPEC1};SG;NOM(1;SG)\tvoi|t\nvoir\tvu\tV;V.PTCP;PST;IN+ABL\n"
+SPELLED = "le\t3\nchat\t2\nmer\t0.5\n"
 SEGMENTS = "# Output from Morfessor\nchats\tchat s\nver te\n12 vert + e\nles\n"
 TABLE_ROW = "chats\tchat\tNOUN\tGender=Masc|Number=Plur\t2\tconllu\tno\t_\n"
 TABLE = "form\tlemma\tUPOS\tFEATS\tcount\tsource\tguessed\tvalues\n" + TABLE_ROW + (
@@ -192,6 +195,9 @@ COUNTED: dict[str, tuple[tuple[str, str], ...]] = {
         ("2\nchat/1\nterre/5\n", "1 of 2 words read; left out: 1 in compounds only"),
         ("3\nchat/1\nfaux/3\nmer/2\nroi\nchaton\n", "2 of 5 words read; left out: 1 forbidden, 2 without a form in the "
          "text"),
+    ),
+    "words of a spelling lexicon": (
+        ("le\nau chat\nmer\n", "2 of 3 words read; left out: 1 of several words"),
     ),
     "segmentations": (
         ("# comment\n# two\n2 un + e\n1 un + e\n3 le\n", "2 of 5 rows read; left out: 2 as comment, 1 repeated"),
@@ -322,6 +328,10 @@ def readers() -> list[Reader]:
         # damaged rules may be noticed in the words
         Reader("rules of hunspell", "a.aff", (HUNSPELL_RULES.encode(),), _hunspell, names_file=False),
         text("values", "values.tsv", lambda path: read_values(path, lowercase=True), VALUES),
+        text(
+            "words of a spelling lexicon", "words",
+            lambda path: read_word_counts(str(path), Spelling(True), "--spelling-lexicon"), SPELLED, UNIMORPH, TABLE,
+        ),
         text("segmentations", "segments", lambda path: read_segmentations(path, lowercase=True), SEGMENTS),
         text("weights of words", "weights.tsv", lambda path: read_weights(path, index, len(index)), WEIGHTS),
         text("patterns", "patterns.toml", _patterns, PATTERNS),
