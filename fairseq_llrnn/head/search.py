@@ -12,10 +12,9 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.background import BoundBackground
-from fairseq_llrnn.backgrounds.states import select
+from fairseq_llrnn.backgrounds.states import JointStates, distinct_runs, select
 from fairseq_llrnn.errors import DataError, check_least
 from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head.checks import check_rows, check_source_ids, check_token_ids
@@ -64,11 +63,10 @@ def start(
     sentence, sources = None, source
     if source is not None:
         of_source = [source] if source_states is None else [source, source_states]
-        differs = torch.stack([(values[1:] != values[:-1]).flatten(1).any(1) for values in of_source]).any(0)
-        first = functional.pad(differs, (1, 0), value=True)  # of its sentence
-        sources, sentence = source[first], first.cumsum(0) - 1
+        distinct, sentence = distinct_runs(JointStates(of_source))
+        sources = distinct.parts[0]
         if source_states is not None:
-            source_states = source_states[first]
+            source_states = distinct.parts[1]
     background = head.bound_background(sources)
     begin = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
     states = begin if sentence is None else select(begin, sentence)
