@@ -146,10 +146,7 @@ class CountedSlots(EvidenceMixture):
     def _start_columns(self, n: int) -> Tensor:
         return torch.cat([super()._start_columns(n), self.source.most[:n]], dim=1)
 
-    def _columns_after(self, state: States, tokens: Tensor) -> Tensor:
-        return self._advanced(self.columns_of(state), tokens)
-
-    def _advanced(self, columns: Tensor, tokens: Tensor) -> Tensor:
+    def _columns_after(self, columns: Tensor, tokens: Tensor) -> Tensor:
         groups, sentence, left = self.source.groups, columns[:, 0], columns[:, 1:]
         written = groups.strings[sentence] == tokens.unsqueeze(1)  # shape: (N, J)
         is_member = (groups.member[sentence] & written.unsqueeze(2)).any(1) & (left > 0)
@@ -159,7 +156,7 @@ class CountedSlots(EvidenceMixture):
     def _columns_per_position(self, previous: Tensor) -> Tensor:
         columns = [self._start_columns(len(previous))]
         for tokens in previous[:, 1:].unbind(1):
-            columns.append(self._advanced(columns[-1], tokens))
+            columns.append(self._columns_after(columns[-1], tokens))
         return torch.stack(columns, dim=1)
 
     # ---- factors, by class ------------------------------------------------------------------------------------------

@@ -286,11 +286,11 @@ class ContextClasses(BoundBackground):
         if self.is_context_independent:
             return state
         if self.by_context:
-            return self._columns_after(state, tokens)
+            return self._columns_after(self.columns_of(state), tokens)
         below = self.below(state)
         if not self.base.is_context_independent:
             below = self.base.advance(below, self._as_below(tokens, state))
-        columns = self._columns_after(state, tokens)
+        columns = self._columns_after(self.columns_of(state), tokens)
         self._grow()
         return JointStates([columns, below])
 
@@ -298,9 +298,9 @@ class ContextClasses(BoundBackground):
         """Return the columns of n initial states: (n, …)."""
         return self.source.start(n).to(self.class_of.device).unsqueeze(1)
 
-    def _columns_after(self, state: States, tokens: Tensor) -> Tensor:
-        """Return the columns after the tokens (N,)."""
-        return self.source.advance(self.contexts_of(state), tokens).unsqueeze(1)
+    def _columns_after(self, columns: Tensor, tokens: Tensor) -> Tensor:
+        """Return the columns (N, …) after the tokens (N,)."""
+        return self.source.advance(columns[:, 0].long(), tokens).unsqueeze(1)
 
     def _columns_per_position(self, previous: Tensor) -> Tensor:
         """Return the columns before each position: (B, T) -> (B, T, …)."""
