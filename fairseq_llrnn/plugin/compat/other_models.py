@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.errors import LLRNNError, OptionError
+from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.plugin.compat.checkpoint_errors import LAST
 from fairseq_llrnn.plugin.names import name_in
 
@@ -38,8 +38,6 @@ def check_same_model(cfg: Any, trainer: Any) -> None:
         weights, options = state["model"], state["cfg"]["model"]
         if _fits(trainer.get_model(), weights):
             return
-    except LLRNNError:
-        return
     except Exception:  # a damaged file can raise anything
         return
     if changed := changed_options(trainer.get_model(), options, trainer.cfg.model):
