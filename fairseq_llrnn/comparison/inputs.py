@@ -33,7 +33,7 @@ LENGTH = 8  # of a digest
 
 def digests(models: Sequence[str], settings: Comparison, texts: Texts) -> dict[str, str]:
     """Return the digest of each model of MODELS that is made from more than the texts."""
-    spelling = [_spelling(place) for place in map(str, settings.spelling_lexicon)]
+    spelling = [*map(_spelling, as_paths(settings.open_vocabulary.lexicon))]
     found = {model: _digest(spelling) for model in models if spelling and model not in ("pieces", "pretrained")}
     if "lexicon" in models:
         found["lexicon"] = _digest([_sources(settings, texts), *spelling])
