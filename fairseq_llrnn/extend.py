@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from fairseq_llrnn.networks.recurrent import register_cell as register_cell
     from fairseq_llrnn.output.class_source import ClassSource as ClassSource
     from fairseq_llrnn.output.class_source import SentenceClasses as SentenceClasses
-    from fairseq_llrnn.output.context_classes import NO_WORD as NO_WORD
     from fairseq_llrnn.output.context_classes import ContextClasses as ContextClasses
-    from fairseq_llrnn.output.context_classes import ContextClassSource as ContextClassSource
+    from fairseq_llrnn.output.context_source import NO_WORD as NO_WORD
+    from fairseq_llrnn.output.context_source import ContextClassSource as ContextClassSource
     from fairseq_llrnn.prior.arrays import check_log_weights as check_log_weights
     from fairseq_llrnn.prior.named_backgrounds import a_file as a_file
     from fairseq_llrnn.prior.named_backgrounds import register_background as register_background
@@ -53,7 +53,8 @@ _NAMES = {
     "lexicon.features": "Lexicon",
     "networks.recurrent": "Cell register_cell",
     "output.class_source": "ClassSource SentenceClasses",
-    "output.context_classes": "NO_WORD ContextClasses ContextClassSource",
+    "output.context_classes": "ContextClasses",
+    "output.context_source": "NO_WORD ContextClassSource",
     "prior.arrays": "check_log_weights",
     "prior.named_backgrounds": "a_file register_background",
     "prior.part": "Part PriorView register_part",

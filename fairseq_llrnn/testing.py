@@ -25,14 +25,14 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.class_weights import broadcast_groups
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground, View
+from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, row_numbers
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.states import States, select
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource, layers_of
+from fairseq_llrnn.output.context_classes import ContextClasses, ContextView, layers_of
+from fairseq_llrnn.output.context_source import NO_WORD, ContextClassSource
 
 if TYPE_CHECKING:
     from fairseq_llrnn.head.head import LogLinearHead
@@ -54,7 +54,7 @@ def check_background(
         background: any, before `bind`. Its parameters' gradients do not change.
         source: (N, L) source tokens, for a background that depends on them.
         hidden: (N · 4, H) hidden states of N rows of four positions, for a background with weights chosen by the
-            network (`with_hidden`).
+            network.
         seed: of the histories.
         impossible: tokens that must have no weight in any state, such as 0 and 1, <s> and <pad> of a prior. A head
             generates every token with a weight.
@@ -67,18 +67,18 @@ def check_background(
     generator = torch.Generator().manual_seed(seed)
     history = torch.randint(0, len(background.class_of), (rows, LENGTH), generator=generator)
     history = history.to(background.class_of.device)
-    bound = _Conditions(background, source, hidden)
-    whole = bound.of(history)
+    conditions = _Conditions(background, source, hidden)
+    whole = conditions.bind(history)
     if isinstance(whole, ContextClasses):
         raise TypeError(
             "check_background: expected a background without context classes, found those of "
             f"{type(whole.source).__name__}; use check_context_classes(background.bind(source), history)"
         )
-    _advance_keeps_its_states(bound, whole, history)
+    _advance_keeps_its_states(conditions, whole, history)
     states = _by_step(whole, history)
     with torch.no_grad():  # as in a search, with cached values of a state
         for t, state in enumerate(states):
-            laws = _Laws(bound.at(whole, t), state, history)
+            laws = _Laws(conditions.view(whole, state, t), history)
             laws.impossible_words_have_no_weight(impossible)
             laws.mass_is_the_sum_of_member_weights()
             laws.shares_of_a_class_sum_to_one()
@@ -88,15 +88,16 @@ def check_background(
             laws.mass_without_words_is_what_the_others_weigh(generator)
             laws.masses_are_those_of_all_classes()
             for remaining in LIMITS:
-                laws.a_limit_takes_only_what_is_out_of_reach(remaining)
-    _reordering_commutes(bound, history, states[-1])
-    _positions_equal_steps(bound, history)
-    _gradients_are_finite(bound, history)
-    _combinations_keep_it(background, bound, history)
-    cross_fitted = bound.of(history, cross_fitted=True)
+                laws.a_limit_takes_only_what_is_out_of_reach(conditions.view(whole, state, t, remaining=remaining))
+    _reordering_commutes(conditions, history, states[-1])
+    _positions_equal_steps(conditions, history)
+    _gradients_are_finite(conditions, history)
+    _combinations_keep_it(background, conditions, history)
+    cross_fitted = conditions.bind(history, cross_fitted=True)
     with torch.no_grad():
-        _Laws(bound.at(cross_fitted, 0), cross_fitted.start(rows), history).mass_is_the_sum_of_member_weights()
-    _positions_equal_steps(bound, history, cross_fitted=True)
+        first = conditions.view(cross_fitted, cross_fitted.start(rows), 0)
+        _Laws(first, history).mass_is_the_sum_of_member_weights()
+    _positions_equal_steps(conditions, history, cross_fitted=True)
 
 
 def _tables_stay_exact(background: Background) -> None:
@@ -115,21 +116,19 @@ class _Conditions:
     source: Tensor | None
     hidden: Tensor | None
 
-    def of(self, history: Tensor, order: Tensor | None = None, cross_fitted: bool = False) -> BoundBackground:
-        """Return it bound to all positions of `history` (N, T), or of the rows `order`."""
+    def bind(self, history: Tensor, order: Tensor | None = None, cross_fitted: bool = False) -> BoundBackground:
+        """Return it bound to the sentences of `history` (N, T), or to the rows `order`."""
         source = self.source if self.source is None or order is None else self.source[order]
-        background = self.background.bind(source, history if cross_fitted else None)
-        if self.hidden is None:
-            return background
-        hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))
-        return background.with_hidden((hidden if order is None else hidden[order]).flatten(0, 1))
+        return self.background.bind(source, history if cross_fitted else None)
 
-    def at(self, background: BoundBackground, t: int, order: Tensor | None = None) -> BoundBackground:
-        """Return the result of `of` for step t of a search."""
+    def view(
+        self, bound: BoundBackground, states: States, t: int, order: Tensor | None = None, remaining: int | None = None
+    ) -> View:
+        """Return the view of step t of a search."""
         if self.hidden is None:
-            return background
+            return bound.view(states, None, remaining)
         hidden = self.hidden.view(-1, LENGTH, self.hidden.size(1))[:, t]
-        return background.with_hidden(hidden if order is None else hidden[order])
+        return bound.view(states, hidden if order is None else hidden[order], remaining)
 
 
 def _same(law: str, actual: Tensor, expected: Tensor) -> None:
@@ -154,12 +153,12 @@ def _holds(law: str, condition: bool) -> None:
 class _Laws:
     """The laws of one step: N states, results broadcast to N rows."""
 
-    def __init__(self, background: BoundBackground, state: States, history: Tensor) -> None:
-        self.background, self.state, self.rows = background, state, len(history)
-        self.class_of, self.num_classes = background.class_of, background.num_classes
-        self.mass = self._wide(background.log_mass(state))
-        self.weights = self._wide(background.log_weights(state))
-        self.shares = self._wide(background.log_shares(state))
+    def __init__(self, view: View, history: Tensor) -> None:
+        self.view, self.rows = view, len(history)
+        self.class_of, self.num_classes = view.class_of, view.num_classes
+        self.mass = self._wide(view.class_mass.dense())
+        self.weights = self._wide(view.log_weights)
+        self.shares = self._wide(view.log_shares)
         self.each_class = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
 
     def _wide(self, x: Tensor) -> Tensor:
@@ -176,27 +175,30 @@ class _Laws:
         _holds(f"impossible tokens have the weight −inf in every state; found others of {possible}", not possible)
 
     def mass_is_the_sum_of_member_weights(self) -> None:
-        _close("log_mass is the sum of the members' weights", self.mass, self._sums(self.weights.double().exp()).log())
+        law = "class_mass is the sum of the members' weights"
+        _close(law, self.mass, self._sums(self.weights.double().exp()).log())
 
     def shares_of_a_class_sum_to_one(self) -> None:
         sums = self._sums(self.shares.double().exp())
         _close("the shares of a class with mass sum to one", sums, ~self.mass.isneginf())
 
     def answers_about_one_word_are_entries(self, tokens: Tensor) -> None:
-        expected = self.shares.gather(1, tokens.unsqueeze(1)).squeeze(1)
-        _same("log_share is an entry of log_shares", self.background.log_share(self.state, tokens), expected)
-        rows = torch.arange(self.rows, device=tokens.device).flip(0)
-        answers = self.background.log_weights_at(self.state, rows, tokens)
-        _close("log_weights_at are entries of log_weights", answers, self.weights[rows, tokens])
-        classes = self.class_of[tokens]
-        answers = self.background.log_mass_of(self.state, classes)
-        _close("log_mass_of is an entry of log_mass", answers, self.mass.gather(1, classes.unsqueeze(1)).squeeze(1))
+        own, classes = torch.arange(self.rows, device=tokens.device), self.class_of[tokens]
+        for rows, given in ((own, None), (own.flip(0), own.flip(0))):
+            weights = self.view.weights_at(tokens, given)
+            _close("weights_at are entries of log_weights", weights, self.weights[rows, tokens])
+            _close("mass_at is an entry of class_mass", self.view.mass_at(classes, given), self.mass[rows, classes])
+            found, shares = self.view.locate(tokens, given)
+            _same("locate returns the class of a token", found, classes)
+            _same("locate returns an entry of log_shares", shares, self.shares[rows, tokens])
+            _same("classes are those of locate", self.view.classes(tokens, given), classes)
 
-    def best_members_are_best(self, limited: BoundBackground | None = None) -> None:
-        background, shares = self.background, self.shares
+    def best_members_are_best(self, limited: View | None = None) -> None:
+        view, shares = self.view, self.shares
         if limited is not None:
-            background, shares = limited, self._wide(limited.log_shares(self.state))
-        values, tokens = background.best_members(self.state, self.each_class, BEST)
+            view, shares = limited, self._wide(limited.log_shares)
+        pairs = self.each_class.flatten(), row_numbers(self.each_class).flatten()
+        values, tokens = (of.unflatten(0, self.each_class.shape) for of in view.best(pairs[0], BEST, pairs[1]))
         expected = torch.full_like(values, NEGATIVE_INFINITY)
         exists = torch.zeros_like(values[0], dtype=torch.bool)  # (S, BEST): whether a class has so many members
         for signature in range(self.num_classes):
@@ -204,22 +206,22 @@ class _Laws:
             highest = shares[:, members].sort(dim=1, descending=True).values[:, :BEST]
             expected[:, signature, : highest.size(1)] = highest
             exists[signature, : highest.size(1)] = True
-        _same("best_members are sorted by share", values[:, exists], expected[:, exists])
+        _same("best members are sorted by share", values[:, exists], expected[:, exists])
         nothing = values.isneginf()
-        _holds("best_members that do not exist have −inf", bool(nothing[:, ~exists].all()))
+        _holds("best members that do not exist have −inf", bool(nothing[:, ~exists].all()))
         named = shares.gather(1, tokens.flatten(1)).view_as(values).masked_fill(nothing, NEGATIVE_INFINITY)
-        _same("best_members have the shares that they are said to have", named, values)
+        _same("best members have the shares that they are said to have", named, values)
         inside = (self.class_of[tokens] == self.each_class.unsqueeze(2)) | nothing
-        _holds("best_members belong to their class", bool(inside.all()))
+        _holds("best members belong to their class", bool(inside.all()))
         numbers = torch.where(nothing, torch.arange(-BEST, 0, device=tokens.device), tokens).sort(dim=2).values
-        _holds("best_members are different words", bool((numbers[:, :, 1:] != numbers[:, :, :-1]).all()))
-        best = broadcast_groups(background.best_share(self.state), self.rows)
+        _holds("best members are different words", bool((numbers[:, :, 1:] != numbers[:, :, :-1]).all()))
+        best = broadcast_groups(view.best_share, self.rows)
         _same("best_share is that of the best member", best, values[:, :, 0])
 
     def the_only_member_is_named(self) -> None:
         members = [(self.class_of == c).nonzero().flatten().tolist() for c in range(self.num_classes)]
         expected = torch.tensor([m[0] if len(m) == 1 else -1 for m in members], device=self.mass.device)
-        answers = self.background.only_member(self.state, self.each_class)
+        answers = self.view.only_member(self.each_class)
         _same("only_member names the words that are alone in their class", answers, expected.expand(self.rows, -1))
 
     def mass_without_words_is_what_the_others_weigh(self, generator: torch.Generator) -> None:
@@ -231,8 +233,8 @@ class _Laws:
         classes = self.class_of[words]
         expected = self._sums(left.double().exp()).log()[:, classes]
         repeated = words.expand(self.rows, -1), taken.expand(self.rows, -1)
-        answers = self.background.log_mass_without(self.state, *repeated).double()
-        law = "log_mass_without is the sum of the other members' weights"
+        answers = self.view.mass_without(*repeated).double()
+        law = "mass_without is the sum of the other members' weights"
         _same(law + ": −inf where nothing is left", answers.isneginf(), expected.isneginf())
         # the rest of a class may have the absolute precision of the class' mass only
         little = expected < self.mass.double()[:, classes] + LITTLE_LEFT
@@ -241,74 +243,71 @@ class _Laws:
         _holds(law + " where little is left", bool((answers[little] < limit[little] + 1e-3).all()))
 
     def masses_are_those_of_all_classes(self) -> None:
-        class_weights = self.background.class_weights(self.state)
-        _holds(
-            "class weights have entries where a background is `sparse`",
-            (class_weights.entries is not None) == self.background.sparse,
-        )
-        _close("masses are those of log_mass", class_weights.dense(), self.mass)
+        class_weights = self.view.class_mass
         repeated = class_weights.repeated(2).dense()
         _close("repeated masses are those of repeated rows", repeated, self.mass.repeat_interleave(2, 0))
         by_class = torch.stack([class_weights.for_classes(c) for c in self.each_class.unbind(1)], dim=1)
-        _close("masses of one class are an entry of log_mass", by_class, self.mass)
+        _close("masses of one class are entries of class_mass", by_class, self.mass)
 
-    def a_limit_takes_only_what_is_out_of_reach(self, remaining: int) -> None:
-        limited = self.background.with_max_length(remaining)
-        after = self._wide(limited.log_shares(self.state))
-        _same("no limit changes a mass", self._wide(limited.log_mass(self.state)), self.mass)
+    def a_limit_takes_only_what_is_out_of_reach(self, limited: View) -> None:
+        after, bound = self._wide(limited.log_shares), self.view.bound
+        _same("no limit changes a mass", self._wide(limited.class_mass.dense()), self.mass)
+        _same("no limit changes a weight", self._wide(limited.log_weights), self.weights)
         lost = after.isneginf()
         _same("no limit changes what is left of the shares", after[~lost], self.shares[~lost])
         left = (~lost & ~self.mass.isneginf()[:, self.class_of]).any(1)
-        reachable = (self.background.steps_to_end(self.state) <= remaining) & ~self.mass.isneginf().all(1)
-        _holds(f"a word is left where an end is in reach (limit {remaining})", bool((left >= reachable).all()))
-        if limited is not self.background and not self.background.is_context_independent:
-            tokens = torch.arange(after.size(1), device=after.device).repeat(self.rows)
-            share = torch.stack([limited.log_share(self.state, t) for t in tokens.view(self.rows, -1).unbind(1)], dim=1)
-            _same("log_share is an entry of log_shares, with a limit, too", share, after)
+        if limited.remaining is not None:
+            reachable = (bound.steps_to_end(self.view.states) <= limited.remaining) & ~self.mass.isneginf().all(1)
+            law = f"a word is left where an end is in reach (limit {limited.remaining})"
+            _holds(law, bool((left >= reachable).all()))
+            tokens = torch.arange(after.size(1), device=after.device).expand_as(after)
+            share = limited.locate(tokens.flatten(), row_numbers(tokens).flatten())[1].view_as(after)
+            _same("locate returns an entry of log_shares, with a limit, too", share, after)
         self.best_members_are_best(limited)
 
 
-def _advance_keeps_its_states(bound: _Conditions, background: BoundBackground, history: Tensor) -> None:
+def _advance_keeps_its_states(conditions: _Conditions, background: BoundBackground, history: Tensor) -> None:
     """A search and a batch use a state again after `advance`."""
     state, rows = background.start(len(history)), torch.arange(len(history), device=history.device)
     with torch.no_grad():
         for t, tokens in enumerate(history[:, 1:].unbind(1)):
             copied, following = select(state, rows), background.advance(state, tokens)
-            weights = [bound.at(background, t).log_weights(of_state) for of_state in (state, copied)]
+            weights = [conditions.view(background, of_state, t).log_weights for of_state in (state, copied)]
             _same("advance returns new states, and does not change the old ones", *weights)
             state = following
 
 
-def _reordering_commutes(bound: _Conditions, history: Tensor, last: States) -> None:
+def _reordering_commutes(conditions: _Conditions, history: Tensor, last: States) -> None:
     order = torch.tensor([len(history) - 2, len(history) - 2, 0, len(history) - 1], device=history.device)
-    rows, t = len(history), history.size(1) - 1
-    before = bound.at(bound.of(history), t)
-    moved = bound.at(bound.of(history), t, order)
-    answers = before.log_mass(last).expand(rows, -1)[order].detach()
-    after = moved.log_mass(select(last, order)).expand(len(order), -1).detach()
-    _same("reordering states reorders answers", after, answers)
-    again = bound.of(history[order], order)
-    replayed = bound.at(again, t, order).log_mass(_by_step(again, history[order])[-1]).expand(len(order), -1)
-    _same("advance equals start and replay", replayed.detach(), answers)
+    t = history.size(1) - 1
+    bound, again = conditions.bind(history), conditions.bind(history[order], order)
+    before = conditions.view(bound, last, t)
+    answers = before.class_mass.dense()[order].detach()
+    moved = conditions.view(bound, select(last, order), t, order)
+    _same("reordering states reorders answers", moved.class_mass.dense().detach(), answers)
+    _same("a view of some rows has their answers", before.select(order).class_mass.dense().detach(), answers)
+    replayed = conditions.view(again, _by_step(again, history[order])[-1], t, order)
+    _same("advance equals start and replay", replayed.class_mass.dense().detach(), answers)
 
 
-def _positions_equal_steps(bound: _Conditions, history: Tensor, cross_fitted: bool = False) -> None:
+def _positions_equal_steps(conditions: _Conditions, history: Tensor, cross_fitted: bool = False) -> None:
     batch, time = history.shape
-    background = bound.of(history, cross_fitted=cross_fitted)
+    bound = conditions.bind(history, cross_fitted=cross_fitted)
     targets = history.roll(-1, dims=1)
-    flat, class_weights = background.teacher_forced(history)
-    mass = class_weights.dense().view(batch, time, -1).detach()
-    shares = background.log_shares(flat).expand(batch * time, -1).view(batch, time, -1).detach()
-    share = background.log_share(flat, targets.flatten()).view_as(targets).detach()
+    whole = bound.view_of(history, conditions.hidden)
+    mass = whole.class_mass.dense().view(batch, time, -1).detach()
+    shares = whole.log_shares.expand(batch * time, -1).view(batch, time, -1).detach()
+    share = whole.locate(targets.flatten())[1].view_as(targets).detach()
+    flat = bound.flat_states(history)
     # cross-fitted, each sentence of a row begins in the state of its own fold, unlike in searches
-    states = _positions(flat, history) if cross_fitted else _by_step(background, history)
+    states = _positions(flat, history) if cross_fitted else _by_step(bound, history)
     for t, state in enumerate(states):
-        step = bound.at(background, t)
+        step = conditions.view(bound, state, t)
         law = "values of all positions at once equal those of a search step by step"
-        _close(law, mass[:, t], step.log_mass(state).expand(batch, -1).detach())
-        _close(law, shares[:, t], step.log_shares(state).expand(batch, -1).detach())
-        _close(law, share[:, t], step.log_share(state, targets[:, t]).detach())
-    of_flat = background.log_mass(flat).expand(batch * time, -1).detach()
+        _close(law, mass[:, t], step.class_mass.dense().detach())
+        _close(law, shares[:, t], step.log_shares.expand(batch, -1).detach())
+        _close(law, share[:, t], step.locate(targets[:, t])[1].detach())
+    of_flat = bound.view(flat, conditions.hidden).class_mass.dense().detach()
     _close("flat_states are the states of all positions", of_flat, mass.flatten(0, 1))
 
 
@@ -355,41 +354,40 @@ class _NeutralTexts(Background):
         return torch.zeros(len(state), len(self.class_of), dtype=torch.float64, device=self.class_of.device)
 
 
-def _combinations_keep_it(background: Background, bound: _Conditions, history: Tensor) -> None:
+def _combinations_keep_it(background: Background, conditions: _Conditions, history: Tensor) -> None:
     """Assert that a background weighs the same in combinations that do not change it, also if beams are reordered."""
     neutral = StaticBackground(background.class_of, background.num_classes, torch.zeros(len(background.class_of)))
     neutral = neutral.to(background.class_of.device)
     product = Product([neutral, background, neutral])
     texts = _NeutralTexts(background.class_of, background.num_classes)
     order = torch.arange(len(history), device=history.device).flip(0)
-    last, before = history.size(1) - 1, bound.of(history)
+    last, before, hidden = history.size(1) - 1, conditions.bind(history), conditions.hidden
     with torch.no_grad():
-        weights = bound.at(before, last).log_weights(_by_step(before, history)[-1]).expand(len(history), -1)[order]
-        of_positions = before.log_weights(before.flat_states(history)).expand(history.numel(), -1)
+        states = _by_step(before, history)[-1]
+        weights = conditions.view(before, states, last).log_weights.expand(len(history), -1)[order]
+        of_positions = before.view(before.flat_states(history), hidden).log_weights.expand(history.numel(), -1)
         for name, combined in (
             ("Product", product),
             ("Product with states that grow", Product([texts, background])),
             ("Tempered", Tempered(product, 1.0)),
             ("Mixture", Mixture([background, Product([background, neutral])])),
         ):
-            conditions = replace(bound, background=combined)
-            whole, law = conditions.of(history), f"a background weighs the same in a {name}"
+            of_combined = replace(conditions, background=combined)
+            whole, law = of_combined.bind(history), f"a background weighs the same in a {name}"
             state = select(_by_step(whole, history)[-1], order)
-            moved = conditions.at(whole, last, order)
-            _close(law, moved.log_weights(state).expand(len(order), -1), weights)
-            limited = moved.with_max_length(LIMITS[-1])
-            _close(law, limited.log_weights(state).expand(len(order), -1), weights)
-            flat = whole.log_weights(whole.flat_states(history)).expand(history.numel(), -1)
-            _close(f"{law} at all positions", flat, of_positions)
+            for remaining in (None, LIMITS[-1]):
+                moved = of_combined.view(whole, state, last, order, remaining)
+                _close(law, moved.log_weights.expand(len(order), -1), weights)
+            for flat in (whole.view_of(history, hidden), whole.view(whole.flat_states(history), hidden)):
+                _close(f"{law} at all positions", flat.log_weights.expand(history.numel(), -1), of_positions)
 
 
-def _gradients_are_finite(bound: _Conditions, history: Tensor) -> None:
-    parameters = [p for p in bound.background.parameters() if p.requires_grad]
+def _gradients_are_finite(conditions: _Conditions, history: Tensor) -> None:
+    parameters = [p for p in conditions.background.parameters() if p.requires_grad]
     if not parameters:
         return
-    background = bound.of(history)
-    states, class_weights = background.teacher_forced(history)
-    mass, share = class_weights.dense(), background.log_share(states, history.roll(-1, dims=1).flatten())
+    view = conditions.bind(history).view_of(history, conditions.hidden)
+    mass, share = view.class_mass.dense(), view.locate(history.roll(-1, dims=1).flatten())[1]
     answers = mass[~mass.isneginf()].sum() + share[~share.isneginf()].sum()
     if answers.requires_grad:
         gradients = torch.autograd.grad(answers, parameters, allow_unused=True)
@@ -399,25 +397,24 @@ def _gradients_are_finite(bound: _Conditions, history: Tensor) -> None:
 # ---- context classes ------------------------------------------------------------------------------------------------
 
 Weights = list[dict[int, Tensor]]  # log b(K, x) of each hypothesis, by token
-Changes = Callable[[ContextClasses, Tensor, Weights], None]  # a subclass's changes to the weights of its source
+Changes = Callable[[ContextView, Weights], None]  # a subclass's changes to the weights of its source
 NONE = torch.tensor(-math.inf, dtype=torch.float64)
 
 
-def weights_of(background: BoundBackground, state: States, changes: Changes | None = None) -> Weights:
+def weights_of(view: View, changes: Changes | None = None) -> Weights:
     """Return the weights by definition, word by word: the weights below, with <unk>'s factor and the source's
     additions.
     """
-    if not isinstance(background, ContextClasses):
-        return [dict(enumerate(row)) for row in background.log_weights(state).expand(len(state), -1).double()]
-    result, source = weights_of(background.base, background.below(state), changes), background.source
+    if not isinstance(view, ContextView):
+        return [dict(enumerate(row)) for row in view.log_weights.expand(view.num_rows, -1).double()]
+    result, source = weights_of(view.below, changes), view.source
     if source.unk is not None:
-        contexts = background.contexts_of(state)
+        contexts = view.contexts
         ids, added = source.words(contexts), source.log_added(contexts).double()
-        below = background.below(state)
-        known = (ids >= 0) & background.base.in_vocabulary(ids, below)
-        own = source.log_weights_below(background.base, below, contexts, ids.masked_fill(~known, source.unk))
+        known = (ids >= 0) & view.below.in_vocabulary(ids)
+        own = source.log_weights_below(view.below, contexts, ids.masked_fill(~known, source.unk))
         words = ids.tolist()
-        for row, factor, weights in zip(range(len(state)), source.log_unk_factor(contexts), result, strict=True):
+        for row, factor, weights in zip(range(view.num_rows), source.log_unk_factor(contexts), result, strict=True):
             weights[source.unk] = weights[source.unk] + factor
             for column, (word, more) in enumerate(zip(words[row], added[row], strict=True)):
                 if word >= 0:
@@ -426,28 +423,26 @@ def weights_of(background: BoundBackground, state: States, changes: Changes | No
                         before = own[row, column].double()
                     weights[word] = torch.logaddexp(before, more)
     if changes is not None:
-        changes(background, state, result)
+        changes(view, result)
     return result
 
 
-def class_of(background: BoundBackground, state: States, row: int, token: int) -> int:
+def class_of(view: View, row: int, token: int) -> int:
     """Return the class of a word with weight: that of the last source that has the word."""
-    if not isinstance(background, ContextClasses):
-        return int(background.class_of[token])
-    words = background.source.words(background.contexts_of(state))[row].tolist()
-    if token in words:
-        return background.num_below + words.index(token)
-    return class_of(background.base, background.below(state), row, token)
+    if not isinstance(view, ContextView):
+        return int(view.class_of[token])
+    words = view.source.words(view.contexts)[row].tolist()
+    return view.num_below + words.index(token) if token in words else class_of(view.below, row, token)
 
 
-def masses_of(background: BoundBackground, state: States, weights: Weights) -> Tensor:
+def masses_of(view: View, weights: Weights) -> Tensor:
     """Return the mass of every class, as the sum over its words: (N, C + J) float64."""
     rows = []
     for row, by_word in enumerate(weights):
         members: dict[int, list[Tensor]] = {}
         for token, weight in by_word.items():
-            members.setdefault(class_of(background, state, row, token), []).append(weight)
-        of_classes = [members.get(c, []) for c in range(background.num_classes)]
+            members.setdefault(class_of(view, row, token), []).append(weight)
+        of_classes = [members.get(c, []) for c in range(view.num_classes)]
         empty = [all(weight.isneginf() for weight in members_of_class) for members_of_class in of_classes]
         sums = [NONE if e else torch.stack(w).exp().sum().log() for e, w in zip(empty, of_classes, strict=True)]
         rows.append(torch.stack(sums))
@@ -467,20 +462,21 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
     _check_words(background.source, background.source.start(len(history)), "at the beginning")
     states = background.flat_states(history)
     targets = history.roll(-1, 1)
-    class_weights = background.teacher_forced(history)[1].dense().view(*history.shape, -1)
-    shares = background.log_share(states, targets.flatten()).view_as(targets)
-    before = background.flat_states(functional.pad(targets, (1, 0))[:, :-1])
-    of_targets = background.classes(before, targets.flatten()).view_as(targets)
+    whole = background.view_of(history)
+    class_weights = whole.class_mass.dense().view(*history.shape, -1)
+    of_targets, shares = (values.view_as(targets) for values in whole.locate(targets.flatten()))
     for t, state in enumerate(_positions(states, history)):
         _check_words(background.source, background.contexts_of(state), f"before word {t}")
-        mass = background.log_mass(state).expand(len(state), -1)
+        view = background.view(state)
+        mass = view.class_mass.dense()
         _close("masses of training are those of a search", class_weights[:, t], mass, CLOSE)
-        share, classes = background.log_share(state, targets[:, t]), background.classes(state, targets[:, t])
+        classes, share = view.locate(targets[:, t])
         _close("shares of training are those of a search", shares[:, t], share, CLOSE)
         _holds("classes of training are those of a search", torch.equal(of_targets[:, t], classes))
-        _check_context_state(background, state, changes)
+        _check_context_state(view, changes)
         order = torch.tensor([len(state) - 1, *range(len(state) - 1)])
-        _same("reordering states reorders masses", background.log_mass(select(state, order)), mass[order])
+        moved = background.view(select(state, order)).class_mass.dense()
+        _same("reordering states reorders masses", moved, mass[order])
 
 
 def _check_words(source: ContextClassSource, contexts: Tensor, when: str) -> None:
@@ -502,38 +498,43 @@ def _check_words(source: ContextClassSource, contexts: Tensor, when: str) -> Non
         _holds(f"log_added is −inf where words is NO_WORD ({when}); not so at {places}", not places)
 
 
-def _check_context_state(background: ContextClasses, state: States, changes: Changes | None) -> None:
+def _check_context_state(view: ContextView, changes: Changes | None) -> None:
     with torch.no_grad():
-        weights = weights_of(background, state, changes)
-        expected, mass = masses_of(background, state, weights), background.log_mass(state).expand(len(state), -1)
+        weights = weights_of(view, changes)
+        expected, mass = masses_of(view, weights), view.class_mass.dense()
         _close("the mass of a class is the sum over its words", mass.exp(), expected.exp(), CLOSE)
         added = torch.stack([torch.stack(list(row.values())).exp().sum() for row in weights])
         _close("mass before and mass added are the mass after", mass.double().exp().sum(1), added, CLOSE)
-        columns, shares = background.columns(state), background.log_shares(state).double()
-        of_columns, all_weights = background.column_classes(state), background.log_weights(state).double()
+        columns, shares = view.columns, view.log_shares.double()
+        of_columns, all_weights = view.column_classes, view.log_weights.double()
         widths = columns.size(1), shares.size(1), all_weights.size(1)
-        num_columns = background.num_columns
+        num_columns = view.num_columns
         _holds(f"answers have num_columns, {num_columns}, columns; found {widths}", set(widths) == {num_columns})
-        best, words = background.best_members(state, torch.arange(background.num_classes).expand(len(state), -1), 3)
-        best_shares = broadcast_groups(background.best_share(state), len(state))
+        every_class = torch.arange(view.num_classes).expand(view.num_rows, -1)
+        found = view.best(every_class.flatten(), 3, row_numbers(every_class).flatten())
+        best, words = (values.unflatten(0, every_class.shape) for values in found)
+        best_shares = broadcast_groups(view.best_share, view.num_rows)
         _same("best_share is that of the best member", best_shares, best[:, :, 0])
         for row, by_word in enumerate(weights):
-            own_state, seen = select(state, torch.tensor([row])), set()
+            own, seen = view.select(torch.tensor([row])), set()
             in_class: dict[int, list[float]] = {}
             for column, token in enumerate(columns[row].tolist()):
-                if int(background.column_of(columns[row : row + 1, column : column + 1], own_state)) != column:
+                if int(own.column_of(columns[row : row + 1, column : column + 1])) != column:
                     void = all_weights[row, column].isneginf() and shares[row, column].isneginf()
                     _holds(f"column {column}, of no word, is empty", bool(void))
                     continue
                 seen.add(token)
-                number, token_ = class_of(background, state, row, token), columns[row : row + 1, column]
-                classes = {int(background.classes(own_state, token_)), int(of_columns[row, column])}
+                number, token_ = class_of(view, row, token), columns[row : row + 1, column]
+                located, found_share = own.locate(token_)
+                classes = {int(located), int(own.classes(token_)), int(of_columns[row, column])}
                 _holds(f"word {token} is in class {number} alone; found {classes}", classes == {number})
                 weight = all_weights[row, column].exp()
                 _close(f"log_weights has the weight of word {token}", weight, by_word[token].exp(), CLOSE)
                 share = by_word[token] - expected[row, number] if not by_word[token].isneginf() else NONE
                 _close(f"log_shares has the share of word {token}", shares[row, column], share, CLOSE)
-                _close(f"log_share is that of word {token}", background.log_share(own_state, token_)[0], share, CLOSE)
+                _close(f"locate returns the share of word {token}", found_share[0], share, CLOSE)
+                at = own.weights_at(token_)[0].exp()
+                _close(f"weights_at returns the weight of word {token}", at, by_word[token].exp(), CLOSE)
                 in_class.setdefault(number, []).append(float(share))
             _holds(f"each word has one column; found {sorted(seen ^ set(by_word))} otherwise", seen == set(by_word))
             for c, of_class in in_class.items():
@@ -541,10 +542,10 @@ def _check_context_state(background: ContextClasses, state: States, changes: Cha
                 sum_of_shares = math.fsum(map(math.exp, of_class))
                 _holds(f"shares of class {c} sum to {total}; found {sum_of_shares}", abs(sum_of_shares - total) < CLOSE)
                 ranked = torch.tensor(sorted(of_class, reverse=True)[:3])
-                _same(f"best_members of class {c} are the best", best[row, c, : len(ranked)].float(), ranked)
+                _same(f"the best members of class {c} are the best", best[row, c, : len(ranked)].float(), ranked)
                 for value, token in zip(best[row, c].tolist(), words[row, c].tolist(), strict=True):
-                    member = value == -math.inf or class_of(background, state, row, token) == c
-                    _holds(f"best_members of class {c} are members; found {token}", member)
+                    member = value == -math.inf or class_of(view, row, token) == c
+                    _holds(f"the best members of class {c} are members; found {token}", member)
 
 
 # ---- features of classes --------------------------------------------------------------------------------------------
@@ -606,10 +607,10 @@ def _class_scores(
     """Return the scores of the classes at every position, by the names of their sources: (B T, J) each."""
     batch = head.batch(hidden, head.bind(head.previous(targets), source), source_states)
     scores = {made.name: batch.kept[made.name].flatten(0, 1) for made in head.sources if made.replaces is not None}
-    layers = [layer for layer, _ in layers_of(batch.background, batch.states) if layer.source.width]
+    layers = [layer for layer in layers_of(batch.view) if layer.source.width]
     assert batch.slots is not None  # where there are classes
     split_scores = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
     return scores | {
-        head._source_of(layer).name: of_layer
+        head._source_of(layer.bound).name: of_layer
         for layer, of_layer in zip(layers, split_scores.split([layer.source.width for layer in layers], 1), strict=True)
     }

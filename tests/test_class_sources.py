@@ -20,7 +20,8 @@ from fairseq_llrnn.backgrounds.background import Background
 from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.output.class_source import ClassSource
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, layers_of
+from fairseq_llrnn.output.context_classes import ContextClasses, layers_of
+from fairseq_llrnn.output.context_source import NO_WORD
 from fairseq_llrnn.prior import EvidenceOptions, Prior, Recipe, register_part
 from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.parts.evidence_part import evidence_table
@@ -196,10 +197,10 @@ def test_a_model_without_strings_says_unk_of_them_all_alike(dates: ModuleType) -
 
     head, source, *_ = make(build(evidence=True))
     bound = head.background.bind(source)
-    states, answer = bound.start(4), torch.randn(4, len(FRENCH)).log_softmax(1)
-    wide = with_unknown_slots(answer, bound, states, head.unk)
+    view, answer = bound.view(bound.start(4)), torch.randn(4, len(FRENCH)).log_softmax(1)
+    wide = with_unknown_slots(answer, view, head.unk)
     torch.testing.assert_close(wide.exp().sum(1), torch.ones(4))
-    strings = [[head.prior.session.target.symbols[x] for x in row[len(FRENCH) :]] for row in bound.columns(states)]
+    strings = [[head.prior.session.target.symbols[x] for x in row[len(FRENCH) :]] for row in view.columns]
     spread = [{s for s, value in zip(*both, strict=True) if value > -torch.inf}
               for both in zip(strings, wide[:, len(FRENCH) :].tolist(), strict=True)]  # fmt: skip
     assert spread[0] == {"17", "2026-11-25", "25.11.2026"} and not spread[2]
@@ -304,7 +305,7 @@ def test_strings_of_evidence_stand_in_front_of_those_of_others(dates: ModuleType
     head, source, *_ = make(build(evidence=True))
     assert isinstance(head.background, EvidenceBackground)
     bound = head.background.bind(source)
-    inner, outer = (layer for layer, _ in layers_of(bound, bound.start(4)))
+    inner, outer = (layer.bound for layer in layers_of(bound.view(bound.start(4))))
     assert isinstance(inner.source, dates.DateClasses) and (inner.source.words(torch.arange(4))[2] == NO_WORD).all()
     assert outer is bound
 

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
-from fairseq_llrnn.backgrounds.background import Background, StaticBackground
+from fairseq_llrnn.backgrounds.background import Background, StaticBackground, View
+from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.states import JointStates, concatenate, distinct_runs, repeat, select
-from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_source import ContextClassSource
 from fairseq_llrnn.testing import check_background, check_context_classes
 
 CLASS_OF = torch.tensor([0, 1, 0, 2, 1, 3, 2, 0, 4])
@@ -35,46 +37,62 @@ def test_three_methods_make_a_background() -> None:
     check_background(NoRepetition(CLASS_OF, 5))
 
 
-def changed(name: str, method: Callable[..., object]) -> Background:
-    kind = type("Broken", (oracles.SparseHashBackground,), {name: method})
-    made: Background = kind(CLASS_OF, 5)
-    return made
-
-
-Hash = oracles.SparseHashBackground
+Seen = oracles.SparseHashView
 BROKEN: dict[str, tuple[str, Callable[..., object]]] = {
-    "log_mass": ("log_mass is the sum", lambda self, state: Hash.log_mass(self, state) + 0.1),
-    "log_shares": ("shares of a class", lambda self, state: Hash.log_shares(self, state) - 0.1),
-    "log_share": ("log_share is an entry", lambda self, state, tokens: Hash.log_share(self, state, tokens) - 0.1),
-    "log_weights_at": ("log_weights_at are", lambda self, state, rows, x: Hash.log_weights(self, state)[0][x]),
-    "log_mass_of": ("log_mass_of is", lambda self, state, classes: Hash.log_mass(self, state)[:, 0]),
-    "best_share": ("best_share is that", lambda self, state: Hash.best_share(self, state) - 0.1),
-    "best_members": (
-        "best_members are sorted",
-        lambda self, state, classes, k: tuple(x.flip(2) for x in Hash.best_members(self, state, classes, k)),
+    "weights_at": ("weights_at are", lambda self, tokens, rows=None: self.log_weights[0][tokens]),
+    "mass_at": ("mass_at is", lambda self, classes, rows=None: self.class_mass.dense()[:, 0]),
+    "classes": ("classes are those", lambda self, tokens, rows=None: tokens * 0),
+    "locate": (
+        "locate returns an entry of",
+        lambda self, tokens, rows=None: (self.class_of[tokens], Seen.locate(self, tokens, rows)[1] - 0.1),
     ),
-    "only_member": ("only_member names", lambda self, state, classes: classes),
-    "log_mass_without": (
-        "log_mass_without is the sum",
-        lambda self, state, words, taken: Hash.log_mass(self, state).gather(1, self.class_of[words]),
+    "best": (
+        "best members are sorted",
+        lambda self, classes, k, rows=None: tuple(x.flip(1) for x in Seen.best(self, classes, k, rows)),
     ),
-    "class_weights": ("masses are those of", lambda self, state: Hash.class_weights(self, state.flip(0))),
-    "with_max_length": ("no limit changes a mass", lambda self, remaining: oracles.HashBackground(CLASS_OF, 5, seed=1)),
+    "only_member": ("only_member names", lambda self, classes: classes),
+    "mass_without": (
+        "mass_without is the sum",
+        lambda self, words, taken: self.class_mass.dense().gather(1, self.class_of[words]),
+    ),
+    "select": ("a view of some rows", lambda self, rows: Seen.select(self, rows.flip(0))),
+}
+BROKEN_VALUES: dict[str, tuple[str, Callable[[View], object]]] = {
+    "class_mass": ("class_mass is the sum", lambda self: ClassWeights(self.log_weights[:, :5], self.num_rows)),
+    "log_shares": ("shares of a class", lambda self: Seen.log_shares.func(self) - 0.1),
+    "best_share": ("best_share is that", lambda self: self.best_of_all_words() - 0.1),
+}
+BROKEN_STATES: dict[str, tuple[str, Callable[..., object]]] = {
     "advance": ("advance equals", lambda self, state, tokens: Hash.advance(self, state, tokens).roll(1, 0)),
-    "teacher_forced": (
-        "values of all positions", lambda self,
-        previous: (
-            Hash.flat_states(self, previous), Hash.class_weights(self, Hash.flat_states(self, previous).flip(0))
+    "view": (
+        "no limit changes a mass",
+        lambda self, states, hidden=None, remaining=None: (
+            Hash.view(self, states) if remaining is None else oracles.HashBackground(CLASS_OF, 5, 1).view(states)
         ),
     ),
-}  # fmt: skip
+    "view_of": (
+        "values of all positions",
+        lambda self, previous, hidden=None: self.view(self.flat_states(previous).flip(0)),
+    ),
+}
+Hash = oracles.SparseHashBackground
 
 
-@pytest.mark.parametrize("name", BROKEN)
+def changed(name: str) -> tuple[str, Background]:
+    if name in BROKEN_STATES:
+        law, method = BROKEN_STATES[name]
+        return law, type("Broken", (Hash,), {name: method})(CLASS_OF, 5)
+    law, method = (BROKEN | BROKEN_VALUES)[name]
+    made: Background = Hash(CLASS_OF, 5)
+    made.view_type = type("Broken", (Seen,), {name: property(method) if name in BROKEN_VALUES else method})
+    return law, made
+
+
+@pytest.mark.parametrize("name", [*BROKEN, *BROKEN_VALUES, *BROKEN_STATES])
 def test_a_broken_law_is_named(name: str) -> None:
-    law, method = BROKEN[name]
+    law, background = changed(name)
     with pytest.raises(AssertionError, match="law broken: ") as caught:
-        check_background(changed(name, method))
+        check_background(background)
     assert law in str(caught.value)
 
 
@@ -141,16 +159,17 @@ def test_gradients_that_are_not_finite() -> None:
 
 @pytest.mark.parametrize("row", range(5))
 def test_a_wrong_limited_share_of_the_end_is_found_in_every_row(row: int) -> None:
-    class Limited(oracles.SparseHashBackground):
-        def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
-            wrong = (torch.arange(len(tokens)) == row) & tokens.eq(2)
-            return super().log_share(state, tokens) - 0.1 * wrong
+    class Limited(oracles.SparseHashView):
+        def locate(self, tokens: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+            classes, shares = super().locate(tokens, rows)
+            wrong = (self._rows(tokens, rows) == row) & tokens.eq(2) & (self.remaining is not None)
+            return classes, shares - 0.1 * wrong
 
     class Whole(oracles.SparseHashBackground):
-        def with_max_length(self, remaining: int) -> Background:
-            return Limited(CLASS_OF, 5)
+        view_type = Limited
+        farthest = 3
 
-    with pytest.raises(AssertionError, match="log_share is an entry of log_shares, with a limit, too"):
+    with pytest.raises(AssertionError, match="locate returns an entry of log_shares, with a limit, too"):
         check_background(Whole(CLASS_OF, 5))
 
 
@@ -255,10 +274,9 @@ def test_states_that_grow_in_combinations(name: str, kind: type[Background]) -> 
     state = bound.start(2)
     for tokens in ([4, 4], [5, 6], [4, 4]):
         state = select(bound.advance(state, torch.tensor(tokens)), torch.tensor([1, 0]))  # beams change places
-    limited = bound.with_max_length(5)
-    for background, weights in ((bound, bound.log_weights(state)), (limited, limited.log_shares(state))):
+    for weights in (bound.view(state).log_weights, bound.view(state, remaining=5).log_shares):
         forbidden = [set(row.isneginf().nonzero().flatten().tolist()) - {4} for row in weights]
-        assert forbidden == [{5}, {6}], background
+        assert forbidden == [{5}, {6}]
 
 
 @pytest.mark.parametrize("kind", [*GROWING, Narrowing])
@@ -267,11 +285,11 @@ def test_selected_repeated_and_concatenated_states(kind: type[Background]) -> No
     states = [bound.start(3)]
     for tokens in ([4, 5, 6], [5, 4, 4], [4, 5, 6]):
         states.append(bound.advance(states[-1], torch.tensor(tokens)))
-    weights, index = bound.log_weights(states[-1]), torch.tensor([2, 0, 2])
-    assert torch.equal(bound.log_weights(select(states[-1], index)), weights[index])
-    assert torch.equal(bound.log_weights(repeat(states[-1], 2)), weights.repeat_interleave(2, 0))
+    weights, index = bound.view(states[-1]).log_weights, torch.tensor([2, 0, 2])
+    assert torch.equal(bound.view(select(states[-1], index)).log_weights, weights[index])
+    assert torch.equal(bound.view(repeat(states[-1], 2)).log_weights, weights.repeat_interleave(2, 0))
     joined = concatenate([states[-1], select(states[-1], index)])
-    assert torch.equal(bound.log_weights(joined), torch.cat([weights, weights[index]]))
+    assert torch.equal(bound.view(joined).log_weights, torch.cat([weights, weights[index]]))
 
 
 def test_runs_of_equal_states() -> None:

@@ -30,7 +30,7 @@ from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.backgrounds.algebra import BySource
 from fairseq_llrnn.output.context_classes import ContextClasses
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
+from fairseq_llrnn.output.context_source import NO_WORD, ContextClassSource
 from fairseq_llrnn.prior import Part, register_part
 from fairseq_llrnn.prior.named_backgrounds import register_background
 
@@ -336,7 +336,7 @@ def test_its_background_and_reader_make_a_prior_that_others_can_load(
     made = build_prior([*SPECIALS, *WORDS], options(package))
     assert "Time:Day" in made.output.features.names and "weighted_days" in made.names
     bound = made.background().bind()
-    weights = bound.log_weights(bound.start(1))[0].exp()
+    weights = bound.view(bound.start(1)).log_weights[0].exp()
     monday, rain = (made.symbols.index(word) for word in ("monday", "rain"))
     assert float(weights[monday] / weights[rain]) == pytest.approx(3.0)
     made.save(package / "prior")

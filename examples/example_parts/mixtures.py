@@ -28,10 +28,10 @@ def ngram_log_probs(prior: Prior, sentences: Sequence[Sequence[str]]) -> np.ndar
     for words in sentences:
         ids = [*(number.get(word, number[UNK]) for word in words), end]
         targets, previous = torch.tensor(ids), torch.tensor([[end, *ids[:-1]]])  # shape: (T + 1,), (1, T + 1)
-        states, class_weights = background.teacher_forced(previous)
-        classes = background.classes(states, targets)
-        of_class = class_weights.dense().log_softmax(-1).gather(1, classes.unsqueeze(1)).squeeze(1)
-        found.append((of_class + background.log_share(states, targets)).double().numpy())
+        view = background.view_of(previous)
+        classes, share = view.locate(targets)
+        of_class = view.class_mass.dense().log_softmax(-1).gather(1, classes.unsqueeze(1)).squeeze(1)
+        found.append((of_class + share).double().numpy())
     return np.concatenate(found)
 
 

@@ -67,8 +67,8 @@ class Mask:
         """Return 0 for the next words from which a form can be completed in time, −inf for others: (V,)."""
         if prefix and torch.isneginf(self.words_after(prefix[:-1])[prefix[-1]]):
             return self.words_after(prefix[:-1]).clone().fill_(float("-inf"))  # a beam of few forms, filled up
-        background = self.background.with_max_length(LONGEST + 1 - SPARE - len(prefix))
-        forbidden = torch.isneginf(background.log_shares(self.state(prefix))[0])
+        view = self.background.view(self.state(prefix), remaining=LONGEST + 1 - SPARE - len(prefix))
+        forbidden = torch.isneginf(view.log_shares[0])
         return torch.zeros(len(forbidden)).masked_fill(forbidden, float("-inf"))
 
     def __call__(self, prefix: Sequence[int], question: Sequence[int]) -> Tensor:

@@ -1,6 +1,8 @@
 """Backgrounds b(K, x): the weight of every next token before the network is trained.
 
-background.py           the interface: a state machine over tokens, also weights without context
+background.py           the interface: a state machine over tokens, and views of its weights; weights without context
+cached.py               values that are computed once
+exact_buffers.py        tables that keep their precision
 class_weights.py        log masses that differ from one row in few places, sums of weights in log space
 members.py              the best members of classes, from several lists
 automaton_background.py  n-grams, grammars, word lists
@@ -13,5 +15,6 @@ algebra.py              combinations: products, temperatures, backgrounds that d
 states.py               states of hypotheses: select, repeat, join
 mixture.py              weighted sums, fast products and temperatures
 explicit_background.py  backgrounds that list the words whose weights differ from their root
-listed_classes.py       masses and best members of such lists, also over several roots
+listed_view.py          masses and best members of such lists
+several_roots.py        best members under a mixture of several roots
 """

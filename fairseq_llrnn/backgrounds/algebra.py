@@ -24,17 +24,17 @@ lists.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.background import Background, BoundBackground
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground, View
+from fairseq_llrnn.backgrounds.cached import cached_property
 from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, side_by_side
-from fairseq_llrnn.backgrounds.explicit_background import BoundExplicit, ExplicitBackground
+from fairseq_llrnn.backgrounds.listed_view import ListedView
 from fairseq_llrnn.backgrounds.states import JointStates, States
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.files.numbers import is_temperature, temperature_range
@@ -53,16 +53,22 @@ def check_parts(kind: str, parts: Sequence[Background]) -> None:
             )
 
 
-class Combined(ExplicitBackground):
+class Combined(Background):
     """A background made of `parts`, over the same words and signatures."""
 
     parts: nn.ModuleList
     bound: ClassVar[type[BoundCombined]]
 
     def __init__(self, parts: Sequence[Background], root_log_weights: Tensor | None, is_exhaustive: bool) -> None:
-        """parts: checked by `check_parts`. root_log_weights: as in ExplicitBackground."""
-        super().__init__(parts[0].class_of, parts[0].num_classes, root_log_weights)
+        """parts: checked by `check_parts`. root_log_weights: (V,), or None if there is no root."""
+        super().__init__(parts[0].class_of, parts[0].num_classes)
+        root = root_log_weights
+        self.static = None if root is None else StaticBackground(self.class_of, self.num_classes, root)
         self.parts, self.is_exhaustive = nn.ModuleList(parts), is_exhaustive
+
+    @property
+    def root(self) -> StaticBackground | None:
+        return self.static
 
     def part_modules(self) -> list[Background]:
         """Return the parts."""
@@ -76,80 +82,93 @@ class Combined(ExplicitBackground):
         return self.bound(self, [part.bind(source, text) for part in self.part_modules()])
 
 
-class BoundCombined(BoundExplicit):
+class BoundCombined(BoundBackground):
     """A Combined background in one batch or search."""
 
     def __init__(self, module: Combined, parts: Sequence[BoundBackground]) -> None:
         """parts: of the module, bound to the batch."""
-        super().__init__(module)
+        super().__init__(module.class_of, module.num_classes)
         if any(part.num_classes != self.num_classes for part in parts):
             raise ValueError(
                 f"{type(module).__name__}: a part has its own classes for this sentence; put evidence and open words "
                 "around a product or mixture, not into it"
             )
-        self.is_exhaustive = module.is_exhaustive
+        self.module, self.is_exhaustive = module, module.is_exhaustive
         # parts may depend on the source: known only after bind
         self.is_context_independent = all(part.is_context_independent for part in parts)
         self.parts = list(parts)
-        self.sparse = self.root is not None and not self.is_context_independent
+        self.farthest = max(part.farthest for part in parts)
+        self.has_dead_ends = any(part.has_dead_ends for part in parts)
 
-    def _with_parts(self, parts: list[BoundBackground]) -> Self:
-        """Return this background with other parts, or itself if they are the same."""
-        if all(new is old for new, old in zip(parts, self.parts, strict=True)):
-            return self
-        other = copy.copy(self)
-        other.parts, other._last = parts, None
-        return other
-
-    def explicit_of_parts(self, state: JointStates) -> list[ExplicitWeights]:
-        """Return the listed weights of all parts with a root."""
-        return [
-            weights for part, substate in self.of_parts(state) if (weights := part.sparse_weights(substate)) is not None
-        ]
-
-    # ---- hidden states and limits -----------------------------------------------------------------------------------
-
-    def with_hidden(self, hidden: Tensor) -> BoundBackground:
-        return self._with_parts([part.with_hidden(hidden) for part in self.parts])
-
-    def select_rows(self, index: Tensor) -> BoundBackground:
-        return self._with_parts([part.select_rows(index) for part in self.parts])
+    @property
+    def root(self) -> StaticBackground | None:
+        return self.module.root
 
     def possible_words(self) -> Tensor:
         return torch.stack([part.possible_words() for part in self.parts]).all(0)
-
-    def steps_to_end(self, state: JointStates) -> Tensor:
-        return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amax(0)
-
-    def with_max_length(self, remaining: int) -> BoundBackground:
-        if self.unlimited(remaining):
-            return self
-        limited = copy.copy(self)
-        limited.remaining = remaining
-        return limited
-
-    def unlimited(self, remaining: int) -> bool:
-        """Return whether this limit changes nothing."""
-        return all(part.with_max_length(remaining) is part for part in self.parts)
-
-    @property
-    def has_dead_ends(self) -> bool:
-        return any(part.has_dead_ends for part in self.parts)
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
     def start(self, n: int) -> JointStates:
         return JointStates([part.start(n) for part in self.parts])
 
-    def advance(self, state: JointStates, tokens: Tensor) -> JointStates:
-        return JointStates([part.advance(substate, tokens) for part, substate in self.of_parts(state)])
+    def advance(self, states: JointStates, tokens: Tensor) -> JointStates:
+        return JointStates([part.advance(substates, tokens) for part, substates in self.of_parts(states)])
 
     def flat_states(self, previous: Tensor) -> JointStates:
         return JointStates([part.flat_states(previous) for part in self.parts])
 
-    def of_parts(self, state: JointStates) -> list[tuple[BoundBackground, States]]:
+    def of_parts(self, states: JointStates) -> list[tuple[BoundBackground, States]]:
         """Return each part with its states."""
-        return list(zip(self.parts, state.parts, strict=True))
+        return list(zip(self.parts, states.parts, strict=True))
+
+    def steps_to_end(self, states: JointStates) -> Tensor:
+        return torch.stack([part.steps_to_end(substates) for part, substates in self.of_parts(states)]).amax(0)
+
+    # ---- weights ----------------------------------------------------------------------------------------------------
+
+    def view(self, states: JointStates, hidden: Tensor | None = None, remaining: int | None = None) -> View:
+        parts = [part.view(substates, hidden) for part, substates in self.of_parts(states)]
+        return self.view_by(parts, hidden, remaining)
+
+    def view_of(self, previous: Tensor, hidden: Tensor | None = None) -> View:
+        if self.is_context_independent:
+            return super().view_of(previous)
+        return self.view_by([part.view_of(previous, hidden) for part in self.parts], hidden)
+
+    def view_by(self, parts: Sequence[View], hidden: Tensor | None, remaining: int | None = None) -> View:
+        """Return the view of N rows, given those of the parts."""
+        states = JointStates([part.states for part in parts])
+        if self.root is None:
+            return CombinedView(self, states, parts, hidden, remaining)
+        return ListedView(self, states, self.listed(parts), remaining)
+
+    def listed(self, parts: Sequence[View]) -> ExplicitWeights:
+        """Return the weights of N rows, given the views of the parts, if there is a root."""
+        raise NotImplementedError
+
+    def combined(self, parts: Sequence[Tensor]) -> Tensor:
+        """Return log weights, given those of the parts: (…,) each."""
+        raise NotImplementedError
+
+
+class CombinedView(View):
+    """Weights that parts do not list: all words are computed."""
+
+    bound: BoundCombined
+
+    def __init__(
+        self, bound: BoundCombined, states: States, parts: Sequence[View], hidden: Tensor | None, remaining: int | None
+    ) -> None:
+        super().__init__(bound, states, hidden, remaining)
+        self.parts = parts
+
+    @cached_property
+    def log_weights(self) -> Tensor:
+        return self.bound.combined([part.log_weights for part in self.parts]).expand(self.num_rows, -1)
+
+    def weights_at(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
+        return self.bound.combined([part.weights_at(tokens, rows) for part in self.parts])
 
 
 class BoundTempered(BoundCombined):
@@ -157,21 +176,13 @@ class BoundTempered(BoundCombined):
 
     module: Tempered
 
-    def sparse_weights(self, state: JointStates) -> ExplicitWeights | None:
-        ((part, substate),) = self.of_parts(state)
-        weights = part.sparse_weights(substate)
-        if weights is None:
-            return None
-        by = self.module.temperature
+    def listed(self, parts: Sequence[View]) -> ExplicitWeights:
+        weights, by = parts[0].listed, self.module.temperature
+        assert weights is not None
         return replace(weights, log_weights=weights.log_weights / by, constant=weights.constant / by)
 
-    def dense_log_weights(self, state: JointStates) -> Tensor:
-        ((part, substate),) = self.of_parts(state)
-        return part.log_weights(substate) / self.module.temperature
-
-    def log_weights_at(self, state: JointStates, rows: Tensor, tokens: Tensor) -> Tensor:
-        ((part, substate),) = self.of_parts(state)
-        return part.log_weights_at(substate, rows, tokens) / self.module.temperature
+    def combined(self, parts: Sequence[Tensor]) -> Tensor:
+        return parts[0] / self.module.temperature
 
 
 class Tempered(Combined):
@@ -188,8 +199,8 @@ class Tempered(Combined):
         if not is_temperature(temperature):
             raise ValueError(f"temperature {temperature}: expected {temperature_range()}")
         bound = part.bind()
-        root = bound.root_log_weights()
-        super().__init__([part], None if root is None else root / temperature, bound.is_exhaustive)
+        root = bound.root
+        super().__init__([part], None if root is None else root.word_log_weight / temperature, bound.is_exhaustive)
         self.temperature = temperature
 
 
@@ -200,15 +211,14 @@ class BoundProduct(BoundCombined):
     If several do, it is a lower bound, because their shortest endings may differ.
     """
 
-    # ---- weights ----------------------------------------------------------------------------------------------------
-
-    def sparse_weights(self, state: JointStates) -> ExplicitWeights | None:
-        if self.root is None:
-            return None
-        if self.is_exhaustive:
-            return self._of_the_closed(self.of_parts(state))
-        explicit = self.explicit_of_parts(state)
-        roots = [root for part in self.parts if (root := part.root_log_weights()) is not None]
+    def listed(self, parts: Sequence[View]) -> ExplicitWeights:
+        if self.is_exhaustive:  # the words of the first exhaustive part, weighted by all parts
+            index = next(i for i, part in enumerate(self.parts) if part.is_exhaustive)
+            weights = parts[index].listed
+            assert weights is not None
+            others = [part.weights_at(weights.tokens, weights.rows) for i, part in enumerate(parts) if i != index]
+            return replace(weights, log_weights=sum(others, weights.log_weights))
+        explicit, roots = explicit_of(parts)
         keys, log_weights = side_by_side(explicit, roots)
         rooted = [weights.rooted for weights in explicit if weights.rooted is not None]
         return ExplicitWeights(
@@ -219,19 +229,19 @@ class BoundProduct(BoundCombined):
             rooted=torch.stack(rooted).all(0) if rooted else None,
         )
 
-    def _of_the_closed(self, parts: list[tuple[BoundBackground, Tensor]]) -> ExplicitWeights | None:
-        """Return the words of the first exhaustive part, weighted by all parts."""
-        index = next(i for i, (part, _) in enumerate(parts) if part.is_exhaustive)
-        part, substate = parts[index]
-        weights = part.sparse_weights(substate)
-        assert weights is not None
-        rows, tokens = weights.rows, weights.tokens
-        others = [p.log_weights_at(s, rows, tokens) for i, (p, s) in enumerate(parts) if i != index]
-        return replace(weights, log_weights=sum(others, weights.log_weights))
+    def combined(self, parts: Sequence[Tensor]) -> Tensor:
+        return sum(parts[1:], parts[0])
 
-    def dense_log_weights(self, state: JointStates) -> Tensor:
-        weights = [part.log_weights(substate) for part, substate in self.of_parts(state)]
-        return sum(weights[1:], weights[0]).expand(len(state), -1)
+
+def explicit_of(parts: Sequence[View]) -> tuple[list[ExplicitWeights], list[Tensor]]:
+    """Return the listed weights of parts with roots, and the log weights of the roots, (V,) each."""
+    explicit, roots = [], []
+    for part in parts:
+        listed, root = part.listed, part.bound.root
+        assert listed is not None and root is not None
+        explicit.append(listed)
+        roots.append(root.word_log_weight)
+    return explicit, roots
 
 
 class Product(Combined):
@@ -247,11 +257,10 @@ class Product(Combined):
         """
         check_parts("Product", parts)
         bound = [part.bind() for part in parts]
-        closed = [part for part in bound if part.is_exhaustive and part.root_log_weights() is not None]
-        roots = [part.root_log_weights() for part in (closed[:1] or bound)]
-        static_roots = [root for root in roots if root is not None]
-        whole = bool(static_roots) and len(static_roots) == len(roots)
-        super().__init__(parts, torch.stack(static_roots).sum(0) if whole else None, bool(closed))
+        closed = [part for part in bound if part.is_exhaustive and part.root is not None]
+        roots = [root.word_log_weight for part in (closed[:1] or bound) if (root := part.root) is not None]
+        whole = len(roots) == len(closed[:1] or bound)
+        super().__init__(parts, torch.stack(roots).sum(0) if whole else None, bool(closed))
 
 
 class BySource(Background):

@@ -8,9 +8,8 @@ The state of a hypothesis is the index of an automaton state, (N, 1); automaton_
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,15 @@ from torch.nn import functional
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end, with_arcs
 from fairseq_llrnn.backgrounds.automaton_tables import PADDING, AutomatonTables
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, ClassWeights
-from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights, SparseUpdates, log_difference
+from fairseq_llrnn.backgrounds.background import BoundBackground, StaticBackground, View
+from fairseq_llrnn.backgrounds.cached import cached_property
+from fairseq_llrnn.backgrounds.class_weights import (
+    NEGATIVE_INFINITY,
+    ClassWeights,
+    ExplicitWeights,
+    SparseUpdates,
+    log_difference,
+)
 from fairseq_llrnn.backgrounds.members import Members, best_of, candidates, heaviest
 from fairseq_llrnn.ngrams.folds import folds_per_position
 
@@ -32,14 +38,16 @@ LITTLE_LEFT = 0.1  # of a class' mass: a difference would lose a digit
 class BoundAutomaton(BoundBackground):
     """An AutomatonBackground in one batch or search."""
 
-    sparse = True
-
     def __init__(self, tables: AutomatonBackground, sentence_starts: Tensor | None = None) -> None:
         """sentence_starts: (B, T) the first state of the sentence at each position of a cross-fitted text."""
         super().__init__(tables.class_of, tables.num_classes)
-        self.tables, self.root, self.sentence_starts = tables, tables.root, sentence_starts
-        self.is_exhaustive = tables.is_exhaustive
-        self.remaining: int | None = None  # the limit of a search step (`with_max_length`)
+        self.tables, self.sentence_starts = tables, sentence_starts
+        self.is_exhaustive, self.farthest = tables.is_exhaustive, tables.farthest
+        self.has_dead_ends = not tables.all_rooted
+
+    @property
+    def root(self) -> StaticBackground:
+        return self.tables.root
 
     # ---- states -----------------------------------------------------------------------------------------------------
 
@@ -48,8 +56,8 @@ class BoundAutomaton(BoundBackground):
             return self.sentence_starts[:, :1]
         return self.tables.starts[:1].expand(n, 1)
 
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return self.tables.step(state.squeeze(1), tokens)[1].unsqueeze(1)
+    def advance(self, states: Tensor, tokens: Tensor) -> Tensor:
+        return self.tables.step(states.squeeze(1), tokens)[1].unsqueeze(1)
 
     def flat_states(self, previous: Tensor) -> Tensor:
         tables = self.tables
@@ -74,40 +82,47 @@ class BoundAutomaton(BoundBackground):
             current = torch.where(read > begin, after.view(batch, time), current)
         return current.reshape(-1, 1)
 
-    # ---- masses and shares ------------------------------------------------------------------------------------------
+    def steps_to_end(self, states: Tensor) -> Tensor:
+        return self.tables.steps[states.squeeze(1)]
 
-    def log_mass(self, state: Tensor) -> Tensor:
-        return self.class_weights(state).dense()
+    # ---- views ------------------------------------------------------------------------------------------------------
 
-    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
-        return self.tables.mass(state.squeeze(1), classes)
+    def view(self, states: Tensor, hidden: Tensor | None = None, remaining: int | None = None) -> View:
+        return AutomatonView(self, states, remaining)
 
-    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
-        weight, after = self.tables.step(state.squeeze(1), tokens)
-        share = log_difference(weight, self.tables.mass(state.squeeze(1), self.class_of[tokens]))
-        if self.remaining is None:
-            return share
-        return share.masked_fill(self.out_of_reach(tokens, after), NEGATIVE_INFINITY)
 
-    def class_weights(self, state: Tensor) -> ClassWeights:
-        tables, states = self.tables, state.squeeze(1)
-        rows, entries = tables.expand(tables.chain[states], tables.entry_offsets)
-        updates = SparseUpdates(
-            rows=rows,
-            classes=tables.entry_classes[entries],
-            added=tables.added[entries],
-            sparse_row_mask=None if tables.all_rooted else ~tables.rooted[states],
-            constant=tables.costs[states, -1],
-        )
-        return ClassWeights(self.root.class_log_mass.unsqueeze(0), len(states), updates)
+class AutomatonView(View):
+    """The weights in N states of an automaton."""
 
-    # ---- listed words -----------------------------------------------------------------------------------------------
+    bound: BoundAutomaton
 
-    def root_log_weights(self) -> Tensor | None:
-        return self.root.word_log_weight
+    def __init__(self, bound: BoundAutomaton, states: Tensor, remaining: int | None) -> None:
+        super().__init__(bound, states, None, remaining)
+        self.tables, self.root, self.numbers = bound.tables, bound.root, states.squeeze(1)  # shape: (N,)
 
-    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
-        tables, states = self.tables, state.squeeze(1)
+    # ---- weights and masses -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def log_weights(self) -> Tensor:
+        tables, states = self.tables, self.numbers
+        weights = self.root.word_log_weight + tables.costs[states, -1:]
+        if not tables.all_rooted:
+            weights.masked_fill_(~tables.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
+        for level in reversed(range(tables.chain.size(1))):  # arcs after fewer failures come later, and overwrite
+            rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
+            weights[rows, tables.arc_tokens[arcs]] = tables.costs[states[rows], level] + tables.arc_weights[arcs]
+        return weights
+
+    def weights_at(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
+        return self.tables.look_up(self._states(rows), tokens)[0]
+
+    def _states(self, rows: Tensor | None) -> Tensor:
+        """Return the states of rows: (M,)."""
+        return self.numbers if rows is None else self.numbers[rows]
+
+    @cached_property
+    def listed(self) -> ExplicitWeights:
+        tables, states = self.tables, self.numbers
         keys, weights = [], []
         for level in range(tables.chain.size(1)):
             rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
@@ -125,84 +140,24 @@ class BoundAutomaton(BoundBackground):
         rooted = None if tables.all_rooted else tables.rooted[states]
         return ExplicitWeights(len(self.class_of), all_keys, log_weights, tables.costs[states, -1], rooted)
 
-    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        return self.tables.look_up(state.squeeze(1)[rows], tokens)[0]
+    @cached_property
+    def class_mass(self) -> ClassWeights:
+        tables, states = self.tables, self.numbers
+        rows, entries = tables.expand(tables.chain[states], tables.entry_offsets)
+        updates = SparseUpdates(
+            rows=rows,
+            classes=tables.entry_classes[entries],
+            added=tables.added[entries],
+            sparse_row_mask=None if tables.all_rooted else ~tables.rooted[states],
+            constant=tables.costs[states, -1],
+        )
+        return ClassWeights(self.root.class_log_mass.unsqueeze(0), len(states), updates)
 
-    # ---- all words --------------------------------------------------------------------------------------------------
+    def mass_at(self, classes: Tensor, rows: Tensor | None = None) -> Tensor:
+        return self.tables.mass(self._states(rows), classes)
 
-    def log_weights(self, state: Tensor) -> Tensor:
-        tables, states = self.tables, state.squeeze(1)
-        weights = self.root.word_log_weight + tables.costs[states, -1:]
-        if not tables.all_rooted:
-            weights.masked_fill_(~tables.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
-        for level in reversed(range(tables.chain.size(1))):  # arcs after fewer failures come later, and overwrite
-            rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
-            weights[rows, tables.arc_tokens[arcs]] = tables.costs[states[rows], level] + tables.arc_weights[arcs]
-        return weights
-
-    def log_shares(self, state: Tensor) -> Tensor:
-        shares = log_difference(self.log_weights(state), self.log_mass(state)[:, self.class_of])
-        if self.remaining is None:
-            return shares
-        words = torch.arange(len(self.class_of), device=shares.device)
-        return shares.masked_fill(self.out_of_reach(words, self._all_nexts(state.squeeze(1))), NEGATIVE_INFINITY)
-
-    def _all_nexts(self, states: Tensor) -> Tensor:
-        """Return the states after all words, arbitrary for words without an arc or a root weight: (N, V)."""
-        tables = self.tables
-        words = torch.arange(len(self.class_of), device=states.device)
-        after = tables.after_no_arc(states.unsqueeze(1), words)
-        for level in reversed(range(tables.chain.size(1))):
-            rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
-            after[rows, tables.arc_tokens[arcs]] = tables.arc_nexts[arcs]
-        return after
-
-    # ---- members of classes (search, slots) -------------------------------------------------------------------------
-
-    def best_share(self, state: Tensor) -> Tensor:
-        tables = self.tables
-        if self.remaining is not None:
-            return self._best_share_within(state)
-        states = state.squeeze(1)
-        # a class has the shares of the first state in the chain with an entry for it, otherwise of the root
-        best = self.root.best_share(state).repeat(len(states), 1)
-        if not tables.all_rooted:
-            best.masked_fill_(~tables.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
-        for level in reversed(range(tables.chain.size(1))):
-            rows, entries = tables.expand(tables.chain[states, level : level + 1], tables.entry_offsets)
-            place = rows.mul_(self.num_classes).add_(tables.entry_classes[entries])
-            best.view(-1).scatter_(0, place, tables.best_of_entry[entries])
-        return best
-
-    def _best_share_within(self, state: Tensor) -> Tensor:
-        """Return the best shares if a search is near its limit: (N, 1) -> (N, S)."""
-        tables, states = self.tables, state.squeeze(1)
-        if self.remaining == 1:  # nothing but </s>
-            best = self.root.class_log_mass.new_full((len(states), self.num_classes), NEGATIVE_INFINITY)
-            best[:, self.class_of[END]] = self.log_share(state, torch.full_like(states, END))
-            return best
-        if bool(tables.rooted[states].any()):
-            return super().best_share(state)  # all words: rare, because few steps are near a limit
-        rows, arcs = tables.expand(states.unsqueeze(1), tables.arc_offsets)
-        words = tables.arc_tokens[arcs]
-        lost = self.out_of_reach(words, tables.arc_nexts[arcs])
-        weight = tables.arc_weights[arcs].masked_fill(lost, NEGATIVE_INFINITY)
-        best = weight.new_full((len(states) * self.num_classes,), NEGATIVE_INFINITY)
-        best = best.scatter_reduce(0, rows * self.num_classes + self.class_of[words], weight, reduce="amax")
-        return log_difference(best.view(len(states), -1), self.log_mass(state))
-
-    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        states, of_class = state.expand_as(classes).flatten(), classes.flatten()
-
-        def forbidden(index: Tensor, words: Tensor) -> Tensor:
-            return self.out_of_reach(words, self.tables.step(states[index], words)[1])
-
-        limit = None if self.remaining is None else forbidden
-        values, tokens = best_of(self.tables.lists(states, of_class), self.tables.mass(states, of_class), k, limit)
-        return values.view(*classes.shape, k), tokens.view(*classes.shape, k)
-
-    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        states, classes = state.expand_as(words).flatten(), self.class_of[words]
+    def mass_without(self, words: Tensor, taken: Tensor) -> Tensor:
+        states, classes = self.states.expand_as(words).flatten(), self.class_of[words]
         mass = self.tables.mass(states, classes.flatten()).view_as(words)
         share = log_difference(self.tables.step(states, words.flatten())[0].view_as(words), mass)
         # shape: (N, J, J), the words taken out of each word's class
@@ -211,37 +166,95 @@ class BoundAutomaton(BoundBackground):
         rest = mass + left.clamp_min(0.0).log()
         row, column = ((left < LITTLE_LEFT) & out.any(2)).nonzero(as_tuple=True)
         if len(row) > 0:
-            weights, tokens = candidates(self.tables.lists(state[row].squeeze(1), classes[row, column]), None)
+            weights, tokens = candidates(self.tables.lists(self.numbers[row], classes[row, column]), None)
             is_taken = (tokens.unsqueeze(2) == words.masked_fill(~taken, -1)[row].unsqueeze(1)).any(2)
             rest = rest.index_put((row, column), weights.masked_fill(is_taken, NEGATIVE_INFINITY).logsumexp(1))
         return rest.masked_fill(mass.isneginf(), NEGATIVE_INFINITY)
 
-    # ---- limits -----------------------------------------------------------------------------------------------------
+    # ---- shares -----------------------------------------------------------------------------------------------------
 
-    def out_of_reach(self, tokens: Tensor, after: Tensor) -> Tensor:
+    def locate(self, tokens: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        classes, states = self.class_of[tokens], self._states(rows)
+        weight, after = self.tables.step(states, tokens)
+        shares = log_difference(weight, self.tables.mass(states, classes))
+        if self.remaining is not None:
+            shares = shares.masked_fill(self._is_lost(tokens, after), NEGATIVE_INFINITY)
+        return classes, shares
+
+    @cached_property
+    def log_shares(self) -> Tensor:
+        shares = log_difference(self.log_weights, self.class_mass.dense()[:, self.class_of])
+        if self.remaining is None:
+            return shares
+        words = torch.arange(len(self.class_of), device=shares.device)
+        return shares.masked_fill(self._is_lost(words, self._all_nexts()), NEGATIVE_INFINITY)
+
+    def _all_nexts(self) -> Tensor:
+        """Return the states after all words, arbitrary for words without an arc or a root weight: (N, V)."""
+        tables, states = self.tables, self.numbers
+        words = torch.arange(len(self.class_of), device=states.device)
+        after = tables.after_no_arc(states.unsqueeze(1), words)
+        for level in reversed(range(tables.chain.size(1))):
+            rows, arcs = tables.expand(tables.chain[states, level : level + 1], tables.arc_offsets)
+            after[rows, tables.arc_tokens[arcs]] = tables.arc_nexts[arcs]
+        return after
+
+    def out_of_reach(self, tokens: Tensor, rows: Tensor) -> Tensor:
+        return self._is_lost(tokens, self.tables.step(self.numbers[rows], tokens)[1])
+
+    def _is_lost(self, tokens: Tensor, after: Tensor) -> Tensor:
         """Return whether no end is in reach after a word that leads to the state `after`, of any shape."""
         assert self.remaining is not None
         return (tokens != END) & (self.tables.steps[after] >= self.remaining)
 
-    def steps_to_end(self, state: Tensor) -> Tensor:
-        return self.tables.steps[state.squeeze(1)]
+    # ---- the best words (search) ------------------------------------------------------------------------------------
 
-    def with_max_length(self, remaining: int) -> BoundBackground:
-        if remaining > self.tables.farthest and self.tables.farthest < NO_END:
-            return self
-        limited = copy.copy(self)
-        limited.remaining = remaining
-        return limited
+    @cached_property
+    def best_share(self) -> Tensor:
+        tables, states = self.tables, self.numbers
+        if self.remaining is not None:
+            return self._best_share_within()
+        # a class has the shares of the first state in the chain with an entry for it, otherwise of the root
+        best = self.root.best_of_class.repeat(len(states), 1)
+        if not tables.all_rooted:
+            best.masked_fill_(~tables.rooted[states].unsqueeze(1), NEGATIVE_INFINITY)
+        for level in reversed(range(tables.chain.size(1))):
+            rows, entries = tables.expand(tables.chain[states, level : level + 1], tables.entry_offsets)
+            place = rows.mul_(self.num_classes).add_(tables.entry_classes[entries])
+            best.view(-1).scatter_(0, place, tables.best_of_entry[entries])
+        return best
 
-    @property
-    def has_dead_ends(self) -> bool:
-        return not self.tables.all_rooted
+    def _best_share_within(self) -> Tensor:
+        """Return the best shares if a search is near its limit: (N, S)."""
+        tables, states = self.tables, self.numbers
+        if self.remaining == 1:  # nothing but </s>
+            best = self.root.class_log_mass.new_full((len(states), self.num_classes), NEGATIVE_INFINITY)
+            best[:, self.class_of[END]] = self.locate(torch.full_like(states, END))[1]
+            return best
+        if bool(tables.rooted[states].any()):
+            return self.best_of_all_words()  # rare, because few steps are near a limit
+        rows, arcs = tables.expand(states.unsqueeze(1), tables.arc_offsets)
+        words = tables.arc_tokens[arcs]
+        lost = self._is_lost(words, tables.arc_nexts[arcs])
+        weight = tables.arc_weights[arcs].masked_fill(lost, NEGATIVE_INFINITY)
+        best = weight.new_full((len(states) * self.num_classes,), NEGATIVE_INFINITY)
+        best = best.scatter_reduce(0, rows * self.num_classes + self.class_of[words], weight, reduce="amax")
+        return log_difference(best.view(len(states), -1), self.class_mass.dense())
+
+    def best(self, classes: Tensor, k: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        states = self._states(rows)
+
+        def forbidden(index: Tensor, words: Tensor) -> Tensor:
+            return self._is_lost(words, self.tables.step(states[index], words)[1])
+
+        limit = None if self.remaining is None else forbidden
+        return best_of(self.tables.lists(states, classes), self.tables.mass(states, classes), k, limit)
 
 
 class AutomatonBackground(AutomatonTables):
     """b(q, x): the tables, and the tables of the cross-fitted models."""
 
-    of_buffers = ("_only_member", "best_of_entry", "_all_models")
+    of_buffers = ("only_members", "best_of_entry", "_all_models")
 
     def __init__(
         self,

@@ -90,7 +90,7 @@ class AutomatonTables(Background):
         owner = weighed.arc_states * np.int64(num_classes) + class_of.cpu().numpy()[weighed.tokens]
         by_class = np.lexsort((-weighed.log_weights, owner))
         entry_keys, entry_arcs = np.unique(owner[by_class], return_index=True)
-        self.root = StaticBackground(class_of, num_classes, log_weights)
+        self.static = StaticBackground(class_of, num_classes, log_weights)
         self.memory, self.block_size = automaton.memory, automaton.block_size
         steps = steps_to_end(weighed, exact)
         if steps[automaton.starts[0]] == NO_END and weighed is not automaton:  # only slots reach an end
@@ -126,6 +126,10 @@ class AutomatonTables(Background):
         if len(entry_keys):
             self._fill_added()
 
+    @property
+    def root(self) -> StaticBackground:
+        return self.static
+
     # ---- values of entries ------------------------------------------------------------------------------------------
 
     def _fill_added(self) -> None:
@@ -134,7 +138,7 @@ class AutomatonTables(Background):
         entry = torch.arange(len(arcs)).repeat_interleave(arcs)
         of_arcs = class_log_sums(self.arc_weights[self.by_class[:-1]].unsqueeze(0), entry, len(arcs)).squeeze(0)
         rooted = self.rooted[states]
-        self.added[:-1][~rooted] = (of_arcs - self.root.class_log_mass[classes])[~rooted]
+        self.added[:-1][~rooted] = (of_arcs - self.static.class_log_mass[classes])[~rooted]
         depth = (self.chain[states] >= 0).sum(1).masked_fill(~rooted, 0)
         for level in range(1, self.chain.size(1) + 1):
             for chunk in (depth == level).nonzero().squeeze(1).split(AT_ONCE):
@@ -156,16 +160,16 @@ class AutomatonTables(Background):
         words = self.arc_tokens[self.by_class[places]]
         shares = (self._failing_weight(states[index], words) - below[index]).exp()
         rest = 1.0 - shares.new_zeros(len(entries)).index_add(0, index, shares)
-        others = counts < self.root.class_support[classes]
+        others = counts < self.static.class_support[classes]
         little = (others & (rest < LITTLE)).nonzero().squeeze(1)
-        for part in little.tensor_split(1 + int(self.root.class_support[classes[little]].sum()) // AT_ONCE):
+        for part in little.tensor_split(1 + int(self.static.class_support[classes[little]].sum()) // AT_ONCE):
             rest[part] = self._sum_of_rest(states[part], classes[part], below[part])
         return rest.clamp_min(0.0).log().masked_fill(~others, NEGATIVE_INFINITY)
 
     def _sum_of_rest(self, states: Tensor, classes: Tensor, below: Tensor) -> Tensor:
         """Return the share in B_f of the members without an arc, summed one by one."""
-        index, places = expanded(self.root.class_starts[classes], self.root.class_support[classes])
-        words = self.root.ranked_members[places]
+        index, places = expanded(self.static.class_starts[classes], self.static.class_support[classes])
+        words = self.static.ranked_members[places]
         shares = (self._failing_weight(states[index], words) - below[index]).exp()
         on_arc = self.find_arcs(states[index], words)[1]
         return shares.new_zeros(len(states)).index_add(0, index, shares.masked_fill(on_arc, 0.0))
@@ -201,7 +205,7 @@ class AutomatonTables(Background):
         first = has_arc.long().argmax(1, keepdim=True)
         has_any, arc = has_arc.any(1), arcs.gather(1, first).squeeze(1)
         by_arc = self.costs[states].gather(1, first).squeeze(1) + self.arc_weights[arc]
-        by_root = self.root.word_log_weight[tokens] + self.costs[states, -1]
+        by_root = self.static.word_log_weight[tokens] + self.costs[states, -1]
         by_root = by_root.masked_fill(~self.rooted[states], NEGATIVE_INFINITY)
         return torch.where(has_any, by_arc, by_root), arc, has_any
 
@@ -221,7 +225,7 @@ class AutomatonTables(Background):
         """Return log B_q(σ) of pairs: (M,), (M,) -> (M,)."""
         entries, has_entry = self.find_entries(self.chain[states], classes.unsqueeze(1))
         added = self.added[entries].masked_fill(~has_entry, 0.0).sum(1)
-        mass = self.root.class_log_mass[classes] + self.costs[states, -1] + added
+        mass = self.static.class_log_mass[classes] + self.costs[states, -1] + added
         return mass.masked_fill(~(self.rooted[states] | has_entry.any(1)), NEGATIVE_INFINITY)
 
     def expand(self, states: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:

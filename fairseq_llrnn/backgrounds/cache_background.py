@@ -90,8 +90,7 @@ class Cache(ExplicitBackground):
         windows = words[:, :-1].unfold(1, self.size, 1)  # shape: (B, T, L)
         return windows.gather(1, before.unsqueeze(2).expand(-1, -1, self.size)).flatten(0, 1)
 
-    def sparse_weights(self, state: Tensor) -> ExplicitWeights | None:
-        assert self.root is not None
+    def sparse_weights(self, state: Tensor) -> ExplicitWeights:
         b0 = self.root.word_log_weight
         filled = state >= 0  # shape: (N, L)
         used = filled.any(1)

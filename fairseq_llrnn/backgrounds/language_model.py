@@ -8,16 +8,13 @@ training is one call.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground
-from fairseq_llrnn.backgrounds.class_weights import class_log_sums, same_tensor
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground, View
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY
 
 NOTHING_YET = -1  # padding of shorter prefixes
 
@@ -64,21 +61,17 @@ class ModelBackground(Background):
 
 
 class BoundModel(BoundBackground):
-    """A ModelBackground in one batch or search.
-
-    Every method needs all V weights of a position. The weights and masses of the last prefixes are cached.
-    """
+    """A ModelBackground in one batch or search. A view needs all V weights of a position."""
 
     def __init__(self, module: ModelBackground) -> None:
         super().__init__(module.class_of, module.num_classes)
         self.module = module
-        self._answer: _Answer | None = None
 
     def start(self, n: int) -> Tensor:
         return self.class_of.new_full((n, 1), self.module.start_symbol)
 
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return torch.cat([state, tokens.unsqueeze(1)], dim=1)
+    def advance(self, states: Tensor, tokens: Tensor) -> Tensor:
+        return torch.cat([states, tokens.unsqueeze(1)], dim=1)
 
     def flat_states(self, previous: Tensor) -> Tensor:
         place = torch.arange(previous.size(1), device=previous.device)
@@ -88,69 +81,28 @@ class BoundModel(BoundBackground):
     def possible_words(self) -> Tensor:
         return self.module.allowed
 
-    def log_weights(self, state: Tensor) -> Tensor:
-        return self._per_state(lambda answer: answer.weights, state)
-
-    def log_mass(self, state: Tensor) -> Tensor:
-        return self._per_state(lambda answer: answer.log_mass, state)
-
-    def log_shares(self, state: Tensor) -> Tensor:
-        return self._per_state(lambda answer: answer.shares, state)
-
-    def _per_state(self, what: Callable[[_Answer], Tensor], state: Tensor) -> Tensor:
-        """Return `what` of the answer for the prefixes `state` (N, t), some of which may be shorter: (N, …)."""
-        distinct, times = torch.unique_consecutive(state, return_counts=True, dim=0)
-        if len(distinct) < len(state) and bool((times == times[0]).all()):  # each state is repeated, once per class
-            return self._per_state(what, distinct).repeat_interleave(int(times[0]), dim=0)
-        width = state.size(1)
-        if width == 0 or not bool((state[:, -1] == NOTHING_YET).any()):
-            return what(self._ask(state, True))[:, 0]
-        batch = state[width - 1 :: width]
-        whole = len(state) % width == 0 and bool((batch[:, -1] != NOTHING_YET).all())
-        if whole and torch.equal(self.flat_states(batch), state):  # all positions of a batch
-            return what(self._ask(batch, False)).flatten(0, 1)
-        lengths = (state != NOTHING_YET).sum(1)
+    def log_weights(self, states: Tensor) -> Tensor:
+        lengths = (states != NOTHING_YET).sum(1)
         unique, index = lengths.unique(return_inverse=True)
-        parts = [what(self._ask(state[index == i, : int(length)], True))[:, 0] for i, length in enumerate(unique)]
-        return torch.cat(parts)[torch.cat([(index == i).nonzero().squeeze(1) for i in range(len(unique))]).argsort()]
+        weights = states.new_empty(len(states), len(self.class_of), dtype=torch.float32)
+        for i, length in enumerate(unique.tolist()):
+            weights[index == i] = self._next_words(states[index == i, :length], True)[:, 0]
+        return weights
 
-    def _ask(self, previous: Tensor, last: bool) -> _Answer:
-        """Return the answer for `previous` (B, T), whose first column is replaced by the start symbol."""
-        if self._answer is None or not self._answer.is_of(previous, last):
-            module = self.module
-            self._answer = None  # free its memory first
-            read = torch.cat([self.start(len(previous)), previous[:, 1:]], dim=1)
-            with torch.no_grad():
-                weights = module.next_words[0](read, last).float() / module.temperature + module.log_weight
-            if module.rest is not None:
-                weights = torch.logaddexp(weights, module.rest.to(weights.dtype))
-            weights.masked_fill_(~module.allowed, NEGATIVE_INFINITY)
-            self._answer = _Answer(previous, last, weights, self.class_of, self.num_classes)
-        return self._answer
+    def view_of(self, previous: Tensor, hidden: Tensor | None = None) -> View:
+        """As in BoundBackground, with one call of the model for all positions."""
+        view = View(self, self.flat_states(previous))
+        view.log_weights = self._next_words(previous, False).flatten(0, 1)
+        return view
 
-
-@dataclass
-class _Answer:
-    """The model's weights after the last prefixes."""
-
-    previous: Tensor  # (B, T)
-    last: bool
-    weights: Tensor  # (B, T, V) or (B, 1, V)
-    class_of: Tensor  # (V,)
-    num_classes: int  # S
-
-    @cached_property
-    def log_mass(self) -> Tensor:
-        """(B, T, S) or (B, 1, S)"""
-        log_mass = class_log_sums(self.weights.flatten(0, 1), self.class_of, self.num_classes)
-        return log_mass.view(*self.weights.shape[:2], -1)
-
-    @property
-    def shares(self) -> Tensor:
-        """The log shares, in the shape of the weights."""
-        log_mass = self.log_mass[..., self.class_of]
-        return (self.weights - log_mass).masked_fill(self.weights.isneginf(), NEGATIVE_INFINITY)
-
-    def is_of(self, previous: Tensor, last: bool) -> bool:
-        """Return whether this is the answer for these prefixes (B, T)."""
-        return self.last == last and same_tensor(self.previous, previous)
+    def _next_words(self, previous: Tensor, last: bool) -> Tensor:
+        """Return log b after each prefix of `previous` (B, T), whose first column is replaced by the start symbol:
+        (B, T, V), or (B, 1, V) with `last`.
+        """
+        module = self.module
+        read = torch.cat([self.start(len(previous)), previous[:, 1:]], dim=1)
+        with torch.no_grad():
+            weights = module.next_words[0](read, last).float() / module.temperature + module.log_weight
+        if module.rest is not None:
+            weights = torch.logaddexp(weights, module.rest.to(weights.dtype))
+        return weights.masked_fill_(~module.allowed, NEGATIVE_INFINITY)

@@ -32,16 +32,22 @@ class.
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.alignment.source_lemmas import SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, ExplicitWeights, compress_runs, expanded, log_odds
+from fairseq_llrnn.backgrounds.background import BoundBackground, StaticBackground, View
+from fairseq_llrnn.backgrounds.cached import cached_property
+from fairseq_llrnn.backgrounds.class_weights import (
+    NEGATIVE_INFINITY,
+    ClassWeights,
+    ExplicitWeights,
+    compress_runs,
+    expanded,
+    log_odds,
+)
 from fairseq_llrnn.backgrounds.source_rows import FormShares, SourceRows
 from fairseq_llrnn.features.dictionary import SPECIALS, UNK
 
@@ -209,7 +215,7 @@ class LexicalMixture(BoundBackground):
             log_rest: (B,), log(1 − λr), the factor of b₀. log_weight: a scalar, log λ, the factor of the weights.
         """
         super().__init__(root.class_of, root.num_classes)
-        self.root, self.rank_of = root, rank_of
+        self.static, self.rank_of = root, rank_of
         self.num_sentences = len(log_rest)
         self.log_rest, self.log_weight, self.entry_weights = log_rest, log_weight, weights
         sentence = keys // len(self.class_of)
@@ -234,75 +240,36 @@ class LexicalMixture(BoundBackground):
             raise ValueError(f"expected one hypothesis for each of {self.num_sentences} sentences, found {n}")
         return torch.arange(n, device=self.class_of.device).unsqueeze(1)
 
-    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
-        return state
+    def advance(self, states: Tensor, tokens: Tensor) -> Tensor:
+        return states
 
-    def class_weights(self, state: Tensor) -> ClassWeights:
-        return ClassWeights(self.class_log_mass.index_select(0, compress_runs(state.squeeze(1))), len(state))
+    @property
+    def root(self) -> StaticBackground:
+        return self.static
 
-    def log_mass(self, state: Tensor) -> Tensor:
-        return self.class_log_mass.index_select(0, state.squeeze(1))
+    @property
+    def only_members(self) -> Tensor:
+        return self.root.only_members
 
-    def log_mass_of(self, state: Tensor, classes: Tensor) -> Tensor:
-        return self.class_log_mass[state.squeeze(1), classes]
+    def view(self, states: Tensor, hidden: Tensor | None = None, remaining: int | None = None) -> View:
+        return LexicalView(self, states)
 
-    def log_share(self, state: Tensor, tokens: Tensor) -> Tensor:
-        sentence = state.squeeze(1)
-        place, has_entry = self._place(sentence, tokens)
-        return torch.where(has_entry, self.entry_log_share[place], self._base_share(sentence, tokens))
+    # ---- entries ----------------------------------------------------------------------------------------------------
 
-    def _base_share(self, sentence: Tensor, tokens: Tensor) -> Tensor:
-        """Return the log shares of words without an entry."""
-        weight = self.root.word_log_weight[tokens]
-        mass = self.class_log_mass[sentence, self.class_of[tokens]]
-        return (weight + self.log_rest[sentence] - mass).masked_fill(weight.isneginf(), NEGATIVE_INFINITY)
-
-    def _place(self, sentence: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
+    def place(self, sentence: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Return the place of each token among the entries, and whether it has an entry."""
         key = sentence * len(self.class_of) + self.rank_of[tokens]
         place = torch.searchsorted(self.keys, key)
         return place, self.keys[place] == key
 
-    def only_member(self, state: Tensor, classes: Tensor) -> Tensor:
-        return self.root.only_member(state, classes)
-
-    def log_mass_without(self, state: Tensor, words: Tensor, taken: Tensor) -> Tensor:
-        sentence = state.expand_as(words)
-        base = self.root.log_mass_without(state, words, taken) + self.log_rest[sentence]
-        place, has_entry = self._place(sentence, words)
-        hits = torch.bincount(place[has_entry & taken], minlength=len(self.keys))
-        hypotheses = torch.bincount(state.squeeze(1), minlength=self.num_sentences + 1)
-        if bool(((hits > 0) & (hits != hypotheses[self.keys // len(self.class_of)])).any()):
-            return super().log_mass_without(state, words, taken)  # hypotheses of one sentence disagree
-        out = hits > 0
-        left = self.entry_weights.masked_fill(out[:-1], 0.0)
-        sums = left.new_zeros(self.num_sentences * self.num_classes).index_add(0, self.entry_classes, left)
-        remaining = sums[sentence * self.num_classes + self.class_of[words]]
-        nothing = base.isneginf() & (remaining == 0)  # logaddexp has no gradient here, and λ's would be NaN
-        return torch.logaddexp(base.masked_fill(nothing, 0.0), remaining.log() + self.log_weight).masked_fill(
-            nothing, NEGATIVE_INFINITY
-        )
-
-    # ---- listed words -----------------------------------------------------------------------------------------------
-
-    def root_log_weights(self) -> Tensor | None:
-        return self.root.word_log_weight
-
-    def sparse_weights(self, state: Tensor) -> ExplicitWeights:
-        keys, order, offsets = self._by_word
-        sentence = state.squeeze(1)
-        rows, places = expanded(offsets[sentence], offsets[sentence + 1] - offsets[sentence])
-        words = len(self.class_of)
-        return ExplicitWeights(
-            num_words=words,
-            keys=rows * words + keys[places] % words,
-            log_weights=self.entry_log_weight[order[places]],
-            constant=self.log_rest[sentence],
-            rooted=None,
-        )
+    def base_share(self, sentence: Tensor, tokens: Tensor) -> Tensor:
+        """Return the log shares of words without an entry."""
+        weight = self.root.word_log_weight[tokens]
+        mass = self.class_log_mass[sentence, self.class_of[tokens]]
+        return (weight + self.log_rest[sentence] - mass).masked_fill(weight.isneginf(), NEGATIVE_INFINITY)
 
     @cached_property
-    def _by_word(self) -> tuple[Tensor, Tensor, Tensor]:
+    def by_word(self) -> tuple[Tensor, Tensor, Tensor]:
         """The entries by sentence and word: ascending keys sentence · V + word, entries, (E,) each. Offsets (B
         + 1,).
         """
@@ -311,58 +278,118 @@ class LexicalMixture(BoundBackground):
         sentences = torch.arange(self.num_sentences + 1, device=keys.device)
         return keys, order, torch.searchsorted(keys, sentences * words)
 
-    def log_weights_at(self, state: Tensor, rows: Tensor, tokens: Tensor) -> Tensor:
-        sentence = state.squeeze(1)[rows]
-        place, has_entry = self._place(sentence, tokens)
-        base = self.root.word_log_weight[tokens] + self.log_rest[sentence]
-        return torch.where(has_entry, functional.pad(self.entry_log_weight, (0, 1))[place], base)
-
-    # ---- the best words (search) ------------------------------------------------------------------------------------
-
-    def best_share(self, state: Tensor) -> Tensor:
-        return self._best_share.index_select(0, compress_runs(state.squeeze(1)))
-
     @cached_property
-    def _best_share(self) -> Tensor:
+    def best_of_sentences(self) -> Tensor:
         """The best log share of every class, (B, S): its best word is the first one by b₀, or a translation."""
-        every_class = torch.arange(self.num_classes, device=self.class_of.device).unsqueeze(0)
-        first, tokens = self.root.best_members(self.class_of[:1], every_class, 1)
+        every_class = torch.arange(self.num_classes, device=self.class_of.device)
+        first, tokens = self.root.view(self.root.start(1)).best(every_class, 1)
         sentence = torch.arange(self.num_sentences, device=self.class_of.device).unsqueeze(1)
-        best = self._base_share(sentence, tokens.squeeze(-1))
-        best = best.masked_fill(first.squeeze(-1).isneginf(), NEGATIVE_INFINITY).flatten()
+        best = self.base_share(sentence, tokens.squeeze(1))
+        best = best.masked_fill(first.squeeze(1).isneginf(), NEGATIVE_INFINITY).flatten()
         best = best.scatter_reduce(0, self.entry_classes, self.entry_log_share[:-1], reduce="amax")
         return best.view(self.num_sentences, self.num_classes)
 
-    def best_members(self, state: Tensor, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        # entries only add to b₀: the best words are among the k best by b₀ and the entries of the class
-        sentence = state.unsqueeze(-1)  # shape: (N, 1, 1)
-        first, tokens = self.root.best_members(state, classes, k)  # shape: (N, C, k)
-        shares = self._base_share(sentence, tokens).masked_fill(first.isneginf(), NEGATIVE_INFINITY)
-        shares = shares.masked_fill(self._place(sentence, tokens)[1], NEGATIVE_INFINITY)
-        key = sentence.squeeze(-1) * len(self.class_of) + self.root.class_starts[classes]
-        begin = torch.searchsorted(self.keys, key).unsqueeze(-1)  # shape: (N, C, 1)
-        size = self.root.class_starts[classes + 1] - self.root.class_starts[classes]
-        end = torch.searchsorted(self.keys, key + size).unsqueeze(-1)
-        step = torch.arange(int((end - begin).max()), device=classes.device)
-        places = torch.minimum(begin + step, end)  # shape: (N, C, ≤ E), masked past the end
-        listed = self.entry_log_share[places].masked_fill(begin + step >= end, NEGATIVE_INFINITY)
-        values, best = torch.cat([shares, listed], -1).topk(k, -1)
-        chosen = torch.cat([tokens, self.entry_words[places]], -1).gather(-1, best)
-        return values, chosen.masked_fill(values.isneginf(), 0)
+    @cached_property
+    def shares_of_sentences(self) -> Tensor:
+        """(B, V)"""
+        weights = self.view(self.start(self.num_sentences)).log_weights
+        return (weights - self.class_log_mass[:, self.class_of]).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
 
-    # ---- all words --------------------------------------------------------------------------------------------------
 
-    def log_weights(self, state: Tensor) -> Tensor:
-        return self.sparse_weights(state).dense(self.root.word_log_weight)
+class LexicalView(View):
+    """b(C; x) for N hypotheses or positions."""
 
-    def log_shares(self, state: Tensor) -> Tensor:
-        return self._log_shares[state.squeeze(1)]
+    bound: LexicalMixture
+
+    def __init__(self, bound: LexicalMixture, states: Tensor) -> None:
+        super().__init__(bound, states)
+        self.root, self.sentence = bound.root, states.squeeze(1)  # shape: (N,)
+
+    def _sentences(self, rows: Tensor | None) -> Tensor:
+        """Return the sentences of rows: (M,)."""
+        return self.sentence if rows is None else self.sentence[rows]
+
+    # ---- weights and masses -----------------------------------------------------------------------------------------
 
     @cached_property
-    def _log_shares(self) -> Tensor:
-        """(B, V)"""
-        weights = self.log_weights(self.start(self.num_sentences))
-        return (weights - self.class_log_mass[:, self.class_of]).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
+    def log_weights(self) -> Tensor:
+        return self.listed.dense(self.root.word_log_weight)
+
+    @cached_property
+    def listed(self) -> ExplicitWeights:
+        keys, order, offsets = self.bound.by_word
+        sentence, words = self.sentence, len(self.class_of)
+        rows, places = expanded(offsets[sentence], offsets[sentence + 1] - offsets[sentence])
+        return ExplicitWeights(
+            num_words=words,
+            keys=rows * words + keys[places] % words,
+            log_weights=self.bound.entry_log_weight[order[places]],
+            constant=self.bound.log_rest[sentence],
+            rooted=None,
+        )
+
+    def weights_at(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
+        bound, sentence = self.bound, self._sentences(rows)
+        place, has_entry = bound.place(sentence, tokens)
+        base = self.root.word_log_weight[tokens] + bound.log_rest[sentence]
+        return torch.where(has_entry, functional.pad(bound.entry_log_weight, (0, 1))[place], base)
+
+    @cached_property
+    def class_mass(self) -> ClassWeights:
+        return ClassWeights(self.bound.class_log_mass.index_select(0, compress_runs(self.sentence)), self.num_rows)
+
+    def mass_at(self, classes: Tensor, rows: Tensor | None = None) -> Tensor:
+        return self.bound.class_log_mass[self._sentences(rows), classes]
+
+    def mass_without(self, words: Tensor, taken: Tensor) -> Tensor:
+        bound, sentence = self.bound, self.states.expand_as(words)
+        base = self.root.view(self.states).mass_without(words, taken) + bound.log_rest[sentence]
+        place, has_entry = bound.place(sentence, words)
+        hits = torch.bincount(place[has_entry & taken], minlength=len(bound.keys))
+        hypotheses = torch.bincount(self.sentence, minlength=bound.num_sentences + 1)
+        if bool(((hits > 0) & (hits != hypotheses[bound.keys // len(self.class_of)])).any()):
+            return super().mass_without(words, taken)  # hypotheses of one sentence disagree
+        out = hits > 0
+        left = bound.entry_weights.masked_fill(out[:-1], 0.0)
+        sums = left.new_zeros(bound.num_sentences * self.num_classes).index_add(0, bound.entry_classes, left)
+        remaining = sums[sentence * self.num_classes + self.class_of[words]]
+        nothing = base.isneginf() & (remaining == 0)  # logaddexp has no gradient here, and λ's would be NaN
+        return torch.logaddexp(base.masked_fill(nothing, 0.0), remaining.log() + bound.log_weight).masked_fill(
+            nothing, NEGATIVE_INFINITY
+        )
+
+    # ---- shares, and the best words (search) ------------------------------------------------------------------------
+
+    def locate(self, tokens: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        bound, sentence = self.bound, self._sentences(rows)
+        place, has_entry = bound.place(sentence, tokens)
+        shares = torch.where(has_entry, bound.entry_log_share[place], bound.base_share(sentence, tokens))
+        return self.class_of[tokens], shares
+
+    @cached_property
+    def log_shares(self) -> Tensor:
+        return self.bound.shares_of_sentences[self.sentence]
+
+    @cached_property
+    def best_share(self) -> Tensor:
+        return self.bound.best_of_sentences.index_select(0, compress_runs(self.sentence))
+
+    def best(self, classes: Tensor, k: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        # entries only add to b₀: the best words are among the k best by b₀ and the entries of the class
+        bound, root, sentence = self.bound, self.root, self._sentences(rows).unsqueeze(1)  # shape: (M, 1)
+        first, tokens = root.view(self.states).best(classes, k)  # shape: (M, k)
+        shares = bound.base_share(sentence, tokens).masked_fill(first.isneginf(), NEGATIVE_INFINITY)
+        shares = shares.masked_fill(bound.place(sentence, tokens)[1], NEGATIVE_INFINITY)
+        key = sentence.squeeze(1) * len(self.class_of) + root.class_starts[classes]
+        begin = torch.searchsorted(bound.keys, key).unsqueeze(1)  # shape: (M, 1)
+        size = root.class_starts[classes + 1] - root.class_starts[classes]
+        end = torch.searchsorted(bound.keys, key + size).unsqueeze(1)
+        step = torch.arange(int((end - begin).max()), device=classes.device)
+        places = torch.minimum(begin + step, end)  # shape: (M, ≤ E), masked past the end
+        listed = bound.entry_log_share[places].masked_fill(begin + step >= end, NEGATIVE_INFINITY)
+        values, best = torch.cat([shares, listed], 1).topk(k, 1)
+        chosen = torch.cat([tokens, bound.entry_words[places]], 1).gather(1, best)
+        return values, chosen.masked_fill(values.isneginf(), 0)
 
 
 def sum_runs(keys: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

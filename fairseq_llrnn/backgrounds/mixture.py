@@ -11,7 +11,7 @@ network, they make Grave, Joulin & Usunier 2017, "Improving Neural Language Mode
 
 Masses and shares are mixtures of those of the parts. If the parts share a root, it is the root of the mixture, and
 masses are sparse. The best members are among the listed words of any part and the best of the root. Otherwise masses
-are (N, S), and listed_classes.py finds the best members. If a part has no root, all V words are compared.
+are (N, S), and several_roots.py finds the best members. If a part has no root, all V words are compared.
 
 `product` and `tempered` cost as much as one background, if possible. The product of a static background with an
 automaton is an automaton whose arcs and root are multiplied by the static weights. A temperature T divides all log
@@ -25,18 +25,26 @@ The product of a static background with a mixture is the mixture of its products
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.automata.automaton import Automaton
-from fairseq_llrnn.backgrounds.algebra import BoundCombined, Combined, Product, Tempered, check_parts
+from fairseq_llrnn.automata.trimming import NO_END
+from fairseq_llrnn.backgrounds.algebra import (
+    BoundCombined,
+    Combined,
+    CombinedView,
+    Product,
+    Tempered,
+    check_parts,
+    explicit_of,
+)
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground, View
+from fairseq_llrnn.backgrounds.cached import cached_property
 from fairseq_llrnn.backgrounds.class_weights import (
     ClassWeights,
     ExplicitWeights,
@@ -44,11 +52,11 @@ from fairseq_llrnn.backgrounds.class_weights import (
     log_difference,
     log_part_weights,
     log_sum,
-    row_numbers,
     side_by_side,
 )
-from fairseq_llrnn.backgrounds.listed_classes import ListedClasses, SeveralRoots
-from fairseq_llrnn.backgrounds.states import JointStates, States
+from fairseq_llrnn.backgrounds.listed_view import ListedView
+from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
+from fairseq_llrnn.backgrounds.states import JointStates
 
 WEIGHTINGS = ("fixed", "learned", "network")
 
@@ -64,42 +72,98 @@ class BoundMixture(BoundCombined):
     def __init__(self, module: Mixture, parts: Sequence[BoundBackground]) -> None:
         super().__init__(module, parts)
         if module.weighting == "network":
-            self.is_context_independent, self.sparse = False, self.root is not None
+            self.is_context_independent = False
         self.roots = module.roots
-        logits = module.gate.bias if hasattr(module, "gate") else module.weight_logits
-        self._log_w = log_part_weights(logits).unsqueeze(0)  # log w: (N, K) of N hidden states, or (1, K)
-
-    # ---- weights of the parts ---------------------------------------------------------------------------------------
-
-    def with_hidden(self, hidden: Tensor) -> BoundBackground:
-        bound, module = super().with_hidden(hidden), self.module
-        if module.weighting != "network":
-            return bound
-        if not hasattr(module, "gate"):
-            raise ValueError("Mixture: `with_hidden` needs a gate; call `gates(hidden_size)` first")
-        return self._chosen(bound, log_part_weights(module.gate(hidden.to(module.gate.weight.dtype))))
-
-    def select_rows(self, index: Tensor) -> BoundBackground:
-        bound = super().select_rows(index)
-        return bound if len(self._log_w) == 1 else self._chosen(bound, self._log_w.index_select(0, index))
-
-    def _chosen(self, bound: BoundBackground, log_w: Tensor) -> BoundBackground:
-        assert isinstance(bound, BoundMixture)
-        bound = copy.copy(bound)
-        bound._log_w, bound._last = log_w, None
-        return bound
-
-    # ---- words ------------------------------------------------------------------------------------------------------
+        # a part without dead ends reaches an end after any prefix
+        self.farthest = min((part.farthest for part in parts if not part.has_dead_ends), default=NO_END)
+        self.has_dead_ends = all(part.has_dead_ends for part in parts)
 
     def possible_words(self) -> Tensor:
         return torch.stack([part.possible_words() for part in self.parts]).any(0)
 
-    def sparse_weights(self, state: JointStates) -> ExplicitWeights | None:
-        if self.root is None:
-            return None
-        explicit = self.explicit_of_parts(state)
-        keys, of_parts = side_by_side(explicit, [self.root.word_log_weight] * len(explicit))
-        constant = log_sum(_constants(explicit) + self._log_w)
+    def steps_to_end(self, states: JointStates) -> Tensor:
+        return torch.stack([part.steps_to_end(substates) for part, substates in self.of_parts(states)]).amin(0)
+
+    def view_by(self, parts: Sequence[View], hidden: Tensor | None, remaining: int | None = None) -> View:
+        kind = MixtureView if self.root is None else RootedMixtureView
+        return kind(self, JointStates([part.states for part in parts]), parts, hidden, remaining)
+
+    def log_part_weights(self, hidden: Tensor | None) -> Tensor:
+        """Return log w: (N, K) of N hidden states, or (1, K)."""
+        module = self.module
+        if module.weighting != "network":
+            return log_part_weights(module.weight_logits).unsqueeze(0)
+        if not hasattr(module, "gate"):
+            raise ValueError("Mixture: a view needs a gate; call `gates(hidden_size)` first")
+        if hidden is None:
+            return log_part_weights(module.gate.bias).unsqueeze(0)
+        return log_part_weights(module.gate(hidden.to(module.gate.weight.dtype)))
+
+
+class MixtureView(CombinedView):
+    """A mixture whose parts share no root."""
+
+    bound: BoundMixture
+
+    @cached_property
+    def log_w(self) -> Tensor:
+        """The log weights of the parts: (N, K) or (1, K)."""
+        return self.bound.log_part_weights(self.hidden)
+
+    def _mixed(self, of_parts: Sequence[Tensor], rows: Tensor | None = None) -> Tensor:
+        """Return log Σ w_i exp of the parts' terms: (N, …) each, or (M,) of rows (M,)."""
+        log_w = self.log_w
+        if rows is not None and len(log_w) > 1:
+            log_w = log_w[rows]
+        terms = torch.stack(torch.broadcast_tensors(*of_parts), dim=-1)
+        return log_sum(terms + log_w.view(len(log_w), *[1] * (terms.dim() - 2), len(self.parts)).to(terms.dtype))
+
+    @cached_property
+    def log_weights(self) -> Tensor:
+        return self._mixed([part.log_weights for part in self.parts])
+
+    def weights_at(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
+        rows = self._rows(tokens, rows)
+        return self._mixed([part.weights_at(tokens, rows) for part in self.parts], rows)
+
+    @cached_property
+    def class_mass(self) -> ClassWeights:
+        return ClassWeights(self._mixed([part.class_mass.dense() for part in self.parts]), self.num_rows)
+
+    def mass_at(self, classes: Tensor, rows: Tensor | None = None) -> Tensor:
+        rows = self._rows(classes, rows)
+        return self._mixed([part.mass_at(classes, rows) for part in self.parts], rows)
+
+    def mass_without(self, words: Tensor, taken: Tensor) -> Tensor:
+        return self._mixed([part.mass_without(words, taken) for part in self.parts])
+
+    @cached_property
+    def best_share(self) -> Tensor:
+        roots = self.bound.roots
+        if roots is None or self.remaining is not None:
+            return self.best_of_all_words()
+        explicit, of_roots = explicit_of(self.parts)
+        keys, of_parts = side_by_side(explicit, of_roots)
+        listed = self._mixed(of_parts, keys // len(self.class_of))
+        best = roots.best(_constants(explicit) + self.log_w, keys, listed, self.weights_at)
+        return log_difference(best, self.class_mass.dense())
+
+    def best(self, classes: Tensor, k: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        if self.bound.roots is None or self.remaining is not None:
+            return super().best(classes, k, rows)
+        rows = self._rows(classes, rows)
+        values, tokens = self.bound.roots.heaviest(classes, k, rows, self.weights_at)
+        return log_difference(values, self.mass_at(classes, rows).unsqueeze(1)), tokens
+
+
+class RootedMixtureView(MixtureView):
+    """A mixture whose parts share the root."""
+
+    @cached_property
+    def listed(self) -> ExplicitWeights:
+        explicit, roots = explicit_of(self.parts)
+        keys, of_parts = side_by_side(explicit, roots)
+        constant = log_sum(_constants(explicit) + self.log_w)
         rooted = None if any(w.rooted is None for w in explicit) else ~constant.isneginf()
         return ExplicitWeights(
             num_words=len(self.class_of),
@@ -109,73 +173,29 @@ class BoundMixture(BoundCombined):
             rooted=rooted,
         )
 
-    def _mixed(self, of_parts: Sequence[Tensor], rows: Tensor | None = None) -> Tensor:
-        """Return log Σ w_i exp of the parts' terms: (N, …) each, or (M,) of rows (M,)."""
-        log_w = self._log_w
-        if rows is not None and len(log_w) > 1:
-            log_w = log_w[rows]
-        terms = torch.stack(torch.broadcast_tensors(*of_parts), dim=-1)
-        return log_sum(terms + log_w.view(len(log_w), *[1] * (terms.dim() - 2), len(self.parts)).to(terms.dtype))
+    @cached_property
+    def as_listed(self) -> ListedView:
+        """The same weights by the words that any part lists, for searches."""
+        return ListedView(self.bound, self.states, self.listed, self.remaining)
 
-    # ---- masses ------------------------------------------------------------------------------------------------------
+    @cached_property
+    def log_weights(self) -> Tensor:
+        return self.as_listed.log_weights
 
-    def class_weights(self, state: JointStates) -> ClassWeights:
-        if self.root is None or not self.sparse:
-            return BoundBackground.class_weights(self, state)
-        class_weights = [_masses(part, substate, self.root) for part, substate in self.of_parts(state)]
-        return mixed_masses(class_weights, self._log_w.to(self.root.word_log_weight.dtype))
+    @cached_property
+    def class_mass(self) -> ClassWeights:
+        root = self.bound.root
+        assert root is not None
+        return mixed_masses(
+            [part_masses(part, root) for part in self.parts], self.log_w.to(root.word_log_weight.dtype)
+        )
 
-    def log_mass(self, state: JointStates) -> Tensor:
-        if self.root is not None and self.sparse:
-            return self.class_weights(state).dense()
-        return self._mixed([part.log_mass(substate).expand(len(state), -1) for part, substate in self.of_parts(state)])
+    @cached_property
+    def best_share(self) -> Tensor:
+        return self.as_listed.best_share
 
-    def log_mass_of(self, state: JointStates, classes: Tensor) -> Tensor:
-        return self._mixed([part.log_mass_of(substate, classes) for part, substate in self.of_parts(state)])
-
-    def log_mass_without(self, state: JointStates, words: Tensor, taken: Tensor) -> Tensor:
-        return self._mixed([part.log_mass_without(substate, words, taken) for part, substate in self.of_parts(state)])
-
-    def log_weights_at(self, state: JointStates, rows: Tensor, tokens: Tensor) -> Tensor:
-        parts = self.of_parts(state)
-        return self._mixed([part.log_weights_at(substate, rows, tokens) for part, substate in parts], rows)
-
-    def dense_log_weights(self, state: JointStates) -> Tensor:
-        return self._mixed([part.log_weights(substate) for part, substate in self.of_parts(state)])
-
-    # ---- best members without a common root -------------------------------------------------------------------------
-
-    def best_share(self, state: JointStates) -> Tensor:
-        if self.roots is None or self.remaining is not None:
-            return super().best_share(state)
-        explicit = self.explicit_of_parts(state)
-        keys, of_parts = side_by_side(explicit, list(self.roots.roots))
-        listed = self._mixed(of_parts, keys // len(self.class_of))
-        log_alpha = _constants(explicit) + self._log_w
-        best = self.roots.best(log_alpha, keys, listed, partial(self.log_weights_at, state))
-        return log_difference(best, self.log_mass(state))
-
-    def best_members(self, state: JointStates, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        if self.roots is None or self.remaining is not None:
-            return super().best_members(state, classes, k)
-        rows = row_numbers(classes).flatten()
-        values, tokens = self.roots.best_members(rows, classes.flatten(), k, partial(self.log_weights_at, state))
-        mass = self.log_mass(state).expand(len(state), -1).gather(1, classes).unsqueeze(2)
-        shares = log_difference(values.view(*classes.shape, k), mass)
-        return shares, tokens.view_as(shares)
-
-    # ---- limits of length -------------------------------------------------------------------------------------------
-
-    def steps_to_end(self, state: JointStates) -> Tensor:
-        return torch.stack([part.steps_to_end(substate) for part, substate in self.of_parts(state)]).amin(0)
-
-    def unlimited(self, remaining: int) -> bool:
-        # one of these parts reaches an end after any prefix
-        return any(part.with_max_length(remaining) is part and not part.has_dead_ends for part in self.parts)
-
-    @property
-    def has_dead_ends(self) -> bool:
-        return all(part.has_dead_ends for part in self.parts)
+    def best(self, classes: Tensor, k: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        return self.as_listed.best(classes, k, rows)
 
 
 class Mixture(Combined):
@@ -206,7 +226,7 @@ class Mixture(Combined):
         if len(chosen) != len(parts) or not all(0.0 < weight < float("inf") for weight in chosen):
             raise ValueError(f"weights: expected {len(parts)} numbers above 0, one for each background, found {chosen}")
         bound = [part.bind() for part in parts]
-        roots = [part.root_log_weights() for part in bound]
+        roots = [None if part.root is None else part.root.word_log_weight for part in bound]
         first = roots[0]
         same = first is not None and all(root is not None and torch.equal(root, first) for root in roots)
         super().__init__(parts, first if same else None, all(part.is_exhaustive for part in bound))
@@ -233,14 +253,14 @@ def _constants(parts: Sequence[ExplicitWeights]) -> Tensor:
     return torch.stack(logs, dim=1)
 
 
-def _masses(part: BoundBackground, state: States, root: StaticBackground) -> ClassWeights:
+def part_masses(part: View, root: StaticBackground) -> ClassWeights:
     """Return a part's masses over the shared root, with entries."""
-    class_weights = part.class_weights(state)
-    if class_weights.entries is None:
-        weights = part.sparse_weights(state)
-        assert weights is not None
-        class_weights = ListedClasses(root, weights).class_weights()
-    return class_weights
+    mass = part.class_mass
+    if mass.entries is None:
+        listed = part.listed
+        assert listed is not None
+        mass = ListedView(root, part.states, listed).class_mass
+    return mass
 
 
 def mixed_masses(parts: Sequence[ClassWeights], log_w: Tensor) -> ClassWeights:

@@ -37,8 +37,8 @@ from torch import Tensor
 
 from fairseq_llrnn.alignment.source_lemmas import LemmaForms, SourceLemmas
 from fairseq_llrnn.alignment.translation_table import LexicalTable
-from fairseq_llrnn.backgrounds.background import ExactBuffers
 from fairseq_llrnn.backgrounds.class_weights import expanded
+from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 
 PSEUDO_COUNT = 0.5
 

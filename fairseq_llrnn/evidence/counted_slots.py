@@ -33,10 +33,18 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.automata.automaton import END
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, OwnClassWeights, broadcast_groups
-from fairseq_llrnn.backgrounds.states import States, repeat
+from fairseq_llrnn.backgrounds.background import BoundBackground
+from fairseq_llrnn.backgrounds.cached import cached_property
+from fairseq_llrnn.backgrounds.class_weights import (
+    NEGATIVE_INFINITY,
+    ClassWeights,
+    OwnClassWeights,
+    broadcast_groups,
+    row_numbers,
+)
+from fairseq_llrnn.backgrounds.states import States
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors
+from fairseq_llrnn.output.context_classes import ContextView
 
 LOG_KEEPS = -6.907755  # log of a thousandth: the factor of slots of full groups
 # log of a hundredth: the factor of </s> while a wanted slot is missing; a smaller one could prevent the end
@@ -110,38 +118,138 @@ class QuotaSlots(EvidenceSlots):
         self.groups = SlotGroups(slots.words, quotas.member, must, log_open, log_full, log_wanting)
 
 
+class CountedView(ContextView):
+    """b'(K, x) in N states."""
+
+    bound: CountedSlots
+    source: QuotaSlots
+
+    # ---- factors, by class ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _factored(self) -> Tensor:
+        """The classes of `_log_factors`: (1 + J,)."""
+        return torch.cat([self.class_of[END : END + 1], self.class_numbers])
+
+    @cached_property
+    def _log_factors(self) -> Tensor:
+        """The log factors of </s>, and of the slots: (N, 1 + J)."""
+        groups, sentence, room = self.source.groups, self.contexts, self.bound.left(self.states) > 0
+        is_open = (groups.member[sentence] & room.unsqueeze(1)).any(2)
+        of_slots = torch.where(is_open, groups.log_open[sentence], groups.log_full[sentence])
+        of_end = torch.where(room, groups.log_wanting[sentence], 0.0).amin(1, keepdim=True)
+        return torch.cat([of_end, of_slots], dim=1)
+
+    def _select(self, classes: Tensor, values: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Select values of </s>, of slots and of others (N, J + 2) at classes (M, …)."""
+        place = torch.where(classes >= self.num_below, classes - self.num_below + 1, values.size(1) - 1)
+        place = place.masked_fill(classes == self.class_of[END], 0)
+        values = values if rows is None else values[rows]
+        return values.gather(1, place.reshape(len(place), -1)).view(classes.shape)
+
+    def _log_factor_at(self, classes: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Return log f at classes (M, …)."""
+        return self._select(classes, functional.pad(self._log_factors, (0, 1)), rows)
+
+    @cached_property
+    def _lost(self) -> Tensor | None:
+        """Whether </s>, slots and others have no share here, (N, J + 2) bool. None: all with mass have one."""
+        if not self.source.strict:
+            return None
+        is_lost = functional.pad(self._log_factors.isneginf(), (0, 1))
+        if self.remaining is not None:
+            groups, sentence = self.source.groups, self.contexts
+            wanting = (self.bound.left(self.states) > 0) & groups.must[sentence]
+            required = (groups.member[sentence] & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
+            needed = self.bound.missing(self.states).unsqueeze(1) + 2 - functional.pad(required, (1, 1)).long()
+            needed[:, 0] = 0  # of `</s>`
+            is_lost = is_lost | (needed > self.remaining)
+        return is_lost
+
+    def _lose(self, shares: Tensor, classes: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Set the log shares of words of these classes (M, …) to −inf if they have no share."""
+        lost = self._lost
+        return shares if lost is None else shares.masked_fill(self._select(classes, lost, rows), NEGATIVE_INFINITY)
+
+    # ---- weights, masses and shares ---------------------------------------------------------------------------------
+
+    @cached_property
+    def log_weights(self) -> Tensor:
+        weights = super().log_weights
+        return weights + self._log_factor_at(self.column_classes).to(weights.dtype)
+
+    def weights_at(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
+        weights = super().weights_at(tokens, rows)
+        return weights + self._log_factor_at(self.classes(tokens, rows), rows).to(weights.dtype)
+
+    @cached_property
+    def class_mass(self) -> ClassWeights:
+        factors, of_table = self._log_factors, self.table.log_mass
+        if self.places is None:
+            return ClassWeights(of_table.index_add(1, self._factored, factors.to(of_table.dtype)), self.num_rows)
+        changed = self.pick(of_table.index_select(1, self._factored)) + factors.to(of_table.dtype)
+        own_weights = OwnClassWeights(self._factored, changed, self.num_below)
+        return ClassWeights(self.pick_runs(of_table), self.num_rows, own_weights=own_weights)
+
+    def mass_at(self, classes: Tensor, rows: Tensor | None = None) -> Tensor:
+        mass = super().mass_at(classes, rows)
+        return mass + self._log_factor_at(classes, rows).to(mass.dtype)
+
+    def mass_without(self, words: Tensor, taken: Tensor) -> Tensor:
+        rest, rows = super().mass_without(words, taken), row_numbers(words).flatten()
+        classes = self.classes(words.flatten(), rows).view_as(words)
+        return rest + self._log_factor_at(classes).to(rest.dtype)
+
+    def locate(self, tokens: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        classes, shares = super().locate(tokens, rows)
+        return classes, self._lose(shares, classes, rows)
+
+    @cached_property
+    def log_shares(self) -> Tensor:
+        shares = super().log_shares
+        return self._lose(shares, self.column_classes) if self.source.strict else shares
+
+    # ---- the best words (search) ------------------------------------------------------------------------------------
+
+    @cached_property
+    def best_share(self) -> Tensor:
+        best, lost = super().best_share, self._lost
+        if lost is None:
+            return best
+        best = broadcast_groups(best, self.num_rows)
+        out = lost[:, -1:].expand_as(best).index_copy(1, self._factored, lost[:, :-1])
+        return best.masked_fill(out, NEGATIVE_INFINITY)
+
+    def best(self, classes: Tensor, k: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        shares, words = super().best(classes, k, rows)
+        shares = self._lose(shares, classes.unsqueeze(1).expand_as(shares), rows)
+        return shares, words.masked_fill(shares.isneginf(), 0)
+
+
 class CountedSlots(EvidenceMixture):
     """b'(K, x) over the slots of a batch. A state has the sentence, the remaining quotas, and the state below."""
 
     source: QuotaSlots
+    view_type = CountedView
 
     def __init__(self, base: BoundBackground, source: QuotaSlots) -> None:
         super().__init__(base, source)
         self.is_context_independent = False
-        # the classes of `_log_factors`: (1 + J,)
-        self._factored = torch.cat([self.class_of[END : END + 1], self.class_numbers])
+        if source.strict:
+            self.farthest = max(self.farthest, source.longest + 1)
         if int((self.class_of == self.class_of[END]).sum()) > 1:
             raise ValueError("</s> must be alone in its class")
 
-    @property
-    def constant_shares(self) -> bool:
-        return self.by_context and not self.source.strict
+    def steps_to_end(self, states: States) -> Tensor:
+        return torch.maximum(super().steps_to_end(states), self.missing(states) + 1)
 
-    def _is_limiting(self, remaining: int) -> bool:
-        return super()._is_limiting(remaining) or (self.source.strict and remaining < self.source.longest + 2)
-
-    def steps_to_end(self, state: States) -> Tensor:
-        return torch.maximum(super().steps_to_end(state), self.missing(state) + 1)
-
-    def missing(self, state: States) -> Tensor:
+    def missing(self, states: States) -> Tensor:
         """Return the number of tokens that are still required: (N,)."""
-        return (self._left(state) * self.source.groups.must[self.contexts_of(state)]).sum(1).long()
+        return (self.left(states) * self.source.groups.must[self.contexts_of(states)]).sum(1).long()
 
-    # ---- states -----------------------------------------------------------------------------------------------------
-
-    def _left(self, state: States) -> Tensor:
+    def left(self, states: States) -> Tensor:
         """Return the remaining quota of each group: (N, G)."""
-        return self.columns_of(state)[:, 1:]
+        return self.columns_of(states)[:, 1:]
 
     def _start_columns(self, n: int) -> Tensor:
         return torch.cat([super()._start_columns(n), self.source.most[:n]], dim=1)
@@ -158,97 +266,3 @@ class CountedSlots(EvidenceMixture):
         for tokens in previous[:, 1:].unbind(1):
             columns.append(self._columns_after(columns[-1], tokens))
         return torch.stack(columns, dim=1)
-
-    # ---- factors, by class ------------------------------------------------------------------------------------------
-
-    def _log_factors(self, state: States) -> Tensor:
-        """Return the log factors of </s>, and of the slots: (N, 1 + J)."""
-        groups, sentence, room = self.source.groups, self.contexts_of(state), self._left(state) > 0
-        is_open = (groups.member[sentence] & room.unsqueeze(1)).any(2)
-        of_slots = torch.where(is_open, groups.log_open[sentence], groups.log_full[sentence])
-        of_end = torch.where(room, groups.log_wanting[sentence], 0.0).amin(1, keepdim=True)
-        return torch.cat([of_end, of_slots], dim=1)
-
-    def _at(self, classes: Tensor, values: Tensor) -> Tensor:
-        """Select values of </s>, of slots and of others (N, J + 2) at classes (N, …)."""
-        place = torch.where(classes >= self.num_below, classes - self.num_below + 1, values.size(1) - 1)
-        place = place.masked_fill(classes == self.class_of[END], 0)
-        return values.gather(1, place.reshape(len(place), -1)).view(classes.shape)
-
-    def _log_factor_at(self, classes: Tensor, state: States) -> Tensor:
-        """Return log f at classes (N, …)."""
-        return self._at(classes, functional.pad(self._log_factors(state), (0, 1)))
-
-    def _lost(self, state: States) -> Tensor | None:
-        """Return whether </s>, slots and others have no share here, (N, J + 2) bool. None: all with mass have one."""
-        if not self.source.strict:
-            return None
-        is_lost = functional.pad(self._log_factors(state).isneginf(), (0, 1))
-        if self._remaining is not None:
-            groups, sentence = self.source.groups, self.contexts_of(state)
-            wanting = (self._left(state) > 0) & groups.must[sentence]
-            required = (groups.member[sentence] & wanting.unsqueeze(1)).any(2)  # shape: (N, J)
-            needed = self.missing(state).unsqueeze(1) + 2 - functional.pad(required, (1, 1)).long()
-            needed[:, 0] = 0  # of `</s>`
-            is_lost = is_lost | (needed > self._remaining)
-        return is_lost
-
-    def _lose(self, shares: Tensor, classes: Tensor, state: States) -> Tensor:
-        """Set the log shares (N, …) of words of these classes to −inf if they have no share."""
-        lost = self._lost(state)
-        return shares if lost is None else shares.masked_fill(self._at(classes, lost), NEGATIVE_INFINITY)
-
-    # ---- masses and shares ------------------------------------------------------------------------------------------
-
-    def class_weights(self, state: States) -> ClassWeights:
-        if not self.by_context:
-            return ClassWeights(self.log_mass(state), len(state))
-        context = self.context_rows(state)
-        mass = context.pick(context.table.log_mass.index_select(1, self._factored))
-        changed = mass + self._log_factors(state).to(mass.dtype)
-        own_weights = OwnClassWeights(self._factored, changed, self.num_below)
-        return ClassWeights(context.pick_groups(context.table.log_mass), len(state), own_weights=own_weights)
-
-    def log_mass(self, state: States) -> Tensor:
-        mass = super().log_mass(state)
-        return mass.index_add(1, self._factored, self._log_factors(state).to(mass.dtype))
-
-    def log_mass_without(self, state: States, words: Tensor, taken: Tensor) -> Tensor:
-        rest = super().log_mass_without(state, words, taken)
-        classes = self.classes(repeat(state, words.size(1)), words.flatten()).view_as(words)
-        return rest + self._log_factor_at(classes, state).to(rest.dtype)
-
-    def log_share(self, state: States, tokens: Tensor) -> Tensor:
-        share = super().log_share(state, tokens)
-        return share if not self.source.strict else self._lose(share, self.classes(state, tokens), state)
-
-    # ---- the best words (search) ------------------------------------------------------------------------------------
-
-    def best_share(self, state: States) -> Tensor:
-        best, lost = super().best_share(state), self._lost(state)
-        if lost is None:
-            return best
-        best = broadcast_groups(best, len(state))
-        out = lost[:, -1:].expand_as(best).index_copy(1, self._factored, lost[:, :-1])
-        return best.masked_fill(out, NEGATIVE_INFINITY)
-
-    def best_members(self, state: States, classes: Tensor, k: int) -> tuple[Tensor, Tensor]:
-        shares, words = super().best_members(state, classes, k)
-        if not self.source.strict:
-            return shares, words
-        shares = self._lose(shares, classes.unsqueeze(2).expand_as(shares), state)
-        return shares, words.masked_fill(shares.isneginf(), 0)
-
-    # ---- all words --------------------------------------------------------------------------------------------------
-
-    def log_weights(self, state: States) -> Tensor:
-        weights = super().log_weights(state)
-        return weights + self._log_factor_at(self.column_classes(state), state).to(weights.dtype)
-
-    def log_shares(self, state: States) -> Tensor:
-        shares = super().log_shares(state)
-        return self._lose(shares, self.column_classes(state), state) if self.source.strict else shares
-
-    def word_log_probs(self, classes: Tensor, state: States) -> Tensor:
-        log_probs = super().word_log_probs(classes, state)
-        return self._lose(log_probs, self.column_classes(state), state) if self.source.strict else log_probs

@@ -25,13 +25,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.states import States
+from fairseq_llrnn.backgrounds.background import View
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, row_numbers
 from fairseq_llrnn.evidence.evidence_table import EvidenceTable, Offer, WordSpans
 from fairseq_llrnn.evidence.group_slots import Groups, groups_of, requested_groups, sentence_slots
 from fairseq_llrnn.features.dictionary import SHIFT, plain
 from fairseq_llrnn.output.class_source import ClassSource, Head, SentenceClasses
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_source import NO_WORD
 from fairseq_llrnn.output.feature_weights import at_least_float32, sparse_product
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ if TYPE_CHECKING:
 
 
 LOG_UNK_KEEPS = -6.907755  # log of a thousandth
-# the background below and its states -> the same without factors, and its states (translation_slots.py)
-WithoutFactors = Callable[[BoundBackground, States], tuple[BoundBackground, States]]
+WithoutFactors = Callable[[View], View]  # of the background below -> the same without factors (translation_slots.py)
 
 
 @dataclass(frozen=True)
@@ -96,17 +96,11 @@ class EvidenceSlots(SentenceClasses):
         super().__init__(slots.words, unk, added, unk_keeps, slots.unknown)
         self.slots, self.whole = slots, whole
 
-    def log_weights_below(
-        self, base: BoundBackground, below: Tensor, contexts: Tensor, words: Tensor
-    ) -> Tensor | None:
+    def log_weights_below(self, below: View, contexts: Tensor, words: Tensor) -> Tensor | None:
         if self.whole is None:
             return None
-        whole, state = self.whole(base, below)
-        rows = torch.arange(len(words), device=words.device).repeat_interleave(words.size(1))
-        reduced, weights = (
-            background.log_weights_at(states, rows, words.flatten()).view(words.shape)
-            for background, states in ((base, below), (whole, state))
-        )
+        pairs = words.flatten(), row_numbers(words).flatten()
+        reduced, weights = (view.weights_at(*pairs).view(words.shape) for view in (below, self.whole(below)))
         is_offered = ~self.slots.log_part[contexts].isneginf()  # translations have no part, and no evidence
         return torch.where(is_offered, weights, reduced)
 

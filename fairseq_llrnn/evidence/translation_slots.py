@@ -44,8 +44,8 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.algebra import BoundCombined, BoundProduct, BySource, Product
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.class_weights import expanded
+from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground, View
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, expanded
 from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground
 from fairseq_llrnn.backgrounds.mixture import BoundMixture, Mixture, product
 from fairseq_llrnn.backgrounds.states import JointStates, States
@@ -55,7 +55,7 @@ from fairseq_llrnn.evidence.rules import FEATURES
 from fairseq_llrnn.evidence.slots import EvidenceMixture, EvidenceSlots, Slots, WithoutFactors, slots_of
 from fairseq_llrnn.features.dictionary import plain
 from fairseq_llrnn.features.feature_table import TOP_FORM, Signatures
-from fairseq_llrnn.output.context_classes import NO_WORD
+from fairseq_llrnn.output.context_source import NO_WORD
 
 # translation slots of a sentence
 MOST_RARE = 96  # words without an indicator feature
@@ -202,13 +202,14 @@ def _is_reweighed(base: Background) -> bool:
     return isinstance(base, (AutomatonBackground, Mixture)) and not has_parameters
 
 
-def _first_part(base: BoundBackground, state: States) -> tuple[BoundBackground, States]:
-    assert isinstance(base, BoundCombined)
-    return base.of_parts(state)[0]
+def _first_part(view: View) -> View:
+    assert isinstance(view.bound, BoundCombined)
+    part, states = view.bound.of_parts(view.states)[0]
+    return part.view(states, view.hidden)
 
 
-def _with_states(whole: BoundBackground, base: BoundBackground, state: States) -> tuple[BoundBackground, States]:
-    return whole, _states_of(whole, base, state)
+def _with_states(whole: BoundBackground, view: View) -> View:
+    return whole.view(_states_of(whole, view.bound, view.states), view.hidden)
 
 
 def _states_of(whole: BoundBackground, base: BoundBackground, state: States) -> States:

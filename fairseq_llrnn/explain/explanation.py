@@ -14,14 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.background import BoundBackground
+from fairseq_llrnn.backgrounds.background import View
 from fairseq_llrnn.evidence.slots import EvidenceMixture
 from fairseq_llrnn.explain.source_terms import PLACE, OfferedSlot, SlotTerms, SourceEvidence, worth_naming
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM, FeatureTable
 from fairseq_llrnn.lexicon.features import feature_group
 from fairseq_llrnn.open_vocabulary.open_strings import OpenMixture
 from fairseq_llrnn.output.class_source import ClassTerms
-from fairseq_llrnn.output.context_classes import ContextClassSource, each_layer, layers_of
+from fairseq_llrnn.output.context_classes import each_layer, layers_of
+from fairseq_llrnn.output.context_source import ContextClassSource
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, LogLinearOutput, class_log_probs
 from fairseq_llrnn.prior.prior import Prior
 
@@ -59,7 +60,7 @@ class Explanation:
 def explain(
     prior: Prior,
     output: LogLinearOutput,
-    background: BoundBackground,
+    positions: View,
     hidden: Tensor,
     tokens: Tensor,
     scores: Tensor,
@@ -74,7 +75,7 @@ def explain(
     """Explain a sentence position by position.
 
     Args:
-        background: of this sentence; its context classes are slots of evidence, or classes of other sources.
+        positions: the view of this sentence's T positions; context classes are slots of evidence, or of other sources.
         hidden: (T, H) states of the network before each token. tokens: (T,) ids of the words, open ones included.
         scores, log_masses: aᵀφ and log B of all classes in the model, (T, S + J + X); masses may be (1, …).
         top: number of predictions and strongest features to list (or fewer).
@@ -86,7 +87,7 @@ def explain(
         terms: of classes with features, by the type of their source.
     """
     table, symbols, slots, terms = prior.output.features, prior.session.target.symbols, None, terms or {}
-    evidence = next((layer for layer in each_layer(background) if isinstance(layer, EvidenceMixture)), None)
+    evidence = next((layer for layer in each_layer(positions.bound) if isinstance(layer, EvidenceMixture)), None)
     if evidence is not None:
         if slot_rows is None:
             raise ValueError("a background with slots needs their rows")
@@ -95,25 +96,23 @@ def explain(
     is_identity = np.array([feature_group(name) in (TOP_FORM, SPECIAL) for name in table.names])
     shared, identities = np.flatnonzero(~is_identity), np.flatnonzero(is_identity)
     log_masses = log_masses.expand(len(scores), -1)
-    state, positions = background.start(1), background
     for t, token in enumerate(tokens.tolist()):
-        if t > 0:
-            state = background.advance(state, tokens[t - 1 : t])
-        background = positions.select_rows(torch.tensor([t], device=tokens.device))
+        view = positions.select(torch.tensor([t], device=tokens.device))
         log_mass = log_masses[t : t + 1]  # shape: (1, S + J + X)
         if bool(log_mass.isneginf().all()):
             return  # no token can follow a word that a grammar forbids
         log_class = class_log_probs(scores[t : t + 1], log_mass)
-        log_probs = background.word_log_probs(log_class, state)[0]  # shape: (V + J,)
-        own_class = int(background.classes(state, tokens[t : t + 1]))
-        tokens_of = background.columns(state)[0]  # shape: (V + J,)
-        column = int(background.column_of(tokens[t : t + 1].unsqueeze(0), state))
+        log_probs = view.expand(log_class)[0]  # shape: (V + J,)
+        of_token, log_share = view.locate(tokens[t : t + 1])
+        own_class = int(of_token)
+        tokens_of = view.columns[0]  # shape: (V + J,)
+        column = int(view.column_of(tokens[t : t + 1].unsqueeze(0)))
         signature, moved, source_name, sources_of_terms = own_class, [], None, []
-        for layer, layer_state in reversed(layers_of(positions, state)):  # the outermost first
+        for layer in reversed(layers_of(view)):  # the outermost first
             if (of_source := terms.get(type(layer.source))) is not None:
-                sources_of_terms.append((of_source, layer_state))
-            if not isinstance(layer, EvidenceMixture):  # whose classes have their own features
-                left = (context := layer.context_rows(layer_state)).pick(context.table.original)[0]  # shape: (X,)
+                sources_of_terms.append((of_source, int(layer.contexts)))
+            if not isinstance(layer.bound, EvidenceMixture):  # whose classes have their own features
+                left = layer.pick(layer.table.original)[0]  # shape: (X,)
                 moved.append((layer.num_below, left))
                 if layer.num_below <= signature < layer.num_below + len(left):
                     if of_source is None:
@@ -127,13 +126,12 @@ def explain(
         under_model = _expectations(table, scores[t : t + 1] + log_mass, moved)
         change = np.abs(under_model - under_background)
         total_mass = log_mass.logsumexp(-1).item()
-        log_share = background.log_share(state, tokens[t : t + 1])
         features = [(name, adaptor[table.index[name]] * value) for name, value in row.items()]
         if source_name is not None:  # the class has its own score instead of features
             features = [(f"{CLASS}:{source_name}", scores[t, own_class].item())]
         offered, slot, details = None, None, []
         if slots is not None:
-            offered = slots.offered(background.log_weights(state)[0] - total_mass, log_probs)
+            offered = slots.offered(view.log_weights[0] - total_mass, log_probs)
             if 0 <= (index := signature - slots.num_below) < len(offered):
                 slot = offered[index]
                 features.append((PLACE, slots.places[t, index].item()))
@@ -147,8 +145,8 @@ def explain(
             if powered is not None and not log_mass[0, own_class].isneginf():  # its masses include the power
                 power = paths[t].log_background - (log_mass[0, own_class].item() - total_mass)
                 normaliser += power - powered[t, own_class].item()
-        for of_source, layer_state in sources_of_terms:
-            added, detail = of_source(t, layer_state, token, row)
+        for of_source, context in sources_of_terms:
+            added, detail = of_source(t, context, token, row)
             features += added
             details.append(detail)
         yield Explanation(

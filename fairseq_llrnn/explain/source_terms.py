@@ -67,7 +67,7 @@ class SlotTerms:
         if len(slots.words) != 1:
             raise ValueError(f"expected the slots of one sentence, found those of {len(slots.words)}")
         self.table = _with_slots(features, bound)
-        self._columns = bound.column_of(slots.words)[0]  # shape: (J,)
+        self._columns = bound.view(bound.start(1)).column_of(slots.words)[0]  # shape: (J,)
         width = output.weight.size(1)
         of_places = rows[:, :width] - slots.compose(output.weight)[0]
         self.places = hidden[:, :width] @ of_places.to(hidden.dtype).T
@@ -151,9 +151,8 @@ def source_evidence(
 def _log_weights(background: BoundBackground, tokens: Tensor) -> Tensor:
     """Return the log of the normalised background of each token after the previous ones: (T,) -> (T,)."""
     previous = tokens.roll(1).unsqueeze(0)  # the first one is not read
-    states, class_weights = background.teacher_forced(previous)
-    log_weight = class_weights.for_classes(background.class_of[tokens]) + background.log_share(states, tokens)
-    return log_weight - class_weights.dense().logsumexp(1)
+    view = background.view_of(previous)
+    return view.weights_at(tokens) - view.class_mass.dense().logsumexp(1)
 
 
 def _largest_first(values: Iterable[tuple[int, float]], top: int) -> Places:

@@ -12,7 +12,7 @@ Probabilities are natural logarithms. Source: Dymetman & Xiao 2016, §2.
 `loss` and `log_probs` have three steps, which a training loop can also call: `bind` (before the network reads the
 batch), `batch` (hidden states and rows of all classes), then `target_log_probs` or another method of a batch.
 
-    background.teacher_forced(previous)          ->  states and class weights, log B_K(σ): backgrounds/class_weights.py
+    background.view_of(previous, hidden)         ->  class masses log B_K(σ), and shares: backgrounds/view.py
     normaliser.compose_rows(…), source.rows(…)   ->  rows E of signatures, and rows of context classes
     normalised.log_prob(…)                       ->  log p(target): functional.log_linear_nll, if log Z is exact
 
@@ -36,9 +36,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, ClassWeights
-from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, class_log_sums
-from fairseq_llrnn.backgrounds.states import States, select
+from fairseq_llrnn.backgrounds.background import BoundBackground, View
+from fairseq_llrnn.backgrounds.class_weights import (
+    NEGATIVE_INFINITY,
+    ClassWeights,
+    broadcast_groups,
+    class_log_sums,
+)
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.files.numbers import check_penalty
@@ -57,7 +61,7 @@ from fairseq_llrnn.head.checks import (
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, NormaliserOf, Place
-from fairseq_llrnn.output.context_classes import ContextClasses, each_layer, layers_of
+from fairseq_llrnn.output.context_classes import ContextClasses, ContextView, each_layer, layers_of
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, SlotScores
 from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, chunk_slices, chunked
@@ -271,7 +275,8 @@ class LogLinearHead(nn.Module):
             backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
         read = tokens
         if self.has_source_strings:
-            read = torch.cat([background.to_input_ids(tokens[rows], None) for rows, background in backgrounds])
+            views = [(rows, background.view(background.start(len(tokens[rows])))) for rows, background in backgrounds]
+            read = torch.cat([view.to_input_ids(tokens[rows]) for rows, view in views])
         if self.embedding is not None:
             read = self.embedding.to_input_ids(previous, read)
         return Condition(backgrounds, tokens, read)
@@ -302,11 +307,8 @@ class LogLinearHead(nn.Module):
 
         def make_batch(sentences: slice, background: BoundBackground, shared: Rows | None = None) -> Batch:
             states_of = None if source_states is None else source_states[sentences]
-            background = background.with_hidden(hidden[sentences].flatten(0, 1))
-            states, class_weights = background.teacher_forced(condition.previous[sentences])
-            rows = self._rows(background, states_of, shared)
-            arguments = hidden[sentences], background, states, class_weights, rows
-            return self._scored(*arguments, sentences=sentences)
+            view = background.view_of(condition.previous[sentences], hidden[sentences].flatten(0, 1))
+            return self._scored(hidden[sentences], view, self._rows(background, states_of, shared), sentences=sentences)
 
         (sentences, background), *later = condition.backgrounds
         with outside_autocast(hidden):
@@ -338,14 +340,13 @@ class LogLinearHead(nn.Module):
             "or return it from `class_source` of a part whose `class_name` is the source's name"
         )
 
-    def _check_replaced(self, layer: ContextClasses, states: States) -> None:
+    def _check_replaced(self, view: ContextView) -> None:
         """Raise OptionError if a layer has a class for <unk>, although a source replaces <unk>."""
-        if self.replaced is None or layer.source.unk is not None:
+        if self.replaced is None or view.source.unk is not None:
             return
-        context = layer.context_rows(states)
-        if bool((context.pick(context.table.words) == self.unk).any()):
+        if bool((view.pick(view.table.words) == self.unk).any()):
             raise OptionError(
-                f"LogLinearHead: expected classes of {type(layer.source).__name__} without <unk>, for which the open "
+                f"LogLinearHead: expected classes of {type(view.source).__name__} without <unk>, for which the open "
                 "vocabulary has its own classes, found <unk> among their words; replace it by NO_WORD"
             )
 
@@ -374,33 +375,24 @@ class LogLinearHead(nn.Module):
             classes = self.normaliser.compose_rows(self.output, weight, self.replaced)
         return Rows(classes, of_source, weight.size(1), partial(self._rows, background, source_states))
 
-    def _scored(
-        self,
-        hidden: Tensor,
-        background: BoundBackground,
-        states: States,
-        class_weights: ClassWeights,
-        rows: Rows,
-        **more: Any,
-    ) -> Batch:
+    def _scored(self, hidden: Tensor, view: View, rows: Rows, **more: Any) -> Batch:
         """Return the batch of hidden states (B, T, H), with the scores of context classes. more: fields of Batch."""
-        has_layers = isinstance(background, ContextClasses)
-        layers = layers_of(background, states) if has_layers else []
-        shape = hidden.shape[:2]
-        for layer, of_layer in layers:
-            source = self._source_of(layer)
+        layers, shape = layers_of(view) if isinstance(view, ContextView) else [], hidden.shape[:2]
+        for layer in layers:
+            source = self._source_of(layer.bound)
             if source.num_columns:
-                hidden = source.widen(hidden, Place(layer, of_layer, shape, rows, []))
+                hidden = source.widen(hidden, Place(layer, shape, rows, []))
+        class_weights = view.class_mass
         if self.change is not None:
             class_weights = self.change.applied(class_weights, hidden.flatten(0, 1))
         pairs: list[RowPair] = []
-        for layer, of_layer in layers:
-            if layer.source.width:
-                place = Place(layer, of_layer, shape, rows, pairs)
+        for layer in layers:
+            if layer.table.width:
+                place = Place(layer, shape, rows, pairs)
                 if not layer.source.changes:
                     place = place.first_positions()
-                self._check_replaced(layer, place.states)
-                pairs.append(self._source_of(layer).rows_at(place))
+                self._check_replaced(place.view)
+                pairs.append(self._source_of(layer.bound).rows_at(place))
         scores, by_source = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
         of_slots = []
@@ -418,7 +410,7 @@ class LogLinearHead(nn.Module):
             together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
             mass = of_slots[0] if len(of_slots) == 1 else torch.cat(of_slots, dim=1)
             slots = SlotScores(together.flatten(0, 1), mass, self.replaced)
-        return Batch(hidden, background, states, class_weights, rows, slots, by_source, **more)
+        return Batch(hidden, view, class_weights, rows, slots, by_source, **more)
 
     # ---- inputs of the network --------------------------------------------------------------------------------------
 
@@ -462,7 +454,7 @@ class LogLinearHead(nn.Module):
         class_weights = batch.class_weights
         if class_weights.shared.size(1) > static:
             class_weights = class_weights.select_classes(slice(static))
-        classes, share = batch.background.classes(batch.states, words), batch.background.log_share(batch.states, words)
+        classes, share = batch.view.locate(words)
         places = classes if batch.slots is None else batch.slots.places(classes, static)
         is_counted = targets.ne(self.pad).flatten() if is_summed else None
         arguments = batch.hidden.flatten(0, 1), places, class_weights, share, batch.slots, is_counted
@@ -484,7 +476,7 @@ class LogLinearHead(nn.Module):
         log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
         unsmoothed = log_q.isneginf().all(-1)  # only </s> may come, or padding: the label stays unsmoothed
         log_q = log_q.masked_fill(unsmoothed.unsqueeze(-1), 0.0)
-        classes = batch.background.classes(batch.states, self.for_background(targets).flatten())
+        classes = batch.view.classes(self.for_background(targets).flatten())
         classes, slots, num_static = classes.view(targets.shape), batch.slots, self.output.rows.num_rows
         if slots is not None:
             classes = slots.places(classes, num_static)
@@ -507,17 +499,14 @@ class LogLinearHead(nn.Module):
         """Return E_q[log b] − log b(target), with q uniform over the words of a signature that may come: (B, T)
         float64.
         """
-        background, states = batch.background, batch.states
-        if background.is_context_independent:  # one state for each sentence
-            states = select(states, torch.arange(0, len(states), targets.size(1), device=targets.device))
-        counts, total = background.log_share_sums(states)
+        counts, total = batch.view.share_sums()
         share = (total / counts.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
         mass = batch.log_mass
         log_b = torch.where(mass.isneginf(), 0.0, mass + share)
         expected = (log_q.double().softmax(-1)[..., : mass.size(-1)] * log_b).sum(-1)
         words = self.for_background(targets).flatten()
-        of_target = background.log_share(batch.states, words)
-        of_target = of_target + batch.class_weights.for_classes(background.classes(batch.states, words))
+        classes, of_target = batch.view.locate(words)
+        of_target = of_target + batch.class_weights.for_classes(classes)
         return expected - of_target.masked_fill(of_target.isneginf(), 0.0).view(targets.shape)
 
     @chunked
@@ -546,16 +535,16 @@ class LogLinearHead(nn.Module):
 
         Classes that only separate a word of the dictionary (translations) count as none.
         """
-        classes = batch.background.classes(batch.states, self.for_background(targets).flatten()).view_as(targets)
+        classes = batch.view.classes(self.for_background(targets).flatten()).view_as(targets)
         source_of = torch.full_like(targets, -1)
-        for layer, states in layers_of(batch.background, batch.states):
+        for layer in layers_of(batch.view):
             if layer.source.unk is not None:
-                added = layer.source.log_added(layer.contexts_of(states)).unflatten(0, targets.shape)
+                added = layer.source.log_added(layer.contexts).unflatten(0, targets.shape)
                 index = classes - layer.num_below
                 inside = (index >= 0) & (index < added.size(2))
                 added = added.gather(2, index.clamp(0, added.size(2) - 1).unsqueeze(2))
                 inside &= ~added.squeeze(2).isneginf()
-                source_of = source_of.masked_fill(inside, self.sources.index(self._source_of(layer)))
+                source_of = source_of.masked_fill(inside, self.sources.index(self._source_of(layer.bound)))
         return source_of
 
     @chunked
@@ -574,7 +563,7 @@ class LogLinearHead(nn.Module):
         check_token_ids(self, targets=targets)
         condition, tokens = self.bind(self.previous(targets), source), self.for_background(targets)
         shares = [
-            background.log_share(background.flat_states(condition.previous[rows]), tokens[rows].flatten())
+            background.view_of(condition.previous[rows]).locate(tokens[rows].flatten())[1]
             for rows, background in condition.backgrounds
         ]
         return (torch.cat(shares).view_as(targets).isfinite() | targets.eq(self.pad)).all(1)
@@ -719,13 +708,13 @@ class LogLinearHead(nn.Module):
 
         arguments, class_weights = self.normaliser.explained(batch, tokens), batch.log_mass[0]
         if self.change is not None:
-            before = batch.background.class_weights(batch.states).dense()
+            before = batch.view.class_mass.dense()
             arguments["powered"] = (class_weights - before).masked_fill(before.isneginf(), 0.0)
             arguments["scores"] = arguments["scores"] + arguments["powered"]
             class_weights = before
         for source in self.sources:
             arguments |= source.explained(batch, arguments)
-        of_batch = self.prior, self.output, batch.background, batch.hidden[0], tokens
+        of_batch = self.prior, self.output, batch.view, batch.hidden[0], tokens
         return list(explain(*of_batch, log_masses=class_weights, top=top, **arguments))
 
     def _check(self, hidden: Tensor, **of_positions: Tensor) -> None:

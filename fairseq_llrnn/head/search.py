@@ -20,7 +20,7 @@ from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head.checks import check_rows, check_source_ids, check_token_ids
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import Head
-from fairseq_llrnn.output.records import Batch, Pinned, Rows, State, shares_and_classes
+from fairseq_llrnn.output.records import Batch, Pinned, Rows, State, classes_and_shares
 
 
 class SearchedHead(Head, Protocol):
@@ -74,12 +74,12 @@ def start(
     if not pinned:
         return state
     tokens = torch.tensor(list(pinned), device=background.class_of.device)
-    shares = None
-    if background.constant_shares:
-        shares = shares_and_classes(background, begin, tokens.expand(len(begin), -1))
+    located = None
+    if background.is_context_independent:
+        located = classes_and_shares(background.view(begin), tokens.expand(len(begin), -1))
         if sentence is not None:
-            shares = shares[0][sentence], shares[1][sentence]
-    return replace(state, pinned=Pinned(tokens, shares))
+            located = located[0][sentence], located[1][sentence]
+    return replace(state, pinned=Pinned(tokens, located))
 
 
 def advance(head: SearchedHead, state: State, tokens: Tensor) -> State:
@@ -110,10 +110,8 @@ def step(head: SearchedHead, hidden: Tensor, state: State) -> Batch:
     _check_others("step", hidden, state)
     hidden = to_autocast(hidden)
     with outside_autocast(hidden):
-        background = state.reachable.with_hidden(hidden)
-        class_weights = background.class_weights(state.states)
-        parts = hidden.unsqueeze(1), background, state.states, class_weights, state.rows
-        return head._scored(*parts, pinned=state.pinned)
+        view = state.background.view(state.states, hidden, state.remaining)
+        return head._scored(hidden.unsqueeze(1), view, state.rows, pinned=state.pinned)
 
 
 def _check_others(name: str, rows: Tensor, state: State) -> None:
@@ -151,5 +149,5 @@ def top_k(
 
 def to_input_ids(head: SearchedHead, tokens: Tensor, state: State) -> Tensor:
     """Replace ids of strings without an input row: tokens (N, t) of hypotheses -> (N, t), for the network."""
-    read = state.background.to_input_ids(head.for_background(tokens), state.states)
+    read = state.background.view(state.states).to_input_ids(head.for_background(tokens))
     return read if head.embedding is None else head.embedding.to_input_ids(tokens, read)

@@ -281,7 +281,7 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         """log p of the next token: (N, H) -> (N, 1, K)."""
         head, state = self.head, search.now
         step = head.step(hidden, state)
-        values = to_word_values(step.word_log_probs(), step.background.columns(state.states), head.prior)
+        values = to_word_values(step.word_log_probs(), step.view.columns, head.prior)
         return self.to_tokens(values).unsqueeze(1)
 
     def _get_logits_processor(self, *args: Any, **kwargs: Any) -> LogitsProcessorList:
@@ -371,10 +371,9 @@ class Search:
         Args:
             written: (N, T). scores: (N, K), log p of words. What stays is unchanged.
         """
-        background, states = self.now.background, self.now.states
-        reachable = background.with_max_length(self.config.max_length - written.size(1))
-        if reachable is not background:
-            shares = to_word_values(reachable.log_shares(states), reachable.columns(states), self.head.prior)
+        view = self.now.background.view(self.now.states, remaining=self.config.max_length - written.size(1))
+        if view.remaining is not None:
+            shares = to_word_values(view.log_shares, view.columns, self.head.prior)
             scores = scores.masked_fill(self.model.to_tokens(shares).isneginf(), NEGATIVE_INFINITY)
         return mask_after_eos(scores, (written[:, self.prompt :] == self.end).any(1), self.end, self.pad)
 

@@ -29,7 +29,7 @@ from torch import Tensor, nn
 
 from fairseq_llrnn.automata.automaton import END, Automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, View
 from fairseq_llrnn.backgrounds.states import repeat, select
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface.lifting import FIRST, ByteAutomaton
@@ -438,25 +438,26 @@ class BackgroundWeights(TokenWeights[BackgroundStates]):
         return BackgroundStates(select(states.states, index), states.ended[rows])
 
     def rows(self, states: BackgroundStates, scores: Tensor) -> list[Row]:
-        values = self._of_tokens(self.background.log_weights(states.states), states)
+        view = self.background.view(states.states)
+        values = self._of_tokens(view, view.log_weights)
         values = values.to(scores.device, scores.dtype).expand(len(states), -1)
         none = Row(scores.new_zeros(0, dtype=torch.long), None)
         return [none if ended else Row(None, row) for ended, row in zip(states.ended, values, strict=True)]
 
     def in_reach(self, states: BackgroundStates, remaining: int) -> list[np.ndarray | None]:
-        limited = self.background.with_max_length(remaining)
-        if limited is self.background:
+        limited = self.background.view(states.states, remaining=remaining)
+        if limited.remaining is None:
             return [None] * len(states)
-        shares = self._of_tokens(limited.log_shares(states.states), states)
+        shares = self._of_tokens(limited, limited.log_shares)
         return list((~shares.isneginf()).expand(len(states), -1).cpu().numpy())
 
     def least(self, states: BackgroundStates) -> int:
         return int(self.background.steps_to_end(states.states).max())
 
-    def _of_tokens(self, values: Tensor, states: BackgroundStates) -> Tensor:
-        """Values of the background's columns (N or 1, C) for the model's tokens: (N or 1, K). −inf for unknown ones."""
+    def _of_tokens(self, view: View, values: Tensor) -> Tensor:
+        """Values of the view's columns (N or 1, C) for the model's tokens: (N or 1, K). −inf for unknown ones."""
         if self.prior is not None:
-            values = to_word_values(values, self.background.columns(states.states), self.prior)
+            values = to_word_values(values, view.columns, self.prior)
         return values[:, self.words.clamp_min(0)].masked_fill(self.words == NO_WORD, NEGATIVE_INFINITY)
 
 

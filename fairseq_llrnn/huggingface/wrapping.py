@@ -295,7 +295,7 @@ def set_weights(head: Any, words: Tensor, rows: Tensor, biases: Tensor) -> None:
     bias[indicators[words]] = biases.to(bias)
     background = head.background.bind()
     if background.is_context_independent:
-        bias[indicators[words]] -= background.log_weights(background.start(1))[0].to(bias)[words]
+        bias[indicators[words]] -= background.view(background.start(1)).log_weights[0].to(bias)[words]
     without = torch.ones(len(prior.symbols), dtype=torch.bool)
     without[words] = False
     bias[indicators[without]] = NEVER

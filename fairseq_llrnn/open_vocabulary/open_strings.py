@@ -34,7 +34,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.background import ExactBuffers
+from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.open_vocabulary.open_table import OpenTable
 from fairseq_llrnn.open_vocabulary.vocabulary import KIND, SPELLED, OpenVocabulary, kinds

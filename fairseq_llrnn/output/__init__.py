@@ -7,4 +7,6 @@ sampled.py              the same over a sample of the signatures
 feature_weights.py      a row of weights per feature, composed into a row per signature
 learned_temperature.py  a learned exponent of the background
 context_classes.py      classes that exist in one context only
+context_source.py       interface: the words of such classes
+class_table.py          their masses and shares, by context
 """

@@ -35,9 +35,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.background import Background, BoundBackground
-from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
+from fairseq_llrnn.output.context_classes import ContextClasses, ContextView
+from fairseq_llrnn.output.context_source import ContextClassSource
 from fairseq_llrnn.output.normalisers import Detail, LogLinearOutput, Normaliser
 from fairseq_llrnn.output.records import Batch, RowPair, Rows
 
@@ -68,8 +68,7 @@ class Head(Protocol):
 class Place:
     """The positions (B, T) of a batch, or the next positions of hypotheses, that need rows of context classes."""
 
-    layer: ContextClasses  # of the background, with the classes
-    states: States  # B · T, of that layer
+    view: ContextView  # of the layer with the classes, B · T rows
     shape: Sequence[int]  # (B, T); T is 1 if all positions of a sentence have the same classes
     rows: Rows
     below: list[RowPair]  # results of `rows_at` for the layers below
@@ -77,15 +76,15 @@ class Place:
     @property
     def contexts(self) -> Tensor:
         """The indices of the contexts: (B, T)."""
-        return self.layer.contexts_of(self.states).view(*self.shape)
+        return self.view.contexts.view(*self.shape)
 
     def first_positions(self) -> Place:
         """Return the first position of each sentence."""
         batch, time = self.shape
         if time == 1:
             return self
-        first = torch.arange(0, batch * time, time, device=self.layer.class_of.device)
-        return replace(self, states=select(self.states, first), shape=(batch, 1))
+        first = torch.arange(0, batch * time, time, device=self.view.class_of.device)
+        return replace(self, view=self.view.select(first), shape=(batch, 1))
 
 
 class ClassSource(nn.Module):
@@ -193,9 +192,9 @@ class ClassSource(nn.Module):
 
 ClassSourceOf = Callable[[Head], ClassSource]
 NormaliserOf = Callable[[Head], Normaliser]
-# (place, state of the layer there, token, its features) -> the terms that a source adds to the token's score, by
-# name, and a Detail.
-ClassTerms = Callable[[int, States, int, Mapping[str, float]], tuple[Sequence[tuple[str, float]], Detail]]
+# (position, its context, token, its features) -> the terms that a source adds to the token's score, by name, and a
+# Detail
+ClassTerms = Callable[[int, int, int, Mapping[str, float]], tuple[Sequence[tuple[str, float]], Detail]]
 
 
 def check_row_sources(head: Head, option: str) -> None:

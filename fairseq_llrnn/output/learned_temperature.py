@@ -35,7 +35,8 @@ def learned_temperature(head: Head) -> LearnedTemperature:
     Raises:
         OptionError: a prior whose class weights are not sparse, or with classes that change with the context.
     """
-    if not head.background.bind().sparse or head.has_source_strings:
+    bound = head.background.bind()
+    if bound.root is None or bound.is_context_independent or head.has_source_strings:
         raise OptionError(
             f"{OPTION} needs a prior with n-grams, an automaton or a cache, and without evidence; build one with "
             "`llrnn prior --background ngram:…` or `automaton:…`, or leave the option out"

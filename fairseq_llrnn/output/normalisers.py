@@ -24,9 +24,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, in_groups, log_shares
-from fairseq_llrnn.backgrounds.states import States, select
+from fairseq_llrnn.backgrounds.background import View
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, in_groups, log_shares
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.functional import log_linear_nll
 from fairseq_llrnn.output.feature_weights import (
@@ -67,15 +66,13 @@ def class_log_probs(scores: Tensor, log_mass: Tensor | ClassWeights) -> Tensor:
     return log_probs
 
 
-def best_words_of(
-    log_probs: Tensor, chosen: Tensor, best: Tensor, background: BoundBackground, state: States, k: int
-) -> tuple[Tensor, Tensor]:
+def best_words_of(log_probs: Tensor, chosen: Tensor, best: Tensor, view: View, k: int) -> tuple[Tensor, Tensor]:
     """Return the k most probable words of the k classes with the best members: log p and tokens, (N, k) each.
 
     Args:
         log_probs, chosen: log p(σ | K) and indices of these classes, (N, C). best: log p of their best members.
     """
-    tokens = background.only_member(state, chosen)
+    tokens = view.only_member(chosen)
     several = (tokens < 0) & ~best.isneginf()
     row, _ = several.nonzero(as_tuple=True)
     # k, or enough to make k in all; most of the best classes have a single member, which is already included
@@ -83,10 +80,8 @@ def best_words_of(
     values = functional.pad(best.unsqueeze(2), (0, more), value=NEGATIVE_INFINITY)
     tokens = functional.pad(tokens.clamp_min(0).unsqueeze(2), (0, more))
     if len(row) > 0:
-        full = chosen[several]
-        shares, members = background.select_rows(row).best_members(select(state, row), full.unsqueeze(1), k)
-        values[several] = log_probs[several].unsqueeze(1) + shares.squeeze(1).to(log_probs.dtype)
-        tokens[several] = members.squeeze(1)
+        shares, tokens[several] = view.best(chosen[several], k, row)
+        values[several] = log_probs[several].unsqueeze(1) + shares.to(log_probs.dtype)
     result, place = values.flatten(1).topk(min(k, values[0].numel()), dim=-1)
     return result, tokens.flatten(1).gather(1, place)
 
@@ -185,16 +180,16 @@ class Distribution:
         """Return log p of classes (N, K) of each hypothesis: (N, K)."""
         return self.log_probs.gather(1, classes)
 
-    def best_words(self, background: BoundBackground, state: States, k: int) -> tuple[Tensor, Tensor]:
+    def best_words(self, view: View, k: int) -> tuple[Tensor, Tensor]:
         """Return the k most probable words, exactly, without a V-sized tensor: log p and tokens, (N, k) each.
 
         The k best words lie in the k classes with the best members: a word in another class has k better words, one in
         each of these classes.
         """
-        grouped, share = in_groups(self.log_probs, background.best_share(state).to(self.log_probs.dtype))
+        grouped, share = in_groups(self.log_probs, view.best_share.to(self.log_probs.dtype))
         best = (grouped + share).view_as(self.log_probs)
         values, chosen = best.topk(min(k, best.size(-1)), dim=-1)  # shape: (N, C)
-        return best_words_of(self.log_probs.gather(1, chosen), chosen, values, background, state, k)
+        return best_words_of(self.log_probs.gather(1, chosen), chosen, values, view, k)
 
 
 class Normalised(Protocol):

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups
-from fairseq_llrnn.backgrounds.states import States, repeat, select
+from fairseq_llrnn.backgrounds.background import BoundBackground, View
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, broadcast_groups, row_numbers
+from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.functional import outside_autocast
@@ -58,9 +58,8 @@ class Batch:
     """
 
     hidden: Tensor  # (B, T, H')
-    background: BoundBackground  # of these sentences and hidden states
-    states: States  # N, of the background, before each position
-    class_weights: ClassWeights  # log B of all classes, S + J, in N rows
+    view: View  # of the background before each position, N rows
+    class_weights: ClassWeights  # log B of all classes, S + J, in N rows, with learned changes
     rows: Rows
     slots: SlotScores | None  # (N, …) scores of classes without a row among the signatures
     kept: Mapping[str, Tensor]  # (B, T, …) scores of class sources, by their names, for `finish`
@@ -108,24 +107,24 @@ class Batch:
         up to FEW.
         """
         if k > FEW:
-            log_probs, places = self.word_log_probs().topk(min(k, self.background.num_columns))
-            tokens = self.background.columns(self.states).clamp_min(0)  # padding has no mass
-            return log_probs, tokens.expand(len(self.states), -1).gather(1, places)
-        return self.classes.best_words(self.background, self.states, k)
+            log_probs, places = self.word_log_probs().topk(min(k, self.view.num_columns))
+            tokens = self.view.columns.clamp_min(0)  # padding has no mass
+            return log_probs, tokens.expand(self.view.num_rows, -1).gather(1, places)
+        return self.classes.best_words(self.view, k)
 
     def log_probs_of(self, tokens: Tensor) -> Tensor:
         """Return log p of tokens (N, K) of each position: (N, K)."""
-        return self._log_probs(*shares_and_classes(self.background, self.states, tokens))
+        return self._log_probs(*classes_and_shares(self.view, tokens))
 
     def log_probs_of_pinned(self) -> Tensor:
         """Return log p of the pinned tokens: (N, K)."""
         assert self.pinned is not None
-        if self.pinned.shares is None:
-            return self.log_probs_of(self.pinned.tokens.expand(len(self.states), -1))
-        return self._log_probs(*self.pinned.shares)
+        if self.pinned.located is None:
+            return self.log_probs_of(self.pinned.tokens.expand(self.view.num_rows, -1))
+        return self._log_probs(*self.pinned.located)
 
-    def _log_probs(self, share: Tensor, classes: Tensor) -> Tensor:
-        """Return log p of words, given their log shares and classes: (N, K)."""
+    def _log_probs(self, classes: Tensor, share: Tensor) -> Tensor:
+        """Return log p of words, given their classes and log shares: (N, K)."""
         log_probs = self.classes.log_probs_of(classes)
         share = share.to(log_probs.dtype)
         return torch.where(torch.isneginf(share), share, log_probs + share)  # without mass, a class is −inf, too
@@ -135,14 +134,13 @@ class Batch:
 
         Positions are processed in chunks, because a background may need several tensors of V.
         """
-        states, background, log_probs = self.states, self.background, self.classes.log_probs
-        at_once = max(1, CELLS // background.num_columns)
-        if torch.is_grad_enabled() or torch.compiler.is_compiling() or at_once >= len(states):
-            return background.word_log_probs(log_probs, states)
-        answer = log_probs.new_empty(len(states), background.num_columns)
-        for rows in torch.arange(len(states), device=log_probs.device).split(at_once):
-            of_rows = log_probs[rows], select(states, rows)
-            answer[rows] = background.select_rows(rows).word_log_probs(*of_rows)
+        view, log_probs = self.view, self.classes.log_probs
+        at_once = max(1, CELLS // view.num_columns)
+        if torch.is_grad_enabled() or torch.compiler.is_compiling() or at_once >= view.num_rows:
+            return view.expand(log_probs)
+        answer = log_probs.new_empty(view.num_rows, view.num_columns)
+        for rows in torch.arange(view.num_rows, device=log_probs.device).split(at_once):
+            answer[rows] = view.select(rows).expand(log_probs[rows])
         return answer
 
 
@@ -151,7 +149,7 @@ class Pinned:
     """Tokens whose probabilities every step of a search computes."""
 
     tokens: Tensor  # (K,)
-    shares: RowPair | None  # their log shares and classes, (N, K) each, if no state changes them
+    located: RowPair | None  # their classes and log shares, (N, K) each, if no state changes them
 
 
 @dataclass(frozen=True)
@@ -168,9 +166,9 @@ class State:
     def select(self, index: Tensor) -> State:
         """Return the hypotheses index[0], index[1], …: reordered, repeated or removed. index: (M,) int64."""
         pinned = self.pinned
-        if pinned is not None and pinned.shares is not None:
-            shares = pinned.shares[0].index_select(0, index), pinned.shares[1].index_select(0, index)
-            pinned = replace(pinned, shares=shares)
+        if pinned is not None and pinned.located is not None:
+            located = pinned.located[0].index_select(0, index), pinned.located[1].index_select(0, index)
+            pinned = replace(pinned, located=located)
         return replace(self, states=select(self.states, index), pinned=pinned)
 
     def limited(self, longest: int | None) -> State:
@@ -178,26 +176,23 @@ class State:
         return replace(self, longest=longest)
 
     @property
-    def reachable(self) -> BoundBackground:
-        """The background of the next step. With a limit, without words from which no end is in reach."""
-        return self.background if self.longest is None else self.background.with_max_length(self.longest - self.length)
+    def remaining(self) -> int | None:
+        """The number of tokens that may follow."""
+        return None if self.longest is None else self.longest - self.length
 
 
-def shares_and_classes(background: BoundBackground, states: States, tokens: Tensor) -> RowPair:
-    """Return the log shares and classes of tokens (N, K) of each hypothesis: (N, K) each."""
-    rows = torch.arange(len(tokens), device=tokens.device).repeat_interleave(tokens.size(1))
-    repeated = repeat(states, tokens.size(1))
-    share = background.select_rows(rows).log_share(repeated, tokens.flatten()).view_as(tokens)
-    return share, background.classes(repeated, tokens.flatten()).view_as(tokens)
+def classes_and_shares(view: View, tokens: Tensor) -> RowPair:
+    """Return the classes and log shares of tokens (N, K) of each row: (N, K) each."""
+    classes, shares = view.locate(tokens.flatten(), row_numbers(tokens).flatten())
+    return classes.view_as(tokens), shares.view_as(tokens)
 
 
 def chunk_slices(previous: Tensor, background: BoundBackground) -> list[slice]:
     """Return the slices of a batch (B, T) without gradients that are processed one at a time, at least one
     sentence each.
     """
-    width = (
-        background.num_classes if background.sparse or background.is_context_independent else len(background.class_of)
-    )
+    is_sparse = background.root is not None or background.is_context_independent
+    width = background.num_classes if is_sparse else len(background.class_of)
     total, at_once = len(previous), max(1, CELLS // max(1, previous.size(1) * width))
     if at_once >= total:
         return [slice(None)]

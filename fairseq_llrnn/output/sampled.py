@@ -32,8 +32,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, ExactBuffers
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, find_sorted, log_shares
+from fairseq_llrnn.backgrounds.class_weights import (
+    NEGATIVE_INFINITY,
+    ClassWeights,
+    broadcast_groups,
+    find_sorted,
+    log_shares,
+)
+from fairseq_llrnn.backgrounds.exact_buffers import ExactBuffers
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.output.class_source import Head, check_row_sources
 from fairseq_llrnn.output.normalisers import (

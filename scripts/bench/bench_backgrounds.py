@@ -144,10 +144,9 @@ class LanguageModel(nn.Module):
         """Return the sum of −log p of the targets, (B, T)."""
         hidden, _ = self.network(self.embedding(previous))
         background = self.background.bind(text=previous)
-        states, class_weights = background.teacher_forced(previous)
-        share = background.log_share(states, target.flatten())
-        classes = self.output.class_of[target.flatten()]
-        log_prob = ExactRows(self.output).log_prob(hidden.flatten(0, 1), classes, class_weights, share)
+        view = background.view_of(previous)
+        classes, share = view.locate(target.flatten())
+        log_prob = ExactRows(self.output).log_prob(hidden.flatten(0, 1), classes, view.class_mass, share)
         return -log_prob.masked_fill(target.flatten() == PAD, 0.0).sum()
 
 
@@ -259,18 +258,18 @@ def step_shares(prior: Prior, turns: int, device: torch.device) -> dict[str, flo
 
     def output_layer() -> None:
         fresh = model.output.class_scores(hidden, composed)
-        classes = class_log_probs(fresh, static.log_mass(state))
-        Distribution(classes).best_words(static, static.start(HYPOTHESES), BEST)
+        view = static.view(static.start(HYPOTHESES))
+        Distribution(class_log_probs(fresh, view.class_mass)).best_words(view, BEST)
 
     def step(of: BoundBackground, before: States, changed: Tensor) -> None:
-        of.class_weights(of.advance(before, tokens)).apply_sparse_updates_(changed)
+        of.view(of.advance(before, tokens)).class_mass.apply_sparse_updates_(changed)
 
     parts: dict[str, Callable[[], object]] = {
         "output layer": output_layer,
         "step": partial(step, ngram, state, scores),
-        "best shares": lambda: ngram.best_share(state),
+        "best shares": lambda: ngram.view(state).best_share,
         "step of both": partial(step, both, product_state, scores.clone()),
-        "best shares of both": lambda: both.best_share(JointStates(product_state.parts)),  # not that of the cache
+        "best shares of both": lambda: both.view(product_state).best_share
     }
     with torch.inference_mode():
         rounds = in_turns({name: partial(timed, part, device) for name, part in parts.items()}, turns, turns)

@@ -157,9 +157,9 @@ class Setting:
         state = background.start(self.positions)
 
         def loss() -> Tensor:
-            mass, share = background.log_mass(state), background.log_share(state, self.targets)
-            classes, is_counted = layer.class_of[self.targets], torch.ones_like(self.targets, dtype=torch.bool)
-            arguments = self.hidden, classes, mass, share, None, is_counted
+            view, is_counted = background.view(state), torch.ones_like(self.targets, dtype=torch.bool)
+            classes, share = view.locate(self.targets)
+            arguments = self.hidden, classes, view.class_mass, share, None, is_counted
             return -ExactRows(layer).log_prob(*arguments).sum()
 
         self.prior = layer, background
@@ -169,11 +169,12 @@ class Setting:
         """Return a tree over the signatures of `log_linear`, with its parameters."""
         layer, background = self.prior
         state = background.start(self.positions)
-        nodes = TreeLayer(tree, self.width, background.log_mass(state)[0].cpu(), rows).to(self.device, self.dtype)
+        nodes = TreeLayer(tree, self.width, background.class_log_mass.cpu(), rows).to(self.device, self.dtype)
 
         def loss() -> Tensor:
-            mass, share = background.log_mass(state), background.log_share(state, self.targets)
-            classes = layer.class_of[self.targets]
+            view = background.view(state)
+            classes, share = view.locate(self.targets)
+            mass = view.class_mass.shared
             return -(TreeOutput(layer, nodes).class_log_prob(self.hidden, classes, mass) + share).sum()
 
         name = f"tree: {name}, {tree.internal:,} nodes, {tree.levels} levels"
@@ -182,7 +183,7 @@ class Setting:
     def trees(self) -> list[Contestant]:
         """Return the fastest Huffman tree, two levels of clusters, and two levels in random order."""
         _, background = self.prior
-        class_weights = background.log_mass(background.start(1))[0].double().exp().cpu().numpy()
+        class_weights = background.class_log_mass.double().exp().cpu().numpy()
         timed: list[tuple[float, int, Contestant]] = []
         for arity in ARITIES:
             candidate = self.tree(f"Huffman, arity {arity}", huffman_tree(class_weights, arity))

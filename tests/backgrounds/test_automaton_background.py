@@ -12,13 +12,14 @@ import torch
 from automata import WORDS, from_states, log_weight_by_hand, ngram_like, random_automaton, random_root
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from positions import best_members
 
 from fairseq_llrnn.automata.automaton import END, NOTHING, ROOT, Automaton
 from fairseq_llrnn.automata.automaton_files import read_automaton
 from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground, BoundAutomaton
-from fairseq_llrnn.backgrounds.background import BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.class_weights import class_log_sums
+from fairseq_llrnn.backgrounds.background import BoundBackground, StaticBackground, View
+from fairseq_llrnn.backgrounds.class_weights import class_log_sums, row_numbers
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
 from fairseq_llrnn.ngrams.folds import folds_of
 from fairseq_llrnn.ngrams.ngrams import Sentences
@@ -72,14 +73,14 @@ def test_weights_and_steps_are_those_of_the_definition(make: Make, seed: int) ->
     automaton, root = make(seed)
     background = background_of(automaton, root, seed)
     expected = weights_by_hand(automaton, root)
-    torch.testing.assert_close(background.log_weights(all_states(background)), expected)
+    torch.testing.assert_close(background.view(all_states(background)).log_weights, expected)
     mass = class_log_sums(expected, background.class_of, CLASSES)
-    torch.testing.assert_close(background.log_mass(all_states(background)), mass)
+    torch.testing.assert_close(background.view(all_states(background)).class_mass.dense(), mass)
     for state, word in itertools.product(states_of(automaton), range(automaton.num_symbols)):
         weight, after = log_weight_by_hand(automaton, root, state, word)
         moved = background.advance(torch.tensor([[state]]), torch.tensor([word]))
         assert moved.tolist() == [[after]]
-        share = background.log_share(torch.tensor([[state]]), torch.tensor([word])).item()
+        share = background.view(torch.tensor([[state]])).locate(torch.tensor([word]))[1].item()
         if math.isinf(weight):
             assert share == -math.inf
         else:
@@ -94,19 +95,19 @@ def test_members_are_those_of_the_slow_defaults(make: Make, seed: int) -> None:
     state = all_states(background)
     generator = torch.Generator().manual_seed(seed)
     for remaining in (None, 1, 2, 3):
-        limited = background if remaining is None else background.with_max_length(remaining)
-        torch.testing.assert_close(limited.best_share(state), BoundBackground.best_share(limited, state))
+        limited = background.view(state, remaining=remaining)
+        torch.testing.assert_close(limited.best_share, limited.best_of_all_words())
         asked = torch.randint(0, CLASSES, (len(state), 3), generator=generator)
         for k in (1, 2, 20):
-            values, tokens = limited.best_members(state, asked, k)
-            expected, _ = BoundBackground.best_members(limited, state, asked, k)
-            torch.testing.assert_close(values, expected)
-            each = limited.log_shares(state).unsqueeze(1).expand(-1, 3, -1).gather(2, tokens)
+            values, tokens = best_members(limited, asked, k)
+            expected, _ = View.best(limited, asked.flatten(), k, row_numbers(asked).flatten())
+            torch.testing.assert_close(values.flatten(0, 1), expected)
+            each = limited.log_shares.unsqueeze(1).expand(-1, 3, -1).gather(2, tokens)
             torch.testing.assert_close(torch.where(values.isneginf(), values, each), values)
     words = torch.stack([torch.randperm(automaton.num_symbols, generator=generator)[:5] for _ in state])
     for taken in (torch.rand(words.shape, generator=generator) < 0.5, torch.ones_like(words, dtype=torch.bool)):
-        found = background.log_mass_without(state, words, taken)
-        torch.testing.assert_close(found, BoundBackground.log_mass_without(background, state, words, taken))
+        view = background.view(state)
+        torch.testing.assert_close(view.mass_without(words, taken), View.mass_without(view, words, taken))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -151,7 +152,7 @@ def test_a_limit_leaves_what_can_end_in_time(seed: int) -> None:
         return not math.isinf(weight) and (word == END or can_end(after, remaining - 1))
 
     for remaining in range(1, 5):
-        shares = background.with_max_length(remaining).log_shares(all_states(background))
+        shares = background.view(all_states(background), remaining=remaining).log_shares
         expected = [[going_on(q, x, remaining) for x in range(6)] for q in states_of(automaton)]
         assert (~shares.isneginf()).tolist() == expected
 
@@ -167,7 +168,7 @@ def test_folds_obey_the_laws(seed: int) -> None:
     assert len(background.tables._all_models.chain) == len(states_of(automaton))
     # what is not cross-fitted is as if there were no folds
     alone = background_of(automaton.in_use, root, seed)
-    assert torch.equal(background.log_shares(all_states(alone)), alone.log_shares(all_states(alone)))
+    assert torch.equal(background.view(all_states(alone)).log_shares, alone.view(all_states(alone)).log_shares)
 
 
 def test_cross_fitted_sentences_begin_in_their_folds() -> None:
@@ -244,14 +245,13 @@ def test_automata_from_files_and_searches_that_end(tmp_path: Path, name: str, te
     assert background.steps_to_end(background.start(1)).tolist() == [shortest]
     state, done = background.start(50), torch.zeros(50, dtype=torch.bool)
     for remaining in range(7, 0, -1):
-        limited = background.with_max_length(remaining)
-        mass = limited.log_mass(state).expand(50, -1)[:, background.class_of]
-        log_probs = torch.where(limited.log_shares(state).isneginf(), -math.inf, limited.log_shares(state) + mass)
+        limited = background.view(state, remaining=remaining)
+        log_probs = limited.log_shares + limited.class_mass.dense()[:, background.class_of]
         log_probs[done, END] = 0.0  # whatever: these have ended
         word = torch.multinomial(log_probs.softmax(1), 1, generator=generator).squeeze(1)
         assert not log_probs.gather(1, word.unsqueeze(1)).isneginf().any()
         done |= word == END
-        state = limited.advance(state, word)
+        state = background.advance(state, word)
     assert done.all()
 
 
@@ -266,18 +266,18 @@ def test_a_limit_takes_nothing_from_masses(tmp_path: Path, remaining: int) -> No
     one_class = torch.zeros(WORDS, dtype=torch.long)
     background = BoundAutomaton(AutomatonBackground(one_class, 1, torch.from_numpy(root), automaton))
     states, every = all_states(background), torch.arange(WORDS)
-    weights = background.log_weights(states)
+    weights = background.view(states).log_weights
     asked = every.expand(len(states), -1)
     for stays in every:  # a light word, of a class that has a heavy one
-        rest = background.with_max_length(remaining).log_mass_without(states, asked, asked != stays)
+        rest = background.view(states, remaining=remaining).mass_without(asked, asked != stays)
         torch.testing.assert_close(rest, weights[:, [stays]].expand(-1, WORDS))
 
 
 def test_a_limit_far_away_costs_nothing() -> None:
     automaton, root = ngram_like(0)
     background = background_of(automaton, root)
-    assert background.with_max_length(2) is background
-    assert background.with_max_length(1) is not background
+    assert background.view(background.start(1), remaining=2).remaining is None
+    assert background.view(background.start(1), remaining=1).remaining == 1
 
 
 def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
@@ -288,7 +288,7 @@ def test_nothing_is_left_of_a_class_that_arcs_nearly_empty() -> None:
     automaton = from_states(states, 6, fail=[ROOT, 0], back_off=[-1.0, -2.0], root_next=[-1, -1, 0, 0, 0, -1])
     automaton.check(root)
     background = BoundAutomaton(AutomatonBackground(class_of, 3, torch.from_numpy(root), automaton))
-    mass = background.log_mass(all_states(background))[:, 2]
+    mass = background.view(all_states(background)).class_mass.dense()[:, 2]
     # exp(−60) + exp(−1 − 40), and exp(−90) + exp(−3 − 40)
     torch.testing.assert_close(mass, torch.tensor([-41 + 5.6e-9, -43.0], dtype=torch.float64), rtol=0, atol=1e-9)
 
@@ -300,7 +300,7 @@ def test_extreme_weights_neither_overflow_nor_vanish() -> None:
     class_of = torch.tensor([0, 0, 0, 1, 1, 1])
     background = BoundAutomaton(AutomatonBackground(class_of, 2, torch.from_numpy(root), automaton))
     expected = class_log_sums(weights_by_hand(automaton, root), class_of, 2)
-    torch.testing.assert_close(background.log_mass(all_states(background)), expected)
+    torch.testing.assert_close(background.view(all_states(background)).class_mass.dense(), expected)
     assert torch.isfinite(expected).all()
 
 
@@ -312,17 +312,18 @@ def test_an_automaton_that_only_fails_is_its_root() -> None:
     static = StaticBackground(background.class_of, CLASSES, torch.from_numpy(root))
     state = background.start(3)
     previous = torch.tensor([[2, 4, 2, 5]])
-    assert torch.equal(background.log_mass(state), static.log_mass(state).expand(3, -1))
-    assert torch.equal(background.best_share(state), static.best_share(state).expand(3, -1))
-    torch.testing.assert_close(background.log_shares(state), static.log_shares(state).expand(3, -1))
+    assert torch.equal(background.view(state).class_mass.dense(), static.view(state).class_mass.dense().expand(3, -1))
+    assert torch.equal(background.view(state).best_share, static.view(state).best_share.expand(3, -1))
+    torch.testing.assert_close(background.view(state).log_shares, static.view(state).log_shares.expand(3, -1))
     assert torch.equal(background.flat_states(previous), torch.zeros(4, 1, dtype=torch.long))
 
 
 def test_half_precision_does_not_touch_the_tables() -> None:
     automaton, root = ngram_like(3)
     background = background_of(automaton, root, dtype=torch.float32)
-    mass, best = background.log_mass(all_states(background)), background.best_share(all_states(background))
+    before = background.view(all_states(background))
+    mass, best = before.class_mass.dense(), before.best_share
     background.tables.half()
     assert background.tables.added.dtype == background.root.class_log_mass.dtype == torch.float64
-    assert torch.equal(background.log_mass(all_states(background)), mass)
-    assert torch.equal(background.best_share(all_states(background)), best)
+    assert torch.equal(background.view(all_states(background)).class_mass.dense(), mass)
+    assert torch.equal(background.view(all_states(background)).best_share, best)

@@ -48,9 +48,9 @@ def test_corrections_by_hand() -> None:
 def test_a_background_that_looks_at_nothing_ends_anywhere_and_holds_nothing_out() -> None:
     background = StaticBackground(CLASS_OF, 5, torch.zeros(9))
     assert background.bind(text=torch.zeros((2, 3), dtype=torch.long)) is background
-    assert background.with_max_length(1) is background
+    assert background.view(background.start(1), remaining=1).remaining is None
     assert background.steps_to_end(background.start(3)).tolist() == [1, 1, 1]
-    assert background.teacher_forced(torch.zeros((2, 3), dtype=torch.long))[1].entries is None
+    assert background.view_of(torch.zeros((2, 3), dtype=torch.long)).class_mass.entries is None
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=9, max_size=9), st.integers(0, 100))
@@ -63,8 +63,8 @@ def test_static_obeys_the_laws(weights: list[float], seed: int) -> None:
 def test_a_class_without_members_has_no_mass() -> None:
     background = StaticBackground(torch.tensor([0, 2]), 4, torch.zeros(2))
     state = background.start(1)
-    assert torch.isneginf(background.log_mass(state)[0, [1, 3]]).all()
-    assert torch.isneginf(background.best_share(state)[0, [1, 3]]).all()
+    assert torch.isneginf(background.view(state).class_mass.dense()[0, [1, 3]]).all()
+    assert torch.isneginf(background.view(state).best_share[0, [1, 3]]).all()
 
 
 def test_class_sums_do_not_overflow_or_vanish() -> None:

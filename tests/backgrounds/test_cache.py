@@ -44,7 +44,7 @@ def test_it_is_the_formula(words: list[int], size: int) -> None:
     background = cache(size)
     weight, decay = background.weight_logit.sigmoid(), background.decay_logit.sigmoid()
     expected = by_hand(words, size, weight, decay)
-    found = background.bind().log_weights(state_after(background, words))[0].exp()
+    found = background.bind().view(state_after(background, words)).log_weights[0].exp()
     torch.testing.assert_close(found, expected)
     torch.testing.assert_close(found.sum(), torch.ones(()).double())
     parameters = [background.weight_logit, background.decay_logit]
@@ -66,8 +66,8 @@ def test_it_obeys_the_laws(dtype: torch.dtype) -> None:
 def test_without_words_it_is_b0_and_what_is_forbidden_stays_so() -> None:
     background = cache()
     for words in ([], [2], [2, 0, 1, 2]):
-        torch.testing.assert_close(background.bind().log_weights(state_after(background, words))[0], root())
-    assert torch.equal(background.bind().log_weights(state_after(background, [4, 5])).isneginf()[0], root().isneginf())
+        torch.testing.assert_close(background.bind().view(state_after(background, words)).log_weights[0], root())
+    assert torch.equal(background.bind().view(state_after(background, [4, 5])).log_weights.isneginf()[0], root().isneginf())
 
 
 def test_only_the_last_words_count() -> None:
@@ -91,7 +91,7 @@ def test_what_is_not_kept_takes_no_place(between: list[int]) -> None:
 
 def test_a_decay_of_one_counts_words() -> None:
     background = cache(4, 0.5, 1.0, learned=False)
-    found = background.bind().log_weights(state_after(background, [4, 4, 4, 5]))[0].exp()
+    found = background.bind().view(state_after(background, [4, 4, 4, 5])).log_weights[0].exp()
     b0 = root().exp()
     torch.testing.assert_close(found[4], 0.5 * b0[4] + 0.375)
     torch.testing.assert_close(found[5], 0.5 * b0[5] + 0.125)

@@ -14,8 +14,8 @@ from torch import Tensor
 from fairseq_llrnn.backgrounds.algebra import BySource, Product, Tempered
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground
-from fairseq_llrnn.backgrounds.listed_classes import SeveralRoots
 from fairseq_llrnn.backgrounds.mixture import Mixture, product, tempered
+from fairseq_llrnn.backgrounds.several_roots import SeveralRoots
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import Distribution, ExactRows, LogLinearOutput
 from fairseq_llrnn.testing import check_background
@@ -31,10 +31,9 @@ PAIRS = [*itertools.combinations(KINDS, 2), ("cache", "cache"), ("uniform", "sta
 PRODUCTS, MIXTURES = PAIRS[::2], PAIRS[1::2]
 
 
-def bound(background: Background, hidden: Tensor | None = None) -> BoundBackground:
+def bound(background: Background) -> BoundBackground:
     """For the sentences, in training."""
-    made = background.bind(SOURCE, HISTORY)
-    return made if hidden is None else made.with_hidden(hidden)
+    return background.bind(SOURCE, HISTORY)
 
 
 def slow_log_weights(parts: Sequence[Background], combine: Combine) -> Tensor:
@@ -42,7 +41,7 @@ def slow_log_weights(parts: Sequence[Background], combine: Combine) -> Tensor:
     each = []
     for part in parts:
         own = bound(part)
-        steps = [own.log_weights(state).expand(len(HISTORY), -1) for state in positions.states(own, HISTORY)]
+        steps = [own.view(state).log_weights.expand(len(HISTORY), -1) for state in positions.states(own, HISTORY)]
         each.append(torch.stack(steps, dim=1))
     return combine(each)
 
@@ -70,21 +69,15 @@ def output_layer() -> LogLinearOutput:
 
 def check(combined: Background, parts: Sequence[Background], combine: Combine, hidden: Tensor | None = None) -> None:
     """Answers, losses and their gradients equal those of the formula."""
-    made, expected = bound(combined, hidden), slow_log_weights(parts, combine)
-    mass = positions.log_mass(made, HISTORY)
-    weights = mass.expand(*HISTORY.shape, -1)[..., CLASS_OF] + positions.log_shares(made, HISTORY)
+    view, expected = bound(combined).view_of(HISTORY, hidden), slow_log_weights(parts, combine).flatten(0, 1)
+    weights = view.class_mass.dense()[:, CLASS_OF] + view.log_shares
     torch.testing.assert_close(weights, expected.double(), atol=1e-6, rtol=1e-6)  # a model's are in float32
     rows = torch.arange(HISTORY.numel())
-    at = made.log_weights_at(made.flat_states(HISTORY), rows, TARGETS.flatten())
-    torch.testing.assert_close(at, expected.flatten(0, 1)[rows, TARGETS.flatten()])
+    torch.testing.assert_close(view.weights_at(TARGETS.flatten(), rows), expected[rows, TARGETS.flatten()])
     output, states = output_layer(), torch.randn(HISTORY.numel(), H, dtype=torch.float64, requires_grad=True)
-    found = ExactRows(output).log_prob(
-        states,
-        CLASS_OF[TARGETS.flatten()],
-        made.teacher_forced(HISTORY)[1],
-        positions.log_share(made, HISTORY, TARGETS).flatten(),
-    )
-    scores = output.class_scores(states)[:, CLASS_OF] + expected.flatten(0, 1)
+    classes, share = view.locate(TARGETS.flatten())
+    found = ExactRows(output).log_prob(states, classes, view.class_mass, share)
+    scores = output.class_scores(states)[:, CLASS_OF] + expected
     some = ~scores.isneginf().all(1)
     slow = scores[some].log_softmax(-1).gather(1, TARGETS.view(-1, 1)[some]).squeeze(1)
     torch.testing.assert_close(found[some], slow)
@@ -103,10 +96,10 @@ def check_search(background: Background) -> None:
     classes = torch.randn(len(SOURCE), NUM_CLASSES, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     with torch.inference_mode():
         for state in positions.states(made, HISTORY):
-            for limit in (made, made.with_max_length(2)):
-                scores = classes + limit.log_mass(state)
-                values, tokens = Distribution(scores).best_words(limit, state, 5)
-                whole = scores[:, CLASS_OF] + limit.log_shares(state)
+            for view in (made.view(state), made.view(state, remaining=2)):
+                scores = classes + view.class_mass.dense()
+                values, tokens = Distribution(scores).best_words(view, 5)
+                whole = scores[:, CLASS_OF] + view.log_shares
                 torch.testing.assert_close(values, whole.topk(5).values)
                 torch.testing.assert_close(whole.gather(1, tokens)[~values.isneginf()], values[~values.isneginf()])
 
@@ -148,8 +141,8 @@ def test_few_words_are_the_best_of_several_roots() -> None:
     parts = [StaticBackground(class_of, 20, each) for each in roots]
     for weight in (0.01, 0.3, 0.9):
         mixed = Mixture(parts, [weight, 1 - weight]).bind()
-        expected = BoundBackground.best_share(mixed, mixed.start(1))
-        torch.testing.assert_close(mixed.best_share(mixed.start(1)), expected)
+        view = mixed.view(mixed.start(1))
+        torch.testing.assert_close(view.best_share, view.best_of_all_words())
 
 
 @pytest.mark.parametrize("one", ATOMS)
@@ -169,9 +162,10 @@ def test_the_network_may_choose_the_weights(one: str, other: str) -> None:
     # at the beginning the hidden state says nothing
     torch.testing.assert_close(mixed.gate.bias.softmax(-1), torch.tensor([0.25, 0.75]).double())
     hidden = torch.randn(HISTORY.numel(), H, dtype=torch.float64)
-    even = mixed.bind().with_hidden(hidden)
+    even = mixed.bind()
     state = even.start(5)
-    torch.testing.assert_close(mixed.bind().log_mass(state), even.with_hidden(hidden[:5]).log_mass(state))
+    chosen_mass = even.view(state, hidden[:5]).class_mass.dense()
+    torch.testing.assert_close(even.view(state).class_mass.dense(), chosen_mass)
     torch.nn.init.normal_(mixed.gate.weight)
     chosen = mixture_of(lambda: mixed.gate(hidden).view(*HISTORY.shape, 2))
     check(mixed, parts, chosen, hidden)
@@ -191,7 +185,7 @@ def test_combinations_of_combinations() -> None:
     check(whole, parts, lambda w: w[0] + mixed(w[1:4]) + w[4] / 2.0)
     check_search(whole)
     check_background(whole, source=SOURCE)
-    assert whole.bind().sparse and whole.is_exhaustive and statistics.root is not None
+    assert whole.root is not None and whole.is_exhaustive and statistics.root is not None
     assert {id(p) for p in whole.parameters()} >= {id(p) for p in atoms["lexical"].parameters()}
 
 
@@ -202,10 +196,10 @@ def same_background(one: Background, other: Background, constant: float = 0.0, w
     """Equal weights up to a constant, after words that are not `forbid`."""
     one, other, history = bound(one), bound(other), HISTORY.masked_fill(HISTORY.eq(without), 4)
     for mine, theirs in zip(positions.states(one, history), positions.states(other, history), strict=True):
-        expected = other.log_mass(theirs).expand(5, -1) + constant
-        torch.testing.assert_close(one.log_mass(mine).expand(5, -1), expected)
-        found = one.log_shares(mine).expand(5, -1)
-        torch.testing.assert_close(found, other.log_shares(theirs).expand(5, -1), atol=1e-6, rtol=1e-6)
+        expected = other.view(theirs).class_mass.dense().expand(5, -1) + constant
+        torch.testing.assert_close(one.view(mine).class_mass.dense().expand(5, -1), expected)
+        found = one.view(mine).log_shares.expand(5, -1)
+        torch.testing.assert_close(found, other.view(theirs).log_shares.expand(5, -1), atol=1e-6, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ATOMS)
@@ -251,7 +245,7 @@ def test_where_a_forbidden_word_leads(name: str) -> None:
     uniform, both = ATOMS["uniform"](), mixture_of(lambda: torch.zeros(2, dtype=torch.float64))
     check(Mixture([made, uniform]), [Product(parts), uniform], both)
     hot, state = tempered(made, 2.0).bind(), made.bind().start(2)
-    torch.testing.assert_close(hot.log_weights(state), made.bind().log_weights(state) / 2.0)
+    torch.testing.assert_close(hot.view(state).log_weights, made.bind().view(state).log_weights / 2.0)
 
 
 def test_what_is_no_atom_stays_a_combination() -> None:
@@ -304,9 +298,9 @@ def test_half_precision_and_copies() -> None:
     made = copy.deepcopy(whole).float().half()
     assert made.root is not None and made.root.word_log_weight.dtype == torch.float64
     hidden = torch.randn(HISTORY.numel(), H)
-    found = positions.log_mass(made.bind().with_hidden(hidden.half()), HISTORY)
+    found = positions.log_mass(made.bind(), HISTORY, hidden.half())
     assert found.dtype == torch.float64
-    expected = positions.log_mass(whole.bind().with_hidden(hidden.double()), HISTORY)
+    expected = positions.log_mass(whole.bind(), HISTORY, hidden.double())
     torch.testing.assert_close(found, expected, atol=2e-3, rtol=2e-3)
 
 
@@ -314,15 +308,11 @@ def test_states_of_any_shape_and_type() -> None:
     class Counting(StaticBackground):
         """A state is how often each of two words came, as floating-point numbers (N, 2, 1)."""
 
-        constant = False
-
         def start(self, n: int) -> Tensor:
             return torch.zeros(n, 2, 1, dtype=torch.float32)
 
         def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
             return state + 0.1 * torch.stack([tokens == 4, tokens == 5], 1).unsqueeze(2)
-
-        flat_states = Background.flat_states
 
     counting = Counting(CLASS_OF, NUM_CLASSES, root())
     whole = Product([counting, ATOMS["cache"](), ATOMS["model"]()]).bind()
@@ -342,8 +332,8 @@ def test_states_of_any_shape_and_type() -> None:
         (lambda: Mixture([ATOMS["static"]()], [0.0]), "weights: expected 1 numbers above 0"),
         (lambda: Mixture([ATOMS["static"]()], weighting="some"), "weighting: expected one of fixed, learned, network"),
         (lambda: Tempered(ATOMS["static"](), 0.0), "temperature 0.0: expected a temperature from 0.01 to 100"),
-        (lambda: Mixture([ATOMS["static"]()], weighting="network").bind().with_hidden(torch.zeros(1, H)),
-         r"`with_hidden` needs a gate; call `gates\(hidden_size\)`"),
+        (lambda: Mixture([ATOMS["static"]()], weighting="network").bind().view_of(HISTORY).class_mass,
+         r"a view needs a gate; call `gates\(hidden_size\)`"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_combined(make: Callable[[], object], message: str) -> None:

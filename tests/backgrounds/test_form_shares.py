@@ -85,7 +85,7 @@ def test_heads_and_forms() -> None:
 def test_values(power: float) -> None:
     bound = background(power).bind(torch.tensor([[4, 5, EOS], [6, EOS, PAD]]))
     expected = torch.stack([plain([4, 5], PAIRS, power), plain([6], PAIRS, power)])
-    torch.testing.assert_close(bound.log_weights(bound.start(2)).exp(), expected, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(bound.view(bound.start(2)).log_weights.exp(), expected, rtol=1e-6, atol=1e-9)
     torch.testing.assert_close(expected.sum(1), torch.ones(2, dtype=torch.float64))
 
 
@@ -98,7 +98,7 @@ def test_training_says_what_the_other_sentences_would_say(batch: list[int], powe
     )
     bound = background(power).bind(source, target)
     expected = torch.stack([plain(PAIRS[i][0], [pair for n, pair in enumerate(PAIRS) if n != i], power) for i in batch])
-    torch.testing.assert_close(bound.log_weights(bound.start(len(batch))).exp(), expected, rtol=1e-6, atol=1e-9)
+    torch.testing.assert_close(bound.view(bound.start(len(batch))).log_weights.exp(), expected, rtol=1e-6, atol=1e-9)
 
 
 def test_a_form_that_is_shown_once_is_in_training_like_one_that_is_never_shown() -> None:
@@ -126,7 +126,7 @@ def test_the_table_of_words_for_people() -> None:
     words = shared_table(table, FORMS, 0.5)
     words.check(WORDS)
     bound = unbound.bind(torch.tensor([[4]]))
-    says = (bound.log_weights(bound.start(1)).exp()[0] - 0.6 * log_weights().exp()) / 0.4
+    says = (bound.view(bound.start(1)).log_weights.exp()[0] - 0.6 * log_weights().exp()) / 0.4
     expected = torch.zeros(NUM_WORDS, dtype=torch.float64)
     for word, probability in words.row(4):
         expected[word] = probability

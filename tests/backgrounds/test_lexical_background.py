@@ -9,11 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from positions import best_members
 from torch import Tensor
 
 from fairseq_llrnn.alignment.translation_table import LexicalTable
 from fairseq_llrnn.backgrounds.background import StaticBackground
-from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground, LexicalMixture
+from fairseq_llrnn.backgrounds.lexical_background import LexicalBackground, LexicalView
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.normalisers import Distribution, LogLinearOutput, class_log_probs
 from fairseq_llrnn.testing import check_background
@@ -116,8 +117,8 @@ def test_in_training_the_sentence_at_hand_is_left_out(targets: list[list[int]], 
         ]
     )
     state = bound.start(5)
-    torch.testing.assert_close(bound.log_weights(state).exp(), expected, rtol=1e-5, atol=1e-9)
-    torch.testing.assert_close(bound.log_mass(state).exp(), plain_masses(expected), rtol=1e-5, atol=1e-9)
+    torch.testing.assert_close(bound.view(state).log_weights.exp(), expected, rtol=1e-5, atol=1e-9)
+    torch.testing.assert_close(bound.view(state).class_mass.dense().exp(), plain_masses(expected), rtol=1e-5, atol=1e-9)
     torch.testing.assert_close(expected.sum(1), torch.ones(5, dtype=torch.float64))
 
 
@@ -126,7 +127,7 @@ def test_a_pair_seen_once_says_nothing_of_its_own_sentence() -> None:
     unbound = LexicalBackground(CLASS_OF, NUM_CLASSES, log_weights(), once, WORDS, SPEAKS, 0.5, False).double()
     source, leave_out = torch.tensor([[4, EOS], [5, EOS]]), torch.tensor([[EOS, 6], [EOS, 6]])
     bound = unbound.bind(source, leave_out)
-    weights = bound.log_weights(bound.start(2)).exp()
+    weights = bound.view(bound.start(2)).log_weights.exp()
     b0 = log_weights().exp()
     torch.testing.assert_close(weights[0], b0)  # nothing is left: as if the source word were unknown
     torch.testing.assert_close(weights[1, 6], 0.5 * b0[6])  # all that is left speaks for word 7
@@ -145,10 +146,10 @@ def test_a_share_of_the_sentences_is_hidden_in_training_alone(share: float, seed
     b0, whole = log_weights(seed).exp(), plain(0.3, seed=seed)
     expected = torch.where(hidden.unsqueeze(1), b0, whole)
     state = bound.start(len(SOURCE))
-    torch.testing.assert_close(bound.log_weights(state).exp(), expected, rtol=1e-5, atol=1e-9)
-    torch.testing.assert_close(bound.log_mass(state).exp(), plain_masses(expected), rtol=1e-5, atol=1e-9)
+    torch.testing.assert_close(bound.view(state).log_weights.exp(), expected, rtol=1e-5, atol=1e-9)
+    torch.testing.assert_close(bound.view(state).class_mass.dense().exp(), plain_masses(expected), rtol=1e-5, atol=1e-9)
     used = unbound.bind(SOURCE)
-    torch.testing.assert_close(used.log_weights(used.start(len(SOURCE))).exp(), whole, rtol=1e-5, atol=1e-9)
+    torch.testing.assert_close(used.view(used.start(len(SOURCE))).log_weights.exp(), whole, rtol=1e-5, atol=1e-9)
 
 
 def test_where_nothing_is_hidden_nothing_is_drawn() -> None:
@@ -163,7 +164,7 @@ def test_hidden_sentences_teach_a_learned_weight_nothing() -> None:
     unbound = background(learned=True)
     unbound.hidden_share = 1.0
     bound = unbound.bind(SOURCE, torch.full((len(SOURCE), 1), EOS))
-    bound.log_mass(bound.start(len(SOURCE)))[:, CLASS_OF[4:]].sum().backward()
+    bound.view(bound.start(len(SOURCE))).class_mass.dense()[:, CLASS_OF[4:]].sum().backward()
     assert unbound.weight_logit.grad is not None and unbound.weight_logit.grad.abs() < 1e-12
 
 
@@ -177,12 +178,12 @@ def test_equals_the_plain_formula(weight: float, learned: bool) -> None:
     weights = plain(weight)
     class_weights = plain_masses(weights)
     shares = torch.where(weights > 0, weights / class_weights[:, CLASS_OF], 0.0)
-    torch.testing.assert_close(bound.log_weights(state), weights.log())
-    torch.testing.assert_close(bound.log_mass(state), class_weights.log())
-    torch.testing.assert_close(bound.log_shares(state), shares.log())
+    torch.testing.assert_close(bound.view(state).log_weights, weights.log())
+    torch.testing.assert_close(bound.view(state).class_mass.dense(), class_weights.log())
+    torch.testing.assert_close(bound.view(state).log_shares, shares.log())
     every_word = torch.arange(len(CLASS_OF)).expand(5, -1)
     torch.testing.assert_close(positions.log_share(bound, every_word, every_word), shares.log())
-    assert bound.teacher_forced(every_word)[1].shared.shape == (5, NUM_CLASSES)
+    assert (bound.flat_states(every_word), bound.view_of(every_word).class_mass)[1].shared.shape == (5, NUM_CLASSES)
 
 
 @given(
@@ -195,7 +196,7 @@ def test_any_sentences_obey_the_laws_and_the_formula(rows: list[list[int]], weig
     source, unbound = torch.tensor(rows), background(weight, seed=seed)
     check_background(unbound, seed=seed, source=source)
     bound = unbound.bind(source)
-    torch.testing.assert_close(bound.log_weights(bound.start(5)), plain(weight, source, seed).log())
+    torch.testing.assert_close(bound.view(bound.start(5)).log_weights, plain(weight, source, seed).log())
 
 
 @pytest.mark.parametrize("learned", [False, True])
@@ -207,8 +208,8 @@ def test_obeys_the_laws(learned: bool) -> None:
 def test_by_itself_it_is_its_base() -> None:
     base = StaticBackground(CLASS_OF, NUM_CLASSES, log_weights())
     check_background(background(), source=SOURCE)
-    assert torch.equal(background().log_mass(background().start(2)), base.log_mass(base.start(2)))
-    assert torch.equal(background().log_shares(background().start(2)), base.log_shares(base.start(2)))
+    assert torch.equal(background().view(background().start(2)).class_mass.dense(), base.view(base.start(2)).class_mass.dense())
+    assert torch.equal(background().view(background().start(2)).log_shares, base.view(base.start(2)).log_shares)
 
 
 # ---- what the formula promises --------------------------------------------------------------------------------------
@@ -216,7 +217,7 @@ def test_by_itself_it_is_its_base() -> None:
 
 def test_every_sentence_has_a_distribution_in_which_the_end_keeps_its_mass() -> None:
     bound = background(0.7).bind(SOURCE)
-    weights = bound.log_weights(bound.start(5))
+    weights = bound.view(bound.start(5)).log_weights
     torch.testing.assert_close(weights.logsumexp(1), torch.zeros(5, dtype=torch.float64))
     for kept in (EOS, UNK):
         torch.testing.assert_close(weights[:, kept], log_weights()[kept].expand(5))
@@ -225,7 +226,7 @@ def test_every_sentence_has_a_distribution_in_which_the_end_keeps_its_mass() -> 
 
 def test_what_is_not_known_says_what_is_said_anyway() -> None:
     bound = background(0.7).bind(SOURCE)
-    weights = bound.log_weights(bound.start(5))
+    weights = bound.view(bound.start(5)).log_weights
     torch.testing.assert_close(weights[3:], log_weights().expand(2, -1))
     # one of the three words of sentence 2 is known
     first = table().row(5)[0][0]
@@ -240,8 +241,8 @@ def test_weights_that_sum_to_something_else() -> None:
         CLASS_OF, NUM_CLASSES, log_weights() + 300.0, table(), WORDS, SPEAKS, 0.3, False
     ).bind(SOURCE)
     one = background(0.3).bind(SOURCE)
-    torch.testing.assert_close(heavy.log_mass(heavy.start(5)), one.log_mass(one.start(5)) + 300.0)
-    torch.testing.assert_close(heavy.log_shares(heavy.start(5)), one.log_shares(one.start(5)))
+    torch.testing.assert_close(heavy.view(heavy.start(5)).class_mass.dense(), one.view(one.start(5)).class_mass.dense() + 300.0)
+    torch.testing.assert_close(heavy.view(heavy.start(5)).log_shares, one.view(one.start(5)).log_shares)
 
 
 def test_masses_below_what_float32_can_hold() -> None:
@@ -249,7 +250,7 @@ def test_masses_below_what_float32_can_hold() -> None:
     weights[4] = -200.0
     unbound = LexicalBackground(CLASS_OF, NUM_CLASSES, weights.float(), table(), WORDS, SPEAKS, 0.3, False)
     bound = unbound.bind(SOURCE[4:])
-    assert bound.log_weights(bound.start(1))[0, 4].item() == pytest.approx(-200.0)
+    assert bound.view(bound.start(1)).log_weights[0, 4].item() == pytest.approx(-200.0)
 
 
 def test_one_hypothesis_for_each_sentence() -> None:
@@ -260,8 +261,8 @@ def test_one_hypothesis_for_each_sentence() -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_does_not_touch_it(dtype: torch.dtype) -> None:
     unbound = background(0.3).float()
-    before = unbound.bind(SOURCE).log_mass(torch.arange(5).unsqueeze(1))
-    after = unbound.to(dtype).bind(SOURCE).log_mass(torch.arange(5).unsqueeze(1))
+    before = unbound.bind(SOURCE).view(torch.arange(5).unsqueeze(1)).class_mass.dense()
+    after = unbound.to(dtype).bind(SOURCE).view(torch.arange(5).unsqueeze(1)).class_mass.dense()
     assert after.dtype == torch.float64 and torch.equal(before, after)
 
 
@@ -272,8 +273,10 @@ def test_the_best_words_of_a_search_are_those_of_the_whole_distribution(k: int) 
     scores = output.class_scores(torch.randn((5, 4), generator=torch.Generator().manual_seed(3), dtype=torch.float64))
     bound = background(0.9).bind(SOURCE)
     state = bound.start(5)
-    everything = bound.word_log_probs(class_log_probs(scores, bound.log_mass(state)), state)
-    values, tokens = Distribution(class_log_probs(scores, bound.log_mass(state))).best_words(bound, state, k)
+    view = bound.view(state)
+    log_probs = class_log_probs(scores, view.class_mass)
+    everything = view.expand(log_probs)
+    values, tokens = Distribution(log_probs).best_words(view, k)
     expected = everything.topk(min(k, len(CLASS_OF))).values
     torch.testing.assert_close(values[:, : expected.size(1)], expected)
     real = ~values.isneginf()
@@ -300,7 +303,7 @@ def test_masses_and_shares_have_the_gradient_of_the_plain_formula(logit: float) 
         del unbound.weight_logit
         unbound.weight_logit = z
         bound = unbound.bind(SOURCE)
-        return bound.log_mass(bound.start(5))[possible], positions.log_share(bound, tokens, tokens)
+        return bound.view(bound.start(5)).class_mass.dense()[possible], positions.log_share(bound, tokens, tokens)
 
     def by_the_formula(z: Tensor) -> tuple[Tensor, Tensor]:
         weights = plain(torch.sigmoid(z))
@@ -323,8 +326,8 @@ def test_a_learned_weight_may_go_far(logit: float) -> None:
     with torch.no_grad():
         unbound.weight_logit.fill_(logit)
     bound = unbound.bind(SOURCE)
-    mass = bound.log_mass(bound.start(5))
-    possible = ~torch.isneginf(unbound.log_mass(unbound.start(5))).squeeze(0)
+    mass = bound.view(bound.start(5)).class_mass.dense()
+    possible = ~unbound.class_log_mass.isneginf()
     assert torch.isfinite(mass[:, possible]).all()
     mass[:, possible].sum().backward()
     assert torch.isfinite(unbound.weight_logit.grad).all()
@@ -352,11 +355,11 @@ def large(words: int = 20_000, classes: int = 4000, top: int = 10) -> LexicalBac
 def test_a_batch_takes_no_tensor_over_all_words(monkeypatch: pytest.MonkeyPatch) -> None:
     unbound = large()
     source = torch.randint(4, 10_000, (64, 15), generator=torch.Generator().manual_seed(1))
-    for name in ("log_weights", "_log_shares"):
-        monkeypatch.setattr(LexicalMixture, name, property(lambda self: pytest.fail("a tensor over all words")))
+    for name in ("log_weights", "log_shares"):
+        monkeypatch.setattr(LexicalView, name, property(lambda self: pytest.fail("a tensor over all words")))
     bound = unbound.bind(source)
     positions.log_share(bound, source, source)
     positions.log_mass(bound, source)
-    state = bound.start(64)
-    bound.best_share(state)
-    bound.best_members(state, torch.randint(0, 4000, (64, 10)), 10)
+    view = bound.view(bound.start(64))
+    assert view.best_share.shape == (64, 4000)
+    best_members(view, torch.randint(0, 4000, (64, 10)), 10)

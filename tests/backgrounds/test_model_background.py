@@ -4,6 +4,7 @@ import positions
 import torch
 from torch import Tensor, nn
 
+from fairseq_llrnn.backgrounds.algebra import Product
 from fairseq_llrnn.backgrounds.language_model import BoundModel, ModelBackground
 from fairseq_llrnn.testing import check_background
 
@@ -49,54 +50,41 @@ def test_its_weights_are_the_models_and_forbidden_words_stay_forbidden() -> None
     state = found.advance(found.start(3), torch.tensor([1, 5, 8]))
     expected = model(torch.tensor([[2, 1], [2, 5], [2, 8]]), last=False)[:, -1]
     expected[:, 4] = float("-inf")
-    torch.testing.assert_close(found.log_weights(state), expected)
+    torch.testing.assert_close(found.view(state).log_weights, expected)
 
 
 def test_a_temperature_divides_the_logarithms() -> None:
     plain, warm = background()[0], background(temperature=2.0)[0]
     state = plain.start(1)
-    torch.testing.assert_close(warm.log_weights(state), plain.log_weights(state) / 2)
+    torch.testing.assert_close(warm.view(state).log_weights, plain.view(state).log_weights / 2)
 
 
 def test_a_batch_of_training_is_one_call() -> None:
     found, model = background()
     previous = torch.tensor([[2, 3, 4], [2, 5, 6]])
-    positions.log_mass(found, previous)
-    positions.log_share(found, previous, torch.tensor([[3, 4, 2], [5, 6, 2]]))
-    assert model.calls == 1
-
-
-def test_an_answer_on_another_device_is_none() -> None:
-    found, model = background()
-    states = found.flat_states(torch.tensor([[2, 3, 4], [2, 5, 6]]))
-    expected = found.log_weights(states)
-    assert found._answer is not None
-    found._answer.previous = found._answer.previous.to("meta")  # where the model was before
-    assert torch.equal(found.log_weights(states.clone()), expected) and model.calls == 2
-
-
-def test_what_is_asked_of_each_of_several_classes_is_one_call() -> None:
-    found, model = background()
-    states = found.flat_states(torch.tensor([[2, 3, 4], [2, 5, 6]]))
-    expected = found.log_weights(states).repeat_interleave(3, 0)
-    assert torch.equal(found.log_weights(states.repeat_interleave(3, 0)), expected) and model.calls == 1
+    for bound in (found, Product([found.module, found.module]).bind()):
+        model.calls = 0
+        view = bound.view_of(previous)
+        assert view.class_mass.dense().shape == (6, CLASSES)
+        assert view.locate(torch.tensor([3, 4, 2, 5, 6, 2]))[1].isfinite().all()
+        assert model.calls == len(getattr(bound, "parts", [bound]))
 
 
 def test_a_step_of_a_search_is_one_call() -> None:
     found, model = background()
     state = found.advance(found.start(3), torch.tensor([1, 5, 8]))
-    found.log_mass(state)
-    found.best_share(state)
-    found.log_share(state, torch.tensor([3, 3, 3]))
+    view = found.view(state)
+    assert view.class_mass.dense().shape == view.best_share.shape == (3, CLASSES)
+    assert view.locate(torch.tensor([3, 3, 3]))[1].shape == (3,)
     assert model.calls == 1
 
 
 def test_a_weight_leaves_the_rest_to_b0() -> None:
     plain, mixed = background(forbidden=4)[0], background(forbidden=4, weight=0.3)[0]
     state = plain.start(1)
-    expected = 0.3 * plain.log_weights(state).exp() + 0.7  # b₀ is 1 here
+    expected = 0.3 * plain.view(state).log_weights.exp() + 0.7  # b₀ is 1 here
     expected[:, 4] = 0.0
-    torch.testing.assert_close(mixed.log_weights(state).exp(), expected)
+    torch.testing.assert_close(mixed.view(state).log_weights.exp(), expected)
 
 
 class Sharp(nn.Module):
@@ -114,7 +102,7 @@ def test_masses_of_words_that_are_hardly_possible() -> None:
     class_of = torch.tensor([0, 1, 1, 2, 2, 3, 3, 1, 0])
     found = BoundModel(ModelBackground(class_of, CLASSES, torch.zeros(WORDS), 2, Sharp()))
     expected = torch.tensor([2.0, 3.0, 1.0, 1.0]).log() + torch.tensor([-200.0, -200.0, 0.0, -200.0])
-    torch.testing.assert_close(found.log_mass(found.start(2)).float(), expected.expand(2, -1))
+    torch.testing.assert_close(found.view(found.start(2)).class_mass.dense().float(), expected.expand(2, -1))
     check_background(found.module)
 
 

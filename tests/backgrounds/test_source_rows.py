@@ -148,7 +148,7 @@ def test_it_is_lawful(forms: bool) -> None:
 def test_a_word_that_training_lacks_says_what_its_lemma_says() -> None:
     unbound = background(False)
     bound = unbound.bind(torch.tensor([[8], [UNK]]))
-    b0, weights = unbound.word_log_weight.exp(), bound.log_weights(bound.start(2)).exp()
+    b0, weights = unbound.word_log_weight.exp(), bound.view(bound.start(2)).log_weights.exp()
     torch.testing.assert_close(weights[0, 4:], 0.6 * b0[4:] + 0.4 * b0[4:].sum() * plain(8, PAIRS)[4:])
     torch.testing.assert_close(weights[1], b0)
 
@@ -177,8 +177,8 @@ def test_damaged_lemmas(field: str, value: object, what: str) -> None:
 def test_half_precision_does_not_touch_links_and_counts(dtype: torch.dtype, forms: bool) -> None:
     unbound = background(forms).float()
     source = torch.tensor([[4, 8, EOS]])
-    before = unbound.bind(source, torch.tensor([[4, 6]])).log_mass(torch.zeros(1, 1, dtype=torch.long))
-    after = unbound.to(dtype).bind(source, torch.tensor([[4, 6]])).log_mass(torch.zeros(1, 1, dtype=torch.long))
+    before = unbound.bind(source, torch.tensor([[4, 6]])).view(torch.zeros(1, 1, dtype=torch.long)).class_mass.dense()
+    after = unbound.to(dtype).bind(source, torch.tensor([[4, 6]])).view(torch.zeros(1, 1, dtype=torch.long)).class_mass.dense()
     assert after.dtype == torch.float64 and torch.equal(before, after)
 
 

@@ -70,7 +70,7 @@ def probabilities(prior: Prior, *words: str) -> dict[str, float]:
     state = background.start(1)
     for word in words:
         state = background.advance(state, torch.tensor([prior.symbols.index(word)]))
-    p = background.log_weights(state)[0].double().softmax(0)
+    p = background.view(state).log_weights[0].double().softmax(0)
     return {symbol: float(p[i]) for i, symbol in enumerate(prior.symbols) if p[i] > 0}
 
 

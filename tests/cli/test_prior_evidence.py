@@ -108,7 +108,7 @@ def test_words_that_need_evidence(prior: Run, built: Built, data: Path) -> None:
     )
     less = built(*options)
     before, after = (made.background().bind() for made in (plain, less))
-    lost = (after.log_weights(after.start(1)) - before.log_weights(before.start(1)))[0].exp()
+    lost = (after.view(after.start(1)).log_weights - before.view(before.start(1)).log_weights)[0].exp()
     assert {word: float(f) for word, f in zip(less.symbols, lost, strict=True) if f < 0.999} == pytest.approx(
         dict.fromkeys(["Bob", "Lyon"], 0.0) | dict.fromkeys(["000", "1", "12", "1998"], 0.1)
     )

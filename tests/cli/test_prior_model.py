@@ -66,7 +66,7 @@ def test_the_prior_is_whole_without_the_places_of_the_training(
     prior = Prior.load(moved, load_general_model)
     background = prior.background()
     assert isinstance(background, ModelBackground) and background.temperature == 1.25
-    assert background.bind().log_weights(background.bind().start(2)).dtype == torch.float32
+    assert background.bind().view(background.bind().start(2)).log_weights.dtype == torch.float32
     assert background.log_weight == math.log(0.9) and background.rest is not None
     assert prior.fingerprint == Prior.load(out).fingerprint
     assert prior.fingerprint != Prior.load(world.prior("prior")).fingerprint

@@ -55,7 +55,7 @@ def by_hand(prior: Prior, line: str) -> list[float]:
     state, found = background.start(1), []
     for word in [*line.split(), "</s>"]:
         token = prior.symbols.index(word if word in prior.symbols else "<unk>")
-        weights = background.log_weights(state).double().expand(1, -1)[0]
+        weights = background.view(state).log_weights.double().expand(1, -1)[0]
         found.append(float((weights.logsumexp(0) - weights[token]).detach()))
         state = background.advance(state, torch.tensor([token]))
     return found

@@ -98,7 +98,8 @@ def test_weights_are_those_below_times_the_factor_of_what_was_said(kind: str, se
     state, symbols = bound.start(len(SENTENCES)), table.target.symbols
     before = mixture.start(len(SENTENCES))
     for t in range(history.size(1)):
-        found, weights, columns = bound.log_weights(state), mixture.log_weights(before), bound.columns(state)
+        view, weights = bound.view(state), mixture.view(before).log_weights
+        found, columns = view.log_weights, view.columns
         for b, groups in enumerate(GROUPS):
             offered = [symbols[w] for w in bound.slots.words[b].tolist() if w >= 0]
             groups = [replace(g, strings=tuple(s for s in g.strings if s in offered)) for g in groups]
@@ -137,8 +138,8 @@ def enumerated(scores: Tensor, limit: int | None) -> dict[tuple[str, ...], Tenso
     table, bound, _ = tiny()
     mixture = without_quotas(bound, table)
     state = mixture.start(1)
-    log_b, symbols = mixture.log_weights(state)[0].double(), table.target.symbols
-    classes, columns = mixture.column_classes(state)[0].tolist(), mixture.columns(state)[0].tolist()
+    log_b, symbols = mixture.view(state).log_weights[0].double(), table.target.symbols
+    classes, columns = mixture.view(state).column_classes[0].tolist(), mixture.view(state).columns[0].tolist()
     real = {symbols[token]: i for i, token in enumerate(columns) if not log_b[i].isneginf()}
     found: dict[tuple[str, ...], Tensor] = {}
 
@@ -167,10 +168,10 @@ def searched(bound: CountedSlots, table: EvidenceTable, scores: Tensor, said: tu
     tokens = [table.target.index(word) for word in (*said, "</s>")]
     state, total = bound.start(1), torch.zeros((), dtype=torch.float64)
     for t, token in enumerate(tokens):
-        classes = class_log_probs(scores[t : t + 1], bound.log_mass(state).double())
+        classes = class_log_probs(scores[t : t + 1], bound.view(state).class_mass.dense().double())
         word = torch.tensor([token])
-        share = bound.log_share(state, word)
-        total = total + classes[0, bound.classes(state, word)[0]] + share[0]
+        share = bound.view(state).locate(word)[1]
+        total = total + classes[0, bound.view(state).classes(word)[0]] + share[0]
         state = bound.advance(state, word)
     return total.exp()
 
@@ -207,9 +208,9 @@ def finished(limit: int, beam: int) -> dict[tuple[str, ...], float]:
     states, alive = bound.start(1), [((), 0.0)]
     with torch.no_grad():
         for t in range(limit):
-            limited = bound.with_max_length(limit - t)
-            classes = class_log_probs(scores[t : t + 1].expand(len(states), -1), bound.log_mass(states).double())
-            values, tokens = Distribution(classes).best_words(limited, states, beam)
+            limited = bound.view(states, remaining=limit - t)
+            classes = class_log_probs(scores[t : t + 1].expand(len(states), -1), limited.class_mass.dense().double())
+            values, tokens = Distribution(classes).best_words(limited, beam)
             rows, after, words = [], [], []
             for n, (said, log_p) in enumerate(alive):
                 for value, token in zip(values[n].tolist(), tokens[n].tolist(), strict=True):
@@ -270,15 +271,16 @@ def test_evidence_is_said_as_often_as_its_source_has_it() -> None:
     zoe, plain = table.target.index("Zoé"), without_quotas(bound, table)
     state, before = bound.start(len(SENTENCES)), plain.start(len(SENTENCES))
     for times in range(4):
-        weights, below = bound.log_weights(state)[line], plain.log_weights(before)[line]
-        column = int(bound.column_of(torch.tensor([[zoe]] * len(SENTENCES)), state)[line])
+        weights, below = bound.view(state).log_weights[line], plain.view(before).log_weights[line]
+        column = int(bound.view(state).column_of(torch.tensor([[zoe]] * len(SENTENCES)))[line])
         lost = float(below[column] - weights[column])
         assert lost == pytest.approx(0.0 if times < 2 else 6.907755, abs=1e-5)
         assert float(below[EOS] - weights[EOS]) == pytest.approx(4.605170, abs=1e-5)  # Bob was not said
         state = bound.advance(state, torch.full((len(SENTENCES),), zoe))
     bob = torch.full((len(SENTENCES),), table.target.index("Bob"))
     state = bound.advance(state, bob)
-    assert float(bound.log_weights(state)[line, EOS]) == pytest.approx(float(plain.log_weights(before)[line, EOS]))
+    expected = float(plain.view(before).log_weights[line, EOS])
+    assert float(bound.view(state).log_weights[line, EOS]) == pytest.approx(expected)
 
 
 def test_quotas_count_the_places_of_each_string() -> None:
@@ -312,7 +314,7 @@ def test_any_number_of_groups_is_counted() -> None:
 def test_nothing_forbidden_returns() -> None:
     table, bound = make("static")
     state = bound.start(len(SENTENCES))
-    assert bool(bound.log_weights(state)[:, FORBIDDEN].isneginf().all())
+    assert bool(bound.view(state).log_weights[:, FORBIDDEN].isneginf().all())
 
 
 def test_an_end_that_shares_its_class_is_refused() -> None:

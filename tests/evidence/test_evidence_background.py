@@ -22,6 +22,7 @@ from few_words import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from positions import best_members
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.states import select
@@ -70,10 +71,10 @@ def test_unk_and_the_end_lose_weight_to_strings_that_no_dictionary_has(
     source = encode(table, (line,))
     if is_alias:
         source[0, 1] = table.alias_of(int(source[0, 1]))
-    plain_base = base("static").log_weights(torch.zeros(1, 0))[0]
+    plain_base = base("static").view(torch.zeros(1, 0)).log_weights[0]
     table.once = True
     bound = EvidenceBackground(base("static"), table, UNK, UNK).bind(source)
-    weights = bound.log_weights(bound.start(1))[0]
+    weights = bound.view(bound.start(1)).log_weights[0]
     lost = [float(plain_base[word] - weights[word]) for word in (UNK, EOS)]
     assert lost == pytest.approx([-LOG_UNK_KEEPS, -LOG_END_KEEPS] if unknown else [0.0, 0.0], abs=1e-5)
 
@@ -83,7 +84,7 @@ def plain(
 ) -> list[dict[str, Tensor]]:
     """b(C; x) by the formula: of every hypothesis, by string. `state`: of the base, one hypothesis per sentence."""
     known = source.masked_fill(source >= len(SOURCE_WORDS), UNK)
-    first = background.base.bind(known).log_weights(state).expand(len(lines), -1).exp()
+    first = background.base.bind(known).view(state).log_weights.expand(len(lines), -1).exp()
     answers = []
     for row, line in zip(first, lines, strict=True):
         weights = dict(zip(TARGET_WORDS, row, strict=True))
@@ -102,8 +103,8 @@ def test_weights_masses_and_shares_are_those_of_the_formula(kind: str) -> None:
     history = torch.randint(4, len(TARGET_WORDS), (5, 3), generator=torch.Generator().manual_seed(1))
     for state in positions.states(bound, history):
         expected = plain(background, source, bound.below(state))
-        columns, found = bound.columns(state), bound.log_weights(state).exp()
-        mass, shares = bound.log_mass(state), bound.log_shares(state)
+        columns, found = bound.view(state).columns, bound.view(state).log_weights.exp()
+        mass, shares = bound.view(state).class_mass.dense(), bound.view(state).log_shares
         for i, line in enumerate(SENTENCES):
             strings = list(strings_of(line))
             by_class: dict[int, float] = {}
@@ -114,11 +115,11 @@ def test_weights_masses_and_shares_are_those_of_the_formula(kind: str) -> None:
                     continue
                 weight = float(expected[i][string])
                 assert float(found[i, column]) == pytest.approx(weight, rel=1e-5), (line, string)
-                signature = int(bound.classes(select(state, torch.tensor([i])), columns[i, column : column + 1]))
+                signature = int(bound.view(select(state, torch.tensor([i]))).classes(columns[i, column : column + 1]))
                 slot = bound.slots.words[i].tolist().index(token) if string in strings else -1
                 assert signature == (NUM_CLASSES + slot if slot >= 0 else int(CLASS_OF[token]))
                 by_class[signature] = by_class.get(signature, 0.0) + weight
-                share = bound.log_share(select(state, torch.tensor([i])), columns[i, column : column + 1])
+                share = bound.view(select(state, torch.tensor([i]))).locate(columns[i, column : column + 1])[1]
                 assert float(share) == pytest.approx(float(shares[i, column]), abs=1e-5)
                 assert math.exp(float(share + mass[i, signature])) == pytest.approx(weight, rel=1e-5), (line, string)
             for signature in range(bound.num_classes):
@@ -134,20 +135,20 @@ def test_search_finds_the_best_of_all_words_and_slots(kind: str, seed: int) -> N
     history = torch.randint(4, len(TARGET_WORDS), (5, 2), generator=generator)
     state = positions.states(bound, history)[-1]
     scores = torch.randn(5, bound.num_classes, generator=generator, dtype=torch.float64) * 2
-    classes = class_log_probs(scores, bound.log_mass(state))
-    everything = bound.word_log_probs(classes, state)
-    some = ~bound.log_weights(state).isneginf().all(1)  # after a word that a grammar forbids, there is none
+    view = bound.view(state)
+    classes = class_log_probs(scores, view.class_mass.dense())
+    everything = view.expand(classes)
+    some = ~view.log_weights.isneginf().all(1)  # after a word that a grammar forbids, there is none
     torch.testing.assert_close(everything.exp().sum(1), some.double())
     k = 4
-    values, tokens = Distribution(classes).best_words(bound, state, k)
+    values, tokens = Distribution(classes).best_words(view, k)
     torch.testing.assert_close(values, everything.topk(k, dim=1).values)
     for i in range(5):
-        of_token = dict(zip(bound.columns(state)[i].tolist()[::-1], everything[i].tolist()[::-1], strict=True))
+        of_token = dict(zip(view.columns[i].tolist()[::-1], everything[i].tolist()[::-1], strict=True))
         for value, token in zip(values[i].tolist(), tokens[i].tolist(), strict=True):
             assert of_token[token] == pytest.approx(value)
-        share = bound.log_share(select(state, torch.tensor([i] * k)), tokens[i])
-        of_class = classes[i][bound.classes(select(state, torch.tensor([i] * k)), tokens[i])]
-        torch.testing.assert_close(share + of_class, values[i])
+        sigma, share = view.locate(tokens[i], torch.tensor([i] * k))
+        torch.testing.assert_close(share + classes[i][sigma], values[i])
 
 
 @pytest.mark.parametrize("kind", ["static", "lexical", "dynamic", "automaton"])
@@ -161,44 +162,47 @@ def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
     classes = positions.classes(bound, targets)
     order = torch.tensor([3, 3, 0, 4, 1])
     for t, state in enumerate(positions.states(bound, history)):
-        torch.testing.assert_close(mass[:, t], bound.log_mass(state))
-        torch.testing.assert_close(share[:, t], bound.log_share(state, targets[:, t]))
-        assert torch.equal(classes[:, t], bound.classes(state, targets[:, t]))
-        torch.testing.assert_close(bound.log_mass(select(state, order)), bound.log_mass(state)[order])
-        assert torch.equal(bound.to_input_ids(history, state), bound.to_input_ids(history))
+        view, first = bound.view(state), bound.view(bound.start(5))
+        torch.testing.assert_close(mass[:, t], view.class_mass.dense())
+        found, shares = view.locate(targets[:, t])
+        torch.testing.assert_close(share[:, t], shares)
+        assert torch.equal(classes[:, t], found)
+        moved = bound.view(select(state, order))
+        torch.testing.assert_close(moved.class_mass.dense(), view.class_mass.dense()[order])
+        assert torch.equal(view.to_input_ids(history), first.to_input_ids(history))
 
 
 @pytest.mark.parametrize("remaining", [1, 2, 3, 20])
 def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int) -> None:
     background, bound, _ = make("automaton")
     below = background.base.bind()
-    assert below.with_max_length(10**6) is below and background.needs_length_limit
-    limited = bound.with_max_length(remaining)
+    assert below.farthest < 10**6 and background.needs_length_limit
     history = torch.randint(4, 13, (5, 3), generator=torch.Generator().manual_seed(1))
     lost_slots = 0
     for state in positions.states(bound, history):
-        torch.testing.assert_close(limited.log_mass(state), bound.log_mass(state))
-        shares, columns = bound.log_shares(state), bound.columns(state)
+        whole, limited = bound.view(state), bound.view(state, remaining=remaining)
+        torch.testing.assert_close(limited.class_mass.dense(), whole.class_mass.dense())
+        shares, columns = whole.log_shares, whole.columns
         expected = shares.clone()
         for column in range(columns.size(1)):
             steps = bound.steps_to_end(bound.advance(state, columns[:, column]))
             out = (steps >= remaining) & (columns[:, column] != EOS)
             expected[:, column] = expected[:, column].masked_fill(out, -math.inf)
             lost_slots += int((out & ~shares[:, column].isneginf()).sum()) if column >= len(TARGET_WORDS) else 0
-            one = limited.log_share(state, columns[:, column])
+            one = limited.locate(columns[:, column])[1]
             possible = ~shares[:, column].isneginf()
             torch.testing.assert_close(one[possible], expected[possible, column])
-        torch.testing.assert_close(limited.log_shares(state), expected)
-        words = limited.word_log_probs(bound.log_mass(state), state)
+        torch.testing.assert_close(limited.log_shares, expected)
+        words = limited.expand(whole.class_mass.dense())
         torch.testing.assert_close(words.isneginf(), expected.isneginf())
         classes = torch.arange(bound.num_classes).expand(5, -1)
-        values, tokens = limited.best_members(state, classes, 3)
-        torch.testing.assert_close(limited.best_share(state), values[:, :, 0])
+        values, tokens = best_members(limited, classes, 3)
+        torch.testing.assert_close(limited.best_share, values[:, :, 0])
         for row, column in ((values > -math.inf) & (tokens > -1)).any(2).nonzero().tolist():
-            own = limited.log_share(select(state, torch.tensor([row] * 3)), tokens[row, column])
+            own = limited.locate(tokens[row, column], torch.tensor([row] * 3))[1]
             assert ((own == values[row, column]) | values[row, column].isneginf()).all()
     assert lost_slots > 0 or remaining > 1, "strings outside the vocabulary that lead too far are lost, too"
-    assert bound.base.with_max_length(10**6) is bound.base
+    assert bound.view(bound.start(5), remaining=10**6).table.view.remaining is None
 
 
 def test_a_cross_fitted_base_stays_so_in_the_mixture() -> None:
@@ -239,8 +243,8 @@ def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) 
         return found.view(5, 2)
 
     def slow() -> Tensor:
-        weights = bound.log_weights(bound.start(5))  # shape: (B, V + J), by column
-        columns = bound.columns(bound.start(5))
+        weights = bound.view(bound.start(5)).log_weights  # shape: (B, V + J), by column
+        columns = bound.view(bound.start(5)).columns
         dense = torch.from_numpy(PRIOR.output.features.dense()).double()[CLASS_OF]
         rows = []
         for i in range(5):
@@ -255,7 +259,8 @@ def test_the_loss_over_slots_is_the_definition_in_value_and_gradient(kind: str) 
                     features.append(dense[min(column, len(dense) - 1)])
             adaptor = hidden[i] @ output.weight.T + output.bias  # shape: (T, F)
             logits = (adaptor @ torch.stack(features).T + weights[i]).log_softmax(-1)
-            rows.append(logits.gather(1, bound.column_of(targets)[i].unsqueeze(1)).squeeze(1))
+            place = bound.view(bound.start(5)).column_of(targets)[i]
+            rows.append(logits.gather(1, place.unsqueeze(1)).squeeze(1))
         return torch.stack(rows)
 
     torch.testing.assert_close(fast(), slow())

@@ -148,14 +148,14 @@ def test_weights_are_those_of_the_formula(prior: Prior) -> None:
     bound = EvidenceBackground(base, table, 3, 3).bind(source)
     assert isinstance(bound, EvidenceMixture)
     state = bound.start(1)
-    columns = zip(bound.columns(state)[0].tolist(), bound.log_weights(state)[0].exp().tolist(), strict=True)
+    columns = zip(bound.view(state).columns[0].tolist(), bound.view(state).log_weights[0].exp().tolist(), strict=True)
     weights = dict([*columns][::-1])  # a slot that is a piece has that piece's column
     before = np.exp(prior.log_weights)
     long, short = (table.target.index(table.convention.whole(string)) for string in ("40", "4"))
     assert long >= len(prior.symbols) > short
     each = table.rules.weight / 2
     assert weights[long] == pytest.approx(each) and weights[short] == pytest.approx(before[short] + each)
-    total = bound.log_mass(state).logsumexp(1).exp().item()
+    total = bound.view(state).class_mass.dense().logsumexp(1).exp().item()
     lost = before[3] * (1 - math.exp(-6.907755))  # of <unk>, beside a string that no dictionary has
     assert total == pytest.approx(before[np.isfinite(before)].sum() + 2 * each - lost, rel=1e-5)
 
@@ -212,7 +212,7 @@ def test_pieces_that_look_like_numbers_can_weigh_less(prior: Prior, tmp_path: Pa
     convention = str(prior.settings["pieces"])
     less = EvidenceOptions(("numbers",), unsupported={"numbers": 0.0})
     background = prior_of(convention, tmp_path, evidence=less).background().bind()
-    weights = background.log_weights(background.start(1))[0]
+    weights = background.view(background.start(1)).log_weights[0]
     numbers = [i for i, piece in enumerate(prior.symbols) if any(map(str.isdigit, piece))]
     assert weights[numbers].isneginf().all() and not weights.isneginf().all()
 

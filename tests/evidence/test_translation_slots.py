@@ -211,7 +211,7 @@ def test_they_are_lawful_context_classes_that_add_no_mass(lemmas: bool) -> None:
     check_context_classes(bound, history)
     state = bound.start(len(SENTENCES))
     numbers = torch.tensor([0.0, 0.5, 0.0, 0.5])  # what evidence adds
-    torch.testing.assert_close(bound.log_mass(state).exp().sum(1).float(), 1.0 + numbers)
+    torch.testing.assert_close(bound.view(state).class_mass.dense().exp().sum(1).float(), 1.0 + numbers)
 
 
 def test_a_word_that_another_background_forbids_has_no_mass_and_no_gradient_of_its_own() -> None:
@@ -225,7 +225,7 @@ def test_a_word_that_another_background_forbids_has_no_mass_and_no_gradient_of_i
     bound = EvidenceBackground(both, table, UNK, UNK, translations).bind(padded(SENTENCES[:1]))
     assert isinstance(bound, EvidenceMixture)
     column = bound.slots.words[0].tolist().index(WORDS.index("psa"))
-    mass = bound.log_mass(bound.start(1))[0]
+    mass = bound.view(bound.start(1)).class_mass.dense()[0]
     assert mass[bound.num_below + column].isneginf()
     mass.exp().sum().backward()
     (learned,) = below.parameters()
@@ -239,7 +239,7 @@ def test_each_is_said_as_often_as_one_likes() -> None:
     assert isinstance(bound, CountedSlots), "12 is counted"
     psa = torch.tensor([WORDS.index("psa")] * 2)
     state = bound.start(2)
-    before, after = bound.log_mass(state), bound.log_mass(bound.advance(state, psa))
+    before, after = bound.view(state).class_mass.dense(), bound.view(bound.advance(state, psa)).class_mass.dense()
     torch.testing.assert_close(after, before)
 
 
@@ -278,7 +278,7 @@ def test_the_distribution_is_that_of_all_words_with_their_scores(training: bool)
     place = hidden @ head.slot_rows.pointer @ torch.stack(rows).transpose(1, 2)
     lexical = replace(prior, parts=prior.parts[:1]).background()
     lexical = lexical.double().bind(source, previous if training else None)
-    weights = lexical.log_weights(lexical.start(2)).double()
+    weights = lexical.view(lexical.start(2)).log_weights.double()
     slow = (scores + kind + place + weights.unsqueeze(1)).log_softmax(-1)
     torch.testing.assert_close(found[..., : len(WORDS)].exp(), slow.exp(), rtol=1e-5, atol=1e-7)
     weighed = torch.linspace(0.5, 1.5, slow[..., 2:].numel(), dtype=torch.float64).view_as(slow[..., 2:])

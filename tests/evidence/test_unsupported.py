@@ -65,7 +65,7 @@ def weights(background: ContextClasses, history: str) -> Tensor:
     state = background.start(1)
     for word in history.split():
         state = background.advance(state, torch.tensor([FRENCH.index(word)]))
-    return background.log_weights(state)[0, : len(FRENCH)].exp()
+    return background.view(state).log_weights[0, : len(FRENCH)].exp()
 
 
 @pytest.mark.parametrize("translations", [False, True])
@@ -92,7 +92,7 @@ def test_cross_fitted_models_restore_the_word_of_a_slot(background: str) -> None
         build(background, factors).background().double().bind(source("the cat 12 sleeps"), text)
         for factors in ({}, {"numbers": 0.0})
     )
-    expected, found = (bg.log_weights(bg.flat_states(text))[:, : len(FRENCH)].exp() for bg in (plain, less))
+    expected, found = (bg.view(bg.flat_states(text)).log_weights[:, : len(FRENCH)].exp() for bg in (plain, less))
     expected[:, 5] = 0.0
     torch.testing.assert_close(found, expected)
 
@@ -119,9 +119,9 @@ def test_no_word_has_a_slot_without_a_source(background: str, has_source: bool) 
     plain, less = (
         build(background, factors).background(has_source).double().bind() for factors in ({}, {"numbers": 0.1})
     )
-    expected = plain.log_weights(plain.start(1))[0].exp()
+    expected = plain.view(plain.start(1)).log_weights[0].exp()
     expected[4:6] *= 0.1
-    torch.testing.assert_close(less.log_weights(less.start(1))[0].exp(), expected)
+    torch.testing.assert_close(less.view(less.start(1)).log_weights[0].exp(), expected)
 
 
 def test_weights_chosen_by_the_network_restore_the_word_of_a_slot() -> None:
@@ -135,9 +135,9 @@ def test_weights_chosen_by_the_network_restore_the_word_of_a_slot() -> None:
         with torch.no_grad():
             old.normal_(generator=torch.Generator().manual_seed(old.numel()))
             new.copy_(old)
-    plain, less = (head.background.bind(source("the cat 12 sleeps").repeat(3, 1)).with_hidden(hidden) for head in heads)
+    plain, less = (head.background.bind(source("the cat 12 sleeps").repeat(3, 1)) for head in heads)
     with torch.no_grad():
-        before, after = (bg.log_weights(bg.start(3))[:, : len(FRENCH)].exp() for bg in (plain, less))
+        before, after = (bg.view(bg.start(3), hidden).log_weights[:, : len(FRENCH)].exp() for bg in (plain, less))
     assert len(before[:, 4].unique()) == 3
     before[:, 5] = 0.0
     torch.testing.assert_close(after, before)
@@ -149,7 +149,7 @@ def test_a_learned_weight_has_the_gradient_of_the_formula() -> None:
     for factor in (1.0, 0.01, 0.0):
         background = build("unigram", {"numbers": factor}, translations=True, learned=True).background().double()
         made = background.bind(source("the cat 12 sleeps"))
-        weight = made.log_weights(made.start(1))[0, 4].exp()
+        weight = made.view(made.start(1)).log_weights[0, 4].exp()
         [parameter] = background.parameters()
         found.append(torch.stack([weight, torch.autograd.grad(weight, parameter)[0].squeeze()]))
     torch.testing.assert_close(found[1], found[0])
@@ -174,9 +174,9 @@ def test_no_search_begins_what_only_a_forbidden_word_ends_in_time(
     start = alone.start(1)
     assert alone.steps_to_end(start).tolist() == [needed]
     for remaining in (needed - 1, needed, needed + 1):
-        weight = alone.with_max_length(remaining).log_shares(start)[0, FRENCH.index("le")]
+        weight = alone.view(start, remaining=remaining).log_shares[0, FRENCH.index("le")]
         assert bool(weight.isneginf()) == (remaining < needed)
     after = alone.advance(start, torch.tensor([FRENCH.index("le")]))
-    words = alone.with_max_length(needed - 1).log_shares(after)[0, : len(FRENCH)]
+    words = alone.view(after, remaining=needed - 1).log_shares[0, : len(FRENCH)]
     expected = {CHAT} if needed == 4 else ({4} if factor else set())
     assert set((~words.isneginf()).nonzero().flatten().tolist()) == expected

@@ -50,9 +50,8 @@ def hidden() -> torch.Tensor:
 
 def given(prior: Prior, output: LogLinearOutput, hidden: torch.Tensor, tokens: list[int]) -> tuple[Any, ...]:
     """What a model hands over of a sentence."""
-    background = prior.background()
-    log_masses = background.log_mass(background.start(1))
-    return background, hidden, torch.tensor(tokens), output.class_scores(hidden), log_masses
+    view = prior.background().view_of(torch.tensor(tokens).roll(1).unsqueeze(0))
+    return view, hidden, torch.tensor(tokens), output.class_scores(hidden), view.class_mass.dense()
 
 
 @pytest.fixture

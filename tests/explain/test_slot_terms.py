@@ -72,7 +72,7 @@ class Case:
         state = self.base.start(1)
         for token in self.tokens[:t].tolist():
             state = self.base.advance(state, torch.tensor([token if token < len(WORDS) else UNK]))
-        weights = dict(zip(WORDS, self.base.log_weights(state)[0].exp().tolist(), strict=True))
+        weights = dict(zip(WORDS, self.base.view(state).log_weights[0].exp().tolist(), strict=True))
         weights["<unk>"] *= math.exp(LOG_UNK_KEEPS)
         for string in SLOTS:
             weights[string] = weights.get(string, 0.0) + RULES.weight / len(SLOTS)
@@ -119,8 +119,8 @@ def make(kind: str = "static", source: list[str] = SOURCE, sentence: list[str] =
     tokens = torch.tensor([evidence_table(prior).target.index(word) for word in sentence])
     rows, bias = pointer(bound.source, output.weight, output.bias, states)
     scores = torch.cat([output.class_scores(hidden), hidden @ rows[0].T + bias[0]], dim=1)
-    class_weights = positions.log_mass(bound, tokens.roll(1).unsqueeze(0))[0]
-    explained = list(explain(prior, output, bound, hidden, tokens, scores, class_weights, 3, rows[0]))
+    view = bound.view_of(tokens.roll(1).unsqueeze(0))
+    explained = list(explain(prior, output, view, hidden, tokens, scores, view.class_mass.dense(), 3, rows[0]))
     return Case(prior, unbound.base, bound, output, pointer, states, hidden, tokens, explained)
 
 
@@ -193,10 +193,9 @@ def test_a_source_without_evidence() -> None:
     assert all(e.slots == () and e.slot is None for e in case.explained)
     without = case.prior.without(EvidencePart)
     background, scores = without.background().bind(), case.output.class_scores(case.hidden)
-    class_weights = background.log_mass(background.start(1))
-    plainly = explain(
-        without, case.output, background, case.hidden, torch.tensor([UNK, 7, 4]), scores, class_weights, 3
-    )
+    tokens = torch.tensor([UNK, 7, 4])
+    view = background.view_of(tokens.unsqueeze(0))
+    plainly = explain(without, case.output, view, case.hidden, tokens, scores, view.class_mass.dense(), 3)
     for e, plain in zip(case.explained, plainly, strict=True):
         assert (e.log_prob, e.log_background) == pytest.approx((plain.log_prob, plain.log_background), abs=1e-6)
         assert (plain.slots, plain.slot, plain.rank) == (None, None, e.rank)
@@ -206,7 +205,8 @@ def test_a_source_without_evidence() -> None:
 def test_slots_of_one_sentence_are_asked_for_with_their_rows() -> None:
     case = make()
     with pytest.raises(ValueError, match="a background with slots needs their rows"):
-        next(explain(case.prior, case.output, case.bound, case.hidden, case.tokens, case.hidden, case.hidden, 3))
+        view = case.bound.view_of(case.tokens.unsqueeze(0))
+        next(explain(case.prior, case.output, view, case.hidden, case.tokens, case.hidden, case.hidden, 3))
     two = EvidenceBackground(case.base, evidence_table(case.prior), UNK, UNK).bind(torch.tensor([[4], [4]]))
     assert isinstance(two, EvidenceMixture)
     with pytest.raises(ValueError, match="expected the slots of one sentence, found those of 2"):

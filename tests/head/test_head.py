@@ -19,7 +19,8 @@ from fairseq_llrnn.errors import DataError, OptionError, PriorError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.head import FeatureInput, LogLinearHead
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place
-from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_source import ContextClassSource
 from fairseq_llrnn.output.records import FEW, RowPair
 from fairseq_llrnn.output.sampled import Sampled
 from fairseq_llrnn.prior import EvidenceOptions, OpenOptions, Recipe

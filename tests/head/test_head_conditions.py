@@ -33,9 +33,6 @@ class Telling(Background):
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> Telling:
         return self._with(("bind", *(None if each is None else each.tolist() for each in (source, text))))
 
-    def with_max_length(self, remaining: int) -> Telling:
-        return self._with(("with_max_length", remaining))
-
     def start(self, n: int) -> Tensor:
         return torch.arange(n).unsqueeze(1)
 
@@ -102,12 +99,12 @@ def test_a_search_without_sources_has_one_background_for_all(head: LogLinearHead
 
 def test_a_limit_counts_what_was_written(head: LogLinearHead) -> None:
     state = head.start(2)
-    assert state.reachable is state.background
+    assert state.remaining is None
     state = state.limited(5)
-    assert told(state.reachable) == (("bind", None, None), ("with_max_length", 5))
+    assert state.remaining == 5
     for _ in range(3):
         state = head.advance(state, torch.tensor([4, 4]))
-    assert told(state.reachable) == (("bind", None, None), ("with_max_length", 2))
+    assert state.remaining == 2
     assert len(SYMBOLS) == head.num_words
 
 

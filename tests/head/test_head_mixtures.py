@@ -47,9 +47,9 @@ def by_definition(head: LogLinearHead, hidden: Tensor, previous: Tensor) -> Tens
     assert isinstance(mixture, Mixture)
     static, dynamic = mixture.part_modules()
     weights = mixture.gate(hidden).softmax(-1)  # shape: (B, T, 2)
-    of_static = static.log_weights(static.start(1)).exp().double()
+    of_static = static.view(static.start(1)).log_weights.exp().double()
     states = torch.stack(positions.states(dynamic, previous), dim=1)
-    of_dynamic = torch.stack([dynamic.log_weights(s).exp() for s in states.unbind(1)], dim=1)
+    of_dynamic = torch.stack([dynamic.view(s).log_weights.exp() for s in states.unbind(1)], dim=1)
     b = weights[..., :1] * of_static + weights[..., 1:] * of_dynamic
     log_b = torch.where(b > 0, b.clamp_min(1e-300).log(), -torch.inf)  # log 0 would have no gradient
     phi = head.output.rows.dense().double()[head.output.class_of]

@@ -29,7 +29,7 @@ def test_the_source_of_each_target() -> None:
     states = torch.randn(*source.shape, 2, dtype=torch.float64)
     batch = head.batch(torch.zeros(*targets.shape, H, dtype=torch.float64),
                        head.bind(head.previous(targets), source), states)  # fmt: skip
-    bound = batch.background
+    bound = batch.view.bound
     assert isinstance(bound, ContextClasses)
     contexts = bound.source.start(len(targets))
     words, added = bound.source.words(contexts), bound.source.log_added(contexts)

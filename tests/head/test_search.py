@@ -39,7 +39,7 @@ def head(request: pytest.FixtureRequest, tmp_path: Path) -> LogLinearHead:
 
 def test_pinned_tokens(head: LogLinearHead) -> None:
     hidden, state = normal(3, H), head.start(3, pinned=PINNED)
-    assert state.pinned is not None and (state.pinned.shares is not None) == state.background.constant_shares
+    assert state.pinned is not None and (state.pinned.located is not None) == state.background.is_context_independent
     with torch.no_grad():
         for tokens in ([4, 5, 6], [8, 4, 11]):
             step = head.step(hidden, state)

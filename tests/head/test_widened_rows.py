@@ -19,7 +19,8 @@ from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.errors import OptionError
 from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.output.class_source import ClassSource, Head, Place, SentenceClasses
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_source import NO_WORD, ContextClassSource
 from fairseq_llrnn.output.records import RowPair
 from fairseq_llrnn.output.sampled import Sampled
 

@@ -67,7 +67,7 @@ def slow(prior: Prior, model: Any, prefix: list[int]) -> Tensor:
     state = background.start(1)
     for token in prefix[1:]:
         state = background.advance(state, torch.tensor([TOKENS[token]]))
-    b = background.log_weights(state).expand(1, -1)[0].exp()
+    b = background.view(state).log_weights.expand(1, -1)[0].exp()
     weights = torch.tensor([float(p[k] * b[TOKENS[k]]) if k < 13 and TOKENS[k] >= 0 else 0.0 for k in range(15)])
     return weights / weights.sum()
 

@@ -10,14 +10,17 @@ import pytest
 import torch
 from dynamic_prior import AfterLastWord
 from few_words import CLASS_OF, EOS, NUM_CLASSES, SENTENCES, TARGET_WORDS, UNK, base, encode, log_weights, new_table
+from positions import best_members
 from torch import Tensor, nn
 
-from fairseq_llrnn.backgrounds.background import Background, BoundBackground, StaticBackground
+from fairseq_llrnn.backgrounds.background import Background, StaticBackground, View
+from fairseq_llrnn.backgrounds.class_weights import row_numbers
 from fairseq_llrnn.backgrounds.language_model import ModelBackground
 from fairseq_llrnn.backgrounds.states import select
 from fairseq_llrnn.evidence.slots import slots_of
 from fairseq_llrnn.evidence.translation_slots import EvidenceSlots
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClasses, ContextClassSource
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_source import NO_WORD, ContextClassSource
 from fairseq_llrnn.testing import check_context_classes, class_of, masses_of, weights_of
 
 V, B = len(TARGET_WORDS), len(SENTENCES)
@@ -67,9 +70,8 @@ class Terms(Singled):
 class Restored(Terms):
     """The words weigh more than in the background below."""
 
-    def log_weights_below(self, base: BoundBackground, below: Tensor, contexts: Tensor, words: Tensor) -> Tensor:
-        rows = torch.arange(len(words)).repeat_interleave(words.size(1))
-        return base.log_weights_at(below, rows, words.flatten()).view_as(words) + 0.3
+    def log_weights_below(self, below: View, contexts: Tensor, words: Tensor) -> Tensor:
+        return below.weights_at(words.flatten(), row_numbers(words).flatten()).view_as(words) + 0.3
 
 
 COMBINED = ("automaton times lexical", "automaton plus lexical plus cache")
@@ -144,13 +146,13 @@ def test_masses_and_shares_are_the_definition_in_value_and_gradient(sources: str
     table.requires_grad_()
     bound = make(sources, AfterLastWord(CLASS_OF, NUM_CLASSES, table, EOS))
     for state in positions.states(bound, some_history(5)):
-        weights = weights_of(bound, state)
-        slow, fast = masses_of(bound, state, weights), bound.log_mass(state)
+        weights = weights_of(bound.view(state))
+        slow, fast = masses_of(bound.view(state), weights), bound.view(state).class_mass.dense()
         real = ~slow.isneginf()
         tokens = torch.tensor([4, 5, 8, 9, UNK])  # one of each sentence
-        of_tokens = [class_of(bound, state, row, token) for row, token in enumerate(tokens.tolist())]
+        of_tokens = [class_of(bound.view(state), row, token) for row, token in enumerate(tokens.tolist())]
         slow_shares = [weights[row][int(token)] - slow[row, of_tokens[row]] for row, token in enumerate(tokens)]
-        fast_share = bound.log_share(state, tokens)
+        fast_share = bound.view(state).locate(tokens)[1]
         torch.testing.assert_close(fast_share, torch.stack(slow_shares))
         direction = torch.linspace(0.5, 1.5, int(real.sum()), dtype=torch.float64)
         (expected,) = torch.autograd.grad((slow[real] * direction).sum() + torch.stack(slow_shares).sum(), table)
@@ -165,12 +167,12 @@ def test_words_taken_out_leave_the_sum_of_the_others(sources: str, kind: str) ->
         for state in positions.states(bound, some_history(1)):
             words = torch.tensor([5, 4, UNK, 9, 7]).expand(B, -1)
             taken = torch.tensor([True, False, False, True, True]).expand(B, -1)
-            found = bound.log_mass_without(state, words, taken).exp()
-            for row, weights in enumerate(weights_of(bound, state)):
+            found = bound.view(state).mass_without(words, taken).exp()
+            for row, weights in enumerate(weights_of(bound.view(state))):
                 for column, word in enumerate(words[row].tolist()):
-                    own = class_of(bound, state, row, word)
+                    own = class_of(bound.view(state), row, word)
                     stay = [w.exp() for x, w in weights.items() if x not in (5, 9, 7)
-                            and class_of(bound, state, row, x) == own]  # fmt: skip
+                            and class_of(bound.view(state), row, x) == own]  # fmt: skip
                     assert float(found[row, column]) == pytest.approx(float(sum(stay)), abs=1e-6)
 
 
@@ -179,12 +181,13 @@ def test_a_network_reads_strings_and_unreadable_words_as_unk() -> None:
     ann = TARGET_WORDS.index("Ann")
     tokens = torch.tensor([[ZOE, ann, NOBODY]]).expand(B, -1)
     for bound in (slots, make("singled out over slots", base("static"))):
-        assert bound.to_input_ids(tokens).tolist() == [[UNK, ann, UNK]] * B
-        assert torch.equal(bound.to_input_ids(tokens, bound.start(B)), bound.to_input_ids(tokens))
-        assert bound.column_of(tokens)[1].tolist()[1:] == [ann, UNK], "what is nowhere offered is <unk>"
-        assert bound.column_of(tokens)[1, 0] >= V, "a string has its own column where it is offered"
-        assert bound.in_vocabulary(tokens).tolist()[1] == [True, True, False] and not bound.in_vocabulary(tokens)[0, 0]
-    read = make("terms", base("static")).to_input_ids(torch.tensor([[ZOE], [5], [9], [9], [9]]))
+        view = bound.view(bound.start(B))
+        assert view.to_input_ids(tokens).tolist() == [[UNK, ann, UNK]] * B
+        assert view.column_of(tokens)[1].tolist()[1:] == [ann, UNK], "what is nowhere offered is <unk>"
+        assert view.column_of(tokens)[1, 0] >= V, "a string has its own column where it is offered"
+        assert view.in_vocabulary(tokens).tolist()[1] == [True, True, False] and not view.in_vocabulary(tokens)[0, 0]
+    terms = make("terms", base("static"))
+    read = terms.view(terms.start(B)).to_input_ids(torch.tensor([[ZOE], [5], [9], [9], [9]]))
     assert read[:2].tolist() == [[UNK], [5]]
 
 
@@ -193,14 +196,14 @@ def test_nothing_of_a_batch_outlives_it(sources: str, kind: str) -> None:
     """No reference from a background's module, and no cycle that only the garbage collector ends."""
     module = base(kind)
     bound, previous = make(sources, module), some_history(4)
-    states, class_weights = bound.teacher_forced(previous)
-    bound.log_share(states, previous.flatten()), bound.best_share(states)
-    limited = bound.with_max_length(2)
-    limited.best_members(states, torch.zeros(len(states), 1, dtype=torch.long), 2)
-    objects = [weakref.ref(each) for each in (bound, limited, bound.context_rows(states).table)]
+    view = bound.view_of(previous)
+    found = [view.class_mass, view.locate(previous.flatten()), view.best_share]
+    limited = bound.view(bound.start(B), remaining=2)
+    found.append(best_members(limited, torch.zeros(B, 1, dtype=torch.long), 2))
+    objects = [weakref.ref(each) for each in (bound, view, limited, view.table)]
     gc.disable()
     try:
-        del bound, limited, states, class_weights
+        del bound, limited, view, found
         assert [each() for each in objects] == [None] * len(objects)
     finally:
         gc.enable()
@@ -209,8 +212,8 @@ def test_nothing_of_a_batch_outlives_it(sources: str, kind: str) -> None:
 def class_numbers(bound: ContextClasses, state: Tensor) -> list[dict[int, int]]:
     """The class of each word with weight, of each state."""
     return [
-        {word: class_of(bound, state, row, word) for word, weight in weights.items() if not weight.isneginf()}
-        for row, weights in enumerate(weights_of(bound, state))
+        {word: class_of(bound.view(state), row, word) for word, weight in weights.items() if not weight.isneginf()}
+        for row, weights in enumerate(weights_of(bound.view(state)))
     ]
 
 
@@ -222,10 +225,10 @@ def test_sums_of_shares_and_single_members(sources: str, kind: str) -> None:
     bound = make(sources, base(kind))
     with torch.no_grad():
         for state in positions.states(bound, some_history(2)):
-            count, total = (values.expand(B, -1) for values in bound.log_share_sums(state))
+            count, total = (values.expand(B, -1) for values in bound.view(state).share_sums())
             classes = torch.arange(bound.num_classes).expand(B, -1)
-            only, weights = bound.only_member(state, classes), weights_of(bound, state)
-            masses, of_words = masses_of(bound, state, weights), class_numbers(bound, state)
+            only, weights = bound.view(state).only_member(classes), weights_of(bound.view(state))
+            masses, of_words = masses_of(bound.view(state), weights), class_numbers(bound, state)
             for row, sigma in itertools.product(range(B), range(bound.num_classes)):
                 members = [word for word, number in of_words[row].items() if number == sigma]
                 shares = [float(weights[row][word] - masses[row, sigma]) for word in members]
@@ -246,9 +249,11 @@ def test_log_probabilities_of_words(sources: str, kind: str) -> None:
             order = torch.tensor([3, 0, 4, 4, 1])
             rows, generator = select(state, order), torch.Generator().manual_seed(1)
             log_probs = torch.randn(B, bound.num_classes, generator=generator, dtype=torch.float64).log_softmax(1)
-            found, columns = bound.select_rows(order).word_log_probs(log_probs, rows), bound.columns(rows).expand(B, -1)
-            weights = [weights_of(bound, state)[row] for row in order.tolist()]
-            masses, of_words = masses_of(bound, state, weights_of(bound, state))[order], class_numbers(bound, state)
+            for view in (bound.view(rows), bound.view(state).select(order)):
+                found, columns = view.expand(log_probs), view.columns.expand(B, -1)
+                assert torch.equal(found, bound.view(rows).expand(log_probs))
+            weights = [weights_of(bound.view(state))[row] for row in order.tolist()]
+            masses, of_words = masses_of(bound.view(state), weights_of(bound.view(state)))[order], class_numbers(bound, state)
             for row, original in enumerate(order.tolist()):
                 expected = {
                     word: log_probs[row, sigma] + weights[row][word] - masses[row, sigma]
@@ -268,7 +273,8 @@ def test_states_are_those_of_any_equal_layer(kind: str) -> None:
     bound = make("slots", base(kind))
     with torch.no_grad():
         for state in positions.states(bound, some_history(6)):
-            torch.testing.assert_close(make("slots", base(kind)).log_mass(state), bound.log_mass(state))
+            other = make("slots", base(kind)).view(state)
+            torch.testing.assert_close(other.class_mass.dense(), bound.view(state).class_mass.dense())
 
 
 @pytest.mark.parametrize("remaining", [1, 2, 3])
@@ -278,13 +284,13 @@ def test_a_limit_leaves_words_out_from_which_no_end_is_in_reach(sources: str, re
     assert bound.has_dead_ends
     with torch.no_grad():
         for state in positions.states(bound, some_history(0))[:2]:
-            limited = bound.with_max_length(remaining)
-            assert torch.equal(limited.log_mass(state), bound.log_mass(state)), "masses stay"
-            shares, columns = bound.log_shares(state), bound.columns(state).expand(B, -1)
-            found, classes = limited.log_shares(state), bound.column_classes(state).expand(B, -1)
-            best, words = limited.best_members(state, torch.arange(bound.num_classes).expand(B, -1), 2)
-            every = limited.word_log_probs(torch.zeros(B, bound.num_classes, dtype=torch.float64), state)
-            torch.testing.assert_close(limited.best_share(state).expand(B, -1), best[:, :, 0])
+            whole, limited = bound.view(state), bound.view(state, remaining=remaining)
+            assert torch.equal(limited.class_mass.dense(), whole.class_mass.dense()), "masses stay"
+            shares, columns = whole.log_shares, whole.columns.expand(B, -1)
+            found, classes = limited.log_shares, whole.column_classes.expand(B, -1)
+            best, words = best_members(limited, torch.arange(bound.num_classes).expand(B, -1), 2)
+            every = limited.expand(torch.zeros(B, bound.num_classes, dtype=torch.float64))
+            torch.testing.assert_close(limited.best_share.expand(B, -1), best[:, :, 0])
             assert not words[best.isneginf()].any(), "no word is token 0"
             for row, column in itertools.product(range(B), range(columns.size(1))):
                 word, share = columns[row, column], shares[row, column]
@@ -296,6 +302,6 @@ def test_a_limit_leaves_words_out_from_which_no_end_is_in_reach(sources: str, re
                 expected = share if is_near else torch.tensor(-math.inf, dtype=share.dtype)
                 torch.testing.assert_close(found[row, column], expected)
                 torch.testing.assert_close(every[row, column], expected)
-                torch.testing.assert_close(limited.log_share(state, word.expand(B))[row], expected)
+                torch.testing.assert_close(limited.locate(word.expand(B))[1][row], expected)
                 members = words[row, classes[row, column]][~best[row, classes[row, column]].isneginf()].tolist()
                 assert is_near or int(word) not in members

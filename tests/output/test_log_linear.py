@@ -52,14 +52,15 @@ def targets_of(output: LogLinearOutput, background: Background, hidden: Tensor, 
 def targets_in(
     output: LogLinearOutput, background: Background, state: Tensor, hidden: Tensor, targets: Tensor
 ) -> Tensor:
-    mass, share = background.log_mass(state), background.log_share(state, targets)
-    return ExactRows(output).log_prob(hidden, output.class_of[targets], mass, share)
+    view = background.view(state)
+    classes, share = view.locate(targets)
+    return ExactRows(output).log_prob(hidden, classes, view.class_mass, share)
 
 
 def everything(output: LogLinearOutput, background: Background, hidden: Tensor) -> Tensor:
     state = background.start(hidden.size(0))
-    classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
-    return background.word_log_probs(classes, state)
+    classes = class_log_probs(output.class_scores(hidden), background.view(state).class_mass.dense())
+    return background.view(state).expand(classes)
 
 
 def test_equal_rows_share_a_signature() -> None:
@@ -89,7 +90,7 @@ def test_gradients_equal_those_of_the_definition() -> None:
     output, background, _ = make()
     hidden = torch.randn(7, WIDTH, dtype=torch.float64, requires_grad=True)
     phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
-    weights = background.log_weights(background.start(7))
+    weights = background.view(background.start(7)).log_weights
     words = oracles.plain_log_probs(hidden, output.weight, output.bias, phi, weights)
     by_definition = words.gather(1, targets.unsqueeze(1)).squeeze(1)
     leaves = [hidden, output.weight, output.bias]
@@ -171,8 +172,8 @@ def test_gradcheck_through_the_composition() -> None:
 
     def loss(h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         parameters = {"weight": weight, "bias": bias}
-        mass = background.log_mass(background.start(3))
-        share = background.log_share(background.start(3), targets)
+        mass = background.view(background.start(3)).class_mass.dense()
+        share = background.view(background.start(3)).locate(targets)[1]
         rows, c = output.rows.compose(parameters["weight"]), output.rows.compose(bias.unsqueeze(1)).squeeze(1)
         return log_linear_nll(h, output.class_of[targets], rows, mass, share, c)
 
@@ -212,15 +213,15 @@ def test_a_background_that_depends_on_the_hypothesis() -> None:
     state = background.advance(background.start(4), torch.tensor([0, 2, 5, 6]))
     hidden = torch.randn(4, WIDTH, dtype=torch.float64)
     phi = torch.from_numpy(FeatureTable.from_rows(ROWS).dense()).double()
-    expected = oracles.plain_log_probs(hidden, output.weight, output.bias, phi, background.log_weights(state))
-    classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
-    found = background.word_log_probs(classes, state)
+    expected = oracles.plain_log_probs(hidden, output.weight, output.bias, phi, background.view(state).log_weights)
+    classes = class_log_probs(output.class_scores(hidden), background.view(state).class_mass.dense())
+    found = background.view(state).expand(classes)
     torch.testing.assert_close(found.exp(), expected.exp())
     targets = torch.tensor([0, 4, 5, 6])
     one = targets_in(output, background, state, hidden, targets)
     torch.testing.assert_close(one, expected.gather(1, targets.unsqueeze(1)).squeeze(1))
-    classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
-    values, tokens = Distribution(classes).best_words(background, state, 3)
+    classes = class_log_probs(output.class_scores(hidden), background.view(state).class_mass.dense())
+    values, tokens = Distribution(classes).best_words(background.view(state), 3)
     torch.testing.assert_close(values, expected.topk(3).values)
     torch.testing.assert_close(expected.gather(1, tokens), values)
 
@@ -241,8 +242,8 @@ def test_laws_on_random_layers(groups: list[int], k: int, seed: int) -> None:
     full = everything(output, background, hidden)
     torch.testing.assert_close(full.exp().sum(-1), torch.ones(3))
     state = background.start(3)
-    classes = class_log_probs(output.class_scores(hidden), background.log_mass(state))
-    values, tokens = Distribution(classes).best_words(background, state, k)
+    classes = class_log_probs(output.class_scores(hidden), background.view(state).class_mass.dense())
+    values, tokens = Distribution(classes).best_words(background.view(state), k)
     k = min(k, len(rows))
     torch.testing.assert_close(values[:, :k], full.topk(k).values)
     torch.testing.assert_close(full.gather(1, tokens[:, :k]), values[:, :k])
@@ -256,13 +257,13 @@ def test_smoothing_is_the_expectation_over_what_labels_are_smoothed_towards() ->
     hidden = torch.randn(4, WIDTH, dtype=torch.float64, requires_grad=True)
     targets, eps = torch.tensor([0, 1, 4, 6]), 0.1
     state = background.start(4)
-    log_b = background.log_weights(state).expand(4, -1)
+    log_b = background.view(state).log_weights.expand(4, -1)
     q = log_b.softmax(-1)
     log_p = everything(output, background, hidden)
     log_p_target = log_p.gather(1, targets.unsqueeze(1)).squeeze(1)
     smoothed = (1 - eps) * log_p_target + eps * (q * log_p).nan_to_num(neginf=0.0).sum(-1)
     constant = (q * log_b).nan_to_num(neginf=0.0).sum(-1) - log_b.gather(1, targets.unsqueeze(1)).squeeze(1)
-    for mass in (background.log_mass(state), background.log_mass(state).expand(4, -1)):
+    for mass in (background.view(state).class_mass.dense(), background.view(state).class_mass.dense().expand(4, -1)):
         ours = log_p_target + eps * ExactRows(output).smoothing_gain(hidden, output.class_of[targets], mass)
         torch.testing.assert_close(ours + eps * constant, smoothed)
         inputs = [hidden, output.weight, output.bias]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from few_words import EOS, TARGET_WORDS, base
+from positions import best_members
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.background import BoundBackground
-from fairseq_llrnn.output.context_classes import ContextClasses, ContextClassSource
+from fairseq_llrnn.backgrounds.background import View
+from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.output.context_source import ContextClassSource
 
 B, V = 3, len(TARGET_WORDS)
 PREVIOUS = torch.tensor([[EOS, 4, 9], [EOS, 5, 5], [EOS, 12, 7]])
@@ -30,25 +32,23 @@ class Nothing(ContextClassSource):
         return self.words(contexts)
 
 
-def answers(background: BoundBackground, state: Tensor) -> dict[str, Tensor]:
+def answers(view: View) -> dict[str, Tensor]:
     """All results about N states, as dense as possible."""
-    n, tokens = len(state), torch.tensor([4, 9, 12])
-    classes = torch.arange(background.num_classes).expand(n, -1)
+    n, tokens = view.num_rows, torch.tensor([4, 9, 12])
+    classes = torch.arange(view.num_classes).expand(n, -1)
     words, taken = torch.tensor([[4, 9]]).expand(n, -1), torch.tensor([[True, False]]).expand(n, -1)
-    count, total = background.log_share_sums(state)
-    log_probs = torch.linspace(-3, -1, background.num_classes, dtype=torch.float64).expand(n, -1)
-    shares, members = background.best_members(state, classes, 2)
+    count, total = view.share_sums()
+    log_probs = torch.linspace(-3, -1, view.num_classes, dtype=torch.float64).expand(n, -1)
+    shares, members = best_members(view, classes, 2)
+    located, share = view.locate(tokens)
     found = {
-        "classes": background.classes(state, tokens), "columns": background.columns(state), "count": count,
-        "column_of": background.column_of(tokens.unsqueeze(1), state), "total": total, "shares of members": shares,
-        "column_classes": background.column_classes(state), "log_weights": background.log_weights(state),
-        "class_weights": background.class_weights(state).dense(), "log_mass": background.log_mass(state),
-        "without": background.log_mass_without(state, words, taken), "log_share": background.log_share(state, tokens),
-        "only_member": background.only_member(state, classes), "best_share": background.best_share(state),
-        "members": members, "log_shares": background.log_shares(state),
-        "word_log_probs": background.word_log_probs(log_probs, state),
-        "in_vocabulary": background.in_vocabulary(tokens.unsqueeze(1), state),
-        "input_ids": background.to_input_ids(tokens.unsqueeze(1), state),
+        "classes": view.classes(tokens), "columns": view.columns, "count": count, "total": total,
+        "column_of": view.column_of(tokens.unsqueeze(1)), "shares of members": shares, "members": members,
+        "column_classes": view.column_classes, "log_weights": view.log_weights, "log_shares": view.log_shares,
+        "class_mass": view.class_mass.dense(), "without": view.mass_without(words, taken), "located": located,
+        "share": share, "weights_at": view.weights_at(tokens), "mass_at": view.mass_at(located),
+        "only_member": view.only_member(classes), "best_share": view.best_share, "words": view.expand(log_probs),
+        "in_vocabulary": view.in_vocabulary(tokens.unsqueeze(1)), "input_ids": view.to_input_ids(tokens.unsqueeze(1)),
     }  # fmt: skip
     return {name: value.expand(n, *value.shape[1:]) for name, value in found.items()}
 
@@ -59,19 +59,17 @@ def answers(background: BoundBackground, state: Tensor) -> dict[str, Tensor]:
 def test_all_results_are_those_of_the_background_below(kind: str, changes: bool, unk: int | None) -> None:
     below = base(kind).bind()
     layer = ContextClasses(below, Nothing(changes, unk))
-    assert (layer.num_classes, layer.num_columns) == (below.num_classes, V) and layer.sparse == below.sparse
+    assert layer.num_classes == below.num_classes and layer.view(layer.start(B)).num_columns == V
     assert torch.equal(layer.possible_words(), below.possible_words()) and layer.has_dead_ends == below.has_dead_ends
-    assert layer.with_hidden(torch.zeros(B, 1)) is layer
     own, states = layer.start(B), below.start(B)
     with torch.no_grad():
         for tokens in PREVIOUS.roll(-1, 1).unbind(1):
-            for name, value in answers(layer, own).items():
-                torch.testing.assert_close(value, answers(below, states)[name], msg=name)
-            limited = layer.with_max_length(2), below.with_max_length(2)
-            torch.testing.assert_close(limited[0].best_share(own), limited[1].best_share(states))
+            for remaining in (None, 2):
+                expected = answers(below.view(states, remaining=remaining))
+                for name, value in answers(layer.view(own, remaining=remaining)).items():
+                    torch.testing.assert_close(value, expected[name], msg=name)
             own, states = layer.advance(own, tokens), below.advance(states, tokens)
-        of_batch, weights = layer.teacher_forced(PREVIOUS)
-        expected_states, expected = below.teacher_forced(PREVIOUS)
-        torch.testing.assert_close(weights.dense(), expected.dense())
-        torch.testing.assert_close(layer.below(of_batch), expected_states)
-        assert weights.num_rows == PREVIOUS.numel()
+        of_batch, of_below = layer.view_of(PREVIOUS), below.view_of(PREVIOUS)
+        torch.testing.assert_close(of_batch.class_mass.dense(), of_below.class_mass.dense())
+        torch.testing.assert_close(layer.below(of_batch.states), of_below.states)
+        assert of_batch.class_mass.num_rows == PREVIOUS.numel()

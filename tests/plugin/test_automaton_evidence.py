@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import positions
 import pytest
 import torch
 from automaton_prior import with_bigrams, with_grammar
@@ -36,7 +37,7 @@ def test_losses_steps_and_searches_agree(evidence: EvidenceWorld, kind: str) -> 
         whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V + J)
     target = sample["target"]
     mask = target.ne(setting.task.target_dictionary.pad())
-    columns = output[1]["batch"].background.column_of(target).unsqueeze(2)
+    columns = positions.columns(output[1]["batch"], target).unsqueeze(2)
     torch.testing.assert_close(losses[mask], -whole.gather(2, columns).squeeze(2)[mask], rtol=1e-4, atol=1e-4)
     setting.model.train()
     setting.criterion(setting.model, sample)[0].backward()

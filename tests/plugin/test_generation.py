@@ -29,7 +29,7 @@ def allowed_lines(setting: Setting) -> list[str]:
     for length in (5, 2, 7, 1):
         state, words = background.start(1), []
         for _ in range(length):
-            weights = background.log_weights(state).squeeze(0).exp()
+            weights = background.view(state).log_weights.squeeze(0).exp()
             weights[setting.task.dictionary.eos()] = 0.0
             token = torch.multinomial(weights, 1, generator=generator)
             words.append(setting.task.dictionary[int(token)])

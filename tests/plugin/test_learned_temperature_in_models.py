@@ -61,14 +61,14 @@ def test_the_loss_is_the_definition(world: World, kind: str) -> None:
         for t in range(int(target[row].ne(setting.task.dictionary.pad()).sum())):
             layer = decoder.head.temperature
             tau = 1 + layer.weight @ hidden[row, t] + layer.bias + layer.of_class
-            mass, constant = background.log_mass(state)[0], background.class_weights(state).entries.constant
+            mass, constant = background.view(state).class_mass.dense()[0], background.view(state).class_mass.entries.constant
             possible = ~mass.isneginf()
             said = (mass - shared - constant)[possible]
             scores = output.class_scores(hidden[row, t])
             p = torch.full_like(shared, -math.inf)
             p[possible] = (scores[possible] + shared[possible] + tau[possible] * said).log_softmax(0)
             token = target[row, t : t + 1]
-            total = total - p[output.class_of[token]] - background.log_share(state, token)
+            total = total - p[output.class_of[token]] - background.view(state).locate(token)[1]
             state = background.advance(state, token)
     torch.testing.assert_close(loss, total.float().squeeze(), rtol=1e-4, atol=1e-3)
     for a, b in zip(ours, torch.autograd.grad(total.sum(), setting.model.parameters()), strict=True):
@@ -100,11 +100,11 @@ def test_language_models(world: World, kind: str) -> None:
             own, token = dict(e.own_features), sample["target"][0, t : t + 1]
             terms = e.log_background + math.fsum(own.values()) + e.normaliser
             assert e.log_prob == pytest.approx(terms, abs=1e-4)
-            mass, share = background.log_mass(state)[0], background.log_share(state, token)
+            mass, share = background.view(state).class_mass.dense()[0], background.view(state).locate(token)[1]
             place = decoder.head.output.class_of[token]
             assert e.log_background == pytest.approx((mass[place] + share - mass.logsumexp(0)).item(), abs=1e-4), "b"
             said = mass[place] - background.root.class_log_mass[place]
-            said = said - background.class_weights(state).entries.constant
+            said = said - background.view(state).class_mass.entries.constant
             layer = decoder.head.temperature
             power = layer.weight @ hidden[0, t] + layer.bias + layer.of_class[place]
             assert own.get("Background:Power", 0.0) == pytest.approx((power * said).item(), abs=1e-4)

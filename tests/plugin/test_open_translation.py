@@ -5,6 +5,7 @@ from typing import Any
 
 import evidence_world
 import numpy as np
+import positions
 import pytest
 import torch
 from evidence_world import EvidenceWorld
@@ -42,10 +43,10 @@ def check_targets(setting: Any, sample: dict[str, Any]) -> int:
     hidden, extra = setting.model(**sample["net_input"])
     target = sample["target"]
     found = decoder.head.target_log_probs(extra["batch"], target)
-    background, size = extra["batch"].background, len(task.target_dictionary)
+    size = len(task.target_dictionary)
     columns = target.masked_fill(target >= size, decoder.dictionary.unk())
-    if isinstance(background, EvidenceMixture):
-        columns = background.column_of(target)
+    if isinstance(extra["batch"].view.bound, EvidenceMixture):
+        columns = positions.columns(extra["batch"], target)
     shares = extra["batch"].kept["open_words"].softmax(-1)
     spelt = 0
     for row, place in (target != decoder.dictionary.pad()).nonzero().tolist():

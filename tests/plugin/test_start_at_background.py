@@ -25,4 +25,4 @@ def test_a_translation_model_begins_as_its_background(translation: TranslationWo
     answer = setting.model(sources, torch.tensor([sources.size(1)]), previous)
     log_probs = setting.model.get_normalized_probs(answer, log_probs=True)[0, 0]
     background = decoder.head.background.bind(sources)
-    torch.testing.assert_close(log_probs, background.log_weights(background.start(1))[0].log_softmax(0).float())
+    torch.testing.assert_close(log_probs, background.view(background.start(1)).log_weights[0].log_softmax(0).float())

@@ -58,7 +58,7 @@ def test_fairseqs_transformer_is_the_special_case(translation: TranslationWorld)
         stock.decoder.load_state_dict(ours.decoder.body.state_dict(), strict=False)
         stock.decoder.output_projection.weight.copy_(word_rows)
         # fairseq's softmax also normalises over <s> and <pad>, which ours forbids
-        forbid = torch.isneginf(ours.decoder.head.background.log_weights(ours.decoder.head.background.start(1)))[0]
+        forbid = torch.isneginf(ours.decoder.head.background.view(ours.decoder.head.background.start(1)).log_weights)[0]
     sample = pairs(setting.task, LINES)
     loss, _, _ = setting.criterion(ours, sample)
     whole = stock(**sample["net_input"])[0].masked_fill(forbid, float("-inf")).log_softmax(-1)

@@ -105,7 +105,7 @@ def test_with_everything_that_a_source_says(files: Path, tmp_path: Path) -> None
     loaded = Prior.load(tmp_path / "prior")
     assert loaded.fingerprint == prior.fingerprint and loaded.expression == prior.expression
     background = loaded.background().bind(torch.tensor([[SOURCE.index("cat"), 2]]))
-    weights = background.log_weights(background.start(1))[0].exp()
+    weights = background.view(background.start(1)).log_weights[0].exp()
     assert weights[SYMBOLS.index("12")] == 0 < weights[SYMBOLS.index("chat")]
 
 
@@ -191,7 +191,7 @@ def weights(prior: Prior, *words: str, source: str = "") -> dict[str, float]:
     state = background.start(1)
     for word in words:
         state = background.advance(state, torch.tensor([prior.index(word)]))
-    p = background.log_weights(state)[0].double().softmax(0).detach()
+    p = background.view(state).log_weights[0].double().softmax(0).detach()
     return {symbol: float(p[i]) for i, symbol in enumerate(prior.symbols) if p[i] > 1e-12}
 
 
@@ -266,7 +266,7 @@ def test_words_that_need_evidence_beside_any_background(files: Path, monkeypatch
     less = made(files, "automaton:grammar.txt", evidence=evidence)
     halved = {word: p * (0.5 if word == "12" else 1) for word, p in plain.items()}
     found = less.background(has_source=False).bind()
-    p = found.log_weights(found.advance(found.start(1), torch.tensor([less.index("le")])))[0].double().softmax(0)
+    p = found.view(found.advance(found.start(1), torch.tensor([less.index("le")]))).log_weights[0].double().softmax(0)
     assert {w: float(p[less.index(w)]) for w in halved} == pytest.approx(
         {w: q / sum(halved.values()) for w, q in halved.items()}, rel=1e-4
     )
@@ -311,7 +311,7 @@ def test_what_parts_know_of_a_word(files: Path) -> None:
         start, own_root = grams.automaton.starts[:1], grams.root_of(prior.log_weights)  # type: ignore[attr-defined]
         (weight,) = grams.automaton.log_weights_at(start, np.array([number]), own_root)  # type: ignore[attr-defined]
         slow = grams.background(root, BuildContext(prior, False)).bind()
-        assert weight == pytest.approx(slow.log_weights(slow.start(1))[0, number].item())
+        assert weight == pytest.approx(slow.view(slow.start(1)).log_weights[0, number].item())
         assert (kind, begins) == ("ngram", f"log weight at the beginning: {weight:.3g}")
         assert arcs == f"arcs that read it: {(grams.automaton.tokens == number).sum():,}"  # type: ignore[attr-defined]
         rows = [(s, p) for i, s in enumerate(SOURCE) for x, p in lexical.word_table.row(i) if x == number]

@@ -34,7 +34,7 @@ def weights(background: BoundBackground, history: str) -> Tensor:
     state = background.start(1)
     for word in history.split():
         state = background.advance(state, torch.tensor([SYMBOLS.index(word)]))
-    return background.log_weights(state)[0].exp()
+    return background.view(state).log_weights[0].exp()
 
 
 @pytest.mark.parametrize("within", WITHIN)
@@ -55,7 +55,7 @@ def test_it_has_no_weight_until_the_sentence_ends(tmp_path: Path, name: str, wit
         elif not inside:
             torch.testing.assert_close(weights(mixed, history), uniform)
     check_background(mixed.module)
-    assert mixed.with_max_length(2) is mixed  # the other part can always end
+    assert mixed.farthest < 2  # the other part can always end
     assert alone.has_dead_ends and not mixed.has_dead_ends
 
 
@@ -69,7 +69,7 @@ def test_of_two_grammars_the_one_that_goes_on_says_what_can_end(tmp_path: Path) 
     assert both.steps_to_end(both.start(1)).tolist() == [3] and both.steps_to_end(state).tolist() == [5]
     beginning = both.start(1)
     for remaining, words in ((7, {"le", "la"}), (6, {"le", "la"}), (5, {"le"}), (3, {"le"}), (2, set())):
-        shares = both.with_max_length(remaining).log_shares(beginning)[0]
+        shares = both.view(beginning, remaining=remaining).log_shares[0]
         assert {SYMBOLS[i] for i in (~shares.isneginf()).nonzero().flatten().tolist()} == words, remaining
     for history in ("mer", "la le", "le la"):
         assert not weights(both, history).any() and weights(both, f"{history} </s>").any()

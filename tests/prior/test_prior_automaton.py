@@ -96,7 +96,7 @@ def weights(automaton: Automaton, log_weights: np.ndarray) -> torch.Tensor:
     """Return b(q, x) of all states: (Q, V)."""
     class_of = torch.arange(len(log_weights))
     background = AutomatonBackground(class_of, len(log_weights), torch.from_numpy(log_weights), automaton).bind()
-    return background.log_weights(torch.arange(automaton.num_states).unsqueeze(1)).exp()
+    return background.view(torch.arange(automaton.num_states).unsqueeze(1)).log_weights.exp()
 
 
 @pytest.mark.parametrize("automaton", [GRAMMAR, NGRAM])

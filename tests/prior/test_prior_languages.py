@@ -174,7 +174,7 @@ def test_the_language_s_unigram_in_a_mixture() -> None:
     mixed = build_prior(SYMBOLS, options)
     alone = [build_prior(SYMBOLS, replace(options, background=text)).log_weights for text in ("unigram", "language")]
     background = mixed.background().bind()
-    weights = background.log_weights(background.start(1))[0].exp().numpy()
+    weights = background.view(background.start(1)).log_weights[0].exp().numpy()
     assert weights == pytest.approx(0.25 * np.exp(alone[0]) + 0.75 * np.exp(alone[1]), rel=1e-5)
     assert str(mixed.expression) == "0.25 unigram plus 0.75 language:hu"
 

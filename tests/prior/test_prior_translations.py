@@ -49,7 +49,7 @@ def test_translations_make_the_background() -> None:
     background = prior.background()
     assert isinstance(background, LexicalBackground)
     house = background.bind(torch.tensor([[SOURCE_SYMBOLS.index("house"), 2]]))
-    weights = house.log_weights(house.start(1)).exp()[0]
+    weights = house.view(house.start(1)).log_weights.exp()[0]
     assert weights.sum().item() == pytest.approx(1.0)
     base = np.exp(prior.log_weights)
     assert weights[[2, 3]].tolist() == pytest.approx(base[[2, 3]].tolist())
@@ -57,7 +57,7 @@ def test_translations_make_the_background() -> None:
     maison = SYMBOLS.index("maison")
     says = dict(prior.find(LexicalPart).table.row(SOURCE_SYMBOLS.index("house")))[maison]
     assert weights[maison].item() == pytest.approx(0.75 * base[maison] + 0.25 * words * says)
-    assert torch.isneginf(house.log_weights(house.start(1))[0, [0, 1, 10]]).all()
+    assert torch.isneginf(house.view(house.start(1)).log_weights[0, [0, 1, 10]]).all()
     assert list(background.parameters()) == []
 
 
@@ -88,7 +88,7 @@ def test_a_word_that_the_background_forbids_is_no_translation(tmp_path: Path) ->
     path.write_text("le\t3\nla\t3\n</s>\t1\n", encoding="utf-8")
     prior = translating(prior=build(Recipe(top_words=2, background=str(path))))
     assert set(prior.find(LexicalPart).table.targets) == {4, 5}
-    weights = prior.background().bind(torch.tensor([[5, 8, 2]])).log_weights(torch.tensor([[0]])).exp()
+    weights = prior.background().bind(torch.tensor([[5, 8, 2]])).view(torch.tensor([[0]])).log_weights.exp()
     assert weights.sum().item() == pytest.approx(1.0) and weights[0, 6] == 0
 
 

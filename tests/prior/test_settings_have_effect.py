@@ -117,7 +117,7 @@ def answers(prior: Prior) -> Iterator[Any]:
     previous = torch.tensor([row + [1] * (longest - len(row)) for row in rows])
     for bound in (background.bind(source), background.bind(source, previous)):
         states = bound.flat_states(previous)
-        weights = bound.log_weights(states).detach().expand(len(states), -1)
+        weights = bound.view(states).log_weights.detach().expand(len(states), -1)
         yield weights.masked_fill(weights.isneginf(), -1e9).numpy().round(6)
     if prior.open_words is not None:
         vocabulary = prior.open_words.vocabulary

@@ -17,7 +17,7 @@ def word_by_word(automaton: Automaton, root: np.ndarray, sentence: list[int]) ->
     background = AutomatonBackground(torch.arange(len(root)), len(root), torch.from_numpy(root), automaton).bind()
     state = background.start(1)
     for place, token in enumerate([*sentence, END]):
-        if torch.isneginf(background.log_weights(state)[0, token]):
+        if torch.isneginf(background.view(state).log_weights[0, token]):
             return place
         state = background.advance(state, torch.tensor([token]))
     return POSSIBLE

@@ -4,8 +4,8 @@ from torch import Tensor
 
 from fairseq_llrnn import testing
 from fairseq_llrnn.automata.automaton import END
-from fairseq_llrnn.evidence.counted_slots import CountedSlots
-from fairseq_llrnn.output.context_classes import ContextClasses
+from fairseq_llrnn.evidence.counted_slots import CountedView
+from fairseq_llrnn.output.context_classes import ContextClasses, ContextView
 
 
 def check_context_classes(background: ContextClasses, history: Tensor) -> None:
@@ -13,11 +13,9 @@ def check_context_classes(background: ContextClasses, history: Tensor) -> None:
     testing.check_context_classes(background, history, _counted)
 
 
-def _counted(background: ContextClasses, state: Tensor, found: testing.Weights) -> None:
-    if isinstance(background, CountedSlots):
-        contexts = background.contexts_of(state)
-        words = background.source.words(contexts)
-        factors = background._log_factors(state).double()
+def _counted(view: ContextView, found: testing.Weights) -> None:
+    if isinstance(view, CountedView):
+        words, factors = view.source.words(view.contexts), view._log_factors.double()
         for weights, of_row, (of_end, *of_slots) in zip(found, words.tolist(), factors, strict=True):
             weights[END] = weights[END] + of_end
             for word, more in zip(of_row, of_slots, strict=True):

@@ -86,5 +86,5 @@ def by_definition(setting: Setting, prefix: list[int], temperature: float = 1.0)
         state = background.start(1)
         for token in prefix:
             state = background.advance(state, torch.tensor([token]))
-        log_b = background.log_weights(state)[0].double()
+        log_b = background.view(state).log_weights[0].double()
         return torch.log_softmax(phi @ adaptor / temperature + log_b, dim=0)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import positions
 import pytest
 import torch
 from dynamic_prior import LINES
@@ -67,7 +68,7 @@ def assert_sums_over_words_and_slots_and_trains(evidence: EvidenceWorld, arch: s
         output = setting.model(**sample["net_input"])
         whole = setting.model.get_normalized_probs(output, log_probs=True)  # shape: (B, T, V + J)
     target = sample["target"]
-    columns = output[1]["batch"].background.column_of(target).unsqueeze(2)
+    columns = positions.columns(output[1]["batch"], target).unsqueeze(2)
     mask = target.ne(setting.task.target_dictionary.pad())
     torch.testing.assert_close(log["nll_loss"], -whole.gather(2, columns).squeeze(2)[mask].sum(), rtol=1e-5, atol=1e-4)
     assert size == sample["ntokens"] and log["count_evidence"] == 6

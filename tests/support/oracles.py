@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from sparse_masses import sparse_masses
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.background import Background
+from fairseq_llrnn.backgrounds.background import Background, View
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 
 
@@ -53,13 +54,12 @@ class HashBackground(Background):
         return self.table[(3 * state[:, 0] + 5 * state[:, 1]) % 7]
 
 
-class SparseHashBackground(HashBackground):
-    """The same background with corrections, found from its dense masses; every second entry comes in two parts."""
+class SparseHashView(View):
+    """Masses as corrections, found from the dense ones; every second entry comes in two parts."""
 
-    sparse = True
-
-    def class_weights(self, state: Tensor, times: int = 1) -> ClassWeights:
-        mass = self.log_mass(state)
+    @cached_property
+    def class_mass(self) -> ClassWeights:
+        mass = super().class_mass.dense()
         shared = mass.new_zeros(1, self.num_classes)
         constant = mass[:, -1]
         different = mass - shared - constant.unsqueeze(1)
@@ -71,3 +71,12 @@ class SparseHashBackground(HashBackground):
             torch.cat([torch.where(torch.arange(len(added)) % 2 == 0, halves, added), halves[::2]]),
             torch.isneginf(mass).any(1), constant,
         )  # fmt: skip
+
+
+class SparseHashBackground(HashBackground):
+    """The same background with sparse masses."""
+
+    view_type: type[View] = SparseHashView
+
+    def view(self, states: Tensor, hidden: Tensor | None = None, remaining: int | None = None) -> View:
+        return self.view_type(self, states, hidden, remaining)

@@ -53,7 +53,7 @@ class ByHand:
 
     def _background(self) -> Tensor:
         base = self.model.decoder.head.background.base.bind(self.ids)
-        words = base.log_weights(base.start(1))[0].double().exp()
+        words = base.view(base.start(1)).log_weights[0].double().exp()
         b = torch.cat([words, words.new_zeros(len(self.strings) - len(words))])
         if any(slot.unknown and string not in self.of_target for string, slot in self.slots.items()):
             b[self.of_target["<unk>"]] *= math.exp(LOG_UNK_KEEPS)

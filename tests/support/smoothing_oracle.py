@@ -44,7 +44,7 @@ def prior_of(place: Path, background: str, evidence: tuple[str, ...], is_open: b
 def smoothed(head: LogLinearHead, batch: Any, targets: Tensor) -> Tensor:
     """−(1 − ε) log p(target) − ε Σ_x q(x) log p(x), summed; q by the definition, word by word."""
     log_p, of_target = head.word_log_probs(batch), head.target_log_probs(batch, targets)  # (B, T, V + J), (B, T)
-    classes = batch.background.column_classes(batch.states).expand(targets.numel(), -1).view(log_p.shape)
+    classes = batch.view.column_classes.expand(targets.numel(), -1).view(log_p.shape)
     class_of, specials = head.output.class_of.tolist(), {class_of_special(head, s) for s in SPECIALS}
     loss = torch.zeros((), dtype=torch.float64)
     for row, position in targets.ne(head.pad).nonzero().tolist():

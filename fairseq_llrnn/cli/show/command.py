@@ -220,13 +220,13 @@ def _beginnings(prior: Prior) -> dict[str, Any]:
             return {}
         state = background.start(1)
         shortest = int(background.steps_to_end(state)[0])
-        first = background.log_weights(state)[0].softmax(0)
+        first = background.view(state).log_weights[0].softmax(0)
         values, words = first.topk(min(FIRST_SHOWN, int((first > 0).sum())))
         best = zip(words.tolist(), values.tolist(), strict=True)
         example: list[str] = []
         for left in range(max(LONGEST_EXAMPLE + 1, shortest), 0, -1):
-            limited = background.with_max_length(left)
-            probable = limited.log_weights(state) + torch.where(limited.log_shares(state).isneginf(), -torch.inf, 0.0)
+            limited = background.view(state, remaining=left)
+            probable = limited.log_weights + torch.where(limited.log_shares.isneginf(), -torch.inf, 0.0)
             goes_on = bool((probable[0] > -torch.inf).sum() > 1)
             if left > 1 and (not example or (goes_on and len(example) < SOME_WORDS)):
                 probable[0, end] = -torch.inf  # a longer sentence shows more

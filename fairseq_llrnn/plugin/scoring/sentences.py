@@ -25,6 +25,7 @@ from fairseq.tasks import FairseqTask
 from fairseq.tokenizer import tokenize_line
 from torch import Tensor
 
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.evaluation.texts import together
 from fairseq_llrnn.output.context_classes import strings_in
@@ -202,11 +203,11 @@ class Scorer:
             log_prob = log_probs.gather(2, target.unsqueeze(2)).squeeze(2)
         return [row[is_token] for row, is_token in zip(log_prob.double().cpu(), target.ne(pad).cpu(), strict=True)]
 
-    def _note_strings(self, background: Any, target: Tensor) -> None:
+    def _note_strings(self, background: BoundBackground, target: Tensor) -> None:
         """Count the strings outside the dictionary without a slot."""
         if strings_in(background) is not None:
-            unk = self.task.target_dictionary.unk()
-            self.notes[UNKNOWN] += int((background.column_of(target).eq(unk) & target.ne(unk)).sum())
+            view = background.view(background.start(len(target)))
+            self.notes[UNKNOWN] += int((~view.in_vocabulary(target)).sum())
 
 
 def _key(source: Tensor) -> Source:

@@ -29,8 +29,9 @@ from fairseq.sequence_scorer import SequenceScorer
 from torch import Tensor
 from torch.nn import functional
 
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.states import States
+from fairseq_llrnn.backgrounds.background import BoundBackground, View
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY
+from fairseq_llrnn.backgrounds.states import repeat
 from fairseq_llrnn.output.context_classes import layers_of
 from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.plugin.compat.dictionaries import with_unk
@@ -52,7 +53,7 @@ class StepColumns:
         """Return the columns of tokens (N, T) among all words and slots. A string without a slot has the column of
         <unk>.
         """
-        return self.step.background.column_of(tokens, self.step.states)
+        return self.step.view.column_of(tokens)
 
     def forced(self, words: Tensor, log_probs: Tensor) -> tuple[StepColumns, Tensor]:
         """Return a record in which the words (N,) have columns, and these columns: (N,).
@@ -121,18 +122,17 @@ def may_not_end(model: BaseFairseqModel) -> bool:
     return is_ours(model) and model.decoder.head.background.needs_length_limit
 
 
-def with_unknown_slots(answer: Tensor, background: BoundBackground, states: States, unk: int) -> Tensor:
-    """Extend the log probabilities (N, V) of a model without slots to the columns of a background with slots, (N, V +
-    J).
+def with_unknown_slots(answer: Tensor, view: View, unk: int) -> Tensor:
+    """Extend the log probabilities (N, V) of a model without slots to the columns of a background with slots,
+    (N, V + J).
 
     The slots of the source's unknown words share the probability of <unk> equally.
     """
     vocabulary, masks = answer.size(1), []
-    for layer, layer_states in layers_of(background, states):
-        if layer.source.unk is not None:
-            rows = layer.context_rows(layer_states)  # a moved word has a column of its own
-            own = (rows.table.words >= vocabulary) & ~rows.table.moved
-            masks.append(layer.source.unreadable(layer.contexts_of(layer_states)) & rows.pick(own))
+    for layer in layers_of(view):
+        if layer.source.unk is not None:  # a moved word has a column of its own
+            own = (layer.table.words >= vocabulary) & ~layer.table.moved
+            masks.append(layer.source.unreadable(layer.contexts) & layer.pick(own))
     outside = torch.cat(masks, dim=1)  # shape: (N, J)
     counts = outside.sum(1, keepdim=True)
     wide = functional.pad(answer, (0, outside.size(1)), value=NEGATIVE_INFINITY)
@@ -223,7 +223,7 @@ class EnsembleColumns(EnsembleModelWithAlignment):
             log_probs, words = candidates(leading, self.num_candidates, self.dictionary.nspecial)
             return log_probs, StepColumns(words, leading, self.dictionary.nspecial)
         wide = [self._all_words(answer, leading) for answer in answers]
-        words = leading.background.columns(leading.states).expand(len(wide[0]), -1)
+        words = leading.view.columns.expand(len(wide[0]), -1)
         mean = torch.stack(wide).logsumexp(0) - math.log(len(wide)) if len(wide) > 1 else wide[0]
         if self.session.longest is not None:
             mean = mean.masked_fill(wide[self.leader].isneginf(), NEGATIVE_INFINITY)
@@ -235,7 +235,7 @@ class EnsembleColumns(EnsembleModelWithAlignment):
             return answer.word_log_probs()
         if not has_slots(self.models[self.leader]):
             return answer
-        return with_unknown_slots(answer, leading.background, leading.states, self.dictionary.unk())
+        return with_unknown_slots(answer, leading.view, self.dictionary.unk())
 
 
 class ColumnScorer(SequenceScorer):
@@ -246,7 +246,7 @@ class ColumnScorer(SequenceScorer):
         decoder, target = next(model.decoder for model in models if has_slots(model)), sample["target"]
         bound = decoder.head.background.bind(sample["net_input"]["src_tokens"])
         padded = [model if has_slots(model) else _WithSlots(model, bound, decoder.head.unk) for model in models]
-        columns = bound.column_of(target)
+        columns = bound.view(bound.start(len(target))).column_of(target)
         # a string without a slot in its sentence is <unk>
         strings = target.masked_fill(columns.eq(decoder.dictionary.unk()), decoder.dictionary.unk())
         hypotheses = super().generate(padded, sample | {"target": columns, "strings": strings}, **options)
@@ -274,6 +274,6 @@ class _WithSlots:
     def get_normalized_probs(self, net_output: Any, log_probs: bool, sample: Any = None) -> Tensor:
         answer = self.model.get_normalized_probs(net_output, True)  # shape: (B, T, V)
         batch, time, _ = answer.shape
-        states = self.bound.start(batch).repeat_interleave(time, 0)
-        wide = with_unknown_slots(answer.flatten(0, 1), self.bound, states, self.unk).view(batch, time, -1)
+        view = self.bound.view(repeat(self.bound.start(batch), time))
+        wide = with_unknown_slots(answer.flatten(0, 1), view, self.unk).view(batch, time, -1)
         return wide if log_probs else wide.exp()

@@ -209,7 +209,8 @@ class ColumnGenerator(SequenceGenerator):
         if self.limited and self.match_source_len and len(net_input["src_lengths"].unique()) > 1:
             return search_by_length(partial(self._generate, bos_token=bos_token), sample, prefix_tokens, constraints)
         if constraints is not None:
-            constraints = self._background(net_input).column_of(constraints)
+            background = self._background(net_input)
+            constraints = background.view(background.start(len(constraints))).column_of(constraints)
         if self.limited:
             longest = self._longest(net_input)
             check_reachable(self._background(net_input), sample, prefix_tokens, longest, self.pad, self.eos)

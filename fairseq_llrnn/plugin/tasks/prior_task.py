@@ -319,7 +319,7 @@ class PriorTask(PluginTask):
             previous = functional.pad(prefix, (1, 0), value=self.target_dictionary.eos())[:, :-1]
             for decoder in (model.decoder for model in models if isinstance(model.decoder, LogLinearDecoder)):
                 background = decoder.head.background.bind(source)
-                share = background.log_share(background.flat_states(previous), prefix.flatten()).view_as(prefix)
+                share = background.view_of(previous).locate(prefix.flatten())[1].view_as(prefix)
                 if isinstance(generator, SequenceScorer):  # it scores a language model's text, without a search
                     check_allowed(decoder.head, share, prefix, ids, decoder.fix_zero_mass)
                 else:

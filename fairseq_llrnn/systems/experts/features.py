@@ -29,7 +29,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.background import BoundBackground
-from fairseq_llrnn.backgrounds.states import States
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, ClassTerms, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, each_layer
@@ -94,8 +93,7 @@ class ExpertFeatures(ClassSource):
     def rows_at(self, place: Place) -> RowPair:
         """Return [E, 0, v − everywhere] and the bias of each exception: (B, T, J, H') and (B, T, J)."""
         shape, numbers, contexts = place.shape, place.contexts, self._contexts(place)
-        context_rows = place.layer.context_rows(place.states)
-        classes = context_rows.pick(context_rows.table.original).view(*shape, -1)  # shape: (B, T, J)
+        classes = place.view.pick(place.view.table.original).view(*shape, -1)  # shape: (B, T, J)
         rows, bias = place.rows.classes.composed  # type: ignore[attr-defined]
         static = len(rows)
         inside = classes.clamp_max(static - 1)
@@ -129,35 +127,31 @@ class ExpertFeatures(ClassSource):
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return scores including the experts' constant parts, which explanations list."""
         width, hidden = self.weight.size(1), batch.hidden[0]
-        layers = each_layer(batch.background)
-        layer, contexts = next((bound, bound.source) for bound in layers if isinstance(bound.source, Contexts))
-        of_classes = {**arguments.get("terms", {}), Contexts: expert_terms(layer, contexts, hidden)}
+        sources = (layer.source for layer in each_layer(batch.view.bound))
+        contexts = next(source for source in sources if isinstance(source, Contexts))
+        of_classes = {**arguments.get("terms", {}), Contexts: expert_terms(contexts, hidden)}
         return {"scores": arguments["scores"] + hidden[:, width : width + 1], "terms": of_classes}
 
     @staticmethod
     def _contexts(place: Place) -> Contexts:
-        assert isinstance(place.layer.source, Contexts)
-        return place.layer.source
+        assert isinstance(place.view.source, Contexts)
+        return place.view.source
 
 
 EXPERT = "Expert"  # prefix of an expert's score in the list of a word's features: Expert:NAME
 
 
-def expert_terms(layer: ContextClasses, contexts: Contexts, hidden: Tensor) -> ClassTerms:
+def expert_terms(contexts: Contexts, hidden: Tensor) -> ClassTerms:
     """Return the contribution of each expert to words of one sentence: the gate a_e(K) times the value v_e(K, x).
 
-    Args:
-        layer: of the background of a batch with this sentence only.
-        contexts: its source.
-        hidden: (T, H').
+    contexts: of a batch with this sentence only. hidden: (T, H').
     """
     panel = contexts.panel
     gates = hidden[:, -len(panel.experts) :].tolist()
 
     def at(
-        place: int, state: States, token: int, features: Mapping[str, float]
+        place: int, context: int, token: int, features: Mapping[str, float]
     ) -> tuple[list[tuple[str, float]], Detail]:
-        context = int(layer.contexts_of(state))
         columns = list(panel.columns)  # names, in the order of their numbers
         of_columns = {"": 1.0, **features}
         exceptions = dict(zip(contexts.exceptional[context], contexts.values[context], strict=True))

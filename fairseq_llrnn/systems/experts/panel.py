@@ -26,7 +26,7 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import BOS, PAD
-from fairseq_llrnn.output.context_classes import NO_WORD, ContextClassSource
+from fairseq_llrnn.output.context_source import NO_WORD, ContextClassSource
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.systems.experts.expert import Expert, Firing
 

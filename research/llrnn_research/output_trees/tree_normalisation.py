@@ -18,9 +18,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.backgrounds.class_weights import ClassWeights
-from fairseq_llrnn.backgrounds.states import States
+from fairseq_llrnn.backgrounds.background import View
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights
 from fairseq_llrnn.output.feature_weights import row_scores
 from fairseq_llrnn.output.normalisers import ClassPath, Detail, Distribution, SlotScores, best_words_of
 from fairseq_llrnn.output.records import Batch
@@ -105,15 +104,15 @@ class TreeDistribution(Distribution):
         return classes if self.replaced is None else classes.masked_fill(classes == self.replaced, self.last)
 
     @torch.no_grad()
-    def best_words(self, background: BoundBackground, state: States, k: int) -> tuple[Tensor, Tensor]:
-        share = background.best_share(state)
+    def best_words(self, view: View, k: int) -> tuple[Tensor, Tensor]:
+        share = view.best_share
         if self.replaced is not None:
             share = torch.cat([share, share[:, self.replaced].unsqueeze(1)], dim=1)
         arguments = self.hidden, self.class_weights, share, k, self.slots, self.temperature
         best, values, classes = self.output.best_classes(*arguments)
         if self.replaced is not None:
             classes = classes.masked_fill(classes == self.last, self.replaced)
-        return best_words_of(values, classes, best, background, state, k)
+        return best_words_of(values, classes, best, view, k)
 
 
 def _unreplaced(class_weights: ClassWeights, slots: SlotScores | None) -> ClassWeights:
@@ -153,7 +152,7 @@ def explained_choices(batch: Batch, tokens: Tensor) -> tuple[Tensor, list[ClassP
     dense = ClassWeights(batch.class_weights.dense(), batch.class_weights.num_rows)
     distribution = batch.rows.classes.distribution(batch.hidden.flatten(0, 1), batch.slots, dense)
     assert isinstance(distribution, TreeDistribution)
-    classes = distribution.child_of_root(batch.background.classes(batch.states, tokens))
+    classes = distribution.child_of_root(batch.view.classes(tokens))
     scores = distribution.log_probs - dense.shared
     scores = scores.masked_fill(dense.shared.isneginf(), 0.0)
     of_batch = distribution.hidden, classes, distribution.class_weights.shared, distribution.slots

@@ -52,15 +52,15 @@ def test_it_says_what_the_field_says_from_left_to_right(field_folder: Path) -> N
     words = ["le", "chat", "voit"]
     tokens = torch.tensor([[2, *map(SYMBOLS.index, words)]])
     states = positions.states(background, tokens)
-    found = [background.log_weights(states[i])[0, SYMBOLS.index(word)].item() for i, word in enumerate(words)]
-    found.append(background.log_weights(states[3])[0, 2].item())
+    found = [background.view(states[i]).log_weights[0, SYMBOLS.index(word)].item() for i, word in enumerate(words)]
+    found.append(background.view(states[3]).log_weights[0, 2].item())
     score = field.score(field.words.text_of([words]))
     assert sum(found) == pytest.approx(score.left_to_right, abs=1e-4)
 
 
 def test_words_that_the_field_lacks_share_with_unk(field_folder: Path) -> None:
     background = built(field_folder, f"mrf:{field_folder}").background()
-    weights = background.log_weights(background.start(1))[0]
+    weights = background.view(background.start(1)).log_weights[0]
     known = set(MarkovField.load(str(field_folder)).words.symbols)
     lacking = [i for i, symbol in enumerate(SYMBOLS) if i > 1 and (symbol not in known or symbol == "<unk>")]
     assert SYMBOLS.index("licorne") in lacking

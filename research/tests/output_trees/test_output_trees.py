@@ -9,6 +9,7 @@ from pathlib import Path
 from unittest import mock
 
 import numpy as np
+import positions
 import pytest
 import torch
 from automaton_prior import with_bigrams
@@ -73,7 +74,7 @@ def test_slots_of_evidence_are_children_of_the_root(evidence: EvidenceWorld, pri
         whole = model.get_normalized_probs(output, log_probs=True)
         found = model.decoder.head.target_log_probs(output[1]["batch"], sample["target"])
     torch.testing.assert_close(whole.exp().sum(-1), torch.ones_like(whole[..., 0]), rtol=1e-5, atol=1e-5)
-    columns = output[1]["batch"].background.column_of(sample["target"])
+    columns = positions.columns(output[1]["batch"], sample["target"])
     expected = whole.gather(2, columns.unsqueeze(2)).squeeze(2)
     real = sample["target"].ne(setting.task.target_dictionary.pad())
     torch.testing.assert_close(found[real], expected[real], rtol=1e-5, atol=1e-5)

@@ -7,7 +7,6 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import positions
 import pytest
 import torch
 from automaton_prior import with_bigrams
@@ -85,7 +84,7 @@ def by_definition(head: LogLinearHead, hidden: Tensor, temperature: float = 1.0)
     classes = torch.stack([log_p[tree.internal + leaf] for leaf in range(tree.leaves)], -1)
     if opened is not None:
         classes = classes.index_copy(-1, torch.tensor([head.replaced]), log_p[-1].unsqueeze(-1))
-    return positions.word_log_probs(batch.background, classes, head.previous(TARGETS))
+    return batch.view.expand(classes.flatten(0, 1)).view(B, T, -1)
 
 
 @pytest.mark.parametrize(("tree", "prior", "rows"), one_in(3, TREES, PRIORS, ["free", "composed"]))
@@ -126,9 +125,7 @@ def test_searches_choose_the_best_words_of_the_definition(prior: str, temperatur
 def test_label_smoothing_is_what_its_formula_says(prior: str) -> None:
     head, hidden = make_head(PRIORS[prior]()), hidden_states()
     batch, real = head.batch(hidden, head.bind(head.previous(TARGETS))), TARGETS.ne(1)
-    weights = positions.word_log_probs(
-        batch.background, batch.log_mass.expand(B, T, -1).double(), head.previous(TARGETS)
-    )
+    weights = batch.view.expand(batch.class_weights.dense().double()).view(B, T, -1)
     gains = by_definition(head, hidden) - weights  # all of log p that the network can change
     words = torch.tensor([i for i, s in enumerate(SYMBOLS) if s not in ("<s>", "<pad>", "</s>", "<unk>")])
     expected = gains[..., words].mean(-1) - gains.gather(2, TARGETS.unsqueeze(2)).squeeze(2)
@@ -279,7 +276,7 @@ def test_explanations_add_up(prior: str, learn_temperature: bool) -> None:
     found = head.explain(hidden, TARGETS[0], top=3)
     expected = head.log_probs(hidden, previous=head.previous(TARGETS[:1]))[0].gather(1, TARGETS[0].unsqueeze(1))
     batch = head.batch(hidden, head.bind(head.previous(TARGETS[:1])))
-    shares = batch.background.log_share(batch.states, TARGETS[0])
+    shares = batch.view.locate(TARGETS[0])[1]
     for explanation, log_prob, share in zip(found, expected.squeeze(1).tolist(), shares.tolist(), strict=True):
         assert explanation.log_prob == pytest.approx(log_prob)
         parts = explanation.log_background + sum(v for _, v in explanation.own_features) + explanation.normaliser

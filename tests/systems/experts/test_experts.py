@@ -127,7 +127,7 @@ def make(kind: str, experts: Sequence[Expert], time: int = 3, seed: int = 0) -> 
 
 def widened(case: Case) -> tuple[Tensor, Place]:
     """The wide hidden states, and all positions with the rows of signatures and slots, as a head makes them."""
-    states = case.bound.flat_states(case.previous)
+    view = case.bound.view_of(case.previous)
     weight = torch.cat([case.output.weight, case.experts.columns(case.output.weight)], dim=1)
     exact, below = ExactRows(case.output, case.output.composed(weight=weight)), []
     if isinstance(case.below, EvidenceMixture):
@@ -135,7 +135,7 @@ def widened(case: Case) -> tuple[Tensor, Place]:
         bias = slots.compose(case.output.bias.unsqueeze(1)).squeeze(2)
         below = [(slots.compose(weight).unsqueeze(1), bias.unsqueeze(1))]
     rows = Rows(exact, {}, weight.size(1), lambda: rows)
-    place = Place(case.bound, states, case.previous.shape, rows, below)
+    place = Place(view, case.previous.shape, rows, below)
     return case.experts.widen(case.hidden, place), place
 
 
@@ -153,7 +153,7 @@ def by_the_definition(case: Case, experts: Sequence[Expert], strings: Sequence[s
     answers = []
     states = positions.states(case.below, case.previous)
     for t, state in enumerate(states):
-        log_b = case.below.log_weights(state).expand(5, -1)
+        log_b = case.below.view(state).log_weights.expand(5, -1)
         for i in range(5):
             source = tuple(w for w in SENTENCES[i].split() if w != "</s>")
             if not isinstance(case.below, EvidenceMixture):
@@ -243,18 +243,19 @@ def test_search_equals_training_and_finds_the_best(kind: str, seed: int) -> None
         state = case.bound.start(5)
         for t in range(case.previous.size(1)):
             state = state if t == 0 else case.bound.advance(state, case.previous[:, t])
-            torch.testing.assert_close(case.bound.log_mass(state), mass[:, t])
-            torch.testing.assert_close(case.bound.log_share(state, targets[:, t]), share[:, t])
-            assert torch.equal(case.bound.classes(state, targets[:, t]), positions.classes(case.bound, targets)[:, t])
+            view = case.bound.view(state)
+            torch.testing.assert_close(view.class_mass.dense(), mass[:, t])
+            torch.testing.assert_close(view.locate(targets[:, t])[1], share[:, t])
+            assert torch.equal(view.classes(targets[:, t]), positions.classes(case.bound, targets)[:, t])
             order = torch.tensor([3, 3, 0, 4, 1])
-            torch.testing.assert_close(case.bound.log_mass(select(state, order)), mass[order, t])
-            words = case.bound.word_log_probs(classes[:, t], state)
+            torch.testing.assert_close(case.bound.view(select(state, order)).class_mass.dense(), mass[order, t])
+            words = view.expand(classes[:, t])
             torch.testing.assert_close(words, along[:, t])
-            values, tokens = Distribution(classes[:, t]).best_words(case.bound, state, 4)
+            values, tokens = Distribution(classes[:, t]).best_words(view, 4)
             torch.testing.assert_close(values, words.topk(4, dim=1).values)
             each, found = repeat(state, 4), tokens.flatten()
-            of_class = classes[:, t].gather(1, case.bound.classes(each, found).view(5, 4))
-            torch.testing.assert_close(of_class + case.bound.log_share(each, found).view(5, 4), values)
+            of_class = classes[:, t].gather(1, case.bound.view(each).classes(found).view(5, 4))
+            torch.testing.assert_close(of_class + case.bound.view(each).locate(found)[1].view(5, 4), values)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -262,12 +263,13 @@ def test_masses_are_sums_of_weights_and_shares_sum_to_one(kind: str) -> None:
     case = make(kind, (Answers(), Unsaid()), time=4)
     with torch.no_grad():
         for state in positions.states(case.bound, case.previous):
-            weights = case.bound.log_weights(state).expand(5, -1)
-            mass, shares = case.bound.log_mass(state), case.bound.log_shares(state)
+            view = case.bound.view(state)
+            weights = view.log_weights.expand(5, -1)
+            mass, shares = view.class_mass.dense(), view.log_shares
             columns = torch.arange(weights.size(1)).expand(5, -1)
             if isinstance(case.below, EvidenceMixture):
-                columns = case.below.columns(case.bound.below(state))
-            classes = torch.stack([case.bound.classes(state, columns[:, c]) for c in range(columns.size(1))], dim=1)
+                columns = case.below.view(case.bound.below(state)).columns
+            classes = torch.stack([view.classes(columns[:, c]) for c in range(columns.size(1))], dim=1)
             alive = ~weights.isneginf()
             sums = torch.zeros_like(mass).scatter_add(1, classes.masked_fill(~alive, 0), weights.exp())
             torch.testing.assert_close(mass.exp(), sums, rtol=1e-5, atol=1e-8)
@@ -285,43 +287,35 @@ def test_experts_without_exceptions_leave_corrections_as_they_are() -> None:
 
     case = make("n-grams", (Groups(),))
     states = case.bound.flat_states(case.previous)
-    assert case.bound.sparse and case.bound.num_classes == NUM_CLASSES
-    class_weights = case.bound.class_weights(states)
+    assert case.bound.num_classes == NUM_CLASSES
+    class_weights = case.bound.view(states).class_mass
     assert class_weights.entries is not None
-    torch.testing.assert_close(class_weights.dense(), case.bound.log_mass(states))
+    torch.testing.assert_close(class_weights.dense(), case.bound.view(states).class_mass.dense())
     with_exceptions = make("n-grams", (Unsaid(),))
     states = with_exceptions.bound.flat_states(with_exceptions.previous)
-    assert not with_exceptions.bound.sparse and with_exceptions.bound.class_weights(states).entries is None
+    assert with_exceptions.bound.view(states).class_mass.entries is None
 
 
 def test_masses_know_no_limit_of_length_and_shares_do() -> None:
     class Limited(AfterLastWord):
-        def with_max_length(self, remaining: int) -> Background:
-            table = self.table.clone()
-            table[:, 5:] = -math.inf
-            return LimitedShares(self, AfterLastWord(self.class_of, self.num_classes, table, EOS))
+        """No end follows words from 5 on."""
 
-    class LimitedShares(AfterLastWord):
-        """Masses of one background; shares of it where another allows the word."""
+        farthest = 3
 
-        def __init__(self, whole: AfterLastWord, allowed: AfterLastWord) -> None:
-            super().__init__(whole.class_of, whole.num_classes, whole.table, EOS)
-            self.allowed = allowed
-
-        def log_shares(self, state: Tensor) -> Tensor:
-            return super().log_shares(state).masked_fill(self.allowed.log_weights(state).isneginf(), -math.inf)
+        def steps_to_end(self, states: Tensor) -> Tensor:
+            return 1 + (states >= 5).long().view(-1)
 
     case = make("dynamic", (Answers(),))
     assert isinstance(case.below, AfterLastWord)
     bound = case.experts.bind(Limited(CLASS_OF, NUM_CLASSES, case.below.table, EOS), encode(TABLE))
-    limited = bound.with_max_length(1)
     state = bound.start(5)  # 12 is the exception of the first sentence, 99 of the fourth; both are out of reach
-    torch.testing.assert_close(limited.log_mass(state), bound.log_mass(state))
-    assert torch.equal(limited.classes(state, torch.tensor([5] * 5)), bound.classes(state, torch.tensor([5] * 5)))
-    shares, free = limited.log_shares(state), bound.log_shares(state)
+    limited, whole, word = bound.view(state, remaining=2), bound.view(state), torch.tensor([5] * 5)
+    torch.testing.assert_close(limited.class_mass.dense(), whole.class_mass.dense())
+    assert torch.equal(limited.classes(word), whole.classes(word))
+    shares, free = limited.log_shares, whole.log_shares
     assert shares[:, 5:].isneginf().all()
     torch.testing.assert_close(shares[:, :5], free[:, :5])
-    assert limited.log_share(state, torch.tensor([5] * 5)).isneginf().all()
+    assert limited.locate(word)[1].isneginf().all()
     classes = torch.zeros(5, bound.num_classes, dtype=torch.float64).log_softmax(1)
-    assert limited.word_log_probs(classes, state)[:, 5:].isneginf().all()
-    assert limited.best_share(state)[:, NUM_CLASSES:].isneginf().all()
+    assert limited.expand(classes)[:, 5:].isneginf().all()
+    assert limited.best_share[:, NUM_CLASSES:].isneginf().all()

@@ -51,7 +51,7 @@ def assert_the_loss_is_the_sum_over_words(setting: Setting, sample: dict[str, An
     target = sample["target"]
     column = target
     if setting.task.prior.find(EvidencePart) is not None:
-        column = output[1]["batch"].background.base.column_of(target)
+        column = positions.columns(output[1]["batch"], target)
     chosen = whole.gather(2, column.unsqueeze(2)).squeeze(2)
     expected = -chosen[target.ne(setting.task.target_dictionary.pad())].sum()
     torch.testing.assert_close(loss, expected, rtol=1e-5, atol=1e-4)
@@ -221,7 +221,7 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     _, extra = setting.model(**sample["net_input"])
     scores = positions.class_scores(extra["batch"])  # shape: (B, T, S + J)
     mass = extra["batch"].log_mass.expand_as(scores)
-    classes = positions.classes(extra["batch"].background, words).unsqueeze(2)
+    classes = extra["batch"].view.classes(words.flatten()).view_as(words).unsqueeze(2)
     assert (classes >= decoder.head.background.num_classes).any(), "some targets are exceptions"
     sizes = torch.ones(scores.size(-1), dtype=torch.float64)
     sizes[: len(decoder.head.class_sizes)] = decoder.head.class_sizes.double()
@@ -230,7 +230,7 @@ def test_terms_with_experts_and_strings_outside_the_dictionary(
     expected = (q * scores).sum(-1) - scores.gather(2, classes).squeeze(2)
     torch.testing.assert_close(decoder.head.smoothing_gain(extra["batch"], target), expected)
 
-    share = extra["batch"].background.log_share(extra["batch"].states, words.flatten()).view_as(words)
+    share = extra["batch"].view.locate(words.flatten())[1].view_as(words)
     log_p = (scores + mass).log_softmax(-1).gather(2, classes).squeeze(2) + share
     real = (words == target) & target.ne(dictionary.pad())
     torch.testing.assert_close(decoder.head.target_log_probs(extra["batch"], target)[real], log_p[real])

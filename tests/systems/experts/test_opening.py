@@ -77,8 +77,8 @@ def test_exceptions_have_the_features_of_their_words() -> None:
     head, hidden, targets, _ = a_batch(Names())
     phi = check_class_features(head.double(), hidden.double(), targets)["experts"]
     batch = head.batch(hidden.double(), head.bind(head.previous(targets)))
-    ((layer, states),) = layers_of(batch.background, batch.states)
-    words = layer.source.words(layer.contexts_of(states))  # shape: (T, J)
+    (layer,) = layers_of(batch.view)
+    words = layer.source.words(layer.contexts)  # shape: (T, J)
     features = head.prior.output.features
     for place, word in (words >= 0).nonzero().tolist():
         row = features.row(int(head.output.class_of[words[place, word]]))

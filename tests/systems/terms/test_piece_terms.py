@@ -149,7 +149,7 @@ def test_a_piece_that_is_a_form_may_be_a_part_of_other_words(prior: Prior) -> No
     bound = EvidenceBackground(static(prior), table, UNK, UNK).bind(source)
     state = bound.start(1)
     for token in target:
-        assert bound.log_share(state, token.view(1)).isfinite().all()
+        assert bound.view(state).locate(token.view(1))[1].isfinite().all()
         state = bound.advance(state, token.view(1))
 
 
@@ -184,7 +184,7 @@ def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: b
     assert sorted(map(len, groups)) == [1, 3]
     slots = set.union(*groups)
     state = bound.start(1)
-    columns = list(dict.fromkeys(bound.columns(state)[0].tolist()))
+    columns = list(dict.fromkeys(bound.view(state).columns[0].tolist()))
     assert set(columns) == {*range(len(prior.symbols)), *slots}
     before = {word: math.exp(w) for word, w in enumerate(prior.log_weights.tolist())}
 
@@ -211,10 +211,10 @@ def test_every_sentence_has_the_probability_of_the_formula(prior: Prior, must: b
             for word in said:
                 state = bound.advance(state, torch.tensor([word]))
             weights = [weight(word, said) for word in columns]
-            each = state.expand(len(columns), -1)
-            share = bound.log_share(each, tokens) + bound.log_mass(state)[0][bound.classes(each, tokens)]
-            assert share.exp().tolist() == pytest.approx(weights, rel=1e-5)
-            assert bound.log_mass(state).logsumexp(1).exp().item() == pytest.approx(sum(weights), rel=1e-5)
+            view = bound.view(state)
+            mass, (classes, share) = view.class_mass.dense()[0], view.locate(tokens, torch.zeros_like(tokens))
+            assert (share + mass[classes]).exp().tolist() == pytest.approx(weights, rel=1e-5)
+            assert mass.logsumexp(0).exp().item() == pytest.approx(sum(weights), rel=1e-5)
             if weights[columns.index(EOS)] > 0:
                 ended += 1
                 assert not must or all(sum(token in group for token in said) == 1 for group in groups)

@@ -443,7 +443,7 @@ def test_words_that_would_spell_a_phrase_once_more_are_unlikely(kind: str) -> No
     plain_one = EvidenceMixture(made.base, EvidenceSlots(made.slots, UNK, table.rules.weight))
     state, below = made.start(2), plain_one.start(2)
     token = torch.full((2,), table.target.index("chien"))
-    kept = (made.log_weights(state) - plain_one.log_weights(below))[:, int(token[0])]
+    kept = (made.view(state).log_weights - plain_one.view(below).log_weights)[:, int(token[0])]
     assert kept.tolist() == pytest.approx([math.log(1e-3), 0.0], abs=1e-4)  # the second sentence requires the word
 
 
@@ -466,11 +466,10 @@ def test_a_network_reads_a_phrase_as_its_head_or_its_last_known_word(monkeypatch
         source = batch(table, terms, ["dog 12 </s>", "12 dog </s>"])
         made = EvidenceBackground(base("static"), table, UNK, UNK).bind(source)
         forms = torch.tensor([table.target.index(form) for form in row.forms]).expand(2, -1)
-        words = [table.target.symbols[word] for word in made.to_input_ids(forms)[1].tolist()]
+        view, number = made.view(made.start(2)), torch.tensor([[TARGET_WORDS.index("12")]] * 2)
+        words = [table.target.symbols[word] for word in view.to_input_ids(forms)[1].tolist()]
         assert words == [*read.split(), "chien", "<unk>"]
-        state = made.start(2)
-        assert torch.equal(made.to_input_ids(forms, state), made.to_input_ids(forms))
-        assert made.to_input_ids(torch.tensor([[TARGET_WORDS.index("12")]]).expand(2, 1)).tolist() == [[5], [5]]
+        assert view.to_input_ids(number).tolist() == [[5], [5]]
 
 
 @pytest.mark.parametrize(
@@ -559,9 +558,9 @@ def ends(made: CountedSlots, table: EvidenceTable, row: int, words: list[str]) -
     state, possible = made.start(5), True
     for word in words:
         token = torch.full((5,), table.target.index(word))
-        possible &= not bool(made.log_share(state, token)[row].isneginf())
+        possible &= not bool(made.view(state).locate(token)[1][row].isneginf())
         state = made.advance(state, token)
-    return possible, not bool(made.log_share(state, torch.full((5,), EOS))[row].isneginf())
+    return possible, not bool(made.view(state).locate(torch.full((5,), EOS))[1][row].isneginf())
 
 
 def test_exactly_one_form_of_each_term_is_said() -> None:
@@ -600,11 +599,11 @@ def test_a_string_of_both_kinds_is_one_slot() -> None:
 def test_a_limit_leaves_room_for_what_is_required() -> None:
     table, made, _ = bound()
     assert made.steps_to_end(made.start(5)).tolist() == [2, 3, 2, 3, 1]
-    limited = made.with_max_length(2)
-    shares = limited.log_shares(limited.start(5))
+    limited = made.view(made.start(5), remaining=2)
+    shares = limited.log_shares
     allowed = {
         table.target.symbols[token]
-        for token, share in zip(limited.columns(limited.start(5))[0].tolist(), shares[0].tolist(), strict=True)
+        for token, share in zip(limited.columns[0].tolist(), shares[0].tolist(), strict=True)
         if share > -math.inf
     }
     assert allowed & set(TARGET_WORDS) - {"chien"} == {"</s>"} - {"</s>"}
