@@ -611,6 +611,6 @@ def _class_scores(
     assert batch.slots is not None  # where there are classes
     split_scores = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
     return scores | {
-        head._source_of(layer.bound).name: of_layer
+        head.source_of(layer.bound).name: of_layer
         for layer, of_layer in zip(layers, split_scores.split([layer.source.width for layer in layers], 1), strict=True)
     }

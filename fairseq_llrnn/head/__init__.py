@@ -1,6 +1,8 @@
 """Log-linear output layers in plain torch: the public entry point (docs/guides/python.md).
 
-head.py            LogLinearHead: construction, losses and log-probabilities of batches, explanations, checks of weights
+head.py            LogLinearHead: construction, batches, one call a batch, explanations
+losses.py          its methods for batches: log-probabilities, losses, label smoothing
+stored_head.py     its weights: drawn, moved, loaded
 search.py          its methods for searches: states of hypotheses, distributions of the next token
 inputs.py          its inputs: text as token ids, and embeddings of words by features
 checks.py          errors: weights trained with another prior or with other modules, forbidden targets, invalid ids

@@ -26,15 +26,13 @@ cross-fitted, lexical translations leave the current sentence out.
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from fairseq_llrnn.backgrounds.background import BoundBackground, View
 from fairseq_llrnn.backgrounds.class_weights import (
@@ -45,26 +43,20 @@ from fairseq_llrnn.backgrounds.class_weights import (
 )
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
-from fairseq_llrnn.files.numbers import check_penalty
 from fairseq_llrnn.functional import outside_autocast, to_autocast
-from fairseq_llrnn.head import inputs, search
+from fairseq_llrnn.head import inputs, losses, search
 from fairseq_llrnn.head.checks import (
-    LEAVE_OUT,
-    check_allowed,
-    check_fingerprint,
-    check_names,
-    check_numbers,
     check_rows,
     check_source_ids,
     check_token_ids,
     fingerprint_of,
 )
 from fairseq_llrnn.head.inputs import InputEmbedding
+from fairseq_llrnn.head.stored_head import StoredHead, tie
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, NormaliserOf, Place
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextView, each_layer, layers_of
-from fairseq_llrnn.output.feature_weights import FeatureEmbedding
 from fairseq_llrnn.output.normalisers import Exact, LogLinearOutput, Normaliser, SlotScores
-from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, chunk_slices, chunked
+from fairseq_llrnn.output.records import Batch, Condition, RowPair, Rows, chunk_slices
 from fairseq_llrnn.prior.prior import Prior
 
 if TYPE_CHECKING:
@@ -88,14 +80,16 @@ class MassChange(Protocol):
         ...
 
 
-class LogLinearHead(nn.Module):
+class LogLinearHead(StoredHead):
     """The output layer, and optionally the input embedding, over a prior."""
 
-    prior_fingerprint: Tensor
     class_sizes: Tensor  # (S,) int64
 
     start, advance, step, top_k = search.start, search.advance, search.step, search.top_k
     to_input_ids = search.to_input_ids
+    target_log_probs, smoothing_gain = losses.target_log_probs, losses.smoothing_gain
+    adaptor_norm, sources_of, word_log_probs = losses.adaptor_norm, losses.sources_of, losses.word_log_probs
+    possible, loss_of, regularised = losses.possible, losses.loss_of, losses.regularised
     encode, encode_source, decode, previous = inputs.encode, inputs.encode_source, inputs.decode, inputs.previous
 
     def __init__(
@@ -154,13 +148,13 @@ class LogLinearHead(nn.Module):
         self.embedding: InputEmbedding | None = None
         if embedding is not None:
             self._keep("embedding", embedding(self))
-        self._arguments: dict[str, Any] = {
+        self.arguments: dict[str, Any] = {
             "embedding": embedding, "source_size": source_size, "classes": classes, "class_weights": class_weights,
             "initial_scale": initial_scale,
         }  # fmt: skip
         with torch.device("cpu"):  # for computed values, even if parameters are made on the meta device
             self._make_parts(classes, class_weights, normaliser)
-        self.register_load_state_dict_post_hook(_tie)
+        self.register_load_state_dict_post_hook(tie)
 
     def _make_parts(
         self,
@@ -216,7 +210,7 @@ class LogLinearHead(nn.Module):
 
     def set_normaliser(self, normaliser: NormaliserOf) -> None:
         """Replace the normaliser."""
-        self._arguments["normaliser"] = normaliser
+        self.arguments["normaliser"] = normaliser
         module = normaliser(self).to(self.output.weight.device)
         if "normaliser" in self.attached:
             del self._modules[self.normaliser.name]
@@ -320,7 +314,7 @@ class LogLinearHead(nn.Module):
         """Replace tokens from V on by <unk>, unless classes of the background contain strings."""
         return tokens if self.has_source_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
 
-    def _source_of(self, layer: ContextClasses) -> ClassSource:
+    def source_of(self, layer: ContextClasses) -> ClassSource:
         """Return the class source of a layer.
 
         Raises:
@@ -379,7 +373,7 @@ class LogLinearHead(nn.Module):
         """Return the batch of hidden states (B, T, H), with the scores of context classes. more: fields of Batch."""
         layers, shape = layers_of(view) if isinstance(view, ContextView) else [], hidden.shape[:2]
         for layer in layers:
-            source = self._source_of(layer.bound)
+            source = self.source_of(layer.bound)
             if source.num_columns:
                 hidden = source.widen(hidden, Place(layer, shape, rows, []))
         class_weights = view.class_mass
@@ -392,7 +386,7 @@ class LogLinearHead(nn.Module):
                 if not layer.source.changes:
                     place = place.first_positions()
                 self._check_replaced(place.view)
-                pairs.append(self._source_of(layer.bound).rows_at(place))
+                pairs.append(self.source_of(layer.bound).rows_at(place))
         scores, by_source = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
         of_slots = []
@@ -439,134 +433,6 @@ class LogLinearHead(nn.Module):
         if self.embedding is None:
             raise OptionError("LogLinearHead.embed needs a head with `embedding`; pass one to the constructor")
         return self.embedding
-
-    # ---- losses and probabilities of a batch ------------------------------------------------------------------------
-
-    @chunked
-    def target_log_probs(self, batch: Batch, targets: Tensor, is_summed: bool = False) -> Tensor:
-        """Return log p(target | K) in nats: targets (B, T) -> (B, T), with −inf if the background forbids the target.
-
-        Args:
-            is_summed: whether all gradients but those of padding are equal, as in a sum or mean: then the exact
-                normaliser computes gradients in the forward pass (functional.log_linear_nll).
-        """
-        words, static = self.for_background(targets).flatten(), self.output.rows.num_rows
-        class_weights = batch.class_weights
-        if class_weights.shared.size(1) > static:
-            class_weights = class_weights.select_classes(slice(static))
-        classes, share = batch.view.locate(words)
-        places = classes if batch.slots is None else batch.slots.places(classes, static)
-        is_counted = targets.ne(self.pad).flatten() if is_summed else None
-        arguments = batch.hidden.flatten(0, 1), places, class_weights, share, batch.slots, is_counted
-        log_prob = batch.rows.classes.log_prob(*arguments)
-        for source in self.sources:
-            log_prob = source.finish(log_prob, batch, targets.flatten(), classes)
-        return log_prob.view(targets.shape)
-
-    @chunked
-    def smoothing_gain(self, batch: Batch, targets: Tensor) -> Tensor:
-        """Return the term that label smoothing adds to these log-probabilities, in units of its ε: (B, T).
-
-        Labels are smoothed uniformly over all words (and slots) that may come next, except </s>. A signature counts
-        with all of its words if one of them may come, because counting words per state would cost more than the layer.
-        It also counts in full if a slot has taken its word. Smoothing in proportion to the background would favour
-        other words of the same source and </s>: sentences would end too early.
-        """
-        sizes = functional.pad(self.class_sizes.float().log(), (0, batch.log_mass.size(-1) - len(self.class_sizes)))
-        log_q = torch.where(batch.log_mass.isneginf(), NEGATIVE_INFINITY, sizes)
-        unsmoothed = log_q.isneginf().all(-1)  # only </s> may come, or padding: the label stays unsmoothed
-        log_q = log_q.masked_fill(unsmoothed.unsqueeze(-1), 0.0)
-        classes = batch.view.classes(self.for_background(targets).flatten())
-        classes, slots, num_static = classes.view(targets.shape), batch.slots, self.output.rows.num_rows
-        if slots is not None:
-            classes = slots.places(classes, num_static)
-            if slots.replaced is not None:
-                log_q = functional.pad(log_q, (0, 1), value=NEGATIVE_INFINITY)  # nothing is smoothed towards <unk>
-            values = [value.unflatten(0, targets.shape) for value in (slots.scores, slots.log_mass)]
-            slots = SlotScores(values[0], values[1], slots.replaced)
-        static = batch.log_mass[..., :num_static]
-        gain = batch.rows.classes.smoothing_gain(batch.hidden, classes, log_q, static, slots)
-        if self.has_learned_background:
-            gain = gain + self._background_gain(batch, targets, log_q).to(gain.dtype)
-        return gain.masked_fill(unsmoothed, 0.0)
-
-    @property
-    def has_learned_background(self) -> bool:
-        """Whether any weight of the background is learned."""
-        return self.change is not None or any(weight.requires_grad for weight in self.background.parameters())
-
-    def _background_gain(self, batch: Batch, targets: Tensor, log_q: Tensor) -> Tensor:
-        """Return E_q[log b] − log b(target), with q uniform over the words of a signature that may come: (B, T)
-        float64.
-        """
-        counts, total = batch.view.share_sums()
-        share = (total / counts.clamp_min(1.0)).unflatten(0, (len(targets) if len(total) > 1 else 1, -1))
-        mass = batch.log_mass
-        log_b = torch.where(mass.isneginf(), 0.0, mass + share)
-        expected = (log_q.double().softmax(-1)[..., : mass.size(-1)] * log_b).sum(-1)
-        words = self.for_background(targets).flatten()
-        classes, of_target = batch.view.locate(words)
-        of_target = of_target + batch.class_weights.for_classes(classes)
-        return expected - of_target.masked_fill(of_target.isneginf(), 0.0).view(targets.shape)
-
-    @chunked
-    def adaptor_norm(self, batch: Batch, p: float = 2.0) -> Tensor:
-        """Return ‖a(K)‖ₚ at every position, including the weights that class sources add to a: (B, T) (paper, §2.2).
-
-        Raises:
-            OptionError: the normaliser has rows of its own, which the norm would not contain.
-        """
-        if not self.normaliser.rows_are_features:
-            raise OptionError(
-                f"--adaptor-penalty: not supported with {self.normaliser.option}, which has rows outside the "
-                "adaptor; leave one of them out"
-            )
-        flat = batch.hidden.flatten(0, 1)
-        norm = self.output.adaptor_norm(flat[:, : self.hidden_size], p)
-        for source in self.sources:
-            if (weights := source.adaptor(flat)) is not None:
-                of_source = torch.linalg.vector_norm(weights.to(norm.dtype), p, -1)
-                norm = torch.linalg.vector_norm(torch.stack([norm, of_source], dim=1), p, -1)
-        return norm.view(batch.hidden.shape[:2])
-
-    @chunked
-    def sources_of(self, batch: Batch, targets: Tensor) -> Tensor:
-        """Return the index in `sources` of the source whose string is the target. Targets (B, T) -> (B, T), −1 if none.
-
-        Classes that only separate a word of the dictionary (translations) count as none.
-        """
-        classes = batch.view.classes(self.for_background(targets).flatten()).view_as(targets)
-        source_of = torch.full_like(targets, -1)
-        for layer in layers_of(batch.view):
-            if layer.source.unk is not None:
-                added = layer.source.log_added(layer.contexts).unflatten(0, targets.shape)
-                index = classes - layer.num_below
-                inside = (index >= 0) & (index < added.size(2))
-                added = added.gather(2, index.clamp(0, added.size(2) - 1).unsqueeze(2))
-                inside &= ~added.squeeze(2).isneginf()
-                source_of = source_of.masked_fill(inside, self.sources.index(self._source_of(layer.bound)))
-        return source_of
-
-    @chunked
-    def word_log_probs(self, batch: Batch) -> Tensor:
-        """Return log p of all words, and of the strings of context classes: (B, T, V + J₁)."""
-        return batch.word_log_probs().view(*batch.hidden.shape[:2], -1)
-
-    def possible(self, targets: Tensor, source: Tensor | None = None) -> Tensor:
-        """Return whether the background allows every target of each sentence: (B, T), padded -> (B,) bool.
-
-        Use it to remove sentences outside a grammar, which `loss` rejects. source: (B, L).
-
-        Raises:
-            DataError: a token is the id of no word, or as `bind`.
-        """
-        check_token_ids(self, targets=targets)
-        condition, tokens = self.bind(self.previous(targets), source), self.for_background(targets)
-        shares = [
-            background.view_of(condition.previous[rows]).locate(tokens[rows].flatten())[1]
-            for rows, background in condition.backgrounds
-        ]
-        return (torch.cat(shares).view_as(targets).isfinite() | targets.eq(self.pad)).all(1)
 
     # ---- one call a batch -------------------------------------------------------------------------------------------
 
@@ -618,31 +484,10 @@ class LogLinearHead(nn.Module):
         batch = self.batch(hidden, self.bind(previous, source), source_states)
         return self.loss_of(batch, targets, label_smoothing, adaptor_penalty, reduction)
 
-    def loss_of(
-        self, batch: Batch, targets: Tensor, label_smoothing: float = 0.0, adaptor_penalty: float = 0.0,
-        reduction: str = "mean",
-    ) -> Tensor:  # fmt: skip
-        """Return the loss of a batch. Arguments and errors as in `forward`."""
-        if not 0.0 <= label_smoothing < 1.0:  # NaN is not
-            raise OptionError(f"label_smoothing {label_smoothing}: expected a share from 0 to below 1, e.g. 0.1")
-        check_penalty("adaptor_penalty", adaptor_penalty)
-        log_prob = self.target_log_probs(batch, targets, reduction != "none")
-        check_allowed(self, log_prob, targets, fix=LEAVE_OUT)
-        real = targets.ne(self.pad)
-        loss = self.regularised(-log_prob, batch, targets, label_smoothing, adaptor_penalty).masked_fill(~real, 0.0)
-        if reduction == "none":
-            return loss
-        return loss.sum() if reduction == "sum" else loss.sum() / real.sum().clamp_min(1)
-
-    def regularised(
-        self, loss: Tensor, batch: Batch, targets: Tensor, label_smoothing: float, adaptor_penalty: float, p: float = 2
-    ) -> Tensor:
-        """Add label smoothing and the penalty `adaptor_penalty` · ‖a(K)‖ₚ to a loss (B, T)."""
-        if label_smoothing:
-            loss = loss - label_smoothing * self.smoothing_gain(batch, targets)
-        if adaptor_penalty:
-            loss = loss + adaptor_penalty * self.adaptor_norm(batch, p)
-        return loss
+    @property
+    def has_learned_background(self) -> bool:
+        """Whether any weight of the background is learned."""
+        return self.change is not None or any(weight.requires_grad for weight in self.background.parameters())
 
     def log_probs(
         self,
@@ -732,87 +577,6 @@ class LogLinearHead(nn.Module):
                     f"found {tuple(tokens.shape)}; pass one token for each position"
                 )
         check_token_ids(self, **of_positions)
-
-    # ---- weights ----------------------------------------------------------------------------------------------------
-
-    def reset_parameters(self) -> None:
-        """Draw all weights again, and rebuild all buffers from the prior."""
-        from torch.distributed.tensor import DTensor, distribute_tensor  # slow to import
-
-        with torch.device("cpu"):
-            made = LogLinearHead(self.prior, self.hidden_size, **self._arguments)
-        self._take_buffers(made, self.output.weight.device)
-        with torch.no_grad():
-            for parameter, drawn in zip(self.parameters(), made.parameters(), strict=True):
-                value: Tensor = drawn
-                if isinstance(parameter, DTensor):  # FSDP2 has divided it among processes
-                    value = distribute_tensor(drawn.to(parameter.device), parameter.device_mesh, parameter.placements)
-                parameter.copy_(value)
-
-    def rebuild_buffers(self, device: torch.device | None = None) -> None:
-        """Rebuild all buffers from the prior, on a device (None: that of the weights), without other changes."""
-        with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-            made = LogLinearHead(self.prior, self.hidden_size, **self._arguments)
-        self._take_buffers(made, device or self.output.weight.device)
-
-    def _take_buffers(self, made: LogLinearHead, device: torch.device) -> None:
-        for name, module in self.named_modules():
-            for key, buffer in made.get_submodule(name)._buffers.items():
-                own = module._buffers[key]
-                if buffer is not None and own is not None:
-                    module._buffers[key] = buffer.to(device, own.dtype)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """As torch's, and rebuild the buffers if their contents are lost, as in `to_empty`: no checkpoint has them."""
-        before = self.output.class_of
-        sample = torch.frombuffer(bytearray(os.urandom(SAMPLE)), dtype=torch.uint8).to(before.device)
-        super()._apply(fn, recurse)
-        _tie(self)
-        if not self.output.class_of.is_meta:
-            moved = fn(sample)
-            if before.is_meta or not torch.equal(moved.cpu().to(torch.uint8), sample.cpu()):
-                self.rebuild_buffers()
-        return self
-
-    def check_weights(self, state_dict: dict[str, Any], prefix: str, options: Mapping[str, str] | None = None) -> None:
-        """Check that weights were trained with this prior and these modules. `prefix` ends in a dot.
-
-        Args:
-            options: as in `check_names`.
-
-        Raises:
-            PriorError, OptionError: with the difference. DataError: weights that are not finite, or too large.
-        """
-        own = fingerprint_of(self.prior) if self.prior_fingerprint.is_meta else self.prior_fingerprint
-        check_fingerprint(own, state_dict.get(f"{prefix}prior_fingerprint"), self.prior.folder)
-        modules = [*self.attached.values(), *self.sources]
-        for module in modules:
-            module.check_weights(state_dict, prefix)
-        check_numbers({f"{prefix}{name}": state_dict.get(f"{prefix}{name}") for name, _ in self.named_parameters()})
-        check_names(self, [module.name for module in modules], state_dict, prefix, options or {})
-
-    def check_prior(self) -> None:
-        """Check the prior of weights that were loaded without `load_state_dict`.
-
-        Raises:
-            PriorError: with both fingerprints.
-        """
-        check_fingerprint(fingerprint_of(self.prior), self.prior_fingerprint, self.prior.folder)
-
-    def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
-    ) -> None:
-        self.check_weights(state_dict, prefix)
-        if local_metadata.get("assign_to_params_buffers") and any(buffer.is_meta for buffer in self.buffers()):
-            self.rebuild_buffers(state_dict[f"{prefix}output.weight"].device)  # of which submodules compute others
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
-
-
-def _tie(head: LogLinearHead, _: object = None) -> None:
-    """Let tied embeddings use the output's weights again. torch has made weights of their own for them."""
-    for module in head.modules():
-        if isinstance(module, FeatureEmbedding) and module.is_tied:
-            module.weight = head.output.weight
 
 
 def row_scores_at(hidden: Tensor, rows: Tensor, bias: Tensor) -> Tensor:

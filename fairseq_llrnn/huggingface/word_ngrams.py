@@ -141,7 +141,7 @@ class WordNGramWeights(TokenWeights[list[State]]):
         if found is None:
             if 8 * len(self.histories) * (self.words.size + len(self.model.class_of)) > MOST_CACHED:
                 self.histories.clear()
-            log_p = self.model.log_weights(state)[0].double().numpy()
+            log_p = self.model.view(state).log_weights[0].double().numpy()
             found = self.histories[key] = _History(state, log_p, self.words.potentials(log_p))
         return found
 

@@ -36,36 +36,12 @@ class ClassTable:
         """
         self.view, self.source, self.contexts, self.width = view, source, contexts, source.width
         self.remaining = None if view.remaining is None and not has_dead_ends else remaining
-
-    @cached_property
-    def offered(self) -> Tensor:
-        """The words of the source, padded: (M, J)."""
-        return self.source.words(self.contexts)
-
-    @cached_property
-    def _known(self) -> Tensor:
-        """Whether the background below has each word: (M, J)."""
-        return self.view.in_vocabulary(self.offered)
-
-    @cached_property
-    def words(self) -> Tensor:
-        """The words of the classes, padded with NO_WORD: (M, J)."""
-        return self.offered if self.source.unk is not None else self.offered.masked_fill(~self._known, NO_WORD)
-
-    @cached_property
-    def moved(self) -> Tensor:
-        """Whether each word leaves a class below: (M, J)."""
-        return self._known & (self.words != NO_WORD)
-
-    @cached_property
-    def words_below(self) -> Tensor:
-        """The words that leave classes below, and some word for the others: (M, J)."""
-        return self.words.masked_fill(~self.moved, self.source.unk or 0)
-
-    @cached_property
-    def _pairs(self) -> tuple[Tensor, Tensor]:
-        """`words_below` and their rows, (M · J,) each."""
-        return self.words_below.flatten(), row_numbers(self.words_below).flatten()
+        words = source.words(contexts)
+        knows = view.in_vocabulary(words)
+        self.words = words if source.unk is not None else words.masked_fill(~knows, NO_WORD)  # shape: (M, J)
+        self.moved = knows & (self.words != NO_WORD)  # whether each word leaves a class below
+        self.words_below = self.words.masked_fill(~self.moved, source.unk or 0)  # these, and some word for the others
+        self._pairs = self.words_below.flatten(), row_numbers(words).flatten()  # shape: (M · J,) each
 
     @cached_property
     def original(self) -> Tensor:

@@ -208,8 +208,9 @@ def test_obeys_the_laws(learned: bool) -> None:
 def test_by_itself_it_is_its_base() -> None:
     base = StaticBackground(CLASS_OF, NUM_CLASSES, log_weights())
     check_background(background(), source=SOURCE)
-    assert torch.equal(background().view(background().start(2)).class_mass.dense(), base.view(base.start(2)).class_mass.dense())
-    assert torch.equal(background().view(background().start(2)).log_shares, base.view(base.start(2)).log_shares)
+    unbound, plainly = (bound.view(bound.start(2)) for bound in (background(), base))
+    assert torch.equal(unbound.class_mass.dense(), plainly.class_mass.dense())
+    assert torch.equal(unbound.log_shares, plainly.log_shares)
 
 
 # ---- what the formula promises --------------------------------------------------------------------------------------
@@ -241,8 +242,9 @@ def test_weights_that_sum_to_something_else() -> None:
         CLASS_OF, NUM_CLASSES, log_weights() + 300.0, table(), WORDS, SPEAKS, 0.3, False
     ).bind(SOURCE)
     one = background(0.3).bind(SOURCE)
-    torch.testing.assert_close(heavy.view(heavy.start(5)).class_mass.dense(), one.view(one.start(5)).class_mass.dense() + 300.0)
-    torch.testing.assert_close(heavy.view(heavy.start(5)).log_shares, one.view(one.start(5)).log_shares)
+    found, expected = heavy.view(heavy.start(5)), one.view(one.start(5))
+    torch.testing.assert_close(found.class_mass.dense(), expected.class_mass.dense() + 300.0)
+    torch.testing.assert_close(found.log_shares, expected.log_shares)
 
 
 def test_masses_below_what_float32_can_hold() -> None:

@@ -177,8 +177,9 @@ def test_damaged_lemmas(field: str, value: object, what: str) -> None:
 def test_half_precision_does_not_touch_links_and_counts(dtype: torch.dtype, forms: bool) -> None:
     unbound = background(forms).float()
     source = torch.tensor([[4, 8, EOS]])
-    before = unbound.bind(source, torch.tensor([[4, 6]])).view(torch.zeros(1, 1, dtype=torch.long)).class_mass.dense()
-    after = unbound.to(dtype).bind(source, torch.tensor([[4, 6]])).view(torch.zeros(1, 1, dtype=torch.long)).class_mass.dense()
+    text, state = torch.tensor([[4, 6]]), torch.zeros(1, 1, dtype=torch.long)
+    before = unbound.bind(source, text).view(state).class_mass.dense()
+    after = unbound.to(dtype).bind(source, text).view(state).class_mass.dense()
     assert after.dtype == torch.float64 and torch.equal(before, after)
 
 

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 
-import positions
 import pytest
 import torch
 from dynamic_prior import AfterLastWord

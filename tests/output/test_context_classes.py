@@ -252,8 +252,9 @@ def test_log_probabilities_of_words(sources: str, kind: str) -> None:
             for view in (bound.view(rows), bound.view(state).select(order)):
                 found, columns = view.expand(log_probs), view.columns.expand(B, -1)
                 assert torch.equal(found, bound.view(rows).expand(log_probs))
-            weights = [weights_of(bound.view(state))[row] for row in order.tolist()]
-            masses, of_words = masses_of(bound.view(state), weights_of(bound.view(state)))[order], class_numbers(bound, state)
+            by_row = weights_of(bound.view(state))
+            weights = [by_row[row] for row in order.tolist()]
+            masses, of_words = masses_of(bound.view(state), by_row)[order], class_numbers(bound, state)
             for row, original in enumerate(order.tolist()):
                 expected = {
                     word: log_probs[row, sigma] + weights[row][word] - masses[row, sigma]

@@ -13,6 +13,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from tiny_world import Setting, World, batch, evaluated, randomised
 from translation_world import TranslationWorld, assert_steps_agree, pairs
 
+from fairseq_llrnn.backgrounds.automaton_background import AutomatonView
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.plugin.search.generator import (
@@ -234,18 +235,23 @@ def test_the_criterion_agrees_with_the_definition(world: World) -> None:
                 assert losses[i, t].item() == pytest.approx(expected, abs=1e-4)
 
 
-def test_gradients_are_those_of_dense_masses_and_padding_has_none(world: World) -> None:
+SPARSE = AutomatonView.class_mass.func  # type: ignore[attr-defined]
+
+
+def dense_masses(view: AutomatonView) -> ClassWeights:
+    return ClassWeights(SPARSE(view).dense(), view.num_rows)
+
+
+def test_gradients_are_those_of_dense_masses_and_padding_has_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The entries of a grammar against the same masses as a tensor; after padding, where all may be forbidden."""
     prior = with_grammar(Prior.load(world.prior("prior")))
     gradients = []
     for sparse in (True, False):
         setting = randomised([*world.train_args(), "--label-smoothing", "0.1"], prior, double=True)
-        background = setting.model.decoder.head.background
         if not sparse:
-            class_weights = background.class_weights
-            background.class_weights = lambda state, class_weights=class_weights: ClassWeights(
-                class_weights(state).dense(), len(state)
-            )
+            monkeypatch.setattr(AutomatonView, "class_mass", property(dense_masses))
         sample = batch(setting.task.dictionary, ["le chat voit la mer", "la mer"])
         loss, _, _ = setting.criterion(setting.model, sample)
         loss.backward()

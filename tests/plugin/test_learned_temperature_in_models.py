@@ -61,7 +61,8 @@ def test_the_loss_is_the_definition(world: World, kind: str) -> None:
         for t in range(int(target[row].ne(setting.task.dictionary.pad()).sum())):
             layer = decoder.head.temperature
             tau = 1 + layer.weight @ hidden[row, t] + layer.bias + layer.of_class
-            mass, constant = background.view(state).class_mass.dense()[0], background.view(state).class_mass.entries.constant
+            masses = background.view(state).class_mass
+            mass, constant = masses.dense()[0], masses.entries.constant
             possible = ~mass.isneginf()
             said = (mass - shared - constant)[possible]
             scores = output.class_scores(hidden[row, t])

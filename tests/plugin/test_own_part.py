@@ -40,7 +40,7 @@ class RecentWords(Background):
         return torch.cat([state[:, 1:], tokens.unsqueeze(1)], dim=1)
 
     def log_weights(self, state):
-        weights = self.below.log_weights(self.below.start(1)).expand(len(state), -1)
+        weights = self.below.view(self.below.start(1)).log_weights.expand(len(state), -1)
         more = (state >= 0) * math.log(self.factor)
         return weights.scatter_add(1, state.clamp_min(0), more.to(weights.dtype))
 
