@@ -91,12 +91,11 @@ class BoundMixture(BoundCombined):
     def log_part_weights(self, hidden: Tensor | None) -> Tensor:
         """Return log w: (N, K) of N hidden states, or (1, K)."""
         module = self.module
-        if module.weighting != "network":
-            return log_part_weights(module.weight_logits).unsqueeze(0)
+        if hidden is None or module.weighting != "network":
+            logits = module.gate.bias if hasattr(module, "gate") else module.weight_logits
+            return log_part_weights(logits).unsqueeze(0)
         if not hasattr(module, "gate"):
-            raise ValueError("Mixture: a view needs a gate; call `gates(hidden_size)` first")
-        if hidden is None:
-            return log_part_weights(module.gate.bias).unsqueeze(0)
+            raise ValueError("Mixture: hidden states need a gate; call `gates(hidden_size)` first")
         return log_part_weights(module.gate(hidden.to(module.gate.weight.dtype)))
 
 

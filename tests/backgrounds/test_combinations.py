@@ -332,8 +332,8 @@ def test_states_of_any_shape_and_type() -> None:
         (lambda: Mixture([ATOMS["static"]()], [0.0]), "weights: expected 1 numbers above 0"),
         (lambda: Mixture([ATOMS["static"]()], weighting="some"), "weighting: expected one of fixed, learned, network"),
         (lambda: Tempered(ATOMS["static"](), 0.0), "temperature 0.0: expected a temperature from 0.01 to 100"),
-        (lambda: Mixture([ATOMS["static"]()], weighting="network").bind().view_of(HISTORY).class_mass,
-         r"a view needs a gate; call `gates\(hidden_size\)`"),
+        (lambda: Mixture([ATOMS["static"]()], weighting="network").bind().log_part_weights(torch.zeros(20, H)),
+         r"hidden states need a gate; call `gates\(hidden_size\)`"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_combined(make: Callable[[], object], message: str) -> None:
