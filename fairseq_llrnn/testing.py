@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground, View
 from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, row_numbers
@@ -87,6 +88,7 @@ def check_background(
             laws.the_only_member_is_named()
             laws.mass_without_words_is_what_the_others_weigh(generator)
             laws.masses_are_those_of_all_classes()
+            laws.no_end_is_farther_than_the_farthest()
             for remaining in LIMITS:
                 laws.a_limit_takes_only_what_is_out_of_reach(conditions.view(whole, state, t, remaining=remaining))
     _reordering_commutes(conditions, history, states[-1])
@@ -248,6 +250,13 @@ class _Laws:
         _close("repeated masses are those of repeated rows", repeated, self.mass.repeat_interleave(2, 0))
         by_class = torch.stack([class_weights.for_classes(c) for c in self.each_class.unbind(1)], dim=1)
         _close("masses of one class are entries of class_mass", by_class, self.mass)
+
+    def no_end_is_farther_than_the_farthest(self) -> None:
+        bound = self.view.bound
+        steps = bound.steps_to_end(self.view.states)
+        steps = steps[steps < NO_END]
+        law = f"steps_to_end are at most `farthest`, {bound.farthest}, or 1; found {steps.tolist()}"
+        _holds(law, bool((steps <= max(1, bound.farthest)).all()))
 
     def a_limit_takes_only_what_is_out_of_reach(self, limited: View) -> None:
         after, bound = self._wide(limited.log_shares), self.view.bound

@@ -70,6 +70,7 @@ BROKEN_STATES: dict[str, tuple[str, Callable[..., object]]] = {
             Hash.view(self, states) if remaining is None else oracles.HashBackground(CLASS_OF, 5, 1).view(states)
         ),
     ),
+    "steps_to_end": ("steps_to_end are at most `farthest`", lambda self, states: torch.full((len(states),), 2)),
     "view_of": (
         "values of all positions",
         lambda self, previous, hidden=None: self.view(self.flat_states(previous).flip(0)),

@@ -351,7 +351,10 @@ class BoundBackground:
         return select(concatenate(states), numbers.T.flatten())
 
     def steps_to_end(self, states: States) -> Tensor:
-        """Return the least number of tokens, `</s>` included, that complete the string: (N,) int64, huge if none do."""
+        """Return the least number of tokens, `</s>` included, that complete the string: (N,) int64, huge if none do.
+
+        A subclass that overrides it also sets `farthest`.
+        """
         return self.class_of.new_ones(len(states))
 
     def possible_words(self) -> Tensor:
