@@ -22,5 +22,5 @@ else:
             if instance is None:
                 return self
             value = self.func(instance)
-            setattr(instance, self.name, value)
+            instance.__dict__[self.name] = value  # setattr would register a module
             return value
