@@ -3,12 +3,12 @@
 
     python scripts/bench/bench_constraints.py [--rounds 7] [--vocabulary 32000]
 
-A ByteLevel BPE tokenizer is trained on invented words. Three constraints: a context-free grammar of 49 rules, bounded
-in depth for our processor, a JSON schema, and a Lark grammar of JSON with unbounded nesting. Searches of one and of
-eight hypotheses are drawn with random logits under our processor first, without those that another package forbids. As
-in a beam search, some of the eight go on from the same parent, and others are dropped. Then every contestant repeats
-the same searches. It copies the states of parents (xgrammar: `fork`, llguidance: `deep_copy`, outlines-core: reads the
-text again), reads a token for each hypothesis, and gives
+A ByteLevel BPE tokenizer is trained on invented words. Four constraints: a context-free grammar of 49 rules, bounded in
+depth for our processor, a regular expression, a JSON schema, and a Lark grammar of JSON with unbounded nesting.
+Searches of one and of eight hypotheses are drawn with random logits under our processor first, without those that
+another package forbids. As in a beam search, some of the eight go on from the same parent, and others are dropped. Then
+every contestant repeats the same searches. It copies the states of parents (xgrammar: `fork`, llguidance: `deep_copy`,
+outlines-core: reads the text again), reads a token for each hypothesis, and gives
 
     mask     the allowed tokens as bits (xgrammar: BatchGrammarMatcher with one thread)
     log p    log p of all tokens, normalised over the allowed ones; the others apply their mask, then log_softmax
@@ -70,11 +70,14 @@ SCHEMA = {
             "type": "object",
             "properties": {"street": {"type": "string"}, "city": {"type": "string"}, "zip": {"type": "integer"}},
             "required": ["street", "city", "zip"],
+            "additionalProperties": False,
         },
         "active": {"type": "boolean"},
     },
     "required": ["name", "age", "email", "tags", "address", "active"],
+    "additionalProperties": False,
 }
+REGEX = r"[a-z]+( [a-z]+){5,9}: (19|20)\d\d-(0[1-9]|1[0-2])-\d\d( \w+)*"
 SEARCHES = {1: 12, 8: 4}  # by the number of hypotheses
 NESTED = r"""start: value
 value: object | array | STRING | NUMBER | "true" | "false" | "null"
@@ -151,6 +154,7 @@ def contestants(constraint: str, tokenizer: Any, processor: BackgroundProcessor)
 
         lark = {
             "grammar": lambda: LLMatcher.grammar_from_lark(lark_grammar()),
+            "regex": lambda: LLMatcher.grammar_from_regex(REGEX),
             "schema": lambda: LLMatcher.grammar_from_json_schema(json.dumps(SCHEMA)),
             "nested": lambda: LLMatcher.grammar_from_lark(NESTED),
         }[constraint]()
@@ -158,6 +162,7 @@ def contestants(constraint: str, tokenizer: Any, processor: BackgroundProcessor)
     if is_installed("xgrammar"):
         kind, text = {
             "grammar": ("grammar", ebnf_grammar()),
+            "regex": ("regex", REGEX),
             "schema": ("json_schema", json.dumps(SCHEMA)),
             "nested": ("grammar", NESTED_EBNF),
         }[constraint]
@@ -178,6 +183,7 @@ def main() -> None:
     scores = torch.randn(8, len(tokenizer), generator=torch.Generator().manual_seed(4))
     builders: dict[str, Callable[[], BackgroundProcessor]] = {
         "grammar": lambda: BackgroundProcessor.from_grammar(our_grammar(), tokenizer),
+        "regex": lambda: BackgroundProcessor.from_regex(REGEX, tokenizer),
         "schema": lambda: BackgroundProcessor.from_json_schema(SCHEMA, tokenizer),
         "nested": lambda: BackgroundProcessor.from_grammar(NESTED, tokenizer),
     }

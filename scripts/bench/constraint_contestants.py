@@ -221,7 +221,10 @@ class Outlines(Contestant):
         states = moved(self.guides, parents, self._copy)
         self.guides = [(guide, [*text, token]) for (guide, text), token in zip(states, tokens, strict=True)]
         for guide, text in self.guides:
-            guide.advance(text[-1], return_tokens=False)
+            try:
+                guide.advance(text[-1], return_tokens=False)
+            except ValueError:
+                raise ForbiddenError from None
 
     def mask(self) -> None:
         for (guide, _), bitmask in zip(self.guides, self.bitmasks, strict=True):

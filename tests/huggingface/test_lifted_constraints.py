@@ -205,6 +205,7 @@ SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "integer"}, "b": {"enum": ["cat", "mat"]}},
     "required": ["a", "b"],
+    "additionalProperties": False,
 }
 LONG_CASES: dict[str, Callable[..., BackgroundProcessor]] = {
     "schema": lambda t, **o: BackgroundProcessor.from_json_schema(SCHEMA, t, **o),
