@@ -1,13 +1,18 @@
 """Grammars and JSON schemas under llguidance's parser: a weight of 1 or 0 for each token.
 
-A state is a parser, None after the end. Masks come from llguidance as bits. Rows of the same bits are made once.
+Masks come from llguidance as bits. Rows of the same bits are made once. If a text has to end within a number of tokens,
+each state has a completion of its text (witnesses.py), and a token is allowed if there is one after it.
 """
 
 from __future__ import annotations
 
+import copy
 import json
+import math
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,8 +23,10 @@ from fairseq_llrnn.errors import DataError, need_library
 from fairseq_llrnn.huggingface.lifting import Meter, TokenTexts
 from fairseq_llrnn.huggingface.schemas import unsupported_keywords
 from fairseq_llrnn.huggingface.token_weights import DENSE, MOST_CACHED, Row, TokenWeights
+from fairseq_llrnn.huggingface.witnesses import MERGED, Completions, Witness
 
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
+MOST_SEARCHED = 256  # tokens after each of which a completion is searched for
 
 
 class _Tokens:
@@ -39,20 +46,24 @@ class _Tokens:
 
 
 @lru_cache(maxsize=2)
-def _tokens_of(texts: TokenTexts) -> tuple[Any, np.ndarray]:
-    """Return llguidance's tokenizer, and the tokens that have another text at the beginning, (K,) bool."""
+def _tokens_of(texts: TokenTexts) -> tuple[Any, Completions]:
+    """Return llguidance's tokenizer, and a search for completions."""
     import llguidance
 
     pairs = zip(texts.first, texts.later, strict=True)
     cannot_begin = np.array([first != later and (first is None or later != b" " + first) for first, later in pairs])
-    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(texts))), cannot_begin
+    completions = Completions(texts.later, cannot_begin, texts.eos)
+    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(texts))), completions
 
 
-def parser_weights(grammar: str, kind: str, texts: TokenTexts, meter: Meter) -> ParserWeights:
+def parser_weights(
+    grammar: str, kind: str, texts: TokenTexts, meter: Meter, largest_step: Callable[[], float] = lambda: math.inf
+) -> ParserWeights:
     """Return the weights of a Lark grammar.
 
     Args:
         kind: of the user's input, for messages.
+        largest_step: the tokens that one step adds to the shortest completion, at most. Infinite if they are unknown.
 
     Raises:
         OptionError: llguidance is not installed. DataError: it does not read the grammar, or the limits are exceeded.
@@ -60,7 +71,7 @@ def parser_weights(grammar: str, kind: str, texts: TokenTexts, meter: Meter) -> 
     need_library(f"{meter.name}: {kind}", "llguidance", "hf")
     import llguidance
 
-    tokenizer, cannot_begin = _tokens_of(texts)
+    tokenizer, completions = _tokens_of(texts)
     limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
     grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]
     if texts.first != texts.later:  # a space before the first word is not part of the text
@@ -69,59 +80,135 @@ def parser_weights(grammar: str, kind: str, texts: TokenTexts, meter: Meter) -> 
     matcher = llguidance.LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
     if matcher.is_error():
         raise parser_error(meter.name, kind, matcher.get_error())
-    return ParserWeights(matcher, cannot_begin, texts.eos, meter.name, kind)
+    return ParserWeights(matcher, completions, largest_step, meter.name, kind)
 
 
-class ParserWeights(TokenWeights[list[Any]]):
-    """A grammar of llguidance. A state is a parser and whether it is at the beginning, None after the end."""
+@dataclass
+class ParserState:
+    """A text under a parser, which changes with the next token."""
 
-    has_distances = False
+    matcher: Any
+    is_first: bool = True
+    left: int = 0  # tokens that may follow, the end among them, if there is a limit
+    witness: Witness | None = None
+    checked: dict[int, Witness | None] = field(default_factory=dict)  # a witness after some tokens
 
-    def __init__(self, matcher: Any, cannot_begin: np.ndarray, eos: int, name: str, kind: str) -> None:
+    def copy(self) -> ParserState:
+        return ParserState(self.matcher.deep_copy(), self.is_first, self.left, self.witness, self.checked)
+
+
+class ParserWeights(TokenWeights[list[ParserState | None]]):
+    """A grammar of llguidance. A state is None after the end."""
+
+    def __init__(
+        self, matcher: Any, completions: Completions, largest_step: Callable[[], float], name: str, kind: str
+    ) -> None:
         """
         Args:
             matcher: an LLMatcher at its beginning, without an error.
-            cannot_begin: (K,) bool, tokens that have another text at the beginning.
+            largest_step: as in `parser_weights`.
             name, kind: of the user's input, for messages.
         """
-        self.matcher, self.cannot_begin, self.eos = matcher, cannot_begin, eos
+        self.matcher, self.completions, self._largest_step = matcher, completions, largest_step
         self.name, self.kind = name, kind
-        self.num_tokens = len(cannot_begin)
+        self.eos, self.cannot_begin = completions.eos, completions.cannot_begin
+        self.num_tokens = len(self.cannot_begin)
+        self.longest: int | None = None
+        self.witness: Witness | None = None  # of the empty text
         self._rows: dict[tuple[bytes, bool, torch.device, torch.dtype], Row] = {}
         self._cached_bytes = 0
 
-    def start(self, n: int) -> list[Any]:
-        return [(self.matcher.deep_copy(), True) for _ in range(n)]
+    def within(self, longest: int) -> ParserWeights:
+        limited = copy.copy(self)
+        limited.longest = longest
+        limited.witness = self.completions.search(self.matcher.deep_copy(), 1, is_first=True)
+        if limited.witness is None:
+            raise DataError(
+                f"{self.name}: longest: expected a {self.kind} for which a search finds a text, found none; leave "
+                "`longest` out, or make it smaller"
+            )
+        return limited
 
-    def select(self, states: list[Any], rows: np.ndarray) -> list[Any]:
+    @cached_property
+    def largest_step(self) -> float:
+        return self._largest_step()
+
+    def least(self, states: list[ParserState | None]) -> int:
+        return max(1 if state is None or state.witness is None else len(state.witness) for state in states)
+
+    def start(self, n: int) -> list[ParserState | None]:
+        left = self.longest or 0
+        return [ParserState(self.matcher.deep_copy(), True, left, self.witness) for _ in range(n)]
+
+    def select(self, states: list[ParserState | None], rows: np.ndarray) -> list[ParserState | None]:
         taken: set[int] = set()
         found = []
         for row in rows.tolist():
             state = states[row]
-            found.append((state[0].deep_copy(), state[1]) if row in taken and state is not None else state)
+            found.append(state.copy() if row in taken and state is not None else state)
             taken.add(row)
         return found
 
-    def advance(self, states: list[Any], tokens: np.ndarray) -> list[Any]:
+    def advance(self, states: list[ParserState | None], tokens: np.ndarray) -> list[ParserState | None]:
         """As TokenWeights. The parsers themselves change, so that the earlier states are not valid any more."""
-        found: list[Any] = []
-        for state, token in zip(states, tokens.tolist(), strict=True):
-            ends = state is None or token in (self.eos, self.num_tokens)
-            ends = ends or (state[1] and self.cannot_begin[token])
-            if not ends and not state[0].consume_token(token):
-                ends = True
-                if "too many states" in (error := state[0].get_error()):
-                    raise parser_error(self.name, self.kind, error)
-            found.append(None if ends else (state[0], False))
-        return found
+        return [self._after(state, token) for state, token in zip(states, tokens.tolist(), strict=True)]
 
-    def rows(self, states: list[Any], scores: Tensor) -> list[Row]:
+    def _after(self, state: ParserState | None, token: int) -> ParserState | None:
+        if state is None or token in (self.eos, self.num_tokens) or (state.is_first and self.cannot_begin[token]):
+            return None
+        left, witness = state.left - 1, None
+        if state.witness is not None:
+            witness = self._witness_after(state, token)
+        if not state.matcher.consume_token(token):
+            if "too many states" in (error := state.matcher.get_error()):
+                raise parser_error(self.name, self.kind, error)
+            return None
+        return ParserState(state.matcher, False, left, witness)
+
+    def _witness_after(self, state: ParserState, token: int) -> Witness | None:
+        if token not in state.checked and state.witness is not None:
+            state.checked[token] = self.completions.after(state.matcher, token, state.witness, state.left - 1)
+        return state.checked[token]
+
+    def in_reach(self, states: list[ParserState | None], remaining: int) -> list[np.ndarray | None]:
+        return [None if state is None else self._reached(state, remaining) for state in states]
+
+    def _reached(self, state: ParserState, remaining: int) -> np.ndarray | None:
+        witness, matcher = state.witness, state.matcher
+        if witness is None or len(witness) > remaining:
+            return np.zeros(self.num_tokens, dtype=bool)
+        allowed = self._allowed(matcher.compute_bitmask(), state.is_first)
+        reached = allowed & (len(witness) + 1 + self.largest_step * self.completions.num_opening <= remaining)
+        reached[self.eos] = allowed[self.eos]
+        left = np.flatnonzero(allowed & ~reached).tolist()
+        size = len(witness) + 1
+        if size <= remaining:
+            inserted = [*witness]
+            others = [token for token in left if matcher.validate_tokens([token, *inserted]) < size]
+            reached[left] = True
+            reached[others] = False
+            left = others
+        elif len(left) > MOST_SEARCHED:  # too little is left for most of them
+            left = [token for token in left if self._contains_first_tokens(matcher, token, witness)]
+        for token in left:
+            following = self._witness_after(state, token)
+            reached[token] = following is not None and len(following) < remaining
+        return reached
+
+    def _contains_first_tokens(self, matcher: Any, token: int, witness: Witness) -> bool:
+        """Whether a witness without its first tokens goes on after a token."""
+        return token == witness[0] or any(
+            matcher.validate_tokens([token, *witness[at:]]) == len(witness) - at + 1
+            for at in range(1, min(MERGED, len(witness) - 1) + 1)
+        )
+
+    def rows(self, states: list[ParserState | None], scores: Tensor) -> list[Row]:
         return [self._row(state, scores) for state in states]
 
-    def _row(self, state: Any, scores: Tensor) -> Row:
+    def _row(self, state: ParserState | None, scores: Tensor) -> Row:
         if state is None:
             return Row(scores.new_zeros(0, dtype=torch.long), None)
-        matcher, is_first = state
+        matcher, is_first = state.matcher, state.is_first
         mask: bytes = matcher.compute_bitmask()
         if matcher.is_error():
             raise parser_error(self.name, self.kind, matcher.get_error())

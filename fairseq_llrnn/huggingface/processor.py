@@ -293,11 +293,8 @@ class BackgroundProcessor(LogitsProcessor):
     ) -> None:
         if unread is not None:
             check_least("unread", unread, 0)
-        if longest is not None and not weights.has_distances:
-            raise OptionError(
-                f"BackgroundProcessor: longest={longest} does not go with a Lark grammar, whose distance to an end is "
-                "unknown; leave it out, and give `generate` max_new_tokens"
-            )
+        if longest is not None:
+            weights = weights.within(longest)
         if longest is not None and (needed := weights.least(weights.start(sentences or 1))) > longest:
             raise DataError(
                 f"BackgroundProcessor: expected `longest` of at least {needed}, within which a string can be "
@@ -365,8 +362,8 @@ class BackgroundProcessor(LogitsProcessor):
             llguidance does not read within the limits, or too small a `longest`.
         """
         meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema")
-        grammar = lark_of_schema(schema, whitespace, strict, meter.name)
-        weights = parser_weights(grammar, "JSON schema", texts, meter)
+        grammar, largest_step = lark_of_schema(schema, whitespace, strict, meter.name)
+        weights = parser_weights(grammar, "JSON schema", texts, meter, largest_step)
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod

@@ -18,12 +18,14 @@ import json
 import math
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 from fairseq_llrnn.errors import DataError, did_you_mean
 from fairseq_llrnn.files.text_lines import shown
+from fairseq_llrnn.huggingface.schema_lengths import largest_step
 
 NAMED = 12  # keywords in a message
 EXACT = 2**53  # up to which float64 has all whole numbers
@@ -79,8 +81,12 @@ SPACES = r"\t-\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}
 IN_PATTERN = re.compile(r"(?s)\\c[A-Za-z]|\\.|\[\^?|\]|.")
 
 
-def lark_of_schema(schema: str | bool | dict[str, Any], whitespace: str | None, strict: bool, name: str) -> str:
-    """Return a Lark grammar of the texts that a JSON schema allows, for llguidance. Warn of keywords without effect.
+def lark_of_schema(
+    schema: str | bool | dict[str, Any], whitespace: str | None, strict: bool, name: str
+) -> tuple[str, Callable[[], float]]:
+    """Return a Lark grammar of the texts that a JSON schema allows, for llguidance, and its `largest_step`.
+
+    Keywords without effect are a warning.
 
     Args:
         whitespace: a regular expression of the blanks between JSON's parts. None: one space or none.
@@ -102,7 +108,8 @@ def lark_of_schema(schema: str | bool | dict[str, Any], whitespace: str | None, 
         "json_allowed_escapes": 'nrbtf"\\u' if reader.is_closed else 'nrbtf"\\',
     }
     whole = reader.schema if isinstance(reader.schema, dict) else {"allOf": [reader.schema]}
-    return f"start: %json {json.dumps({**whole, 'x-guidance': options})}"
+    step = partial(largest_step, whole, reader.part_of)
+    return f"start: %json {json.dumps({**whole, 'x-guidance': options})}", step
 
 
 def _some(found: list[str]) -> str:
@@ -170,14 +177,8 @@ class _Reader:
 
     def _referred(self, reference: str) -> Iterator[tuple[Any, str]]:
         """What a reference refers to: one part, or else all definitions, since llguidance resolves other references."""
-        found: Any = self.schema
         if reference == "#" or reference.startswith("#/"):
-            for step in unquote(reference).split("/")[1:]:
-                key = step.replace("~1", "/").replace("~0", "~")
-                if isinstance(found, list):
-                    found = {str(number): each for number, each in enumerate(found)}
-                found = found.get(key) if isinstance(found, dict) else None
-            yield found, reference
+            yield self.part_of(reference), reference
             return
         waiting: list[tuple[Any, str]] = [(self.schema, "#")]
         while waiting:
@@ -187,6 +188,18 @@ class _Reader:
                     named = [(each, f"{place}/{key}/{_step(name)}") for name, each in value.items()]
                     yield from named
                     waiting += named
+
+    def part_of(self, reference: str) -> Any:
+        """The part that a JSON pointer refers to, None if there is none."""
+        if reference != "#" and not reference.startswith("#/"):
+            return None
+        found: Any = self.schema
+        for step in unquote(reference).split("/")[1:]:
+            key = step.replace("~1", "/").replace("~0", "~")
+            if isinstance(found, list):
+                found = {str(number): each for number, each in enumerate(found)}
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
 
     def _rewrite(self, part: dict[str, Any], place: str) -> None:
         """Find the unsupported and unknown keywords of a part, and rewrite others."""

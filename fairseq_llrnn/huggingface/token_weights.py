@@ -16,6 +16,7 @@ one row of all K tokens. After the end-of-sequence token nothing has weight.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -68,7 +69,6 @@ class TokenWeights(Generic[States]):
     """Weights of the next token (module docstring)."""
 
     num_tokens: int  # K
-    has_distances = True  # whether `in_reach` is known
     bytes: tuple[
         ByteAutomaton, ...
     ] = ()  # the texts that it allows: those of all automata; () if it is no set of texts
@@ -88,6 +88,10 @@ class TokenWeights(Generic[States]):
     @abstractmethod
     def rows(self, states: States, scores: Tensor) -> list[Row]:
         """Return the weights of each hypothesis' next token, on the device of the scores."""
+
+    def within(self, longest: int) -> TokenWeights[States]:
+        """Return weights whose states are of texts of at most so many tokens, the end included."""
+        return self
 
     def in_reach(self, states: States, remaining: int) -> list[np.ndarray | None]:
         """Return whether the text can end in time after each token, (K,) bool for each hypothesis.
@@ -398,7 +402,11 @@ class _Several(TokenWeights[list[Any]]):
 
     def __init__(self, parts: Sequence[TokenWeights]) -> None:
         self.parts, self.num_tokens = list(parts), parts[0].num_tokens
-        self.has_distances = all(part.has_distances for part in parts)
+
+    def within(self, longest: int) -> TokenWeights[list[Any]]:
+        limited = copy.copy(self)
+        limited.parts = [part.within(longest) for part in self.parts]
+        return limited
 
     def start(self, n: int) -> list[Any]:
         return [part.start(n) for part in self.parts]

@@ -96,14 +96,6 @@ def test_options() -> None:
         Limits(states=0)
     with pytest.raises(OptionError, match="canonical=True does not go with a Lark grammar"):
         P.from_grammar("start: /a/", tokenizer, canonical=True)
-    regex, lark = P.from_regex("a", tokenizer, longest=3), P.from_grammar("start: /a/", tokenizer)
-    for build in (
-        lambda: P.from_grammar("start: /a/", tokenizer, longest=9),
-        lambda: regex * lark,
-        lambda: P.mixture([regex, lark], [0.5, 0.5]),
-    ):
-        with pytest.raises(OptionError, match="longest=. does not go with a Lark grammar, whose distance to an end"):
-            build()
     with pytest.raises(DataError, match="expected a fast tokenizer .PreTrainedTokenizerFast., found str"):
         P.from_regex("a", "gpt2")
     with pytest.raises(DataError, match="expected scores of at least"):
