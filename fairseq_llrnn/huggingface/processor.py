@@ -32,6 +32,7 @@ token. If it is not found there, the prefix is read from its beginning.
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -50,15 +51,16 @@ from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS,
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.head.checks import check_source_ids
 from fairseq_llrnn.huggingface.constraints import (
+    byte_automaton,
     grammar_bytes,
     is_our_grammar,
-    regex_automaton,
     term_automaton,
     words_automaton,
 )
 from fairseq_llrnn.huggingface.lifting import (
     USUAL_LIMITS,
     ByteAutomaton,
+    LimitError,
     Limits,
     Meter,
     TokenTexts,
@@ -67,6 +69,7 @@ from fairseq_llrnn.huggingface.lifting import (
     token_texts,
 )
 from fairseq_llrnn.huggingface.parsers import parser_weights
+from fairseq_llrnn.huggingface.regular_expressions import byte_node, parse_regex, rust_regex
 from fairseq_llrnn.huggingface.schemas import lark_of_schema
 from fairseq_llrnn.huggingface.token_weights import (
     NO_WORD,
@@ -93,6 +96,7 @@ except ImportError:  # scores of another search
 __all__ = ["BackgroundProcessor", "Limits", "PrefixStates", "dictionary_of", "words_of_tokens"]
 NAMED = 5  # words, of all that a message is about
 TOKEN_BYTES = 8  # of a token in a tensor
+OWN_REGEX = Limits(states=5_000, seconds=3.0, megabytes=300)  # of larger ones, llguidance is quicker
 DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
 
 
@@ -328,6 +332,8 @@ class BackgroundProcessor(LogitsProcessor):
     ) -> BackgroundProcessor:  # fmt: skip
         """Allow the texts that a regular expression matches as a whole.
 
+        It becomes an automaton, or a grammar of llguidance (extra `hf`) if its automaton would be large.
+
         Args:
             pattern: in the syntax of Python's `re`, without lookaround, backreferences and \\b.
             tokenizer: a PreTrainedTokenizerFast with an end-of-sequence token.
@@ -340,7 +346,15 @@ class BackgroundProcessor(LogitsProcessor):
             can write, or too small a `longest`.
         """
         meter, texts = Meter("from_regex", limits), _texts(tokenizer, "from_regex")
-        return cls._lifted(regex_automaton(pattern, meter), texts, canonical, meter, unread, longest)
+        tree = parse_regex(pattern, meter.name)
+        own = meter if canonical else Meter(meter.name, limits.at_most(OWN_REGEX))
+        try:
+            return cls._lifted(byte_automaton(byte_node(tree), own), texts, canonical, own, unread, longest)
+        except LimitError:
+            if canonical or importlib.util.find_spec("llguidance") is None:
+                raise
+        weights = parser_weights(f"start: /{rust_regex(tree)}/", "regular expression", texts, meter)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
     def from_json_schema(
