@@ -54,13 +54,6 @@ class Limits:
                 raise OptionError(f"Limits({name}={getattr(self, name)}): expected a number above 0")
 
 
-    def at_most(self, other: Limits) -> Limits:
-        """Return the lower limits of both."""
-        return Limits(
-            min(self.states, other.states), min(self.seconds, other.seconds), min(self.megabytes, other.megabytes)
-        )
-
-
 USUAL_LIMITS = Limits()
 
 

@@ -36,6 +36,7 @@ import importlib.util
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -347,7 +348,7 @@ class BackgroundProcessor(LogitsProcessor):
         """
         meter, texts = Meter("from_regex", limits), _texts(tokenizer, "from_regex")
         tree = parse_regex(pattern, meter.name)
-        own = meter if canonical else Meter(meter.name, limits.at_most(OWN_REGEX))
+        own = meter if canonical else Meter(meter.name, Limits(*map(min, astuple(limits), astuple(OWN_REGEX))))
         try:
             return cls._lifted(byte_automaton(byte_node(tree), own), texts, canonical, own, unread, longest)
         except LimitError:

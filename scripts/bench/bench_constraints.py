@@ -7,14 +7,11 @@ A ByteLevel BPE tokenizer is trained on invented words. Four constraints: a cont
 depth for our processor, a regular expression, a JSON schema, and a Lark grammar of JSON with unbounded nesting.
 Searches of one and of eight hypotheses are drawn with random logits under our processor first, without those that
 another package forbids. As in a beam search, some of the eight go on from the same parent, and others are dropped. Then
-every contestant repeats the same searches. It copies the states of parents (xgrammar: `fork`, llguidance: `deep_copy`,
-outlines-core: reads the text again), reads a token for each hypothesis, and gives
+every contestant repeats the same searches. It copies the states of parents (xgrammar: `fork`, llguidance: `deep_copy`),
+reads a token for each hypothesis, and gives
 
     mask     the allowed tokens as bits (xgrammar: BatchGrammarMatcher with one thread)
     log p    log p of all tokens, normalised over the allowed ones; the others apply their mask, then log_softmax
-
-For the schema, outlines takes part by its index (outlines-core), and transformers by PrefixConstrainedLogitsProcessor,
-which is `prefix_allowed_tokens_fn`, on the tokens that this index allows.
 
 Figures are microseconds of processor time for each step, for all hypotheses together: medians over rounds, and the
 quartiles. `build` is in milliseconds. Packages take part if they are installed (`pip install '.[hf]' xgrammar`). The
@@ -40,7 +37,7 @@ from transformers import PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # also where the package is not installed
 
-from constraint_contestants import Contestant, LLGuidance, Ours, Outlines, Transformers, XGrammar, draw
+from constraint_contestants import Contestant, LLGuidance, Ours, XGrammar, draw
 
 from fairseq_llrnn.huggingface import BackgroundProcessor
 
@@ -167,9 +164,6 @@ def contestants(constraint: str, tokenizer: Any, processor: BackgroundProcessor)
             "nested": ("grammar", NESTED_EBNF),
         }[constraint]
         found["xgrammar"] = measured("xgrammar", partial(XGrammar, tokenizer, kind, text, first))
-    if constraint == "schema" and is_installed("outlines_core"):
-        found["outlines-core"] = measured("outlines-core", partial(Outlines, tokenizer, SCHEMA))
-        found["transformers"] = Transformers(tokenizer, SCHEMA)
     return found
 
 
@@ -204,7 +198,7 @@ def main() -> None:
                 low, middle, high = statistics.quantiles(times, n=4)
                 figures[f"{constraint}_{hypotheses}_{name}_{kind}"] = round(middle)
                 print(f"    {hypotheses} {name}, {kind}: {middle:,.0f} µs ({low:,.0f} to {high:,.0f})", flush=True)
-    for name in ("llguidance", "xgrammar", "outlines-core", "transformers", "torch"):
+    for name in ("llguidance", "xgrammar", "torch"):
         if is_installed(name.replace("-", "_")):
             figures[name] = importlib.metadata.version(name)
     print(json.dumps(figures))

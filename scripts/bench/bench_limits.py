@@ -70,7 +70,7 @@ def texts_of(schema: Any, tokenizer: Any, model: Any, most: int, answers: Any) -
 
 
 def is_instance(text: str | None, schema: Any) -> bool:
-    from jsonschema.validators import validator_for
+    from jsonschema.validators import validator_for  # type: ignore[import-untyped]
 
     try:
         return text is not None and validator_for(schema)(schema).is_valid(json.loads(text, strict=False))

@@ -37,7 +37,6 @@ import torch
 from bench_constraints import tokenizer_of
 
 from fairseq_llrnn.huggingface import BackgroundProcessor
-from fairseq_llrnn.huggingface.lifting import token_texts
 
 SEED = 1
 Accepts = Callable[[Sequence[int]], bool]
@@ -104,34 +103,10 @@ def of_xgrammar(tokenizer: Any) -> Compile:
     return compile_schema
 
 
-def of_outlines(tokenizer: Any) -> Compile:
-    from outlines_core import Guide, Index, Vocabulary
-    from outlines_core.json_schema import build_regex_from_schema
-
-    eos, spelled = tokenizer.eos_token_id, token_texts(tokenizer).later
-    vocabulary = Vocabulary(eos, {text: [token] for token, text in enumerate(spelled) if text is not None})
-
-    def compile_schema(schema: dict[str, Any]) -> Accepts:
-        index = Index(build_regex_from_schema(json.dumps(schema)), vocabulary)
-
-        def accepts(tokens: Sequence[int]) -> bool:
-            guide = Guide(index)
-            if not guide.accepts_tokens(list(tokens)):
-                return False
-            for token in tokens:
-                guide.advance(token, return_tokens=False)
-            return guide.is_finished()
-
-        return accepts
-
-    return compile_schema
-
-
 PACKAGES = {
     "ours": ("fairseq-llrnn", of_ours),
     "llguidance": ("llguidance", of_llguidance),
     "xgrammar": ("xgrammar", of_xgrammar),
-    "outlines-core": ("outlines-core", of_outlines),
 }
 
 
