@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,11 +20,13 @@ from torch import Tensor
 
 from fairseq_llrnn.errors import DataError, need_library
 from fairseq_llrnn.huggingface.lifting import Meter, TokenTexts
+from fairseq_llrnn.huggingface.schema_lengths import Steps
 from fairseq_llrnn.huggingface.schemas import unsupported_keywords
 from fairseq_llrnn.huggingface.token_weights import DENSE, MOST_CACHED, Row, TokenWeights
 from fairseq_llrnn.huggingface.witnesses import MERGED, Completions, Witness
 
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
+REPRESENTATIVES = 4  # of a group of tokens, which are alike
 MOST_SEARCHED = 256  # tokens after each of which a completion is searched for
 
 
@@ -57,13 +58,13 @@ def _tokens_of(texts: TokenTexts) -> tuple[Any, Completions]:
 
 
 def parser_weights(
-    grammar: str, kind: str, texts: TokenTexts, meter: Meter, largest_step: Callable[[], float] = lambda: math.inf
+    grammar: str, kind: str, texts: TokenTexts, meter: Meter, steps: Callable[[], Steps] = Steps
 ) -> ParserWeights:
     """Return the weights of a Lark grammar.
 
     Args:
         kind: of the user's input, for messages.
-        largest_step: the tokens that one step adds to the shortest completion, at most. Infinite if they are unknown.
+        steps: what is known of its steps. It is only called for texts that must end within a number of tokens.
 
     Raises:
         OptionError: llguidance is not installed. DataError: it does not read the grammar, or the limits are exceeded.
@@ -80,7 +81,7 @@ def parser_weights(
     matcher = llguidance.LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
     if matcher.is_error():
         raise parser_error(meter.name, kind, matcher.get_error())
-    return ParserWeights(matcher, completions, largest_step, meter.name, kind)
+    return ParserWeights(matcher, completions, steps, meter.name, kind)
 
 
 @dataclass
@@ -101,15 +102,15 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
     """A grammar of llguidance. A state is None after the end."""
 
     def __init__(
-        self, matcher: Any, completions: Completions, largest_step: Callable[[], float], name: str, kind: str
+        self, matcher: Any, completions: Completions, steps: Callable[[], Steps], name: str, kind: str
     ) -> None:
         """
         Args:
             matcher: an LLMatcher at its beginning, without an error.
-            largest_step: as in `parser_weights`.
+            steps: as in `parser_weights`.
             name, kind: of the user's input, for messages.
         """
-        self.matcher, self.completions, self._largest_step = matcher, completions, largest_step
+        self.matcher, self.completions, self._steps = matcher, completions, steps
         self.name, self.kind = name, kind
         self.eos, self.cannot_begin = completions.eos, completions.cannot_begin
         self.num_tokens = len(self.cannot_begin)
@@ -130,8 +131,20 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         return limited
 
     @cached_property
-    def largest_step(self) -> float:
-        return self._largest_step()
+    def steps(self) -> Steps:
+        return self._steps()
+
+    @cached_property
+    def groups(self) -> list[np.ndarray]:
+        """Groups of tokens that are alike inside of strings: as many plain characters, and no end of a key."""
+        names, lengths = self.steps.names, self.completions.plain_lengths
+        if names is None:
+            return []
+        ends = {name[at:] for name in names for at in range(len(name))}
+        texts = self.completions.texts
+        is_end = np.array([text in ends for text in texts])
+        groups = [np.flatnonzero((lengths == length) & ~is_end) for length in range(1, int(lengths.max(initial=0)) + 1)]
+        return [group for group in groups if len(group) > REPRESENTATIVES]
 
     def least(self, states: list[ParserState | None]) -> int:
         return max(1 if state is None or state.witness is None else len(state.witness) for state in states)
@@ -178,12 +191,17 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         if witness is None or len(witness) > remaining:
             return np.zeros(self.num_tokens, dtype=bool)
         allowed = self._allowed(matcher.compute_bitmask(), state.is_first)
-        reached = allowed & (len(witness) + 1 + self.largest_step * self.completions.num_opening <= remaining)
+        reached = allowed & (len(witness) + 1 + self.steps.largest * self.completions.num_opening <= remaining)
         reached[self.eos] = allowed[self.eos]
-        left = np.flatnonzero(allowed & ~reached).tolist()
         size = len(witness) + 1
+        inserted = [*witness]
+        if size <= remaining and all(allowed[group].all() for group in self.groups):
+            for group in self.groups:
+                some = group[:: max(1, len(group) // REPRESENTATIVES)].tolist()
+                if all(matcher.validate_tokens([token, *inserted]) == size for token in some):
+                    reached[group] = True
+        left = np.flatnonzero(allowed & ~reached).tolist()
         if size <= remaining:
-            inserted = [*witness]
             others = [token for token in left if matcher.validate_tokens([token, *inserted]) < size]
             reached[left] = True
             reached[others] = False

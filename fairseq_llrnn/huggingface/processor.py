@@ -377,8 +377,8 @@ class BackgroundProcessor(LogitsProcessor):
             llguidance does not read within the limits, or too small a `longest`.
         """
         meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema")
-        grammar, largest_step = lark_of_schema(schema, whitespace, strict, meter.name)
-        weights = parser_weights(grammar, "JSON schema", texts, meter, largest_step)
+        grammar, steps = lark_of_schema(schema, whitespace, strict, meter.name)
+        weights = parser_weights(grammar, "JSON schema", texts, meter, steps)
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod

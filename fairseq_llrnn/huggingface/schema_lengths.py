@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 NUMBER, SCALAR, FORMAT = 32, 8, 80  # bytes of a number, of null or an empty value, and of a text with a format
@@ -17,13 +18,24 @@ LARGEST = 100_000
 COUNT = re.compile(r"\{(\d+)")
 
 
-def largest_step(schema: Any, referred: Callable[[str], Any]) -> float:
-    """Return the bytes, or infinity.
+@dataclass(frozen=True)
+class Steps:
+    """What one step may do to the completion of a text."""
+
+    largest: float = math.inf  # bytes that it adds, at most
+    names: frozenset[bytes] | None = None  # keys, if all other strings are free but for their length. None: unknown
+
+
+def steps_of(schema: Any, referred: Callable[[str], Any]) -> Steps:
+    """Return the steps of a schema.
 
     Args:
-        schema: without unsupported keywords. referred: the part of a reference, None if it is unknown.
+        schema: that llguidance reads. referred: the part of a reference, None if it is unknown.
     """
-    return _Sizes(referred).largest(schema)
+    sizes = _Sizes(referred)
+    largest = sizes.largest(schema)
+    parts = [part for part in sizes.parts if {"pattern", "format", "patternProperties"} & {*part}]
+    return Steps(largest, None if parts else frozenset(sizes.keys()))
 
 
 class _Sizes:
@@ -49,11 +61,15 @@ class _Sizes:
                     changed = changed or not math.isfinite(self.known[id(part)])
                     self.known[id(part)] = size
         sizes = [self.known[id(part)] for part in self.parts]
-        keys = [len(key.encode()) for part in self.parts for key in part.get("properties", {})]
-        keys += [len(key.encode()) for part in self.parts for key in part.get("required", [])]
+        keys = [*map(len, self.keys())]
         values = [len(json.dumps(value)) for part in self.parts for value in part.get("enum", [])]
         largest = max([SCALAR, *sizes]) + max([0, *keys]) + max([0, *values]) + SCALAR
         return largest if largest < LARGEST else math.inf
+
+    def keys(self) -> list[bytes]:
+        """All keys of properties, as JSON writes them."""
+        keys = [key for part in self.parts for key in (*part.get("properties", {}), *part.get("required", []))]
+        return [json.dumps(key, ensure_ascii=False)[1:-1].encode() for key in keys]
 
     def _inner(self, part: dict[str, Any]) -> list[Any]:
         found = [part[key] for key in ("items", "additionalItems", "additionalProperties") if key in part]

@@ -25,7 +25,7 @@ from urllib.parse import unquote
 
 from fairseq_llrnn.errors import DataError, did_you_mean
 from fairseq_llrnn.files.text_lines import shown
-from fairseq_llrnn.huggingface.schema_lengths import largest_step
+from fairseq_llrnn.huggingface.schema_lengths import Steps, steps_of
 
 NAMED = 12  # keywords in a message
 EXACT = 2**53  # up to which float64 has all whole numbers
@@ -83,8 +83,8 @@ IN_PATTERN = re.compile(r"(?s)\\c[A-Za-z]|\\.|\[\^?|\]|.")
 
 def lark_of_schema(
     schema: str | bool | dict[str, Any], whitespace: str | None, strict: bool, name: str
-) -> tuple[str, Callable[[], float]]:
-    """Return a Lark grammar of the texts that a JSON schema allows, for llguidance, and its `largest_step`.
+) -> tuple[str, Callable[[], Steps]]:
+    """Return a Lark grammar of the texts that a JSON schema allows, for llguidance, and a function for its steps.
 
     Keywords without effect are a warning.
 
@@ -108,8 +108,7 @@ def lark_of_schema(
         "json_allowed_escapes": 'nrbtf"\\u' if reader.is_closed else 'nrbtf"\\',
     }
     whole = reader.schema if isinstance(reader.schema, dict) else {"allOf": [reader.schema]}
-    step = partial(largest_step, whole, reader.part_of)
-    return f"start: %json {json.dumps({**whole, 'x-guidance': options})}", step
+    return f"start: %json {json.dumps({**whole, 'x-guidance': options})}", partial(steps_of, whole, reader.part_of)
 
 
 def _some(found: list[str]) -> str:

@@ -16,6 +16,7 @@ that could end in time may count as one that cannot.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ FEW = 64  # allowed tokens that are all tried. Of more, single bytes are
 ALIKE = 2  # … so many letters, and so many digits
 RECENT = 3  # parsers before one, whose masks show whether a token makes progress
 SHORT = tuple(range(1, 9))  # tokens of a completion: searches for the shortest one
-DEPTHS, DEPTHS_AT_START = (2, 6, 24, 400), (100, 24, 400, 2_000)  # … for any
-NODES, NODES_OF_DEPTH, NODES_AT_START = 50, 2, 2_000  # parsers of a search, and more for each token of its depth
+DEPTHS, DEPTHS_AT_START = (2, 8, 400), (100, 24, 400, 2_000)  # … for any
+NODES, NODES_OF_DEPTH, NODES_AT_START = 30, 2, 2_000  # parsers of a search, and more for each token of its depth
 LONGEST_TOKEN = 32  # bytes of tokens in a completion
 RANKS = {0: b"}])>", 1: b"\"'`", 2: b",", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # the search's order
+NOT_PLAIN = {'"', "\\", "\x7f", *map(chr, range(32))}  # characters that JSON strings do not hold as they are
 LETTER, DIGIT, OTHER = 3.0, 5.0, 6.0
 TOKEN_ENDS, WORD_ENDS = 0.5, 4.0  # the longest one of words is first: a key or value that must come next
 
@@ -68,6 +70,19 @@ class Completions:
         opening = bytes(sorted(b'{[(<,:="\''))
         counts = [0 if text is None else sum(map(text.count, map(bytes, zip(opening)))) for text in texts]
         self.num_opening = 1 + np.array(counts)  # how often a token may begin what has to be completed
+
+    @cached_property
+    def plain_lengths(self) -> np.ndarray:
+        """The characters of each token that a JSON string may hold as they are, (K,). 0 for other tokens."""
+        found = np.zeros(len(self.texts), dtype=np.int64)
+        for token, text in enumerate(self.texts):
+            try:
+                characters = (text or b"").decode()
+            except UnicodeDecodeError:
+                continue
+            if not set(characters) & NOT_PLAIN:
+                found[token] = len(characters)
+        return found
 
     def after(self, matcher: Any, token: int, witness: Witness, most: int) -> Witness | None:
         """Return a witness after a token: of at most so many tokens, or else the shortest that is found, or None."""
