@@ -359,15 +359,15 @@ class BackgroundProcessor(LogitsProcessor):
 
     @classmethod
     def from_json_schema(
-        cls, schema: str | bool | dict[str, Any], tokenizer: Any, *, whitespace: str | None = None, strict: bool = True,
-        limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
+        cls, schema: str | bool | dict[str, Any] | type, tokenizer: Any, *, whitespace: str | None = None,
+        strict: bool = True, limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
         """Allow the texts that a JSON schema describes, by llguidance (extra `hf`).
 
         Unknown keywords are ignored, with a warning.
 
         Args:
-            schema: as text, or a dictionary.
+            schema: as text, a dictionary, or a class: a Pydantic model, a dataclass, or a TypedDict.
             whitespace: a regular expression of the blanks between JSON's parts. None: one space or none.
             strict: raise an error for keywords that llguidance does not support. False: ignore them, with a warning.
             tokenizer, limits, unread, longest: as in `from_regex`.

@@ -23,6 +23,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticUserError
+
 from fairseq_llrnn.errors import DataError, did_you_mean
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.huggingface.schema_lengths import Steps, steps_of
@@ -82,7 +85,7 @@ IN_PATTERN = re.compile(r"(?s)\\c[A-Za-z]|\\.|\[\^?|\]|.")
 
 
 def lark_of_schema(
-    schema: str | bool | dict[str, Any], whitespace: str | None, strict: bool, name: str
+    schema: str | bool | dict[str, Any] | type, whitespace: str | None, strict: bool, name: str
 ) -> tuple[str, Callable[[], Steps]]:
     """Return a Lark grammar of the texts that a JSON schema allows, for llguidance, and a function for its steps.
 
@@ -124,9 +127,11 @@ def unsupported_keywords(found: list[str], name: str) -> DataError:
 
 def _parsed(schema: Any, name: str) -> Any:
     try:
+        if isinstance(schema, type):
+            schema = TypeAdapter(schema).json_schema()
         text = schema if isinstance(schema, str) else json.dumps(schema)
         parsed = json.loads(text, parse_constant=_no_number)
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError, PydanticUserError) as error:
         raise DataError(f"{name}: expected a JSON schema, found {shown(str(error))}; fix it") from None
     if not isinstance(parsed, dict | bool):
         raise DataError(f"{name}: expected an object as JSON schema, found {shown(text)}; fix it")

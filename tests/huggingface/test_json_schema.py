@@ -5,14 +5,16 @@ import os
 import re
 import sys
 import warnings
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import numpy as np
 import pytest
 import torch
+from pydantic import BaseModel
 from tiny_tokenizers import tiny_tokenizer
 
 from fairseq_llrnn.errors import DataError, OptionError
@@ -114,6 +116,30 @@ def test_the_texts_of_a_schema(case: int) -> None:
         weights = weights_of(schema)
     assert [text for text in allowed if not is_allowed(weights, text)] == []
     assert [text for text in forbidden if is_allowed(weights, text)] == []
+
+
+class Model(BaseModel, extra="forbid"):
+    """A record."""
+
+    name: str
+    tags: list[Literal["a", "b"]] = []
+
+
+@dataclass
+class Record:
+    """A record with another one in it."""
+
+    age: int
+    model: Model | None = None
+
+
+def test_classes_as_schemas() -> None:
+    weights = weights_of(Model)
+    assert is_allowed(weights, '{"name":"é","tags":["b"]}') and not is_allowed(weights, '{"name":"x","tags":["c"]}')
+    weights = weights_of(Record)
+    assert is_allowed(weights, '{"age":3,"model":{"name":""}}') and not is_allowed(weights, '{"model":null}')
+    with pytest.raises(DataError, match="^from_json_schema: expected a JSON schema, found .Unable to generate .*; fix"):
+        weights_of(torch.Tensor)
 
 
 def test_whitespace() -> None:
