@@ -237,13 +237,13 @@ class _Reader:
         name = part.get("format")
         if not isinstance(name, str):
             return
-        types = part.get("type", "string")
-        if "string" not in ([types] if isinstance(types, str) else types):
+        types, others = part.get("type", "string"), part.get("allOf", [])
+        if "string" not in (types if isinstance(types, list) else [types]):
             del part["format"]  # of strings only
-        elif name in FORMATS:
+        elif name in FORMATS and isinstance(others, list):
             del part["format"]
-            part["allOf"] = [*part.get("allOf", []), FORMATS[name]]
-        elif name not in FORMATS_OF_LLGUIDANCE:
+            part["allOf"] = [*others, FORMATS[name]]
+        elif name not in FORMATS and name not in FORMATS_OF_LLGUIDANCE:
             self.unsupported.append(f"'format': {name!r} at {place}")
 
     def _check_properties(self, part: dict[str, Any], place: str) -> None:

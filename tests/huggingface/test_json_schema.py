@@ -220,6 +220,8 @@ for _ in range(2000):
         (DEEP, "a JSON schema, found 'maximum recursion depth"),
         ({"type": "strnig"}, "a JSON schema that llguidance reads within its limits, found: Invalid type: strnig; fix"),
         ({**WHOLE, "minimum": 5, "maximum": 3}, "found: Unsatisfiable schema: minimum .*; fix it"),
+        ({"format": "date", "type": 3}, "found: type must be a string or array of strings"),
+        ({"format": "date", "allOf": 3}, "found: allOf must be an array"),
         ({"required": "a"}, "llguidance reads within its limits, found: .*required"),
         ({**STRING, "pattern": "(?=a)b"}, "found: regex parse error"),
         ({"$ref": "http://x/y"}, "found: Resource 'http://x/y' is not present"),
