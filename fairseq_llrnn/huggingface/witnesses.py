@@ -6,11 +6,12 @@ these is a completion after it, and short enough:
     1. the witness without its first token, if that is the token
     2. the witness
     3. the witness without some of its first tokens, which the token contains
-    4. what `Completions.search` finds
+    4. what `Completions.search` finds, which may go on with a part of the witness
 
-All of this depends on the written text alone, so that scores stay exact. The search goes on with closing brackets and
-quotes first, with commas and opening brackets last, and comes back where it finds no end. It is not complete: a text
-that could end in time may count as one that cannot.
+All of this depends on the written text alone, so that scores stay exact. The search tries closing brackets, quotes and
+commas first, opening brackets and blanks last. A token that leads to the mask of one of the last parsers makes no
+progress, and waits until all others have failed. The search is not complete: a text that could end in time may count
+as one that cannot.
 """
 
 from __future__ import annotations
