@@ -1,7 +1,9 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
 processor.py has a logits processor. It takes any background, on any softmax model, without training.
-constraints.py and json_schema.py turn regular expressions, schemas and grammars into automata over bytes.
+constraints.py turns regular expressions (regular_expressions.py) and grammars into automata over bytes.
+parsers.py and schemas.py read Lark grammars and JSON schemas by llguidance.
+witnesses.py and schema_lengths.py find how their texts end within a number of tokens.
 lifting.py and token_weights.py turn these into weights of any tokenizer's tokens.
 word_ngrams.py gives tokens the weights of n-grams over words.
 models.py has what the models with the head share: files, numbers of words, searches.

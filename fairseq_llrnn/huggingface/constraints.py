@@ -1,6 +1,6 @@
 """Sets of texts as automata over bytes: regular expressions, grammars, words, required terms.
 
-    regex     Python's syntax (`re`), for the whole text, without lookaround, backreferences and \\b
+    regex     Python's syntax, for the whole text (regular_expressions.py)
     grammar   our format (automata/grammar_file.py): terminals are words, written with a separator between them
     words     texts of words from a list, with separators between them
     terms     texts that have one of several forms of a term somewhere
@@ -11,16 +11,7 @@ tells apart are one symbol, so that `.` costs a few arcs.
 
 from __future__ import annotations
 
-import json
-import re
-import re._constants as kinds  # type: ignore[import-not-found]  # Python's own parser of regular expressions
-import re._parser as python_regex  # type: ignore[import-not-found]
-from _sre import unicode_tolower  # type: ignore[import-not-found]
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from re._casefix import _EXTRA_CASES  # type: ignore[import-not-found]
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -33,14 +24,8 @@ from fairseq_llrnn.automata.regular import Sequence as Concatenation
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.huggingface.lifting import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter
 
-CharacterSet = tuple[tuple[int, int], ...]  # ranges of code points, both ends included, rising
-ByteRanges = tuple[tuple[int, int], ...]  # of the first, second, … byte of a character
-LAST, LAST_WITH_CASE = 0x10FFFF, 0x1FFFF
-SURROGATES = 0xD800, 0xDFFF
-NEWLINE = ((10, 10),)
 ANY_BYTE = Words(tuple(range(BYTES)))
 EMPTY = Concatenation(())
 
@@ -139,222 +124,6 @@ def _over_classes(node: Node, class_of: np.ndarray, memo: dict[int, Node]) -> No
 def literal(text: bytes) -> Node:
     """The text itself."""
     return Concatenation(tuple(Words((byte,)) for byte in text))
-
-
-# ---- characters -----------------------------------------------------------------------------------------------------
-
-
-@cache
-def characters(ranges: CharacterSet) -> Node:
-    """One character of a set, in UTF-8."""
-    return _ending_alike([sequence for low, high in ranges for sequence in _byte_ranges(low, high)])
-
-
-def _ending_alike(sequences: Iterable[ByteRanges]) -> Node:
-    """Any of the sequences of ranges of bytes. Those with the same last bytes share these."""
-    lasts: dict[ByteRanges, set[int]] = {}  # by what comes before
-    for *before, (low, high) in sequences:
-        lasts.setdefault(tuple(before), set()).update(range(low, high + 1))
-    alike: dict[tuple[int, ...], list[ByteRanges]] = {}
-    for before_last, last in lasts.items():
-        alike.setdefault(tuple(sorted(last)), []).append(before_last)
-    parts: list[Node] = []
-    for symbols, befores in alike.items():
-        if () in befores:
-            parts.append(Words(symbols))
-        longer = [before for before in befores if before]
-        if longer:
-            parts.append(Concatenation((_ending_alike(longer), Words(symbols))))
-    return parts[0] if len(parts) == 1 else Choice(tuple(parts))
-
-
-def _byte_ranges(low: int, high: int) -> Iterator[ByteRanges]:
-    """The UTF-8 of a range of characters, as sequences of ranges of bytes."""
-    for first, last in ((0, 0x7F), (0x80, 0x7FF), (0x800, 0xD7FF), (0xE000, 0xFFFF), (0x10000, LAST)):
-        if max(low, first) <= min(high, last):
-            yield from _same_length(max(low, first), min(high, last))
-
-
-def _same_length(low: int, high: int) -> Iterator[ByteRanges]:
-    length = len(chr(low).encode())
-    for bits in (6 * at for at in range(1, length)):
-        mask = (1 << bits) - 1
-        if low & ~mask != high & ~mask:
-            if low & mask:
-                yield from _same_length(low, low | mask)
-                yield from _same_length((low | mask) + 1, high)
-                return
-            if high & mask != mask:
-                yield from _same_length(low, (high & ~mask) - 1)
-                yield from _same_length(high & ~mask, high)
-                return
-    yield tuple(zip(chr(low).encode(), chr(high).encode(), strict=True))
-
-
-def _merged(ranges: Iterable[tuple[int, int]]) -> CharacterSet:
-    merged: list[tuple[int, int]] = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = merged[-1][0], max(high, merged[-1][1])
-        else:
-            merged.append((low, high))
-    return tuple(merged)
-
-
-def _complement(ranges: CharacterSet) -> CharacterSet:
-    bounds = [-1, *(bound for low, high in ranges for bound in (low, high)), LAST + 1]
-    pairs = zip(bounds[::2], bounds[1::2], strict=True)
-    return tuple((low + 1, high - 1) for low, high in pairs if low + 1 <= high - 1)
-
-
-@cache
-def _category(pattern: str, flags: int) -> CharacterSet:
-    """The characters of \\d, \\w, …"""
-    every = "".join(map(chr, range(SURROGATES[0]))) + "".join(map(chr, range(SURROGATES[1] + 1, LAST + 1)))
-    runs = (match.group() for match in re.finditer(f"{pattern}+", every, flags))
-    return _merged((ord(run[0]), ord(run[-1])) for run in runs)
-
-
-@cache
-def _cases() -> list[list[int]]:
-    """Return the sets of characters that Python's re takes for the same if case is ignored."""
-    cases: dict[int, list[int]] = {}
-    for number in range(LAST_WITH_CASE + 1):
-        lower = unicode_tolower(number)
-        cases.setdefault(min(lower, *_EXTRA_CASES.get(lower, (lower,))), []).append(number)
-    return [numbers for numbers in cases.values() if len(numbers) > 1]
-
-
-@cache
-def with_cases(ranges: CharacterSet) -> CharacterSet:
-    """Return a set with the other cases of its characters."""
-    lows = [low for low, _ in ranges]
-
-    def has(number: int) -> bool:
-        at = bisect_right(lows, number) - 1
-        return at >= 0 and number <= ranges[at][1]
-
-    others = (numbers for numbers in _cases() if any(map(has, numbers)))
-    return _merged([*ranges, *((number, number) for numbers in others for number in numbers)])
-
-
-# ---- regular expressions --------------------------------------------------------------------------------------------
-
-CATEGORIES = {
-    kinds.CATEGORY_DIGIT: r"\d", kinds.CATEGORY_NOT_DIGIT: r"\D", kinds.CATEGORY_SPACE: r"\s",
-    kinds.CATEGORY_NOT_SPACE: r"\S", kinds.CATEGORY_WORD: r"\w", kinds.CATEGORY_NOT_WORD: r"\W",
-}  # fmt: skip
-REPEATS = (kinds.MAX_REPEAT, kinds.MIN_REPEAT)
-STARTS = (kinds.AT_BEGINNING, kinds.AT_BEGINNING_STRING)
-ENDS = (kinds.AT_END, kinds.AT_END_STRING)
-NOT_IN_JSON_STRINGS = ((0, 0x1F), (0x22, 0x22), (0x5C, 0x5C))  # control characters, " and \
-JSON_ESCAPES = {ord(json.loads(f'"\\{letter}"')): f"\\{letter}".encode() for letter in '"\\bfnrt'}
-
-
-def regex_automaton(pattern: str, meter: Meter, has_json_strings: bool = False) -> ByteAutomaton:
-    """The texts that a regular expression matches as a whole.
-
-    Args:
-        has_json_strings: a group with the flag `m` is the inside of a JSON string: it matches the values of strings.
-
-    Raises:
-        DataError: it is none, or has what is not supported. LimitError: it costs too much.
-    """
-    meter.check_memory(BYTES_PER_STEP * len(pattern))  # before Python parses it
-    try:
-        node = parse_regex(pattern, shown(pattern), meter.name, has_json_strings)
-    except (re.error, OverflowError) as error:
-        raise DataError(
-            f"{meter.name}: expected a regular expression in Python's syntax, found {error}; fix it"
-        ) from None
-    except RecursionError:
-        raise DataError(f"{meter.name}: expected fewer groups inside each other; write it with fewer of them") from None
-    meter.check_time()
-    return byte_automaton(node, meter)
-
-
-def parse_regex(pattern: str, found: str, name: str, has_json_strings: bool) -> Node:
-    """Return a regular expression over bytes.
-
-    Args:
-        found: the expression in a message.
-
-    Raises:
-        DataError: it has what is not supported. re.error, OverflowError, RecursionError: Python cannot parse it.
-    """
-    parsed = python_regex.parse(pattern)
-    return _Regex(found, name, has_json_strings).sequence(parsed, parsed.state.flags)
-
-
-class _Regex:
-    """From Python's parsed expressions to nodes."""
-
-    def __init__(self, found: str, name: str, has_json_strings: bool) -> None:
-        self.found, self.name = found, name
-        self.in_json_string = re.MULTILINE if has_json_strings else re.RegexFlag(0)
-
-    def sequence(self, items: Any, flags: int, outer: bool = True) -> Node:
-        parts: list[Node] = []
-        last = len(items) - 1
-        for at, (kind, value) in enumerate(items):
-            if kind == kinds.AT and outer and ((at == 0 and value in STARTS) or (at == last and value in ENDS)):
-                continue
-            parts.append(self.node(kind, value, flags))
-        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
-
-    def node(self, kind: Any, value: Any, flags: int) -> Node:
-        if kind == kinds.LITERAL:
-            return self.character(self.cased(((value, value),), flags), flags)
-        if kind == kinds.NOT_LITERAL:
-            return self.character(_complement(self.cased(((value, value),), flags)), flags)
-        if kind == kinds.ANY:
-            return self.character(((0, LAST),) if flags & re.DOTALL else _complement(NEWLINE), flags)
-        if kind == kinds.IN:
-            return self.listed(value, flags)
-        if kind == kinds.BRANCH:
-            return Choice(tuple(self.sequence(branch, flags, outer=False) for branch in value[1]))
-        if kind == kinds.SUBPATTERN:
-            _, more, fewer, inner = value
-            return self.sequence(inner, (flags | more) & ~(fewer & ~self.in_json_string), outer=False)
-        if kind in REPEATS:
-            least, most, inner = value
-            unlimited = most == kinds.MAXREPEAT
-            name = f"{{{least},{'' if unlimited else most}}}"
-            return Repeat(self.sequence(inner, flags, outer=False), least, None if unlimited else most, name)
-        what = {kinds.AT: "anchors inside the expression and \\b", kinds.GROUPREF: "backreferences"}
-        raise self.unsupported(what.get(kind, "lookaround, conditions, and atomic or possessive parts"))
-
-    def listed(self, items: Any, flags: int) -> Node:
-        ranges: list[tuple[int, int]] = []
-        negated = False
-        for kind, value in items:
-            if kind == kinds.NEGATE:
-                negated = True
-            elif kind == kinds.LITERAL:
-                ranges.append((value, value))
-            elif kind == kinds.RANGE:
-                ranges.append(value)
-            else:
-                ranges += _category(CATEGORIES[value], flags & re.ASCII)
-        found = self.cased(_merged(ranges), flags)
-        return self.character(_complement(found) if negated else found, flags)
-
-    def character(self, ranges: CharacterSet, flags: int) -> Node:
-        """One character of a set, as JSON writes it if it is in a JSON string."""
-        if not flags & self.in_json_string:
-            return characters(ranges)
-        escaped = [writing for code, writing in JSON_ESCAPES.items() if any(a <= code <= b for a, b in ranges)]
-        plain = _complement(_merged([*_complement(ranges), *NOT_IN_JSON_STRINGS]))
-        return Choice((*([characters(plain)] if plain else []), *map(literal, escaped)))
-
-    def cased(self, ranges: CharacterSet, flags: int) -> CharacterSet:
-        """With the other cases of each character, where case is ignored."""
-        return with_cases(ranges) if flags & re.IGNORECASE else ranges
-
-    def unsupported(self, what: str) -> DataError:
-        return DataError(
-            f"{self.name}: expected an expression without {what}, found {self.found}; write it without them"
-        )
 
 
 # ---- grammars, words and terms --------------------------------------------------------------------------------------

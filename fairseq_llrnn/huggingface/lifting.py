@@ -45,7 +45,7 @@ class Limits:
     """What a constraint from an untrusted regular expression, schema or grammar may cost."""
 
     states: int = 50_000
-    seconds: float = 30.0
+    seconds: float = 30.0  # of processor time
     megabytes: int = 1_000
 
     def __post_init__(self) -> None:
@@ -67,7 +67,7 @@ class Meter(Budget):
     def __init__(self, name: str, limits: Limits) -> None:
         """name: how errors name the constraint."""
         super().__init__()
-        self.name, self.limits, self.began = name, limits, time.monotonic()
+        self.name, self.limits, self.began = name, limits, time.thread_time()
 
     def spend(self, steps: int) -> None:
         self.spent += steps
@@ -75,8 +75,8 @@ class Meter(Budget):
         self.check_time()
 
     def check_time(self) -> None:
-        if time.monotonic() - self.began > self.limits.seconds:
-            raise self.error("seconds", f"{self.limits.seconds:g} seconds", "more")
+        if time.thread_time() - self.began > self.limits.seconds:
+            raise self.error("seconds", f"{self.limits.seconds:g} seconds of processor time", "more")
 
     def check_memory(self, needed: float) -> None:
         if needed > 1e6 * self.limits.megabytes:

@@ -20,7 +20,7 @@ A hypothesis that cannot go on before its text is complete (a dead end) is ended
 prefers any complete text. Dead ends exist in products whose parts are not one automaton, and under other processors.
 
 `from_regex`, `from_json_schema`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any fast tokenizer
-(constraints.py, json_schema.py, lifting.py). Products and mixtures of processors are processors (token_weights.py).
+(constraints.py, parsers.py, schemas.py, lifting.py). Products and mixtures of processors are processors.
 The constructor takes the background of a prior each of whose words is one token of the same spelling: the prior is
 built over the model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
 
@@ -32,10 +32,11 @@ token. If it is not found there, the prefix is read from its beginning.
 
 from __future__ import annotations
 
-import json
+import importlib.util
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -45,22 +46,22 @@ from torch import Tensor
 
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
-from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least, need_library
+from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least
 from fairseq_llrnn.evidence.counted_slots import QuotaSlots
 from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.head.checks import check_source_ids
 from fairseq_llrnn.huggingface.constraints import (
+    byte_automaton,
     grammar_bytes,
     is_our_grammar,
-    regex_automaton,
     term_automaton,
     words_automaton,
 )
-from fairseq_llrnn.huggingface.json_schema import UnsupportedKeyword, json_grammar, schema_regex
 from fairseq_llrnn.huggingface.lifting import (
     USUAL_LIMITS,
     ByteAutomaton,
+    LimitError,
     Limits,
     Meter,
     TokenTexts,
@@ -68,17 +69,18 @@ from fairseq_llrnn.huggingface.lifting import (
     lift_canonical,
     token_texts,
 )
+from fairseq_llrnn.huggingface.parsers import parser_weights
+from fairseq_llrnn.huggingface.regular_expressions import byte_node, parse_regex, rust_regex
+from fairseq_llrnn.huggingface.schemas import lark_of_schema
 from fairseq_llrnn.huggingface.token_weights import (
     NO_WORD,
     BackgroundWeights,
-    LarkWeights,
     MixtureWeights,
     ProductWeights,
     RequiredTerms,
     Row,
     TokenAutomaton,
     TokenWeights,
-    lark_error,
 )
 from fairseq_llrnn.huggingface.word_ngrams import WordNGramWeights
 from fairseq_llrnn.ngrams.arpa import read_arpa
@@ -94,8 +96,8 @@ except ImportError:  # scores of another search
 
 __all__ = ["BackgroundProcessor", "Limits", "PrefixStates", "dictionary_of", "words_of_tokens"]
 NAMED = 5  # words, of all that a message is about
-ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
 TOKEN_BYTES = 8  # of a token in a tensor
+OWN_REGEX = Limits(states=5_000, seconds=3.0, megabytes=300)  # of larger ones, llguidance is quicker
 DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
 
 
@@ -296,11 +298,8 @@ class BackgroundProcessor(LogitsProcessor):
     ) -> None:
         if unread is not None:
             check_least("unread", unread, 0)
-        if longest is not None and not weights.has_distances:
-            raise OptionError(
-                f"BackgroundProcessor: longest={longest} does not go with a Lark grammar, whose distance to an end is "
-                "unknown; leave it out, and give `generate` max_new_tokens"
-            )
+        if longest is not None:
+            weights = weights.within(longest)
         if longest is not None and (needed := weights.least(weights.start(sentences or 1))) > longest:
             raise DataError(
                 f"BackgroundProcessor: expected `longest` of at least {needed}, within which a string can be "
@@ -334,6 +333,8 @@ class BackgroundProcessor(LogitsProcessor):
     ) -> BackgroundProcessor:  # fmt: skip
         """Allow the texts that a regular expression matches as a whole.
 
+        It becomes an automaton, or a grammar of llguidance (extra `hf`) if its automaton would be large.
+
         Args:
             pattern: in the syntax of Python's `re`, without lookaround, backreferences and \\b.
             tokenizer: a PreTrainedTokenizerFast with an end-of-sequence token.
@@ -346,42 +347,39 @@ class BackgroundProcessor(LogitsProcessor):
             can write, or too small a `longest`.
         """
         meter, texts = Meter("from_regex", limits), _texts(tokenizer, "from_regex")
-        return cls._lifted(regex_automaton(pattern, meter), texts, canonical, meter, unread, longest)
+        tree = parse_regex(pattern, meter.name)
+        own = meter if canonical else Meter(meter.name, Limits(*map(min, astuple(limits), astuple(OWN_REGEX))))
+        try:
+            return cls._lifted(byte_automaton(byte_node(tree), own), texts, canonical, own, unread, longest)
+        except LimitError:
+            if canonical or importlib.util.find_spec("llguidance") is None:
+                raise
+        weights = parser_weights(f"start: /{rust_regex(tree)}/", "regular expression", texts, meter)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
     def from_json_schema(
-        cls, schema: str | dict[str, Any], tokenizer: Any, *, whitespace: str | None = None, canonical: bool = False,
-        limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
+        cls, schema: str | bool | dict[str, Any] | type, tokenizer: Any, *, whitespace: str | None = None,
+        strict: bool = True, limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
-        """Allow the texts that a JSON schema describes, by outlines-core (extra `hf`).
+        """Allow the texts that a JSON schema describes, by llguidance (extra `hf`).
 
-        If outlines-core would ignore a keyword, such as `minimum`, llguidance reads the schema. It then works as a Lark
-        grammar (`from_grammar`), without `canonical` and `longest`.
+        Unknown keywords are ignored, with a warning.
 
         Args:
-            schema: as text, or a dictionary.
+            schema: as text, a dictionary, or a class: a Pydantic model, a dataclass, or a TypedDict.
             whitespace: a regular expression of the blanks between JSON's parts. None: one space or none.
-            tokenizer, canonical, limits, unread, longest: as in `from_regex`.
+            strict: raise an error for keywords that llguidance does not support. False: ignore them, with a warning.
+            tokenizer, limits, unread, longest: as in `from_regex`.
 
         Raises:
-            OptionError: a package is not installed, or llguidance reads the schema and there is canonical=True or
-            `longest`. LimitError, DataError: as in `from_regex`.
+            OptionError: llguidance is not installed. DataError: no JSON schema, one with unsupported keywords, one that
+            llguidance does not read within the limits, or too small a `longest`.
         """
         meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema")
-        try:
-            pattern = schema_regex(schema, whitespace, meter.name)
-        except UnsupportedKeyword as error:
-            keyword = str(error)
-        else:
-            automaton = regex_automaton(pattern, meter, has_json_strings=True)
-            return cls._lifted(automaton, texts, canonical, meter, unread, longest)
-        for option, is_given in ((f"longest={longest}", longest is not None), ("canonical=True", canonical)):
-            if is_given:
-                raise OptionError(
-                    f"{meter.name}: {option} does not go with {keyword}, which llguidance reads; leave out one of them"
-                )
-        grammar = json_grammar(schema, whitespace, meter.name)
-        return cls._of_lark(grammar, f"JSON schema with {keyword}", texts, meter, unread, None)
+        grammar, steps = lark_of_schema(schema, whitespace, strict, meter.name)
+        weights = parser_weights(grammar, "JSON schema", texts, meter, steps)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
     def from_grammar(
@@ -411,16 +409,7 @@ class BackgroundProcessor(LogitsProcessor):
             return cls._lifted(automaton, texts, canonical, meter, unread, longest)
         if canonical:
             raise OptionError(f"{name}: canonical=True does not go with a Lark grammar; leave it out")
-        return cls._of_lark(text, "Lark grammar", texts, meter, unread, longest)
-
-    @classmethod
-    def _of_lark(
-        cls, grammar: str, kind: str, texts: TokenTexts, meter: Meter, unread: int | None, longest: int | None
-    ) -> BackgroundProcessor:
-        """kind: of the user's input, for messages."""
-        pairs = zip(texts.first, texts.later, strict=True)
-        cannot_begin = np.array([first != later and (first is None or later != b" " + first) for first, later in pairs])
-        weights = LarkWeights(_lark_matcher(grammar, kind, texts, meter), cannot_begin, texts.eos, meter.name, kind)
+        weights = parser_weights(text, "Lark grammar", texts, meter)
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
     @classmethod
@@ -749,39 +738,6 @@ def _texts(tokenizer: Any, name: str) -> TokenTexts:
         return token_texts(tokenizer)
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
-
-
-class _LarkTokens:
-    """A tokenizer as llguidance reads one."""
-
-    bos_token_id = None
-
-    def __init__(self, texts: TokenTexts) -> None:
-        self.eos_token_id = texts.eos
-        # 0xFF, which no UTF-8 has, begins tokens without a text
-        self.tokens = [b"\xff%d" % at if text is None else text for at, text in enumerate(texts.later)]
-        self.special_token_ids = [at for at, text in enumerate(texts.later) if text is None]
-
-    def __call__(self, text: bytes) -> list[int]:
-        """Required by llguidance, which tokenises text only if it must come next, and then not with no_forcing."""
-        raise NotImplementedError
-
-
-def _lark_matcher(grammar: str, kind: str, texts: TokenTexts, meter: Meter) -> Any:
-    """llguidance's parser at its beginning."""
-    need_library(f"{meter.name}: {kind}", "llguidance", "hf")
-    import llguidance
-
-    limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
-    of_tokens = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_LarkTokens(texts)))
-    grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]
-    if texts.first != texts.later:  # a space before the first word is not part of the text
-        whole = f'start: " "? @text\n{ALL_TOKENISATIONS}'
-        grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
-    matcher = llguidance.LLMatcher(of_tokens, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
-    if matcher.is_error():
-        raise lark_error(meter.name, kind, matcher.get_error())
-    return matcher
 
 
 def _check_terms(background: BoundBackground, words: Tensor, prior: Prior) -> None:

@@ -7,7 +7,7 @@ one row of all K tokens. After the end-of-sequence token nothing has weight.
 
     TokenAutomaton     an automaton over tokens (lifting.py): states are numbers, rows are slices of its arrays
     RequiredTerms      texts with each of several terms: all tokens, and no end before all terms are there
-    LarkWeights        a grammar of llguidance: a parser for each hypothesis
+    ParserWeights      a grammar of llguidance (parsers.py): a parser for each hypothesis
     BackgroundWeights  a background of a prior, whose words are tokens
     ProductWeights, MixtureWeights
 
@@ -16,7 +16,7 @@ one row of all K tokens. After the end-of-sequence token nothing has weight.
 
 from __future__ import annotations
 
-import re
+import copy
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -69,7 +69,6 @@ class TokenWeights(Generic[States]):
     """Weights of the next token (module docstring)."""
 
     num_tokens: int  # K
-    has_distances = True  # whether `in_reach` is known
     bytes: tuple[
         ByteAutomaton, ...
     ] = ()  # the texts that it allows: those of all automata; () if it is no set of texts
@@ -89,6 +88,10 @@ class TokenWeights(Generic[States]):
     @abstractmethod
     def rows(self, states: States, scores: Tensor) -> list[Row]:
         """Return the weights of each hypothesis' next token, on the device of the scores."""
+
+    def within(self, longest: int) -> TokenWeights[States]:
+        """Return weights whose states are of texts of at most so many tokens, the end included."""
+        return self
 
     def in_reach(self, states: States, remaining: int) -> list[np.ndarray | None]:
         """Return whether the text can end in time after each token, (K,) bool for each hypothesis.
@@ -302,75 +305,6 @@ class RequiredTerms(TokenWeights[np.ndarray]):
         return int(self._bound(list(states.T), is_start=True).max(initial=1))
 
 
-class LarkWeights(TokenWeights[list[Any]]):
-    """A grammar of llguidance. A state is a parser, None after the end. Its distance to an end is unknown."""
-
-    has_distances = False
-
-    def __init__(self, matcher: Any, cannot_begin: np.ndarray, eos: int, name: str, kind: str) -> None:
-        """
-        Args:
-            name, kind: of the user's input, for messages.
-            matcher: an LLMatcher at its beginning, without an error.
-            cannot_begin: (K,) bool, tokens that have another text at the beginning.
-        """
-        self.matcher, self.cannot_begin, self.eos = matcher, cannot_begin, eos
-        self.name, self.kind = name, kind
-        self.num_tokens = len(cannot_begin)
-
-    def start(self, n: int) -> list[Any]:
-        return [(self.matcher.deep_copy(), True) for _ in range(n)]
-
-    def select(self, states: list[Any], rows: np.ndarray) -> list[Any]:
-        taken: set[int] = set()
-        found = []
-        for row in rows.tolist():
-            state = states[row]
-            found.append((state[0].deep_copy(), state[1]) if row in taken and state is not None else state)
-            taken.add(row)
-        return found
-
-    def advance(self, states: list[Any], tokens: np.ndarray) -> list[Any]:
-        """As TokenWeights. The parsers themselves change, so that the earlier states are not valid any more."""
-        found: list[Any] = []
-        for state, token in zip(states, tokens.tolist(), strict=True):
-            ends = state is None or token in (self.eos, self.num_tokens)
-            ends = ends or (state[1] and self.cannot_begin[token])
-            found.append(None if ends or not state[0].consume_token(token) else (state[0], False))
-        return found
-
-    def rows(self, states: list[Any], scores: Tensor) -> list[Row]:
-        found = []
-        for state in states:
-            if state is None:
-                found.append(Row(scores.new_zeros(0, dtype=torch.long), None))
-                continue
-            matcher, is_first = state
-            bits = np.unpackbits(np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8), bitorder="little")
-            allowed = bits[: self.num_tokens].astype(bool)
-            if is_first:
-                allowed &= ~self.cannot_begin
-            tokens = np.flatnonzero(allowed)
-            if matcher.is_error() or len(tokens) == 0:
-                raise lark_error(self.name, self.kind, matcher.get_error() or "no token goes on")
-            found.append(Row(torch.from_numpy(tokens).to(scores.device), None))
-        return found
-
-
-def lark_error(name: str, kind: str, message: str) -> DataError:
-    """Return the error of a grammar or schema (its kind) that llguidance does not read, or that costs too much."""
-    first = message.strip().partition("\n")[0]
-    first = re.sub(r"^at \d+\(\d+\): failed to compile JSON schema: ", "", first)
-    if "NoExtension" in first or first == "no token goes on":
-        return DataError(
-            f"{name}: expected a token with which the text can go on, found none after what is written; use a "
-            "tokenizer that has all characters of the grammar"
-        )
-    return DataError(
-        f"{name}: expected a {kind} that llguidance reads within its limits, found: {first}; fix it, or make it smaller"
-    )
-
-
 # ---- backgrounds of a prior -----------------------------------------------------------------------------------------
 
 
@@ -469,7 +403,11 @@ class _Several(TokenWeights[list[Any]]):
 
     def __init__(self, parts: Sequence[TokenWeights]) -> None:
         self.parts, self.num_tokens = list(parts), parts[0].num_tokens
-        self.has_distances = all(part.has_distances for part in parts)
+
+    def within(self, longest: int) -> TokenWeights[list[Any]]:
+        limited = copy.copy(self)
+        limited.parts = [part.within(longest) for part in self.parts]
+        return limited
 
     def start(self, n: int) -> list[Any]:
         return [part.start(n) for part in self.parts]

@@ -3,18 +3,15 @@
 
     python scripts/bench/bench_constraints.py [--rounds 7] [--vocabulary 32000]
 
-A ByteLevel BPE tokenizer is trained on invented words. Three constraints: a context-free grammar of 49 rules, bounded
-in depth for our processor, a JSON schema, and a Lark grammar of JSON with unbounded nesting. Searches of one and of
-eight hypotheses are drawn with random logits under our processor first, without those that another package forbids. As
-in a beam search, some of the eight go on from the same parent, and others are dropped. Then every contestant repeats
-the same searches. It copies the states of parents (xgrammar: `fork`, llguidance: `deep_copy`, outlines-core: reads the
-text again), reads a token for each hypothesis, and gives
+A ByteLevel BPE tokenizer is trained on invented words. Four constraints: a context-free grammar of 49 rules, bounded in
+depth for our processor, a regular expression, a JSON schema, and a Lark grammar of JSON with unbounded nesting.
+Searches of one and of eight hypotheses are drawn with random logits under our processor first, without those that
+another package forbids. As in a beam search, some of the eight go on from the same parent, and others are dropped. Then
+every contestant repeats the same searches. It copies the states of parents (xgrammar: `fork`, llguidance: `deep_copy`),
+reads a token for each hypothesis, and gives
 
     mask     the allowed tokens as bits (xgrammar: BatchGrammarMatcher with one thread)
     log p    log p of all tokens, normalised over the allowed ones; the others apply their mask, then log_softmax
-
-For the schema, outlines takes part by its index (outlines-core), and transformers by PrefixConstrainedLogitsProcessor,
-which is `prefix_allowed_tokens_fn`, on the tokens that this index allows.
 
 Figures are microseconds of processor time for each step, for all hypotheses together: medians over rounds, and the
 quartiles. `build` is in milliseconds. Packages take part if they are installed (`pip install '.[hf]' xgrammar`). The
@@ -40,7 +37,7 @@ from transformers import PreTrainedTokenizerFast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # also where the package is not installed
 
-from constraint_contestants import Contestant, LLGuidance, Ours, Outlines, Transformers, XGrammar, draw
+from constraint_contestants import Contestant, LLGuidance, Ours, XGrammar, draw
 
 from fairseq_llrnn.huggingface import BackgroundProcessor
 
@@ -70,11 +67,14 @@ SCHEMA = {
             "type": "object",
             "properties": {"street": {"type": "string"}, "city": {"type": "string"}, "zip": {"type": "integer"}},
             "required": ["street", "city", "zip"],
+            "additionalProperties": False,
         },
         "active": {"type": "boolean"},
     },
     "required": ["name", "age", "email", "tags", "address", "active"],
+    "additionalProperties": False,
 }
+REGEX = r"[a-z]+( [a-z]+){5,9}: (19|20)\d\d-(0[1-9]|1[0-2])-\d\d( \w+)*"
 SEARCHES = {1: 12, 8: 4}  # by the number of hypotheses
 NESTED = r"""start: value
 value: object | array | STRING | NUMBER | "true" | "false" | "null"
@@ -151,6 +151,7 @@ def contestants(constraint: str, tokenizer: Any, processor: BackgroundProcessor)
 
         lark = {
             "grammar": lambda: LLMatcher.grammar_from_lark(lark_grammar()),
+            "regex": lambda: LLMatcher.grammar_from_regex(REGEX),
             "schema": lambda: LLMatcher.grammar_from_json_schema(json.dumps(SCHEMA)),
             "nested": lambda: LLMatcher.grammar_from_lark(NESTED),
         }[constraint]()
@@ -158,13 +159,11 @@ def contestants(constraint: str, tokenizer: Any, processor: BackgroundProcessor)
     if is_installed("xgrammar"):
         kind, text = {
             "grammar": ("grammar", ebnf_grammar()),
+            "regex": ("regex", REGEX),
             "schema": ("json_schema", json.dumps(SCHEMA)),
             "nested": ("grammar", NESTED_EBNF),
         }[constraint]
         found["xgrammar"] = measured("xgrammar", partial(XGrammar, tokenizer, kind, text, first))
-    if constraint == "schema" and is_installed("outlines_core"):
-        found["outlines-core"] = measured("outlines-core", partial(Outlines, tokenizer, SCHEMA))
-        found["transformers"] = Transformers(tokenizer, SCHEMA)
     return found
 
 
@@ -178,6 +177,7 @@ def main() -> None:
     scores = torch.randn(8, len(tokenizer), generator=torch.Generator().manual_seed(4))
     builders: dict[str, Callable[[], BackgroundProcessor]] = {
         "grammar": lambda: BackgroundProcessor.from_grammar(our_grammar(), tokenizer),
+        "regex": lambda: BackgroundProcessor.from_regex(REGEX, tokenizer),
         "schema": lambda: BackgroundProcessor.from_json_schema(SCHEMA, tokenizer),
         "nested": lambda: BackgroundProcessor.from_grammar(NESTED, tokenizer),
     }
@@ -198,7 +198,7 @@ def main() -> None:
                 low, middle, high = statistics.quantiles(times, n=4)
                 figures[f"{constraint}_{hypotheses}_{name}_{kind}"] = round(middle)
                 print(f"    {hypotheses} {name}, {kind}: {middle:,.0f} µs ({low:,.0f} to {high:,.0f})", flush=True)
-    for name in ("llguidance", "xgrammar", "outlines-core", "transformers", "torch"):
+    for name in ("llguidance", "xgrammar", "torch"):
         if is_installed(name.replace("-", "_")):
             figures[name] = importlib.metadata.version(name)
     print(json.dumps(figures))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -12,7 +11,6 @@ from typing import Any
 import torch
 
 from fairseq_llrnn.huggingface import BackgroundProcessor
-from fairseq_llrnn.huggingface.lifting import token_texts
 
 LENGTH = 40  # steps of a search
 
@@ -192,53 +190,3 @@ class XGrammar(Contestant):
         self.mask()
         self.xgrammar.apply_token_bitmask_inplace(scores, self.bitmask)
         return scores.log_softmax(1)
-
-
-class Outlines(Contestant):
-    """A Guide cannot be copied: a copy reads the text again."""
-
-    def __init__(self, tokenizer: Any, schema: dict[str, Any]) -> None:
-        from outlines_core import Guide, Index, Vocabulary
-        from outlines_core.json_schema import build_regex_from_schema
-        from outlines_core.kernels import torch as masks
-
-        eos, spelled = tokenizer.eos_token_id, token_texts(tokenizer).later
-        vocabulary = Vocabulary(eos, {text: [token] for token, text in enumerate(spelled) if text is not None})
-        index = Index(build_regex_from_schema(json.dumps(schema)), vocabulary)
-        self.masks, self.new_guide, self.size = masks, lambda: Guide(index), len(tokenizer)
-
-    def begin(self, search: Search) -> None:
-        self.guides: list[tuple[Any, list[int]]] = [(self.new_guide(), []) for _ in search.parents[0]]
-        self.bitmasks = [self.masks.allocate_token_bitmask(self.size) for _ in self.guides]
-
-    def _copy(self, state: tuple[Any, list[int]]) -> tuple[Any, list[int]]:
-        guide = self.new_guide()
-        for token in state[1]:
-            guide.advance(token, return_tokens=False)
-        return guide, state[1]
-
-    def go_on(self, parents: list[int], tokens: list[int]) -> None:
-        states = moved(self.guides, parents, self._copy)
-        self.guides = [(guide, [*text, token]) for (guide, text), token in zip(states, tokens, strict=True)]
-        for guide, text in self.guides:
-            guide.advance(text[-1], return_tokens=False)
-
-    def mask(self) -> None:
-        for (guide, _), bitmask in zip(self.guides, self.bitmasks, strict=True):
-            self.masks.fill_next_token_bitmask(guide, bitmask)
-
-    def log_p(self, scores: torch.Tensor) -> torch.Tensor:
-        self.mask()
-        for row, bitmask in enumerate(self.bitmasks):
-            self.masks.apply_token_bitmask_inplace(scores[row : row + 1], bitmask)
-        return scores.log_softmax(1)
-
-
-class Transformers(Outlines):
-    kinds = ("log p",)
-
-    def log_p(self, scores: torch.Tensor) -> torch.Tensor:
-        from transformers import PrefixConstrainedLogitsProcessor
-
-        constrained = PrefixConstrainedLogitsProcessor(lambda row, _: self.guides[row][0].get_tokens(), 1)
-        return constrained(torch.zeros(len(scores), 1, dtype=torch.long), scores).log_softmax(1)

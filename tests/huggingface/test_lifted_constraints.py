@@ -21,7 +21,7 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.huggingface import BackgroundProcessor
-from fairseq_llrnn.huggingface.constraints import with_cases
+from fairseq_llrnn.huggingface.regular_expressions import with_cases
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
@@ -205,6 +205,7 @@ SCHEMA = {
     "type": "object",
     "properties": {"a": {"type": "integer"}, "b": {"enum": ["cat", "mat"]}},
     "required": ["a", "b"],
+    "additionalProperties": False,
 }
 LONG_CASES: dict[str, Callable[..., BackgroundProcessor]] = {
     "schema": lambda t, **o: BackgroundProcessor.from_json_schema(SCHEMA, t, **o),

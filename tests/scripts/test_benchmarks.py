@@ -111,7 +111,7 @@ def test_constraints_of_all_packages(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(sys, "argv", ["bench", "--rounds", "2", "--vocabulary", "600"])
     module.main()
     found = last_line(capsys)
-    for constraint in ("grammar", "schema", "nested"):
+    for constraint in ("grammar", "regex", "schema", "nested"):
         assert all(found[f"{constraint}_{number}_ours_log p"] > 0 for number in (1, 8))
 
 
@@ -125,7 +125,7 @@ def test_schemas_of_all_packages(
     for number, schema in enumerate(schemas):
         of_schema = [test | {"valid": test["valid"] and test is tests[number]} for test in tests]
         (tmp_path / f"{number}.json").write_text(json.dumps({"schema": schema, "tests": of_schema}), encoding="utf-8")
-    sizes = ["--schemas", str(tmp_path), "--number", "3", "--vocabulary", "600", "--packages", "ours", "outlines-core"]
+    sizes = ["--schemas", str(tmp_path), "--number", "3", "--vocabulary", "600", "--packages", "ours", "llguidance"]
     monkeypatch.setattr(sys, "argv", ["bench", *sizes])
     module.main()
     found = last_line(capsys)

@@ -1,0 +1,274 @@
+"""Grammars and JSON schemas under llguidance's parser: a weight of 1 or 0 for each token.
+
+Masks come from llguidance as bits. Rows of the same bits are made once. If a text has to end within a number of tokens,
+each state has a completion of its text (witnesses.py), and a token is allowed if there is one after it.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, need_library
+from fairseq_llrnn.huggingface.lifting import Meter, TokenTexts
+from fairseq_llrnn.huggingface.schema_lengths import Steps
+from fairseq_llrnn.huggingface.schemas import unsupported_keywords
+from fairseq_llrnn.huggingface.token_weights import DENSE, MOST_CACHED, Row, TokenWeights
+from fairseq_llrnn.huggingface.witnesses import MERGED, Completions, Witness
+
+ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
+REPRESENTATIVES = 4  # of a group of tokens, which are alike
+MOST_SEARCHED = 256  # tokens after each of which a completion is searched for
+
+
+class _Tokens:
+    """A tokenizer as llguidance reads one."""
+
+    bos_token_id = None
+
+    def __init__(self, texts: TokenTexts) -> None:
+        self.eos_token_id = texts.eos
+        # 0xFF, which no UTF-8 has, begins tokens without a text
+        self.tokens = [b"\xff%d" % at if text is None else text for at, text in enumerate(texts.later)]
+        self.special_token_ids = [at for at, text in enumerate(texts.later) if text is None]
+
+    def __call__(self, text: bytes) -> list[int]:
+        """Required by llguidance, which tokenises text only if it must come next, and then not with no_forcing."""
+        raise NotImplementedError
+
+
+@lru_cache(maxsize=2)
+def _tokens_of(texts: TokenTexts) -> tuple[Any, Completions]:
+    """Return llguidance's tokenizer, and a search for completions."""
+    import llguidance
+
+    pairs = zip(texts.first, texts.later, strict=True)
+    cannot_begin = np.array([first != later and (first is None or later != b" " + first) for first, later in pairs])
+    completions = Completions(texts.later, cannot_begin, texts.eos)
+    return llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(texts))), completions
+
+
+def parser_weights(
+    grammar: str, kind: str, texts: TokenTexts, meter: Meter, steps: Callable[[], Steps] = Steps
+) -> ParserWeights:
+    """Return the weights of a Lark grammar.
+
+    Args:
+        kind: of the user's input, for messages.
+        steps: what is known of its steps. It is only called for texts that must end within a number of tokens.
+
+    Raises:
+        OptionError: llguidance is not installed. DataError: it does not read the grammar, or the limits are exceeded.
+    """
+    need_library(f"{meter.name}: {kind}", "llguidance", "hf")
+    import llguidance
+
+    tokenizer, completions = _tokens_of(texts)
+    limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
+    grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]
+    if texts.first != texts.later:  # a space before the first word is not part of the text
+        whole = f'start: " "? @text\n{ALL_TOKENISATIONS}'
+        grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
+    matcher = llguidance.LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
+    if matcher.is_error():
+        raise parser_error(meter.name, kind, matcher.get_error())
+    return ParserWeights(matcher, completions, steps, meter.name, kind)
+
+
+@dataclass
+class ParserState:
+    """A text under a parser, which changes with the next token."""
+
+    matcher: Any
+    is_first: bool = True
+    left: int = 0  # tokens that may follow, the end among them, if there is a limit
+    witness: Witness | None = None
+    checked: dict[int, Witness | None] = field(default_factory=dict)  # a witness after some tokens
+
+    def copy(self) -> ParserState:
+        return ParserState(self.matcher.deep_copy(), self.is_first, self.left, self.witness, self.checked)
+
+
+class ParserWeights(TokenWeights[list[ParserState | None]]):
+    """A grammar of llguidance. A state is None after the end."""
+
+    def __init__(
+        self, matcher: Any, completions: Completions, steps: Callable[[], Steps], name: str, kind: str
+    ) -> None:
+        """
+        Args:
+            matcher: an LLMatcher at its beginning, without an error.
+            steps: as in `parser_weights`.
+            name, kind: of the user's input, for messages.
+        """
+        self.matcher, self.completions, self._steps = matcher, completions, steps
+        self.name, self.kind = name, kind
+        self.eos, self.cannot_begin = completions.eos, completions.cannot_begin
+        self.num_tokens = len(self.cannot_begin)
+        self.longest: int | None = None
+        self.witness: Witness | None = None  # of the empty text
+        self._rows: dict[tuple[bytes, bool, torch.device, torch.dtype], Row] = {}
+        self._cached_bytes = 0
+
+    def within(self, longest: int) -> ParserWeights:
+        limited = copy.copy(self)
+        limited.longest = longest
+        limited.witness = self.completions.search(self.matcher.deep_copy(), 1, is_first=True)
+        if limited.witness is None:
+            raise DataError(
+                f"{self.name}: longest: expected a {self.kind} for which a search finds a text, found none; leave "
+                "`longest` out, or make it smaller"
+            )
+        return limited
+
+    @cached_property
+    def steps(self) -> Steps:
+        return self._steps()
+
+    @cached_property
+    def groups(self) -> list[np.ndarray]:
+        """Groups of tokens that are alike inside of strings: as many plain characters, and no end of a key."""
+        names, lengths = self.steps.names, self.completions.plain_lengths
+        if names is None:
+            return []
+        ends = {name[at:] for name in names for at in range(len(name))}
+        texts = self.completions.texts
+        is_end = np.array([text in ends for text in texts])
+        groups = [np.flatnonzero((lengths == length) & ~is_end) for length in range(1, int(lengths.max(initial=0)) + 1)]
+        return [group for group in groups if len(group) > REPRESENTATIVES]
+
+    def least(self, states: list[ParserState | None]) -> int:
+        return max(1 if state is None or state.witness is None else len(state.witness) for state in states)
+
+    def start(self, n: int) -> list[ParserState | None]:
+        left = self.longest or 0
+        return [ParserState(self.matcher.deep_copy(), True, left, self.witness) for _ in range(n)]
+
+    def select(self, states: list[ParserState | None], rows: np.ndarray) -> list[ParserState | None]:
+        taken: set[int] = set()
+        found = []
+        for row in rows.tolist():
+            state = states[row]
+            found.append(state.copy() if row in taken and state is not None else state)
+            taken.add(row)
+        return found
+
+    def advance(self, states: list[ParserState | None], tokens: np.ndarray) -> list[ParserState | None]:
+        """As TokenWeights. The parsers themselves change, so that the earlier states are not valid any more."""
+        return [self._after(state, token) for state, token in zip(states, tokens.tolist(), strict=True)]
+
+    def _after(self, state: ParserState | None, token: int) -> ParserState | None:
+        if state is None or token in (self.eos, self.num_tokens) or (state.is_first and self.cannot_begin[token]):
+            return None
+        left, witness = state.left - 1, None
+        if state.witness is not None:
+            witness = self._witness_after(state, token)
+        if not state.matcher.consume_token(token):
+            if "too many states" in (error := state.matcher.get_error()):
+                raise parser_error(self.name, self.kind, error)
+            return None
+        return ParserState(state.matcher, False, left, witness)
+
+    def _witness_after(self, state: ParserState, token: int) -> Witness | None:
+        if token not in state.checked and state.witness is not None:
+            state.checked[token] = self.completions.after(state.matcher, token, state.witness, state.left - 1)
+        return state.checked[token]
+
+    def in_reach(self, states: list[ParserState | None], remaining: int) -> list[np.ndarray | None]:
+        return [None if state is None else self._reached(state, remaining) for state in states]
+
+    def _reached(self, state: ParserState, remaining: int) -> np.ndarray | None:
+        witness, matcher = state.witness, state.matcher
+        if witness is None or len(witness) > remaining:
+            return np.zeros(self.num_tokens, dtype=bool)
+        allowed = self._allowed(matcher.compute_bitmask(), state.is_first)
+        reached = allowed & (len(witness) + 1 + self.steps.largest * self.completions.num_opening <= remaining)
+        reached[self.eos] = allowed[self.eos]
+        size = len(witness) + 1
+        inserted = [*witness]
+        if size <= remaining and all(allowed[group].all() for group in self.groups):
+            for group in self.groups:
+                some = group[:: max(1, len(group) // REPRESENTATIVES)].tolist()
+                if all(matcher.validate_tokens([token, *inserted]) == size for token in some):
+                    reached[group] = True
+        left = np.flatnonzero(allowed & ~reached).tolist()
+        if size <= remaining:
+            others = [token for token in left if matcher.validate_tokens([token, *inserted]) < size]
+            reached[left] = True
+            reached[others] = False
+            left = others
+        elif len(left) > MOST_SEARCHED:  # too little is left for most of them
+            left = [token for token in left if self._contains_first_tokens(matcher, token, witness)]
+        for token in left:
+            following = self._witness_after(state, token)
+            reached[token] = following is not None and len(following) < remaining
+        return reached
+
+    def _contains_first_tokens(self, matcher: Any, token: int, witness: Witness) -> bool:
+        """Whether a witness without its first tokens goes on after a token."""
+        return token == witness[0] or any(
+            matcher.validate_tokens([token, *witness[at:]]) == len(witness) - at + 1
+            for at in range(1, min(MERGED, len(witness) - 1) + 1)
+        )
+
+    def rows(self, states: list[ParserState | None], scores: Tensor) -> list[Row]:
+        return [self._row(state, scores) for state in states]
+
+    def _row(self, state: ParserState | None, scores: Tensor) -> Row:
+        if state is None:
+            return Row(scores.new_zeros(0, dtype=torch.long), None)
+        matcher, is_first = state.matcher, state.is_first
+        mask: bytes = matcher.compute_bitmask()
+        if matcher.is_error():
+            raise parser_error(self.name, self.kind, matcher.get_error())
+        key = mask, is_first, scores.device, scores.dtype
+        row = self._rows.get(key)
+        if row is None:
+            allowed = self._allowed(mask, is_first)
+            tokens = np.flatnonzero(allowed)
+            if len(tokens) == 0:
+                raise parser_error(self.name, self.kind, "no token goes on")
+            row = Row(torch.from_numpy(tokens).to(scores.device), None)
+            if DENSE * len(tokens) > self.num_tokens:
+                row = Row(None, row.dense(self.num_tokens, scores))
+            self._cached_bytes += len(mask) + 8 * min(len(tokens), self.num_tokens) + 200
+            if self._cached_bytes > MOST_CACHED:
+                self._rows.clear()
+                self._cached_bytes = 0
+            self._rows[key] = row
+        return row
+
+    def _allowed(self, mask: bytes, is_first: bool) -> np.ndarray:
+        """(K,) bool"""
+        bits = np.unpackbits(np.frombuffer(mask, dtype=np.uint8), count=self.num_tokens, bitorder="little").view(bool)
+        return bits & ~self.cannot_begin if is_first else bits
+
+
+def parser_error(name: str, kind: str, message: str) -> DataError:
+    """Return the error of a grammar or schema (its kind) that llguidance does not read, or that costs too much."""
+    first = message.strip().partition("\n")[0]
+    first = re.sub(r"^at \d+\(\d+\): (failed to compile JSON schema: )?", "", first)
+    if "NoExtension" in first or first == "no token goes on":
+        return DataError(
+            f"{name}: expected a token with which the text can go on, found none after what is written; use a "
+            "tokenizer that has all characters of the grammar"
+        )
+    keywords = re.match(r"Unimplemented keys: \[(.*)\]", first)
+    if keywords is not None:
+        return unsupported_keywords([repr(key) for key in json.loads(f"[{keywords[1]}]")], name)
+    if first.startswith("oneOf constraints are not supported"):
+        return unsupported_keywords(["'oneOf' whose alternatives may both match (anyOf allows both)"], name)
+    advice = "raise the limit with limits=Limits(states=…)" if "too many states" in first else "fix it"
+    return DataError(
+        f"{name}: expected a {kind} that llguidance reads within its limits, found: {first}; {advice}, or make it "
+        "smaller"
+    )

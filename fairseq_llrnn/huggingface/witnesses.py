@@ -1,0 +1,224 @@
+"""Completions of texts under llguidance's parser, so that each text ends within a number of tokens.
+
+A hypothesis keeps a *witness*: tokens with which its text can end, the end among them. A token is allowed if one of
+these is a completion after it, and short enough:
+
+    1. the witness without its first token, if that is the token
+    2. the witness
+    3. the witness without some of its first tokens, which the token contains
+    4. what `Completions.search` finds, which may go on with a part of the witness
+
+All of this depends on the written text alone, so that scores stay exact. The search tries closing brackets, quotes and
+commas first, opening brackets and blanks last. A token that leads to the mask of one of the last parsers makes no
+progress, and waits until all others have failed. The search is not complete: a text that could end in time may count
+as one that cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+Witness = tuple[int, ...]  # tokens, the last one is the end
+MERGED = 6  # tokens of a witness that one token may contain
+FEW = 64  # allowed tokens that are all tried. Of more, single bytes are
+ALIKE = 2  # … so many letters, and so many digits
+RECENT = 3  # parsers before one, whose masks show whether a token makes progress
+SHORT = tuple(range(1, 9))  # tokens of a completion: searches for the shortest one
+DEPTHS, DEPTHS_AT_START = (2, 8, 400), (100, 24, 400, 2_000)  # … for any
+NODES, NODES_OF_DEPTH, NODES_AT_START = 30, 2, 2_000  # parsers of a search, and more for each token of its depth
+LONGEST_TOKEN = 32  # bytes of tokens in a completion
+RANKS = {0: b"}])>", 1: b"\"'`", 2: b",", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # the search's order
+NOT_PLAIN = {'"', "\\", "\x7f", *map(chr, range(32))}  # characters that JSON strings do not hold as they are
+LETTER, DIGIT, OTHER = 3.0, 5.0, 6.0
+TOKEN_ENDS, WORD_ENDS = 0.5, 4.0  # the longest one of words is first: a key or value that must come next
+
+
+def _ranks() -> list[float]:
+    """How late the search tries each byte, (256,)."""
+    found = [OTHER] * 256
+    for byte in range(128):
+        if chr(byte).isalpha():
+            found[byte] = LETTER
+        elif chr(byte).isdigit():
+            found[byte] = DIGIT
+    for rank, signs in RANKS.items():
+        for sign in signs:
+            found[sign] = rank
+    return found
+
+
+class Completions:
+    """Finds completions of a parser's states, for one tokenizer."""
+
+    def __init__(self, texts: Sequence[bytes | None], cannot_begin: np.ndarray, eos: int) -> None:
+        """
+        Args:
+            texts: of the tokens, as the parser reads them.
+            cannot_begin: (K,) bool, tokens that do not begin a text.
+        """
+        self.texts, self.cannot_begin, self.eos = texts, cannot_begin, eos
+        self.ranks = _ranks()
+        self.tokens: dict[bytes, int] = {}
+        for token, text in enumerate(texts):
+            if text:
+                self.tokens.setdefault(text, token)
+        single = sorted((text for text in self.tokens if len(text) == 1), key=lambda text: self.ranks[text[0]])
+        self.single = np.array([self.tokens[text] for text in single], dtype=np.int64)
+        opening = bytes(sorted(b'{[(<,:="\''))
+        counts = [0 if text is None else sum(map(text.count, map(bytes, zip(opening)))) for text in texts]
+        self.num_opening = 1 + np.array(counts)  # how often a token may begin what has to be completed
+
+    @cached_property
+    def plain_lengths(self) -> np.ndarray:
+        """The characters of each token that a JSON string may hold as they are, (K,). 0 for other tokens."""
+        found = np.zeros(len(self.texts), dtype=np.int64)
+        for token, text in enumerate(self.texts):
+            try:
+                characters = (text or b"").decode()
+            except UnicodeDecodeError:
+                continue
+            if not set(characters) & NOT_PLAIN:
+                found[token] = len(characters)
+        return found
+
+    def after(self, matcher: Any, token: int, witness: Witness, most: int) -> Witness | None:
+        """Return a witness after a token: of at most so many tokens, or else the shortest that is found, or None."""
+        if token == witness[0]:
+            return witness[1:]
+        for at in range(0, min(MERGED, len(witness) - 1) + 1):
+            rest = witness[at:]
+            if len(rest) <= most and matcher.validate_tokens([token, *rest]) == len(rest) + 1:
+                return rest
+        following = matcher.deep_copy()
+        return self.search(following, most, witness) if following.consume_token(token) else None
+
+    def search(self, matcher: Any, most: int, witness: Witness = (), is_first: bool = False) -> Witness | None:
+        """Return a completion: of at most so many tokens, or else the shortest that is found, or None.
+
+        Args:
+            witness: of an earlier parser. A completion may go on with a part of it.
+        """
+        best = None
+        for depth in (*SHORT, *DEPTHS_AT_START) if is_first else DEPTHS:
+            if depth > 2 * most and not is_first:  # two tokens of the search may be one
+                depth = 2 * most
+            best = self._first_of_depth(matcher, depth, witness, is_first)
+            if best is not None:
+                break
+        if best is None or len(best) <= most:
+            return best
+        best = self._in_fewest_tokens(matcher, best, is_first)
+        if most < len(best) <= SHORT[-1] + 2:
+            for depth in SHORT[: len(best) - 2]:
+                found = self._first_of_depth(matcher, depth, (), is_first)
+                if found is not None:
+                    return min(best, self._in_fewest_tokens(matcher, found, is_first), key=len)
+        return best
+
+    def _first_of_depth(self, matcher: Any, depth: int, witness: Witness, is_first: bool) -> Witness | None:
+        """Return the first completion among a limited number of parsers, of at most so many tokens before a witness."""
+        if matcher.is_accepting():
+            return (self.eos,)
+        left = NODES_AT_START if is_first else NODES + NODES_OF_DEPTH * depth
+        path: list[int] = []
+        masks: list[bytes] = [matcher.compute_bitmask()]
+        stack = [self._children(matcher, masks, is_first)]
+        while stack:
+            found = next(stack[-1], None)
+            left -= 1
+            if left < 0:
+                return None
+            if found is None:
+                stack.pop()
+                masks.pop()
+                if path:
+                    path.pop()
+                continue
+            token, child, mask = found
+            path.append(token)
+            if child.is_accepting():
+                return (*path, self.eos)
+            for at in reversed(range(len(witness) - 1)):
+                if _has(mask, witness[at]) and child.validate_tokens([*witness[at:]]) == len(witness) - at:
+                    return (*path, *witness[at:])
+            if len(path) < depth:
+                masks.append(mask)
+                stack.append(self._children(child, masks, False))
+            else:
+                path.pop()
+        return None
+
+    def _children(self, matcher: Any, masks: list[bytes], is_first: bool) -> Iterator[tuple[int, Any, bytes]]:
+        """The tokens that the search tries, the parsers after them, and their masks. Those without progress are last.
+
+        A token makes no progress if it leads to the mask of a recent parser, and is no closing bracket.
+
+        Args:
+            masks: of the parser and of those before it.
+        """
+        recent, without_progress = masks[-RECENT:], []
+        candidates, are_few = self._candidates(masks[-1], is_first)
+        for token in candidates:
+            child = matcher.deep_copy()
+            if child.consume_token(token):
+                found = token, child, child.compute_bitmask()
+                closes = are_few and self.ranks[self.texts[token][0]] == 0  # type: ignore[index]
+                if found[2] in recent and not closes:
+                    without_progress.append(found)
+                else:
+                    yield found
+        yield from without_progress
+
+    def _candidates(self, mask: bytes, is_first: bool) -> tuple[list[int], bool]:
+        """The tokens that the search tries, in their order, and whether these are all that are allowed."""
+        bits = np.frombuffer(mask, dtype=np.uint8)
+        allowed = np.unpackbits(bits, count=len(self.cannot_begin), bitorder="little").view(bool)
+        if is_first:
+            allowed = allowed & ~self.cannot_begin
+        tokens = np.flatnonzero(allowed)
+        if len(tokens) > FEW:
+            return self._different(self.single[allowed[self.single]].tolist()), False
+        return sorted((token for token in tokens.tolist() if self.texts[token]), key=self._order), True
+
+    def _different(self, single: list[int]) -> list[int]:
+        """Some of the tokens of one byte."""
+        counts: dict[float, int] = {}
+        found = []
+        for token in single:
+            rank = self.ranks[(self.texts[token] or b"\0")[0]]
+            counts[rank] = counts.get(rank, 0) + 1
+            if rank not in (LETTER, DIGIT) or counts[rank] <= ALIKE:
+                found.append(token)
+        return found
+
+    def _order(self, token: int) -> list[float]:
+        ranks = [*map(self.ranks.__getitem__, self.texts[token] or b"")]
+        return [*ranks, WORD_ENDS if ranks[:1] == [LETTER] else TOKEN_ENDS]
+
+    def _in_fewest_tokens(self, matcher: Any, witness: Witness, is_first: bool) -> Witness:
+        """The same text in as few tokens as possible."""
+        text = b"".join(self.texts[token] or b"" for token in witness[:-1])
+        best: list[tuple[int, int]] = [(0, -1)] * (len(text) + 1)  # the number of tokens from each place, the first one
+        for begin in reversed(range(len(text))):
+            ways = []
+            for end in range(begin + 1, min(begin + LONGEST_TOKEN, len(text)) + 1):
+                token = self.tokens.get(text[begin:end])
+                if token is not None and not (is_first and begin == 0 and self.cannot_begin[token]):
+                    ways.append((best[end][0] + 1, token))
+            best[begin] = min(ways, default=(len(text) + 1, -1))
+        found: list[int] = []
+        at = 0
+        while at < len(text) and best[at][1] >= 0:
+            found.append(best[at][1])
+            at += len(self.texts[found[-1]] or b"")
+        shorter = (*found, self.eos)
+        is_right = at == len(text) and matcher.validate_tokens([*shorter]) == len(shorter)
+        return shorter if is_right else witness
+
+
+def _has(mask: bytes, token: int) -> bool:
+    return bool(mask[token >> 3] >> (token & 7) & 1)

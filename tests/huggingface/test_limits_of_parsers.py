@@ -1,0 +1,174 @@
+"""`longest` with grammars and schemas of llguidance: texts end in time, and p' sums to one over them."""
+
+import json
+import os
+import random
+from functools import cache
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy as np
+import pytest
+import torch
+
+from fairseq_llrnn.errors import DataError
+
+pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+from limited_texts import END, all_texts, tokenizer_of
+from tiny_tokenizers import KINDS, tiny_tokenizer
+
+from fairseq_llrnn.huggingface import BackgroundProcessor
+from fairseq_llrnn.huggingface.lifting import token_texts
+
+Process = BackgroundProcessor
+byte_level = cache(lambda: tiny_tokenizer("byte_level"))
+SYMBOLS = ['"a"', '"b"', '"c"', '"ab"', '"abc"', "x", "y", "/a+/", "/b*c/", "/[abc]/", '"a"?', "x*"]
+
+
+def random_grammar(chance: random.Random) -> str:
+    rules = []
+    for name in ("start", "x", "y"):
+        ways = [" ".join(chance.choices(SYMBOLS, k=chance.randint(1, 3))) for _ in range(chance.randint(1, 3))]
+        rules.append(f"{name}: {' | '.join(ways)}")
+    return "\n".join(rules) + "\n"
+
+
+def enumerated(processor: BackgroundProcessor, longest: int) -> set[tuple[int, ...]]:
+    """The texts within a limit, by trying each token that the parser allows."""
+    found, waiting = set(), [((), processor.weights.matcher.deep_copy())]
+    while waiting:
+        row, matcher = waiting.pop()
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        for token in np.flatnonzero(np.unpackbits(bits, bitorder="little")).tolist():
+            following = matcher.deep_copy()
+            if token == END:
+                found.add(row)
+            elif len(row) + 2 <= longest and following.consume_token(token):
+                waiting.append(((*row, token), following))
+    return found
+
+
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(12, 60))])
+def test_the_texts_of_random_grammars_are_those_of_an_enumeration(seed: int) -> None:
+    tokenizer, grammar = tokenizer_of("ab", "ca", "bc", "abc"), random_grammar(random.Random(seed))
+    try:
+        free = Process.from_grammar(grammar, tokenizer, unread=0)
+    except DataError:
+        return  # llguidance finds that it has no text
+    wanted = enumerated(free, 5)
+    if not wanted:
+        with pytest.raises(DataError, match=r"longest: expected a Lark grammar for which|`longest` of at least \d"):
+            Process.from_grammar(grammar, tokenizer, longest=5)
+        return
+    least = min(map(len, wanted)) + 1
+    with pytest.raises(DataError, match=f"`longest` of at least {least}, within which a string can be completed, fo"):
+        Process.from_grammar(grammar, tokenizer, longest=least - 1)
+    for longest in {least, min(least + 1, 5), 5}:
+        found = all_texts(Process.from_grammar(grammar, tokenizer, unread=0, longest=longest), longest)
+        assert {*found} == {row for row in wanted if len(row) < longest}
+        assert sum(np.exp([*found.values()])) == pytest.approx(1.0)
+
+
+MANY = {f"key{at}": {"type": "integer"} for at in range(9)}
+OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
+SCHEMAS: list[dict[str, Any]] = [
+    {"type": "array", "items": {"type": "object", "properties": MANY, "required": [*MANY]}},
+    OPEN | {"required": ["a"]},
+    OPEN | {"additionalProperties": {"type": "array", "items": {"$ref": "#"}, "minItems": 2}},
+    {"type": "string", "pattern": "^[a-c]{4}(-[0-9]{3}){2}$"},
+    {"anyOf": [{"type": "null"}, {"type": "object", "properties": {"n": {"$ref": "#"}}, "required": ["n"]}]},
+    {"type": "object", "properties": {"w": {"enum": ["cat", "mat"]}, "s": {"minLength": 3}}, "required": ["w", "s"]},
+    {"type": "object", "minProperties": 1, "additionalProperties": {"type": "boolean"}},
+    {"type": "integer", "minimum": 100_000, "multipleOf": 25},
+]
+
+
+def late(tokenizer: Any, generator: torch.Generator) -> torch.Tensor:
+    """Random scores that put off the end, and like to open brackets and to separate."""
+    texts = [text or b"" for text in token_texts(tokenizer).later]
+    opening = torch.tensor([sum(map(text.count, (b"{", b"[", b",", b'"'))) for text in texts])
+    scores = 2 * torch.randn(len(texts), generator=generator) + 3.0 * opening
+    scores[tokenizer.eos_token_id] = -20.0
+    return scores.unsqueeze(0)
+
+
+def written_by(processor: BackgroundProcessor, tokenizer: Any, longest: int, seed: int) -> list[int]:
+    generator, row = torch.Generator().manual_seed(seed), [END]
+    while len(row) <= longest and row[-1] != processor.eos:
+        p = processor(torch.tensor([row]), late(tokenizer, generator)).exp()
+        assert p.sum().item() == pytest.approx(1.0, rel=1e-4), "float32"
+        row.append(int(torch.multinomial(p, 1, generator=generator)))
+    return row[1:]
+
+
+@pytest.mark.parametrize("case", range(len(SCHEMAS)))
+def test_documents_of_schemas_end_in_time(case: int) -> None:
+    tokenizer, schema = byte_level(), SCHEMAS[case]
+    free = Process.from_json_schema(schema, tokenizer).weights
+    limited = free.within(1)
+    least = limited.least(limited.start(1))
+    with pytest.raises(DataError, match=f"expected `longest` of at least {least}, within .*, found {least - 1}; give"):
+        Process.from_json_schema(schema, tokenizer, longest=least - 1)
+    for longest in (least, least + 1, 2 * least):
+        for seed in range(2):
+            processor = Process._from_weights(free, tokenizer.eos_token_id, 1, longest)
+            row = written_by(processor, tokenizer, longest, seed)
+            assert row[-1] == processor.eos, tokenizer.decode(row)
+            text = tokenizer.decode(row[:-1], clean_up_tokenization_spaces=False)
+            json.loads(text, strict=False)
+            states = free.start(1)
+            for token in row[:-1]:
+                states = free.advance(states, np.array([token]))
+            (ending,) = free.rows(states, torch.zeros(1, free.num_tokens))
+            assert ending.dense(free.num_tokens, torch.zeros(1))[processor.eos] == 0, text
+
+
+@pytest.mark.parametrize("kind", sorted({*KINDS} - {"wordpiece"}))
+def test_lark_grammars_end_in_time(kind: str) -> None:
+    """Brackets are closed in time, and a branch without an end is not begun."""
+    tokenizer = tiny_tokenizer(kind)
+    grammar = 'start: "a" x | "(" start ")" | "c"\nx: "b" x\n'
+    with pytest.raises(DataError, match="`longest` of at least 2, within"):
+        Process.from_grammar(grammar, tokenizer, longest=1)
+    for longest in (4, 9):
+        processor = Process.from_grammar(grammar, tokenizer, unread=1, longest=longest)
+        scores = torch.zeros(1, len(tokenizer))
+        scores[0, [token for token, text in enumerate(token_texts(tokenizer).later) if text == b"("]] = 9.0
+        row = [END]
+        while row[-1] != processor.eos and len(row) <= longest:
+            row.append(int(processor(torch.tensor([row]), scores).argmax()))
+        depth = tokenizer.decode(row[1:-1]).strip().count("(")
+        assert row[-1] == processor.eos and tokenizer.decode(row[1:-1]).strip() == "(" * depth + "c" + ")" * depth
+        assert depth >= (longest - 3) // 2 or b"(" not in token_texts(tokenizer).later
+
+
+def test_scores_do_not_depend_on_how_a_text_was_read() -> None:
+    """Step by step, or from its beginning by another processor."""
+    tokenizer, longest = byte_level(), 40
+    schema = SCHEMAS[2]
+    processor = Process.from_json_schema(schema, tokenizer, unread=1, longest=longest)
+    generator, row = torch.Generator().manual_seed(1), [END]
+    while row[-1] != processor.eos or len(row) == 1:
+        scores = late(tokenizer, generator)
+        log_p = processor(torch.tensor([row]), scores)
+        fresh = Process._from_weights(processor.weights, processor.eos, 1, longest)
+        assert torch.equal(fresh(torch.tensor([row]), scores), log_p)
+        row.append(int(torch.multinomial(log_p.exp(), 1, generator=generator)))
+
+
+def test_several() -> None:
+    tokenizer = tokenizer_of("ab")
+    lark = Process.from_grammar('start: "a" start | "c"\n', tokenizer)
+    two = Process.product([lark, Process.from_regex("(aa)*c", tokenizer)], unread=0, longest=6)
+    assert {*all_texts(two, 6)} == {(2,) * many + (4,) for many in (0, 2, 4)}
+    mixed = Process.mixture([lark, Process.from_words(["b"], tokenizer)], [0.5, 0.5], unread=0, longest=4)
+    found = all_texts(mixed, 4)
+    assert sum(np.exp([*found.values()])) == pytest.approx(1.0) and (2, 2, 4) in found and (3,) in found
+
+
+def test_a_grammar_without_a_text() -> None:
+    with pytest.raises(DataError, match="^from_grammar: longest: expected a Lark grammar for which a search"):
+        Process.from_grammar('start: "a" start\n', byte_level(), longest=9)
