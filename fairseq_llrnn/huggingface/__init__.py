@@ -4,7 +4,8 @@ processor.py has a logits processor. It takes any background, on any softmax mod
 constraints.py turns regular expressions (regular_expressions.py) and grammars into automata over bytes.
 parsers.py and schemas.py read Lark grammars and JSON schemas by llguidance.
 witnesses.py and schema_lengths.py find how their texts end within a number of tokens.
-lifting.py and token_weights.py turn these into weights of any tokenizer's tokens.
+lifting.py and token_weights.py turn these into weights of any tokenizer's tokens. token_words.py has tokens of a prior.
+normalisation.py and prefix_states.py compute log p′ and follow the hypotheses of a search.
 word_ngrams.py gives tokens the weights of n-grams over words.
 models.py has what the models with the head share: files, numbers of words, searches.
 causal_lm.py has language models over any AutoModel.
@@ -23,8 +24,9 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.errors import OptionError, from_checkout
-from fairseq_llrnn.huggingface.processor import BackgroundProcessor, Limits, dictionary_of, words_of_tokens
+from fairseq_llrnn.huggingface.processor import BackgroundProcessor, Limits
 from fairseq_llrnn.huggingface.scoring import CausalScorer
+from fairseq_llrnn.huggingface.token_words import dictionary_of, words_of_tokens
 
 if TYPE_CHECKING or importlib.util.find_spec("transformers") is not None:
     from fairseq_llrnn.huggingface.causal_lm import LogLinearCausalConfig, LogLinearForCausalLM

@@ -23,32 +23,25 @@ prefers any complete text. Dead ends exist in products whose parts are not one a
 (constraints.py, parsers.py, schemas.py, lifting.py). Products and mixtures of processors are processors.
 The constructor takes the background of a prior each of whose words is one token of the same spelling: the prior is
 built over the model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
-
-`PrefixStates` are the states of hypotheses in a search that reorders them. `generate` passes all tokens that each
-hypothesis has written to models and logits processors. The state of a background depends on these and on the
-hypothesis' sentence alone. So a state is looked up by them among those of the step before, and goes on by the last
-token. If it is not found there, the prefix is read from its beginning.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
-from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground
+from fairseq_llrnn.backgrounds.background import BoundBackground
 from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least
-from fairseq_llrnn.evidence.counted_slots import QuotaSlots
-from fairseq_llrnn.features.dictionary import EOS, PAD, PADDING_ENTRY, SPECIALS, UNK, WordList
+from fairseq_llrnn.features.dictionary import EOS, PAD, SPECIALS, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.head.checks import check_source_ids
 from fairseq_llrnn.huggingface.constraints import (
@@ -69,11 +62,12 @@ from fairseq_llrnn.huggingface.lifting import (
     lift_canonical,
     token_texts,
 )
+from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised
 from fairseq_llrnn.huggingface.parsers import parser_weights
+from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.regular_expressions import byte_node, parse_regex, rust_regex
 from fairseq_llrnn.huggingface.schemas import lark_of_schema
 from fairseq_llrnn.huggingface.token_weights import (
-    NO_WORD,
     BackgroundWeights,
     MixtureWeights,
     ProductWeights,
@@ -82,11 +76,11 @@ from fairseq_llrnn.huggingface.token_weights import (
     TokenAutomaton,
     TokenWeights,
 )
+from fairseq_llrnn.huggingface.token_words import check_terms, dictionary_of, numbers_of_tokens
 from fairseq_llrnn.huggingface.word_ngrams import WordNGramWeights
 from fairseq_llrnn.ngrams.arpa import read_arpa
 from fairseq_llrnn.ngrams.background import ngram_from_file
 from fairseq_llrnn.ngrams.to_automaton import OTHER_UNK
-from fairseq_llrnn.output.context_classes import strings_in
 from fairseq_llrnn.prior.prior import Prior
 
 try:
@@ -94,161 +88,8 @@ try:
 except ImportError:  # scores of another search
     LogitsProcessor = object
 
-__all__ = ["BackgroundProcessor", "Limits", "PrefixStates", "dictionary_of", "words_of_tokens"]
-NAMED = 5  # words, of all that a message is about
-TOKEN_BYTES = 8  # of a token in a tensor
+__all__ = ["BackgroundProcessor", "Limits"]
 OWN_REGEX = Limits(states=5_000, seconds=3.0, megabytes=300)  # of larger ones, llguidance is quicker
-DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
-
-
-def dictionary_of(tokenizer: Any) -> list[str]:
-    """The symbols of a prior over a tokenizer's tokens: for `build_prior`."""
-    tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-    left_out = {*SPECIALS, *tokenizer.all_special_tokens}
-    return [*SPECIALS, *(token for token in tokens if token not in left_out)]
-
-
-def words_of_tokens(tokenizer: Any, prior: Prior) -> Tensor:
-    """The prior's word of each token, (K,). NO_WORD where it has none.
-
-    Strings that sources have offered by now (`encode_source`) are words, too.
-
-    Raises:
-        DataError: a word that is no token, or a tokenizer without an end of sentence.
-    """
-    if tokenizer.eos_token_id is None:
-        raise DataError(
-            "words_of_tokens: expected a tokenizer with an end of sentence, which backgrounds weigh, found none; set "
-            "its eos_token"
-        )
-    symbols = prior.session.target.symbols
-    words = _numbers_of_tokens(tokenizer, symbols)
-    special = {symbols.index(symbol) for symbol in SPECIALS}
-    missing = sorted({*range(len(prior.symbols))} - {*words.tolist()} - special)
-    missing = [at for at in missing if not PADDING_ENTRY.fullmatch(symbols[at])]
-    if missing:
-        some = ", ".join(repr(symbols[at]) for at in missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
-        raise DataError(
-            "words_of_tokens: expected each of the prior's words to be one token of the tokenizer, found "
-            f"{len(missing):,} that are none: {some}; build the prior over dictionary_of(tokenizer)"
-        )
-    return words
-
-
-def _numbers_of_tokens(tokenizer: Any, symbols: Sequence[str]) -> Tensor:
-    """The number of each token among symbols, (K,). NO_WORD for none. Special tokens are matched by their use."""
-    number = {symbol: at for at, symbol in enumerate(symbols) if symbol not in SPECIALS}
-    tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-    special_tokens = tokenizer.all_special_tokens
-    words = [NO_WORD if token in special_tokens else number.get(token, NO_WORD) for token in tokens]
-    for token, symbol in (
-        (tokenizer.unk_token_id, UNK),
-        (tokenizer.pad_token_id, PAD),
-        (tokenizer.eos_token_id, EOS),  # the last: some tokenizers pad with it
-    ):
-        if token is not None:
-            words[token] = symbols.index(symbol)
-    return torch.tensor(words)
-
-
-def mask_after_eos(log_p: Tensor, ended: Tensor, eos: int, pad: int) -> Tensor:
-    """Return log p (N, K) in which `pad` alone follows texts that have ended, (N,) bool, with log p 0.
-
-    In other rows without a possible token, which are −inf or NaN, the log p of `eos` is DEAD_END. A beam search keeps
-    such a hypothesis if a grammar has fewer texts than there are beams.
-    """
-    rows = (ended | ~(log_p.amax(1) > NEGATIVE_INFINITY)).nonzero().flatten().tolist()
-    if rows:
-        log_p = log_p.clone()
-        end_rows_(log_p, rows, ended[rows], eos, pad)
-    return log_p
-
-
-def end_rows_(log_p: Tensor, rows: list[int], ended: Tensor, eos: int, pad: int) -> None:
-    """Leave one token in some rows of log p (N, K): `pad` where a text has ended, (len(rows),) bool, or else `eos`."""
-    log_p[rows] = NEGATIVE_INFINITY
-    dead_end = max(DEAD_END, torch.finfo(log_p.dtype).min)
-    log_p[rows, torch.where(ended, pad, eos)] = torch.where(ended, 0.0, dead_end).to(log_p.dtype)
-
-
-States = TypeVar("States")
-
-
-class PrefixStates(Generic[States]):
-    """States of the prefixes of the last step."""
-
-    def __init__(
-        self,
-        start: Callable[[int], States],
-        advance: Callable[[States, Tensor], States],
-        select: Callable[[States, Tensor], States],
-        unread: int,
-    ) -> None:
-        """
-        Args:
-            start: of N hypotheses that have written nothing. Row i is of the i-th one's sentence, in every step.
-            advance: by one token each, (N,). select: rows (M,) of states.
-            unread: how many tokens at the beginning are not read: a start symbol, or a prompt.
-        """
-        self.start, self.advance, self.select, self.unread = start, advance, select, unread
-        self._last: tuple[list[bytes], States] | None = None
-        self.full_reads = 0  # how many steps read their prefixes from the beginning
-
-    def states_after(
-        self, written: Tensor, sentence: Tensor | None = None, begin: Callable[[], None] | None = None
-    ) -> States:
-        """Return the states after the prefixes (N, T).
-
-        Args:
-            begin: called if the prefixes are not those of the step before with a token more.
-            sentence: the number of each hypothesis' sentence, (N,): `start` gives equal ones the same state. None: all
-                are of one sentence.
-        """
-        keys = _keys(written, sentence)
-        parents = self._parents(keys)
-        last = self._last
-        if last is not None and parents is not None and written.size(1) > self.unread:
-            self._last = None  # parsers change, also before an error
-            states = last[1]
-            if parents != list(range(len(last[0]))):
-                states = self.select(states, torch.tensor(parents, device=written.device))
-            states = self.advance(states, written[:, -1])
-        else:
-            if begin is not None:
-                begin()
-            self.full_reads += 1
-            states = self.start(len(written))
-            for tokens in written[:, self.unread :].unbind(1):
-                states = self.advance(states, tokens)
-        self._last = keys, states
-        return states
-
-    def is_shorter(self, written: Tensor, sentence: Tensor | None = None) -> bool:
-        """Return whether each prefix, without its last token, begins a longer prefix of the step before."""
-        if self._last is None or written.size(1) <= self.unread:
-            return False
-        keys = [key[:-TOKEN_BYTES] for key in _keys(written, sentence)]  # a rejected candidate changes the last token
-        length = len(keys[0])
-        return length < len(self._last[0][0]) and {row[:length] for row in self._last[0]}.issuperset(keys)
-
-    def _parents(self, keys: list[bytes]) -> list[int] | None:
-        """The row of each prefix, but for its last token, in the step before. None where one is not there."""
-        if self._last is None:
-            return None
-        last, prefixes = self._last[0], [key[:-TOKEN_BYTES] for key in keys]
-        if last == prefixes:
-            return list(range(len(last)))
-        number_of = {row: number for number, row in enumerate(last)}
-        numbers = [number_of.get(row, -1) for row in prefixes]
-        return None if -1 in numbers else numbers
-
-
-def _keys(written: Tensor, sentence: Tensor | None) -> list[bytes]:
-    """The tokens of each row, after its sentence."""
-    keys = written if sentence is None else torch.cat([sentence.unsqueeze(1), written], dim=1)
-    width = TOKEN_BYTES * keys.size(1)
-    whole = keys.long().cpu().numpy().tobytes()
-    return [whole[width * row : width * (row + 1)] for row in range(len(keys))]
 
 
 class BackgroundProcessor(LogitsProcessor):
@@ -287,7 +128,7 @@ class BackgroundProcessor(LogitsProcessor):
         if source is not None:
             check_source_ids(prior, source)
         background = prior.background(has_source=source is not None).bind(source)
-        _check_terms(background, words, prior)
+        check_terms(background, words, prior)
         weights = BackgroundWeights(
             background, words, end, prior.index(PAD), 1 if source is None else len(source), prior
         )
@@ -495,7 +336,7 @@ class BackgroundProcessor(LogitsProcessor):
         if unit == "words":
             weights = WordNGramWeights(background(1.0), symbols, texts, weight)
         else:
-            words = _numbers_of_tokens(tokenizer, symbols)
+            words = numbers_of_tokens(tokenizer, symbols)
             weights = BackgroundWeights(background(weight), words, symbols.index(EOS), symbols.index(PAD))
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
 
@@ -591,7 +432,7 @@ class BackgroundProcessor(LogitsProcessor):
         rows = self.weights.rows(states, scores)
         if self.longest is not None:
             rows = self._in_time(rows, states, self.longest - (input_ids.size(1) - self.states.unread), scores)
-        log_p, dead = _normalised(rows, scores, self.weights.num_tokens)
+        log_p, dead = normalised(rows, scores, self.weights.num_tokens)
         if dead:
             end_rows_(log_p, dead, (input_ids[dead, self.states.unread :] == self.eos).any(1), self.eos, self.eos)
         return log_p
@@ -656,50 +497,6 @@ class BackgroundProcessor(LogitsProcessor):
             states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
 
 
-def _log_sum_exp(values: np.ndarray) -> float:
-    """Of (M,) values. −inf for none."""
-    if len(values) < 50:
-        return np.logaddexp.reduce(values, initial=NEGATIVE_INFINITY)
-    largest = values.max()
-    return largest + np.log(np.exp(values - largest).sum()) if largest > NEGATIVE_INFINITY else largest
-
-
-def _normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> tuple[Tensor, list[int]]:
-    """Return log p' of hypotheses, (N, K), −inf for tokens without weight, and the rows without a possible token."""
-    if scores.size(1) == num_tokens and all(row.tokens is None and row.log_weights is not None for row in rows):
-        weights = [row.log_weights for row in rows if row.log_weights is not None]
-        log_p = (scores + (weights[0] if len(weights) == 1 else torch.stack(weights))).log_softmax(1)
-        return log_p, [number for number, first in enumerate(log_p[:, 0].tolist()) if math.isnan(first)]  # then all are
-    log_p = scores.new_full(scores.shape, NEGATIVE_INFINITY)
-    dead = []
-    in_numpy = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
-    in_numpy &= not scores.requires_grad
-    given, out = (scores.numpy(), log_p.numpy()) if in_numpy else (None, None)
-    for number, row in enumerate(rows):
-        if given is not None and out is not None and row.tokens is not None:  # quicker than torch by half
-            tokens = row.tokens.numpy()
-            few = given[number].take(tokens)
-            if row.log_weights is not None:
-                few += row.log_weights.numpy()
-            total = _log_sum_exp(few)
-            if total > NEGATIVE_INFINITY:
-                out[number][tokens] = few - total
-            else:
-                dead.append(number)
-            continue
-        values = scores[number, :num_tokens] if row.tokens is None else scores[number].index_select(0, row.tokens)
-        if row.log_weights is not None:
-            values = values + row.log_weights
-        values = values.log_softmax(0)
-        if len(values) == 0 or math.isnan(values[0].item()):
-            dead.append(number)
-        elif row.tokens is None:
-            log_p[number, :num_tokens] = values
-        else:
-            log_p[number].index_copy_(0, row.tokens, values)
-    return log_p, dead
-
-
 def _common(
     kind: str, processors: Sequence[BackgroundProcessor], unread: int | None, longest: int | None
 ) -> tuple[int | None, int | None, int | None, TokenTexts | None]:
@@ -738,22 +535,3 @@ def _texts(tokenizer: Any, name: str) -> TokenTexts:
         return token_texts(tokenizer)
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
-
-
-def _check_terms(background: BoundBackground, words: Tensor, prior: Prior) -> None:
-    """Raise DataError for a required term that no token is a form of."""
-    layer = strings_in(background)
-    if layer is None or not isinstance(layer.source, QuotaSlots):
-        return
-    groups = layer.source.groups
-    sayable = torch.isin(groups.strings, words)  # shape: (B, J)
-    lacking = groups.must & ~(groups.member & sayable.unsqueeze(2)).any(1)  # shape: (B, G)
-    if bool(lacking.any()):
-        sentence, group = lacking.nonzero()[0].tolist()
-        forms = groups.strings[sentence][groups.member[sentence, :, group]].tolist()
-        symbols = prior.session.target.symbols
-        some = ", ".join(repr(symbols[form]) for form in forms[:NAMED])
-        raise DataError(
-            f"BackgroundProcessor: expected a form of each required term among the model's tokens, found none of "
-            f"{some} (source {sentence + 1}); give a form that is one token, or leave the term out"
-        )

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.huggingface.processor import PrefixStates
+from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 
 
 def counting() -> PrefixStates[Tensor]:
