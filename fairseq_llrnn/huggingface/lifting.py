@@ -15,6 +15,7 @@ tokenisation that the tokenizer itself makes.
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from collections.abc import Sequence
@@ -214,16 +215,19 @@ class TokenTexts:
         self.tokenizer, self.eos, self.size = tokenizer, int(tokenizer.eos_token_id), len(tokenizer)
         self.first: list[bytes | None] = [None] * self.size  # None: matches no text
         self.later: list[bytes | None] = [None] * self.size
+        self.spelled: list[bytes] = [b""] * self.size  # of special tokens, too
         decoder = _Decoder(json.loads(backend.to_str())["decoder"])
         added = tokenizer.added_tokens_decoder
         special = {*tokenizer.all_special_ids, *(number for number, token in added.items() if token.special)}
         for number, token in enumerate(tokenizer.convert_ids_to_tokens(range(self.size))):
             if number in special or token is None:
+                self.spelled[number] = (token or "").encode()
                 continue
             if number in added and not decoder.joins_words:
                 self.first[number] = self.later[number] = added[number].content.encode()
             else:
                 self.first[number], self.later[number] = decoder.texts(token)
+            self.spelled[number] = self.later[number] or b""
 
     def text(self, tokens: Sequence[int], is_first: bool = True) -> bytes | None:
         """The text of tokens. None if one of them is special. is_first: whether they begin a text."""
@@ -245,6 +249,14 @@ class TokenTexts:
         written = self.text(self.canonical(text, name))
         assert written is not None
         return written.decode(errors="replace").strip(" ")
+
+    @cached_property
+    def inner(self) -> TokenTexts:
+        """The same after other text."""
+        found = copy.copy(self)
+        found.first = self.later
+        found.__dict__.pop("tries", None)
+        return found
 
     @cached_property
     def tries(self) -> tuple[Trie, Trie]:

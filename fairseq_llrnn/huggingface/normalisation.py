@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
-from fairseq_llrnn.huggingface.token_weights import Row
+from fairseq_llrnn.huggingface.token_weights import FREE, Row
 
 DEAD_END = -1e9  # log p of the end of an incomplete text, finite since sampling needs a token
 
@@ -38,6 +38,26 @@ def end_rows_(log_p: Tensor, rows: list[int], ended: Tensor, eos: int, pad: int)
     log_p[rows, torch.where(ended, pad, eos)] = torch.where(ended, 0.0, dead_end).to(log_p.dtype)
 
 
+def rows_in_time(
+    rows: Sequence[Row], in_reach: Sequence[np.ndarray | None], remaining: int, eos: int, num_tokens: int,
+    scores: Tensor,
+) -> list[Row]:  # fmt: skip
+    """Return the rows without the tokens after which the text cannot end within `remaining` tokens.
+
+    Args:
+        in_reach: of `TokenWeights.in_reach`.
+    """
+    found = []
+    for row, reached in zip(rows, in_reach, strict=True):
+        if remaining <= 1:
+            only_end = np.arange(num_tokens) == eos
+            reached = only_end if reached is None else reached & only_end
+        if reached is not None:
+            row = row.without(torch.from_numpy(~reached).to(scores.device), scores)
+        found.append(row)
+    return found
+
+
 def _log_sum_exp(values: np.ndarray) -> float:
     """Of (M,) values. −inf for none."""
     if len(values) < 50:
@@ -58,6 +78,9 @@ def normalised(rows: Sequence[Row], scores: Tensor, num_tokens: int) -> tuple[Te
     in_numpy &= not scores.requires_grad
     given, out = (scores.numpy(), log_p.numpy()) if in_numpy else (None, None)
     for number, row in enumerate(rows):
+        if row is FREE:
+            log_p[number] = scores[number].log_softmax(0)
+            continue
         if given is not None and out is not None and row.tokens is not None:  # quicker than torch by half
             tokens = row.tokens.numpy()
             few = given[number].take(tokens)

@@ -122,7 +122,8 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
     def within(self, longest: int) -> ParserWeights:
         limited = copy.copy(self)
         limited.longest = longest
-        limited.witness = self.completions.search(self.matcher.deep_copy(), 1, is_first=True)
+        if limited.witness is None:
+            limited.witness = self.completions.search(self.matcher.deep_copy(), 1, is_first=True)
         if limited.witness is None:
             raise DataError(
                 f"{self.name}: longest: expected a {self.kind} for which a search finds a text, found none; leave "

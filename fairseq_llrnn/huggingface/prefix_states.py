@@ -35,6 +35,7 @@ class PrefixStates(Generic[States]):
         """
         self.start, self.advance, self.select, self.unread = start, advance, select, unread
         self._last: tuple[list[bytes], States] | None = None
+        self.parents: list[int] | None = None  # of the last prefixes, in the step before
         self.full_reads = 0  # how many steps read their prefixes from the beginning
 
     def states_after(
@@ -57,14 +58,24 @@ class PrefixStates(Generic[States]):
                 states = self.select(states, torch.tensor(parents, device=written.device))
             states = self.advance(states, written[:, -1])
         else:
+            parents = None
             if begin is not None:
                 begin()
             self.full_reads += 1
             states = self.start(len(written))
             for tokens in written[:, self.unread :].unbind(1):
                 states = self.advance(states, tokens)
-        self._last = keys, states
+        self._last, self.parents = (keys, states), parents
         return states
+
+    def forget(self) -> None:
+        """Read the next prefixes from their beginning."""
+        self._last = None
+
+    def are_alike(self, written: Tensor, sentence: Tensor | None = None) -> bool:
+        """Return whether all prefixes of one prompt, which is not read, are the same."""
+        keys, width = _keys(written, sentence), TOKEN_BYTES * (self.unread + (sentence is not None))
+        return len({*keys}) == len({key[:width] for key in keys})
 
     def is_shorter(self, written: Tensor, sentence: Tensor | None = None) -> bool:
         """Return whether each prefix, without its last token, begins a longer prefix of the step before."""

@@ -44,6 +44,8 @@ from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_lea
 from fairseq_llrnn.features.dictionary import EOS, PAD, SPECIALS, WordList
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.head.checks import check_source_ids
+from fairseq_llrnn.huggingface.batch_rows import RowWeights
+from fairseq_llrnn.huggingface.combinations import common_options, constraints_of
 from fairseq_llrnn.huggingface.constraints import (
     byte_automaton,
     grammar_bytes,
@@ -51,6 +53,7 @@ from fairseq_llrnn.huggingface.constraints import (
     term_automaton,
     words_automaton,
 )
+from fairseq_llrnn.huggingface.free_text import FreeTextWeights
 from fairseq_llrnn.huggingface.lifting import (
     USUAL_LIMITS,
     ByteAutomaton,
@@ -62,7 +65,7 @@ from fairseq_llrnn.huggingface.lifting import (
     lift_canonical,
     token_texts,
 )
-from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised
+from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_in_time
 from fairseq_llrnn.huggingface.parsers import parser_weights
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.regular_expressions import byte_node, parse_regex, rust_regex
@@ -72,7 +75,6 @@ from fairseq_llrnn.huggingface.token_weights import (
     MixtureWeights,
     ProductWeights,
     RequiredTerms,
-    Row,
     TokenAutomaton,
     TokenWeights,
 )
@@ -140,14 +142,10 @@ class BackgroundProcessor(LogitsProcessor):
         if unread is not None:
             check_least("unread", unread, 0)
         if longest is not None:
-            weights = weights.within(longest)
-        if longest is not None and (needed := weights.least(weights.start(sentences or 1))) > longest:
-            raise DataError(
-                f"BackgroundProcessor: expected `longest` of at least {needed}, within which a string can be "
-                f"completed, found {longest}; give more"
-            )
+            weights = _within(weights, longest, sentences)
         self.weights, self.eos, self.longest, self.sentences = weights, eos, longest, sentences
         self.finds_unread = unread is None
+        self._last_log_p: Tensor | None = None
         self.states: PrefixStates[Any] = PrefixStates(
             weights.start,
             lambda states, tokens: weights.advance(states, np.minimum(tokens.cpu().numpy(), weights.num_tokens)),
@@ -158,8 +156,10 @@ class BackgroundProcessor(LogitsProcessor):
     @classmethod
     def _from_weights(
         cls, weights: TokenWeights, eos: int, unread: int | None, longest: int | None, sentences: int | None = None,
-        texts: TokenTexts | None = None,
+        texts: TokenTexts | None = None, after: str | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
+        if after is not None and texts is not None:
+            weights = FreeTextWeights(weights, after, texts)
         processor = cls.__new__(cls)
         processor._set(weights, eos, unread, longest, sentences)
         processor.texts = texts
@@ -170,7 +170,7 @@ class BackgroundProcessor(LogitsProcessor):
     @classmethod
     def from_regex(
         cls, pattern: str, tokenizer: Any, *, canonical: bool = False, limits: Limits = USUAL_LIMITS,
-        unread: int | None = None, longest: int | None = None,
+        after: str | None = None, unread: int | None = None, longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
         """Allow the texts that a regular expression matches as a whole.
 
@@ -181,27 +181,30 @@ class BackgroundProcessor(LogitsProcessor):
             tokenizer: a PreTrainedTokenizerFast with an end-of-sequence token.
             canonical: allow the tokenizer's own tokenisation of each text alone. The set of texts is finite.
             limits: of states, time and memory.
+            after: a string or special token. The text begins with free text, the constraint comes after the string, and
+                `longest` counts both. The text does not end before. None: the constraint comes first.
             unread, longest: as in the constructor.
 
         Raises:
             LimitError: it costs more than `limits` allow. DataError: no such expression, no text that the tokenizer
             can write, or too small a `longest`.
         """
-        meter, texts = Meter("from_regex", limits), _texts(tokenizer, "from_regex")
+        meter, texts = Meter("from_regex", limits), _texts(tokenizer, "from_regex", after)
         tree = parse_regex(pattern, meter.name)
         own = meter if canonical else Meter(meter.name, Limits(*map(min, astuple(limits), astuple(OWN_REGEX))))
         try:
-            return cls._lifted(byte_automaton(byte_node(tree), own), texts, canonical, own, unread, longest)
+            return cls._lifted(byte_automaton(byte_node(tree), own), texts, canonical, own, unread, longest, after)
         except LimitError:
             if canonical or importlib.util.find_spec("llguidance") is None:
                 raise
         weights = parser_weights(f"start: /{rust_regex(tree)}/", "regular expression", texts, meter)
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
 
     @classmethod
     def from_json_schema(
         cls, schema: str | bool | dict[str, Any] | type, tokenizer: Any, *, whitespace: str | None = None,
-        strict: bool = True, limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
+        strict: bool = True, limits: Limits = USUAL_LIMITS, after: str | None = None, unread: int | None = None,
+        longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
         """Allow the texts that a JSON schema describes, by llguidance (extra `hf`).
 
@@ -211,21 +214,22 @@ class BackgroundProcessor(LogitsProcessor):
             schema: as text, a dictionary, or a class: a Pydantic model, a dataclass, or a TypedDict.
             whitespace: a regular expression of the blanks between JSON's parts. None: one space or none.
             strict: raise an error for keywords that llguidance does not support. False: ignore them, with a warning.
-            tokenizer, limits, unread, longest: as in `from_regex`.
+            tokenizer, limits, after, unread, longest: as in `from_regex`.
 
         Raises:
             OptionError: llguidance is not installed. DataError: no JSON schema, one with unsupported keywords, one that
             llguidance does not read within the limits, or too small a `longest`.
         """
-        meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema")
+        meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema", after)
         grammar, steps = lark_of_schema(schema, whitespace, strict, meter.name)
         weights = parser_weights(grammar, "JSON schema", texts, meter, steps)
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
 
     @classmethod
     def from_grammar(
         cls, grammar: str | Path, tokenizer: Any, *, separator: str = " ", canonical: bool = False,
-        limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
+        limits: Limits = USUAL_LIMITS, after: str | None = None, unread: int | None = None,
+        longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
         """Allow the texts of a context-free grammar.
 
@@ -233,8 +237,8 @@ class BackgroundProcessor(LogitsProcessor):
             grammar: a file (Path) or text, in our format (`S -> "a" X "b"`, docs/guides/grammars.md) or in Lark's
                 (`start: …`), which llguidance reads (extra `hf`).
             separator: what our format's words have between them. "" for a grammar of characters.
-            tokenizer, canonical, limits, unread, longest: as in `from_regex`. A Lark grammar allows all tokenisations,
-                and gives no bound on the tokens until a text can end.
+            tokenizer, canonical, limits, after, unread, longest: as in `from_regex`. A Lark grammar allows all
+                tokenisations.
 
         Raises:
             OptionError: llguidance is not installed, or there is canonical=True or `longest` with Lark.
@@ -243,51 +247,52 @@ class BackgroundProcessor(LogitsProcessor):
         if isinstance(grammar, str) and not re.search(r"[\n:]|->", grammar):  # each grammar has a rule
             grammar = Path(grammar)
         name = str(grammar) if isinstance(grammar, Path) else "from_grammar"
-        meter, texts = Meter(name, limits), _texts(tokenizer, name)
+        meter, texts = Meter(name, limits), _texts(tokenizer, name, after)
         text = "\n".join(line for _, line in iter_lines(grammar)) if isinstance(grammar, Path) else grammar
         if is_our_grammar(text):
             automaton = grammar_bytes(text, separator, name, meter)
-            return cls._lifted(automaton, texts, canonical, meter, unread, longest)
+            return cls._lifted(automaton, texts, canonical, meter, unread, longest, after)
         if canonical:
             raise OptionError(f"{name}: canonical=True does not go with a Lark grammar; leave it out")
         weights = parser_weights(text, "Lark grammar", texts, meter)
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
 
     @classmethod
     def from_words(
         cls, words: Sequence[str], tokenizer: Any, *, separators: Sequence[str] = (" ",), canonical: bool = False,
-        limits: Limits = USUAL_LIMITS, unread: int | None = None, longest: int | None = None,
+        limits: Limits = USUAL_LIMITS, after: str | None = None, unread: int | None = None,
+        longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
         """Allow texts of words from a list, with separators between them.
 
         Args:
             separators: any of these stands between two words. None of them, (): the text is one of the words.
-            tokenizer, canonical, limits, unread, longest: as in `from_regex`.
+            tokenizer, canonical, limits, after, unread, longest: as in `from_regex`.
 
         Raises:
             LimitError, DataError: as in `from_regex`.
         """
-        meter, texts = Meter("from_words", limits), _texts(tokenizer, "from_words")
+        meter, texts = Meter("from_words", limits), _texts(tokenizer, "from_words", after)
         automaton = words_automaton(words, separators, meter)
-        return cls._lifted(automaton, texts, canonical, meter, unread, longest)
+        return cls._lifted(automaton, texts, canonical, meter, unread, longest, after)
 
     @classmethod
     def from_terms(
         cls, terms: Sequence[str | Sequence[str]], tokenizer: Any, *, limits: Limits = USUAL_LIMITS,
-        unread: int | None = None, longest: int | None = None,
+        after: str | None = None, unread: int | None = None, longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
         """Require terms: the text has each of them at least once, in one of its forms, as words of their own.
 
         Args:
             terms: each a form, or a list of forms. They may have several tokens, and are compared as the tokenizer
                 writes them (e.g. in lower case).
-            tokenizer, limits, unread, longest: as in `from_regex`. Near `longest`, tokens are taken away after which
-                the terms that are left may not fit in any more, one after the other.
+            tokenizer, limits, after, unread, longest: as in `from_regex`. Near `longest`, tokens are taken away after
+                which the terms that are left may not fit in any more, one after the other.
 
         Raises:
             LimitError, DataError: as in `from_regex`, or no terms, or an empty form.
         """
-        meter, texts = Meter("from_terms", limits), _texts(tokenizer, "from_terms")
+        meter, texts = Meter("from_terms", limits), _texts(tokenizer, "from_terms", after)
         if isinstance(terms, str):
             raise DataError(f"from_terms: expected a list of terms, found the text {terms!r:.60}; put it into a list")
         groups = [[term] if isinstance(term, str) else list(term) for term in terms]
@@ -297,12 +302,12 @@ class BackgroundProcessor(LogitsProcessor):
         for forms in groups:
             automaton = term_automaton([texts.comparable(form, meter.name) for form in forms], meter)
             parts.append(TokenAutomaton(lift(automaton, texts, meter), texts.eos, (automaton,)))
-        return cls._from_weights(RequiredTerms(parts, texts.eos), texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(RequiredTerms(parts, texts.eos), texts.eos, unread, longest, texts=texts, after=after)
 
     @classmethod
     def from_ngram(
-        cls, arpa: Path | str, tokenizer: Any, weight: float = 1.0, *, unit: str = "tokens", unread: int | None = None,
-        longest: int | None = None,
+        cls, arpa: Path | str, tokenizer: Any, weight: float = 1.0, *, unit: str = "tokens",
+        after: str | None = None, unread: int | None = None, longest: int | None = None,
     ) -> BackgroundProcessor:  # fmt: skip
         """Multiply by an n-gram model: b = p_ngram^weight.
 
@@ -312,7 +317,7 @@ class BackgroundProcessor(LogitsProcessor):
             unit: what the file's words are: "tokens" as `tokenizer.convert_ids_to_tokens` writes them, or "words" that
                 whitespace separates in a text. Other words of a text are <unk>, and the beginning of a word weighs what
                 its ends weigh together (word_ngrams.py).
-            tokenizer, unread, longest: as in `from_regex`.
+            tokenizer, after, unread, longest: as in `from_regex`.
 
         Raises:
             DataError: a bad file, one without <unk>, or one of other words.
@@ -321,7 +326,7 @@ class BackgroundProcessor(LogitsProcessor):
         if not 0 < weight < float("inf"):
             raise OptionError(f"from_ngram: expected a weight above 0, found {weight}")
         check_choice("from_ngram: unit", unit, ("tokens", "words"))
-        texts = _texts(tokenizer, "from_ngram")
+        texts = _texts(tokenizer, "from_ngram", after)
         if unit == "words":
             symbols = [*SPECIALS, *(word for word in read_arpa(arpa).words if word not in (*SPECIALS, OTHER_UNK))]
         else:
@@ -338,16 +343,16 @@ class BackgroundProcessor(LogitsProcessor):
         else:
             words = numbers_of_tokens(tokenizer, symbols)
             weights = BackgroundWeights(background(weight), words, symbols.index(EOS), symbols.index(PAD))
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
 
     @classmethod
     def _lifted(
         cls, automaton: ByteAutomaton, texts: TokenTexts, canonical: bool, meter: Meter, unread: int | None,
-        longest: int | None,
+        longest: int | None, after: str | None,
     ) -> BackgroundProcessor:  # fmt: skip
         lifted = (lift_canonical if canonical else lift)(automaton, texts, meter)
         weights = TokenAutomaton(lifted, texts.eos, () if canonical else (automaton,))
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts)
+        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
 
     # ---- several ----------------------------------------------------------------------------------------------------
 
@@ -369,10 +374,11 @@ class BackgroundProcessor(LogitsProcessor):
             DataError: no processors, or processors of other tokenizers, or sets without a common text. LimitError: they
             cost too much together.
         """
-        unread, longest, sentences, texts = _common("product", processors, unread, longest)
+        unread, longest, sentences, texts = common_options("product", processors, unread, longest)
+        constraints, after = constraints_of("product", processors)
         parts: list[TokenWeights] = []
-        for processor in processors:
-            parts += processor.weights.parts if isinstance(processor.weights, ProductWeights) else [processor.weights]
+        for constraint in constraints:
+            parts += constraint.parts if isinstance(constraint, ProductWeights) else [constraint]
         sets = [part for part in parts if part.bytes]
         terms = [part for part in sets if isinstance(part, RequiredTerms)]
         if texts is not None and len(terms) > 1 and len(terms) == len(sets):
@@ -386,7 +392,7 @@ class BackgroundProcessor(LogitsProcessor):
             both = TokenAutomaton(lift(whole, texts, meter), texts.eos, (whole,))
             parts = [both, *(part for part in parts if not part.bytes)]
         weights = parts[0] if len(parts) == 1 else ProductWeights(parts)
-        return cls._from_weights(weights, processors[0].eos, unread, longest, sentences, texts)
+        return cls._from_weights(weights, processors[0].eos, unread, longest, sentences, texts, after)
 
     def __mul__(self, other: BackgroundProcessor) -> BackgroundProcessor:
         return self.product([self, other])
@@ -405,13 +411,44 @@ class BackgroundProcessor(LogitsProcessor):
         Raises:
             OptionError: other weights. DataError: no processors, or processors of other tokenizers.
         """
-        unread, longest, sentences, texts = _common("mixture", processors, unread, longest)
+        unread, longest, sentences, texts = common_options("mixture", processors, unread, longest)
         if len(weights) != len(processors) or not all(0 < weight < float("inf") for weight in weights):
             raise OptionError(
                 f"mixture: expected a weight above 0 for each of {len(processors)} processors, found {list(weights)}"
             )
-        mixed = MixtureWeights([processor.weights for processor in processors], weights)
-        return cls._from_weights(mixed, processors[0].eos, unread, longest, sentences, texts)
+        constraints, after = constraints_of("mixture", processors)
+        mixed = MixtureWeights(constraints, weights)
+        return cls._from_weights(mixed, processors[0].eos, unread, longest, sentences, texts, after)
+
+    @classmethod
+    def per_row(
+        cls, processors: Sequence[BackgroundProcessor | None], *, unread: int | None = None, longest: int | None = None
+    ) -> BackgroundProcessor:
+        """Give each row of a batch a constraint of its own.
+
+        Args:
+            processors: one for each prompt of the batch, or None for a row without a constraint.
+            unread: as in the constructor. By default that of the processors.
+            longest: for all rows with a constraint. By default each row has that of its processor.
+
+        Raises:
+            DataError: no processors, processors of other tokenizers or of several sources, or too small a `longest`.
+        """
+        given = [processor for processor in processors if processor is not None]
+        unread, _, sentences, texts = common_options("per_row", given, unread, longest)
+        if sentences not in (None, 1):
+            raise DataError(
+                f"per_row: expected processors without sources, or with that of their row, found one with {sentences}; "
+                "give the whole batch one processor"
+            )
+        parts, limits = [], []
+        for processor in processors:
+            limit = None if processor is None else processor.longest if longest is None else longest
+            weights = None if processor is None else processor.weights
+            parts.append(weights if weights is None or limit is None else _within(weights, limit, 1))
+            limits.append(limit)
+        weights = RowWeights(parts, limits, given[0].eos)
+        return cls._from_weights(weights, given[0].eos, unread, None, len(parts), texts)
 
     # ---- a step -----------------------------------------------------------------------------------------------------
 
@@ -431,23 +468,48 @@ class BackgroundProcessor(LogitsProcessor):
         states = self.states.states_after(input_ids, sentence, lambda: self._begin(input_ids, sentence))
         rows = self.weights.rows(states, scores)
         if self.longest is not None:
-            rows = self._in_time(rows, states, self.longest - (input_ids.size(1) - self.states.unread), scores)
+            left = self.longest - (input_ids.size(1) - self.states.unread)
+            reached = self.weights.in_reach(states, left)
+            rows = rows_in_time(rows, reached, left, self.eos, self.weights.num_tokens, scores)
         log_p, dead = normalised(rows, scores, self.weights.num_tokens)
         if dead:
+            if self._is_new_prompt(input_ids, sentence, dead):
+                self.states.forget()
+                return self(input_ids, scores)
             end_rows_(log_p, dead, (input_ids[dead, self.states.unread :] == self.eos).any(1), self.eos, self.eos)
+        self._last_log_p = log_p
         return log_p
 
-    def _in_time(self, rows: Sequence[Row], states: Any, remaining: int, scores: Tensor) -> list[Row]:
-        """Return the rows without the tokens after which the text cannot end within `remaining` tokens."""
-        found = []
-        for row, reached in zip(rows, self.weights.in_reach(states, remaining), strict=True):
-            if remaining <= 1:
-                only_end = np.arange(self.weights.num_tokens) == self.eos
-                reached = only_end if reached is None else reached & only_end
-            if reached is not None:
-                row = row.without(torch.from_numpy(~reached).to(scores.device), scores)
-            found.append(row)
-        return found
+    def _is_new_prompt(self, written: Tensor, sentence: Tensor | None, dead: list[int]) -> bool:
+        """Return whether the prefixes are prompts, although those of the step before are their beginnings.
+
+        Hypotheses of a search have a token each that was possible, and beams of one prompt differ.
+
+        Args:
+            dead: the rows without a possible token.
+
+        Raises:
+            DataError: they are prompts only in part, or `unread` says that they are none.
+        """
+        parents, last, unread = self.states.parents, self._last_log_p, self.states.unread
+        if parents is None or last is None or not self.states.are_alike(written, sentence):
+            return False
+        ended = (written[:, unread:-1] == self.eos).any(1).tolist()
+        tokens = written[:, -1].tolist()
+        wrong = [
+            row for row in dead
+            if not ended[row] and not (tokens[row] < last.size(1) and last[parents[row], tokens[row]].isfinite())
+        ]  # fmt: skip
+        if self.finds_unread and len(wrong) == len(written) - sum(ended):
+            return bool(wrong)
+        wrong = [row for row in wrong if self.texts is None or self.texts.text([tokens[row]])]  # padding is special
+        if wrong:
+            raise DataError(
+                f"BackgroundProcessor: expected a text that the constraint allows, found token {tokens[wrong[0]]}, "
+                f"which it forbids, at the end of row {wrong[0]}; for prompts that continue those of the last call, "
+                "make a new processor, or give `unread`, the length of the prompt"
+            )
+        return False
 
     def _sentence(self, written: Tensor) -> Tensor | None:
         """Return the number of each hypothesis' sentence, (N,). None without sources."""
@@ -456,8 +518,8 @@ class BackgroundProcessor(LogitsProcessor):
         hypotheses = len(written)
         if hypotheses % self.sentences:
             raise DataError(
-                f"BackgroundProcessor: expected as many hypotheses of each of the {self.sentences} sources, found "
-                f"{hypotheses} hypotheses; give the sources of this very batch"
+                f"BackgroundProcessor: expected as many hypotheses of each of the {self.sentences} sources or "
+                f"constraints, found {hypotheses} hypotheses; give those of this very batch"
             )
         numbers = torch.arange(self.sentences, device=written.device)
         return numbers.repeat_interleave(hypotheses // self.sentences)
@@ -478,6 +540,13 @@ class BackgroundProcessor(LogitsProcessor):
                 f"BackgroundProcessor: expected at least the {unread} tokens that are not read, found "
                 f"{written.size(1)} written; give `unread`, the length of the prompt"
             )
+        if self.sentences is not None:
+            by_sentence = written[:, :unread].unflatten(0, (self.sentences, -1))
+            if not bool((by_sentence == by_sentence[:, :1]).all()):
+                raise DataError(
+                    f"BackgroundProcessor: expected a batch of {self.sentences} sources or constraints, found "
+                    f"{len(written)} hypotheses with other prompts; give one source or constraint for each prompt"
+                )
         prompts = written[:, unread:].cpu().numpy()
         states = self.weights.start(len(written))
         ended, like = np.zeros(len(written), dtype=bool), torch.zeros(1)
@@ -497,41 +566,20 @@ class BackgroundProcessor(LogitsProcessor):
             states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
 
 
-def _common(
-    kind: str, processors: Sequence[BackgroundProcessor], unread: int | None, longest: int | None
-) -> tuple[int | None, int | None, int | None, TokenTexts | None]:
-    """Return `unread`, `longest`, the number of sources and the texts of tokens of a combination.
-
-    Raises:
-        DataError: no processors, or processors of other tokenizers or batches.
-    """
-    if not processors:
-        raise DataError(f"{kind}: expected at least one processor, found none")
-    first = processors[0]
-    for other in processors:
-        if (other.weights.num_tokens, other.eos) != (first.weights.num_tokens, first.eos):
-            raise DataError(
-                f"{kind}: expected processors for one tokenizer, found {first.weights.num_tokens:,} tokens with the "
-                f"end {first.eos} and {other.weights.num_tokens:,} with {other.eos}"
-            )
-    texts = [processor.texts for processor in processors if processor.texts is not None]
-    if any((other.first, other.later) != (texts[0].first, texts[0].later) for other in texts[1:]):
-        raise DataError(f"{kind}: expected processors for one tokenizer, found two with other tokens; use one for all")
-    sentences = {processor.sentences for processor in processors if processor.sentences is not None}
-    if len(sentences) > 1:
+def _within(weights: TokenWeights, longest: int, sentences: int | None) -> TokenWeights:
+    """Return the weights of texts of at most `longest` tokens. Raises DataError if there is none."""
+    weights = weights.within(longest)
+    if (needed := weights.least(weights.start(sentences or 1))) > longest:
         raise DataError(
-            f"{kind}: expected processors for one batch, found sources of {' and '.join(map(str, sorted(sentences)))} "
-            "sentences; give all of them the same batch"
+            f"BackgroundProcessor: expected `longest` of at least {needed}, within which a string can be completed, "
+            f"found {longest}; give more"
         )
-    if unread is None:
-        unread = next((processor.states.unread for processor in processors if not processor.finds_unread), None)
-    limits = [processor.longest for processor in processors if processor.longest is not None]
-    longest = min(limits, default=None) if longest is None else longest
-    return unread, longest, next(iter(sentences), None), next(iter(texts), None)
+    return weights
 
 
-def _texts(tokenizer: Any, name: str) -> TokenTexts:
+def _texts(tokenizer: Any, name: str, after: str | None) -> TokenTexts:
     try:
-        return token_texts(tokenizer)
+        texts = token_texts(tokenizer)
+        return texts if after is None else texts.inner
     except DataError as error:
         raise DataError(f"{name}: {error}") from None

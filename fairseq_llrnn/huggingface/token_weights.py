@@ -9,6 +9,8 @@ one row of all K tokens. After the end-of-sequence token nothing has weight.
     RequiredTerms      texts with each of several terms: all tokens, and no end before all terms are there
     ParserWeights      a grammar of llguidance (parsers.py): a parser for each hypothesis
     BackgroundWeights  a background of a prior, whose words are tokens
+    FreeTextWeights    free text before a constraint (free_text.py)
+    RowWeights         others for each row of a batch (batch_rows.py)
     ProductWeights, MixtureWeights
 
 `in_reach` gives the tokens after which the text can end within a number of tokens.
@@ -63,6 +65,9 @@ class Row:
             return Row(None, self.dense(len(lost), like).masked_fill(lost, NEGATIVE_INFINITY))
         left = ~lost[self.tokens]
         return Row(self.tokens[left], None if self.log_weights is None else self.log_weights[left])
+
+
+FREE = Row(None, None)  # all tokens, also those that only the model has
 
 
 class TokenWeights(Generic[States]):

@@ -162,7 +162,7 @@ def test_a_source_with_terms_and_a_batch_of_beams(tmp_path: Path) -> None:
     pair = BackgroundProcessor(prior, torch.tensor(TOKENS), source=source[:2])
     with pytest.raises(DataError, match="product: expected processors for one batch, found sources of 2 and 3 sent"):
         processor * pair
-    with pytest.raises(DataError, match="expected as many hypotheses of each of the 3 sources, found 4"):
+    with pytest.raises(DataError, match="expected as many hypotheses of each of the 3 sources or constraints, found 4"):
         processor(torch.full((4, 1), END), torch.zeros(4, 15))
     unsayable = reader.encode_source(["the cat\tchien"], terms)
     with pytest.raises(DataError, match="none of 'chien' .source 1.; give a form that is one token"):

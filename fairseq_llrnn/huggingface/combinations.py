@@ -1,0 +1,64 @@
+"""What processors of one combination have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.huggingface.free_text import FreeTextWeights
+from fairseq_llrnn.huggingface.lifting import TokenTexts
+from fairseq_llrnn.huggingface.token_weights import TokenWeights
+
+if TYPE_CHECKING:
+    from fairseq_llrnn.huggingface.processor import BackgroundProcessor
+
+
+def common_options(
+    kind: str, processors: Sequence[BackgroundProcessor], unread: int | None, longest: int | None
+) -> tuple[int | None, int | None, int | None, TokenTexts | None]:
+    """Return `unread`, `longest`, the number of sources and the texts of tokens of a combination.
+
+    Raises:
+        DataError: no processors, or processors of other tokenizers or batches.
+    """
+    if not processors:
+        raise DataError(f"{kind}: expected at least one processor, found none")
+    first = processors[0]
+    for other in processors:
+        if (other.weights.num_tokens, other.eos) != (first.weights.num_tokens, first.eos):
+            raise DataError(
+                f"{kind}: expected processors for one tokenizer, found {first.weights.num_tokens:,} tokens with the "
+                f"end {first.eos} and {other.weights.num_tokens:,} with {other.eos}"
+            )
+    texts = [processor.texts for processor in processors if processor.texts is not None]
+    if any(other is not texts[0] and other.later != texts[0].later for other in texts[1:]):
+        raise DataError(f"{kind}: expected processors for one tokenizer, found two with other tokens; use one for all")
+    sentences = {processor.sentences for processor in processors if processor.sentences is not None}
+    if len(sentences) > 1:
+        raise DataError(
+            f"{kind}: expected processors for one batch, found sources of {' and '.join(map(str, sorted(sentences)))} "
+            "sentences; give all of them the same batch"
+        )
+    if unread is None:
+        unread = next((processor.states.unread for processor in processors if not processor.finds_unread), None)
+    limits = [processor.longest for processor in processors if processor.longest is not None]
+    longest = min(limits, default=None) if longest is None else longest
+    return unread, longest, next(iter(sentences), None), next(iter(texts), None)
+
+
+def constraints_of(kind: str, processors: Sequence[BackgroundProcessor]) -> tuple[list[TokenWeights], str | None]:
+    """Return the weights of processors after their free text, and the string that ends it.
+
+    Raises:
+        DataError: other strings.
+    """
+    found = [processor.weights for processor in processors]
+    strings = {weights.string if isinstance(weights, FreeTextWeights) else None for weights in found}
+    if len(strings) > 1:
+        raise DataError(
+            f"{kind}: expected the same `after` in each processor, found {' and '.join(sorted(map(repr, strings)))}; "
+            "give it to all of them"
+        )
+    inner = [weights.inner if isinstance(weights, FreeTextWeights) else weights for weights in found]
+    return inner, next(iter(strings))

@@ -1,0 +1,130 @@
+"""`after`: free text, a string in any tokenisation, then a constraint; p' by enumeration, in beams and samples."""
+
+import json
+import os
+import re
+from functools import cache
+from itertools import product
+from typing import Any
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy as np
+import pytest
+import torch
+
+from fairseq_llrnn.errors import DataError
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+
+import transformers
+from limited_texts import END, all_texts, tokenizer_of
+from tiny_tokenizers import KINDS, tiny_tokenizer
+
+from fairseq_llrnn.huggingface import BackgroundProcessor
+from fairseq_llrnn.huggingface.free_text import byte_steps, token_steps
+
+P = BackgroundProcessor
+tiny = cache(tiny_tokenizer)
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a", "b"]}
+
+
+@pytest.mark.parametrize("string", ["a", "aa", "ab", "aab", "abab", "abaab", "aabaaa"])
+def test_the_automaton_of_a_string_is_a_search_for_it(string: str) -> None:
+    steps = byte_steps(string.encode())
+    texts = ["".join(letters) for size in range(8) for letters in product("abc", repeat=size)]
+    after = token_steps(steps, [text.encode() for text in texts])[0]
+    for text, matched in zip(texts, after.tolist(), strict=True):
+        if string in text:
+            assert matched == len(string) + (not text.endswith(string) or string in text[:-1])
+        else:
+            assert matched == max(n for n in range(len(string)) if text.endswith(string[:n]))
+
+
+@pytest.mark.parametrize("string", ["b", "ab", "cc", "bab"])
+@pytest.mark.parametrize("build", ["regex", "lark", "product", "mixture"])
+def test_probabilities_sum_to_one_and_texts_are_those_of_an_enumeration(string: str, build: str) -> None:
+    """Tokens a, b, c, ab, bc, abc: the string is split in all ways, and tokens go on after it."""
+    tokenizer, longest = tokenizer_of("ab", "bc", "abc"), 6
+    options: dict[str, Any] = {"after": string}
+    makers = {
+        "regex": lambda: P.from_regex("ca*", tokenizer, longest=longest, **options),
+        "lark": lambda: P.from_grammar("start: /ca*/", tokenizer, longest=longest, **options),
+        "product": lambda: P.product(
+            [P.from_regex("[ac]*", tokenizer, **options), P.from_regex("c[ab]*", tokenizer, **options)], longest=longest
+        ),
+        "mixture": lambda: P.mixture(
+            [P.from_regex("c", tokenizer, **options), P.from_regex("ca+", tokenizer, **options)], [1, 2],
+            longest=longest,
+        ),
+    }  # fmt: skip
+    found = all_texts(makers[build](), longest)
+    assert sum(np.exp(list(found.values()))) == pytest.approx(1.0)
+    texts = {tokenizer.decode(list(row)) for row in found}  # special tokens are free text, too
+    for text in texts:
+        begin, between, rest = text.partition(string)
+        assert between and re.fullmatch("ca*", rest), text
+    for size in range(4):  # each text of so many letters fits in
+        for free in map("".join, product("abc", repeat=size)):
+            if size + len(string) + 2 <= longest and (free + string).find(string) == size:
+                assert f"{free}{string}c" in texts
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "wordpiece"])
+@pytest.mark.parametrize("search", [{}, {"num_beams": 3}, {"do_sample": True}, {"do_sample": True, "num_beams": 3}])
+def test_texts_of_searches_end_in_time(kind: str, search: dict[str, Any]) -> None:
+    torch.manual_seed(2)
+    tokenizer = tiny(kind)
+    special = {"bos_token_id": 1, "eos_token_id": 1, "pad_token_id": 0}
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64, "initializer_range": 0.5}
+    config = transformers.GPT2Config(vocab_size=len(tokenizer), **sizes, **special)
+    softmax = transformers.GPT2LMHeadModel(config).eval()
+    processors = [P.from_regex("yes|no|12+", tokenizer, after="at", longest=12)]
+    if kind != "unigram":  # which lacks bytes
+        processors.append(P.from_json_schema(SCHEMA, tokenizer, after="at", longest=30))
+    for processor in processors:
+        rows = P.per_row([processor, None, processor])
+        found = softmax.generate(torch.tensor([[5], [9], [7]]), max_new_tokens=30, logits_processor=[rows], **search)
+        for row in (found[0, 1:], found[2, 1:]):
+            tokens = row.tolist()
+            assert 1 in tokens[: processor.longest]
+            text = tokenizer.decode(tokens[: tokens.index(1)], clean_up_tokenization_spaces=False)
+            free, string, rest = text.partition("at")
+            assert string
+            assert set(json.loads(rest)) >= {"a", "b"} if processor is not processors[0] else re.fullmatch(
+                "yes|no|12+", rest
+            )
+
+
+def test_a_special_token_and_its_spelling() -> None:
+    tokenizer = tiny_tokenizer("byte_level")
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<go>"]})
+    go, scores = tokenizer.convert_tokens_to_ids("<go>"), torch.zeros(1, len(tokenizer))
+    spelled = [tokenizer.convert_tokens_to_ids(sign) for sign in "<go>"]
+    yes = tokenizer("yes")["input_ids"][0]
+    for written in ([go], spelled, [5, go], [go - 1, *spelled]):
+        processor = P.from_regex("yes", tokenizer, after="<go>", unread=0)
+        log_p = processor(torch.tensor([written]), scores)[0]
+        assert log_p[yes].isfinite() and log_p[5].isinf()
+        before = processor(torch.tensor([[5, *written[:-1]]]), scores)[0]
+        assert before[go].isfinite() == (written[-1] == go or before[spelled[-1]].isfinite())
+        assert before[1].isinf(), "the text does not end before the string"
+
+
+def test_errors() -> None:
+    tokenizer = tokenizer_of("ab")
+    with pytest.raises(DataError, match="after: expected a text that ends the free text, found ''; give one"):
+        P.from_regex("a", tokenizer, after="")
+    with pytest.raises(DataError, match="after: expected a text that the tokenizer's tokens can write, found 'ax'"):
+        P.from_regex("a", tokenizer, after="ax")
+    with pytest.raises(DataError, match="product: expected the same `after` in each processor, found 'b' and None"):
+        P.from_regex("a", tokenizer, after="b") * P.from_regex("a", tokenizer)
+    with pytest.raises(DataError, match="mixture: expected the same `after` in each processor, found 'a' and 'b'"):
+        P.mixture([P.from_regex("a", tokenizer, after=string) for string in "ab"], [1, 1])
+    with pytest.raises(DataError, match="`longest` of at least 3, within which a string can be completed, found 2"):
+        P.from_regex("a", tokenizer, after="c", longest=2)
+    assert all_texts(P.from_regex("a", tokenizer, after="c", longest=3), 3).keys() == {
+        tuple(tokenizer.convert_tokens_to_ids(["c", "a"]))
+    }
+    assert tokenizer.eos_token_id == END
