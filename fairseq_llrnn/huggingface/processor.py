@@ -20,7 +20,8 @@ A hypothesis that cannot go on before its text is complete (a dead end) is ended
 prefers any complete text. Dead ends exist in products whose parts are not one automaton, and under other processors.
 
 `from_regex`, `from_json_schema`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any fast tokenizer
-(constraints.py, parsers.py, schemas.py, lifting.py). Products and mixtures of processors are processors.
+(constraints.py, parsers.py, schemas.py, lifting.py). Products, mixtures and rows of processors are
+processors. If a text is that of the step before with a forbidden token, it is a new prompt.
 The constructor takes the background of a prior each of whose words is one token of the same spelling: the prior is
 built over the model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
 """
@@ -98,6 +99,7 @@ class BackgroundProcessor(LogitsProcessor):
     """log p of all tokens -> log p' (module docstring).
 
     `a * b` is the product of two processors, and `BackgroundProcessor.mixture([a, b], [0.3, 0.7])` a mixture.
+    `BackgroundProcessor.per_row([a, None, b])` has one for each row of a batch, and None for a free row.
     """
 
     weights: TokenWeights
@@ -477,7 +479,7 @@ class BackgroundProcessor(LogitsProcessor):
                 self.states.forget()
                 return self(input_ids, scores)
             end_rows_(log_p, dead, (input_ids[dead, self.states.unread :] == self.eos).any(1), self.eos, self.eos)
-        self._last_log_p = log_p
+        self._last_log_p = log_p.detach()
         return log_p
 
     def _is_new_prompt(self, written: Tensor, sentence: Tensor | None, dead: list[int]) -> bool:
