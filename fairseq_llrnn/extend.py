@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from fairseq_llrnn.backgrounds.algebra import BySource as BySource
     from fairseq_llrnn.backgrounds.background import Background as Background
     from fairseq_llrnn.backgrounds.background import StaticBackground as StaticBackground
+    from fairseq_llrnn.backgrounds.background import View as View
+    from fairseq_llrnn.backgrounds.cached import cached_property as cached_property
+    from fairseq_llrnn.backgrounds.class_weights import ClassWeights as ClassWeights
     from fairseq_llrnn.backgrounds.class_weights import ExplicitWeights as ExplicitWeights
     from fairseq_llrnn.backgrounds.explicit_background import ExplicitBackground as ExplicitBackground
     from fairseq_llrnn.errors import DataError as DataError
@@ -44,9 +47,10 @@ if TYPE_CHECKING:
 _NAMES = {
     "automata.automaton": "END",
     "backgrounds.algebra": "BySource",
-    "backgrounds.background": "Background StaticBackground",
+    "backgrounds.background": "Background StaticBackground View",
+    "backgrounds.cached": "cached_property",
     "backgrounds.explicit_background": "ExplicitBackground",
-    "backgrounds.class_weights": "ExplicitWeights",
+    "backgrounds.class_weights": "ClassWeights ExplicitWeights",
     "errors": "DataError OptionError",
     "files.numbers": "is_weight",
     "files.text_lines": "iter_lines place shown",

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, Background, BoundBackground, StaticBackground, View
-from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, row_numbers
+from fairseq_llrnn.backgrounds.class_weights import broadcast_groups, class_log_sums, row_numbers
 from fairseq_llrnn.backgrounds.mixture import Mixture
 from fairseq_llrnn.backgrounds.states import States, select
 from fairseq_llrnn.output.context_classes import ContextClasses, ContextView, layers_of
@@ -90,7 +91,8 @@ def check_background(
             laws.masses_are_those_of_all_classes()
             laws.no_end_is_farther_than_the_farthest()
             for remaining in LIMITS:
-                laws.a_limit_takes_only_what_is_out_of_reach(conditions.view(whole, state, t, remaining=remaining))
+                limited = conditions.view(whole, state, t, remaining=remaining)
+                laws.a_limit_takes_what_is_out_of_reach(limited, remaining)
     _reordering_commutes(conditions, history, states[-1])
     _positions_equal_steps(conditions, history)
     _gradients_are_finite(conditions, history)
@@ -158,13 +160,20 @@ class _Laws:
     def __init__(self, view: View, history: Tensor) -> None:
         self.view, self.rows = view, len(history)
         self.class_of, self.num_classes = view.class_of, view.num_classes
-        self.mass = self._wide(view.class_mass.dense())
-        self.weights = self._wide(view.log_weights)
-        self.shares = self._wide(view.log_shares)
+        num_words = len(self.class_of)
+        self.weights = self._wide(view.log_weights, num_words)
+        self.mass = self._wide(view.class_mass.dense(), self.num_classes)
+        self.shares = self._wide(view.log_shares, num_words)
+        words = torch.arange(num_words, device=self.mass.device).expand(self.rows, -1)
+        self.pairs = words.flatten(), row_numbers(words).flatten()  # each word in each row
+        after = view.bound.steps_to_end(view.bound.advance(select(view.states, self.pairs[1]), self.pairs[0]))
+        _holds(f"steps_to_end are (N,); found {tuple(after.shape)}", after.shape == self.pairs[0].shape)
+        self.steps_after = after.view_as(words)
         self.each_class = torch.arange(self.num_classes, device=self.mass.device).expand(self.rows, -1)
 
-    def _wide(self, x: Tensor) -> Tensor:
-        _holds("answers have N rows or one", x.dim() == 2 and x.size(0) in (1, self.rows))
+    def _wide(self, x: Tensor, width: int) -> Tensor:
+        is_fit = x.dim() == 2 and x.size(0) in (1, self.rows) and x.size(1) == width
+        _holds(f"answers have N rows or one, and {width} columns; found {tuple(x.shape)}, N = {self.rows}", is_fit)
         return x.expand(self.rows, -1)
 
     def _sums(self, exponentials: Tensor) -> Tensor:
@@ -178,15 +187,16 @@ class _Laws:
 
     def mass_is_the_sum_of_member_weights(self) -> None:
         law = "class_mass is the sum of the members' weights"
-        _close(law, self.mass, self._sums(self.weights.double().exp()).log())
+        _close(law, self.mass, class_log_sums(self.weights.double(), self.class_of, self.num_classes))
 
     def shares_of_a_class_sum_to_one(self) -> None:
         sums = self._sums(self.shares.double().exp())
         _close("the shares of a class with mass sum to one", sums, ~self.mass.isneginf())
 
-    def answers_about_one_word_are_entries(self, tokens: Tensor) -> None:
-        own, classes = torch.arange(self.rows, device=tokens.device), self.class_of[tokens]
-        for rows, given in ((own, None), (own.flip(0), own.flip(0))):
+    def answers_about_one_word_are_entries(self, history: Tensor) -> None:
+        own, each = torch.arange(self.rows, device=history.device), self.pairs
+        for tokens, rows, given in ((history, own, None), (*each, each[1]), (each[0].flip(0), *[each[1].flip(0)] * 2)):
+            classes = self.class_of[tokens]
             weights = self.view.weights_at(tokens, given)
             _close("weights_at are entries of log_weights", weights, self.weights[rows, tokens])
             _close("mass_at is an entry of class_mass", self.view.mass_at(classes, given), self.mass[rows, classes])
@@ -198,7 +208,7 @@ class _Laws:
     def best_members_are_best(self, limited: View | None = None) -> None:
         view, shares = self.view, self.shares
         if limited is not None:
-            view, shares = limited, self._wide(limited.log_shares)
+            view, shares = limited, self._wide(limited.log_shares, len(self.class_of))
         pairs = self.each_class.flatten(), row_numbers(self.each_class).flatten()
         values, tokens = (of.unflatten(0, self.each_class.shape) for of in view.best(pairs[0], BEST, pairs[1]))
         expected = torch.full_like(values, NEGATIVE_INFINITY)
@@ -252,16 +262,19 @@ class _Laws:
         _close("masses of one class are entries of class_mass", by_class, self.mass)
 
     def no_end_is_farther_than_the_farthest(self) -> None:
-        bound = self.view.bound
-        steps = bound.steps_to_end(self.view.states)
-        steps = steps[steps < NO_END]
-        law = f"steps_to_end are at most `farthest`, {bound.farthest}, or 1; found {steps.tolist()}"
-        _holds(law, bool((steps <= max(1, bound.farthest)).all()))
+        bound, steps = self.view.bound, self.view.bound.steps_to_end(self.view.states)
+        for found in (steps[steps < NO_END], self.steps_after[self.steps_after < NO_END].unique()):
+            law = f"steps_to_end are at most `farthest`, {bound.farthest}, or 1; found {found.tolist()}"
+            _holds(law, bool((found <= max(1, bound.farthest)).all()))
+        law = "no word leads to a state without an end, unless has_dead_ends"
+        _holds(law, bound.has_dead_ends or bool((self.steps_after < NO_END).all()))
 
-    def a_limit_takes_only_what_is_out_of_reach(self, limited: View) -> None:
-        after, bound = self._wide(limited.log_shares), self.view.bound
-        _same("no limit changes a mass", self._wide(limited.class_mass.dense()), self.mass)
-        _same("no limit changes a weight", self._wide(limited.log_weights), self.weights)
+    def a_limit_takes_what_is_out_of_reach(self, limited: View, remaining: int) -> None:
+        after, bound = self._wide(limited.log_shares, len(self.class_of)), self.view.bound
+        _same("no limit changes a mass", limited.class_mass.dense(), self.mass)
+        _same("no limit changes a weight", limited.log_weights.expand_as(self.weights), self.weights)
+        kept = bound.farthest < remaining if limited.remaining is None else limited.remaining == remaining
+        _holds(f"a view keeps a limit of at most `farthest`, {bound.farthest}; found {limited.remaining}", kept)
         lost = after.isneginf()
         _same("no limit changes what is left of the shares", after[~lost], self.shares[~lost])
         left = (~lost & ~self.mass.isneginf()[:, self.class_of]).any(1)
@@ -272,6 +285,9 @@ class _Laws:
             tokens = torch.arange(after.size(1), device=after.device).expand_as(after)
             share = limited.locate(tokens.flatten(), row_numbers(tokens).flatten())[1].view_as(after)
             _same("locate returns an entry of log_shares, with a limit, too", share, after)
+            out = (self.steps_after >= remaining) & (tokens != END)
+            law = f"a limit takes the words after which no end is in reach, and no others (limit {remaining})"
+            _same(law, lost, out | self.shares.isneginf())
         self.best_members_are_best(limited)
 
 
@@ -279,6 +295,9 @@ def _advance_keeps_its_states(conditions: _Conditions, background: BoundBackgrou
     """A search and a batch use a state again after `advance`."""
     state, rows = background.start(len(history)), torch.arange(len(history), device=history.device)
     with torch.no_grad():
+        twice = [conditions.view(background, state, 0).log_weights for _ in range(2)]
+        _holds("log_weights are no NaN and not +∞", bool((twice[0] < math.inf).all()))
+        _same("two views of a state have the same weights", *twice)
         for t, tokens in enumerate(history[:, 1:].unbind(1)):
             copied, following = select(state, rows), background.advance(state, tokens)
             weights = [conditions.view(background, of_state, t).log_weights for of_state in (state, copied)]
@@ -469,12 +488,11 @@ def check_context_classes(background: ContextClasses, history: Tensor, changes: 
         AssertionError: its first line is the broken law; laws of the source itself come first.
     """
     _check_words(background.source, background.source.start(len(history)), "at the beginning")
-    states = background.flat_states(history)
     targets = history.roll(-1, 1)
-    whole = background.view_of(history)
+    states, whole = _by_step(background, history), background.view_of(history)
     class_weights = whole.class_mass.dense().view(*history.shape, -1)
     of_targets, shares = (values.view_as(targets) for values in whole.locate(targets.flatten()))
-    for t, state in enumerate(_positions(states, history)):
+    for t, state in enumerate(states):
         _check_words(background.source, background.contexts_of(state), f"before word {t}")
         view = background.view(state)
         mass = view.class_mass.dense()
@@ -496,7 +514,11 @@ def _check_words(source: ContextClassSource, contexts: Tensor, when: str) -> Non
         every = source.start(source.rows)
         counted = source.changes or not source.width or every.tolist() == list(range(source.rows))
         _holds(f"start(rows) counts the contexts, unless they change; found {every.tolist()}", counted)
+        advances = type(source).advance is not ContextClassSource.advance
+        _holds("a source that defines advance sets `changes`", source.changes or not advances)
     words = source.words(contexts)
+    shape = len(contexts), source.width
+    _holds(f"words have the shape (N, width), {shape}; found {tuple(words.shape)}", tuple(words.shape) == shape)
     for context, row in zip(contexts.tolist(), words.tolist(), strict=True):
         real = [word for word in row if word != NO_WORD]
         _holds(f"the words of context {context} ({when}) differ; found {row}", len(set(real)) == len(real))
@@ -617,7 +639,8 @@ def _class_scores(
     batch = head.batch(hidden, head.bind(head.previous(targets), source), source_states)
     scores = {made.name: batch.kept[made.name].flatten(0, 1) for made in head.sources if made.replaces is not None}
     layers = [layer for layer in layers_of(batch.view) if layer.source.width]
-    assert batch.slots is not None  # where there are classes
+    _holds("the head has classes of sources for this batch; found none", batch.slots is not None)
+    assert batch.slots is not None
     split_scores = batch.slots.scores[:, : sum(layer.source.width for layer in layers)]
     return scores | {
         head.source_of(layer.bound).name: of_layer

@@ -1,6 +1,7 @@
 """The laws find a background that breaks one, and say which (fairseq_llrnn/testing.py)."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import oracles
@@ -8,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.algebra import Product, Tempered
 from fairseq_llrnn.backgrounds.background import Background, StaticBackground, View
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights
@@ -174,6 +176,96 @@ def test_a_wrong_limited_share_of_the_end_is_found_in_every_row(row: int) -> Non
         check_background(Whole(CLASS_OF, 5))
 
 
+class Chain(Background):
+    """A word three times, then `</s>`. Any other word leads to a state without weight. A state is its number, (N,)."""
+
+    farthest, has_dead_ends = 4, True
+
+    def start(self, n: int) -> Tensor:
+        return self.class_of.new_zeros(n)
+
+    def advance(self, state: Tensor, tokens: Tensor) -> Tensor:
+        goes_on = (tokens == 5) & (state < 3)
+        return torch.where(goes_on, state + 1, 4).masked_fill((tokens == 2) & (state == 3), 0)
+
+    def log_weights(self, state: Tensor) -> Tensor:
+        weights = torch.full((len(state), len(self.class_of)), -math.inf, dtype=torch.float64)
+        weights[state < 3, 5] = 0.0
+        weights[state == 3, 2] = 0.0
+        return weights
+
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return torch.where(state == 4, NO_END, 4 - state)
+
+
+class Endless(Chain):
+    has_dead_ends = False
+
+
+class Boundless(Chain):
+    def view(self, states: Tensor, hidden: Tensor | None = None, remaining: int | None = None) -> View:
+        return View(self, states)
+
+
+class Careless(Chain):
+    def view(self, states: Tensor, hidden: Tensor | None = None, remaining: int | None = None) -> View:
+        class Free(View):
+            @property
+            def log_shares(self) -> Tensor:
+                return View(self.bound, self.states).log_shares
+
+            def locate(self, tokens: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+                return View(self.bound, self.states).locate(tokens, rows)
+
+            def best(self, classes: Tensor, k: int, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+                return View(self.bound, self.states).best(classes, k, rows)
+
+        return Free(self, states, hidden, remaining)
+
+
+class InColumns(Chain):
+    def steps_to_end(self, state: Tensor) -> Tensor:
+        return super().steps_to_end(state).unsqueeze(1)
+
+
+class Undefined(NoRepetition):
+    def log_weights(self, state: Tensor) -> Tensor:
+        return super().log_weights(state).index_fill(1, torch.tensor([7]), math.nan)
+
+
+class Narrow(NoRepetition):
+    def log_weights(self, state: Tensor) -> Tensor:
+        return super().log_weights(state)[:, :-1]
+
+
+class Random(NoRepetition):
+    def log_weights(self, state: Tensor) -> Tensor:
+        return super().log_weights(state) + torch.rand(len(state), len(self.class_of))
+
+
+def test_a_background_whose_end_is_far() -> None:
+    check_background(Chain(CLASS_OF, 5))
+    check_background(Mixture([Chain(CLASS_OF, 5), NoRepetition(CLASS_OF, 5)]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "law"),
+    [
+        (Endless, "no word leads to a state without an end, unless has_dead_ends"),
+        (Boundless, "a view keeps a limit of at most `farthest`, 4; found None"),
+        (Careless, "a limit takes the words after which no end is in reach, and no others"),
+        (InColumns, "steps_to_end are (N,)"),
+        (Undefined, "log_weights are no NaN"),
+        (Narrow, "answers have N rows or one, and 9 columns"),
+        (Random, "two views of a state have the same weights"),
+    ],
+)
+def test_a_wrong_background_breaks_a_law(kind: type[Background], law: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_background(kind(CLASS_OF, 5))
+    assert f"law broken: {law}" in str(caught.value)
+
+
 class NoPairTwice(Background):
     """Forbids a pair of words that came before. A state is all words so far, (N, 1 + t)."""
 
@@ -327,6 +419,36 @@ class OneWord(ContextClassSource):
 
     def words(self, contexts: Tensor) -> Tensor:
         return torch.tensor([[3], [7]])[contexts]
+
+
+class Forgetful(OneWord):
+    def advance(self, contexts: Tensor, tokens: Tensor) -> Tensor:
+        return torch.zeros_like(contexts)
+
+    def per_position(self, previous: Tensor) -> Tensor:
+        return torch.arange(len(previous)).unsqueeze(1).expand_as(previous)
+
+
+class Unchanging(Forgetful):
+    changes = False
+
+
+class Wide(OneWord):
+    width = 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "law"),
+    [
+        (Forgetful, "masses of training are those of a search"),
+        (Unchanging, "a source that defines advance sets `changes`"),
+        (Wide, "words have the shape (N, width), (2, 2); found (2, 1)"),
+    ],
+)
+def test_a_wrong_source_breaks_a_law(kind: type[OneWord], law: str) -> None:
+    with pytest.raises(AssertionError) as caught:
+        check_context_classes(ContextClasses(nothing(), kind()), torch.tensor([[2, 4, 5, 4], [2, 4, 6, 4]]))
+    assert f"law broken: {law}" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", COMBINATIONS)

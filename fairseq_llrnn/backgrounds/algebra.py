@@ -46,7 +46,11 @@ def check_parts(kind: str, parts: Sequence[Background]) -> None:
         raise ValueError(f"{kind}: expected at least one background, found none")
     first = parts[0]
     for part in parts[1:]:
-        if part.num_classes != first.num_classes or not torch.equal(part.class_of, first.class_of):
+        same = part.num_classes == first.num_classes and len(part.class_of) == len(first.class_of)
+        if same and not torch.equal(part.class_of, first.class_of):
+            word = int(part.class_of.ne(first.class_of).nonzero()[0])
+            raise ValueError(f"{kind}: expected backgrounds with the same signatures, found another for word {word}")
+        if not same:
             raise ValueError(
                 f"{kind}: expected backgrounds over the same {len(first.class_of):,} words in "
                 f"{first.num_classes:,} signatures, found one over {len(part.class_of):,} in {part.num_classes:,}"

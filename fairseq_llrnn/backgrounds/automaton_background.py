@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -294,6 +294,12 @@ class AutomatonBackground(AutomatonTables):
         following = functional.pad(text[:, 1:], (0, 1), value=END)
         folds = folds_per_position(following, END, PADDING, len(self.automaton.starts) - 1)
         return BoundAutomaton(self._all_models, self._all_models.starts[1 + folds])
+
+    def train(self, mode: bool = True) -> Self:
+        """As torch's, and make the states of the cross-fitted models, which compiled code cannot."""
+        if mode and self.has_folds:
+            _ = self._all_models
+        return super().train(mode)
 
     @cached_property
     def _all_models(self) -> AutomatonBackground:

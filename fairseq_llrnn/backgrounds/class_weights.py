@@ -123,6 +123,8 @@ def row_numbers(pairs: Tensor) -> Tensor:
 
 def compress_runs(numbers: Tensor) -> Tensor:
     """Return one value per run of equal values (N,) if all runs have N/G values, (G,), otherwise the same tensor."""
+    if torch.compiler.is_compiling():
+        return numbers
     distinct, counts = torch.unique_consecutive(numbers, return_counts=True)
     return distinct if bool((counts * len(distinct) == len(numbers)).all()) else numbers
 

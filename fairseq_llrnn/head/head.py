@@ -12,7 +12,7 @@ Probabilities are natural logarithms. Source: Dymetman & Xiao 2016, §2.
 `loss` and `log_probs` have three steps, which a training loop can also call: `bind` (before the network reads the
 batch), `batch` (hidden states and rows of all classes), then `target_log_probs` or another method of a batch.
 
-    background.view_of(previous, hidden)         ->  class masses log B_K(σ), and shares: backgrounds/view.py
+    background.view_of(previous, hidden)         ->  class masses log B_K(σ), and shares: backgrounds/background.py
     normaliser.compose_rows(…), source.rows(…)   ->  rows E of signatures, and rows of context classes
     normalised.log_prob(…)                       ->  log p(target): functional.log_linear_nll, if log Z is exact
 

@@ -41,6 +41,8 @@ class ClassTable:
         self.words = words if source.unk is not None else words.masked_fill(~knows, NO_WORD)  # shape: (M, J)
         self.moved = knows & (self.words != NO_WORD)  # whether each word leaves a class below
         self.words_below = self.words.masked_fill(~self.moved, source.unk or 0)  # these, and some word for the others
+        brings_mass = source.unk is not None and source.width > 0
+        self._added = source.log_added(contexts) if brings_mass else None  # shape: (M, J)
         self._pairs = self.words_below.flatten(), row_numbers(words).flatten()  # shape: (M · J,) each
 
     @cached_property
@@ -73,12 +75,12 @@ class ClassTable:
         """The log mass of each context class, −inf for padding: (M, J)."""
         source, share = self.source, self.share_below
         mass = torch.where(share.isneginf(), share, self.mass_below.gather(1, self.original) + share)
-        if source.unk is None:
+        if self._added is None:
             return mass
         own = source.log_weights_below(self.view, self.contexts, self.words_below)
         if own is not None:
             mass = own.to(mass.dtype).masked_fill(~self.moved, NEGATIVE_INFINITY)
-        return torch.logaddexp(source.log_added(self.contexts).to(mass.dtype), mass)
+        return torch.logaddexp(self._added.to(mass.dtype), mass)
 
     @cached_property
     def residual_mass(self) -> Tensor:

@@ -55,6 +55,7 @@ class Terms(Singled):
 
     changes, unk = False, UNK
     WORDS = (ZOE, 5, 9, NOBODY)  # type: ignore[assignment]
+    advance = ContextClassSource.advance
 
     def log_added(self, contexts: Tensor) -> Tensor:
         words = self.words(contexts)
