@@ -1,6 +1,7 @@
-"""A head over a static background under torch.compile, torch.export and autocast says what it says without them."""
+"""A head under torch.compile, torch.export and autocast says what it says without them."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,25 +16,39 @@ from fairseq_llrnn.prior.building import build_prior
 WIDTH, WORDS = 8, tuple(f"w{i}" for i in range(30))
 
 
-@pytest.fixture
-def head(tmp_path) -> LogLinearHead:  # type: ignore[no-untyped-def]
-    (tmp_path / "train.txt").write_text("\n".join(" ".join(WORDS[i : i + 5]) for i in range(30)), encoding="utf-8")
-    options = Recipe(text=tmp_path / "train.txt", suffixes=3, top_words=10, background="unigram")
+def make(place: Path, background: str) -> LogLinearHead:
+    (place / "train.txt").write_text("\n".join(" ".join(WORDS[i : i + 5]) for i in range(30)), encoding="utf-8")
+    options = Recipe(text=place / "train.txt", suffixes=3, top_words=10, background=background)
     torch.manual_seed(1)
     return LogLinearHead(build_prior([*SPECIALS, *WORDS], options), WIDTH)
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> LogLinearHead:
+    return make(tmp_path, "unigram")
 
 
 def batch(head: LogLinearHead) -> tuple[Tensor, Tensor]:
     return torch.randn(2, 5, WIDTH, requires_grad=True), torch.randint(4, head.num_words, (2, 5))
 
 
+BACKGROUNDS = [
+    "unigram", "ngram(3, folds=2)", "0.5 ngram(3, folds=2) plus 0.5 uniform",
+    "ngram(3, folds=2) plus uniform with weights per position",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("background", BACKGROUNDS)
 @pytest.mark.parametrize("training", [True, False])
-def test_the_compiled_loss_is_one_graph_with_the_same_gradient(head: LogLinearHead, training: bool) -> None:
-    head.train(training)
+def test_the_compiled_loss_is_one_graph_with_the_same_gradient(
+    tmp_path: Path, background: str, training: bool
+) -> None:
+    head = make(tmp_path, background).train(training)
     hidden, targets = batch(head)
+    torch._dynamo.reset()
     compiled = torch.compile(head.loss, fullgraph=True, backend="aot_eager")
     leaves = [hidden, head.output.weight, head.output.bias]
-    losses = head.loss(hidden, targets), compiled(hidden, targets)
+    losses = compiled(hidden, targets), head.loss(hidden, targets)
     torch.testing.assert_close(*losses)
     for one, other in zip(*(torch.autograd.grad(loss, leaves) for loss in losses), strict=True):
         torch.testing.assert_close(one, other)
