@@ -13,6 +13,7 @@ Put the printed table into a page, and run `python scripts/check_results.py --wr
 import argparse
 import json
 import re
+import unicodedata
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,7 +46,8 @@ def runs_of(result: Mapping[str, Any], language: str) -> Iterator[tuple[str, Run
     for family, names in FAMILIES.items():
         if rows := [row for row in finished if row["name"].startswith(names)]:
             best[family] = min(rows, key=lambda row: row["valid"])
-    place = f"compare/{re.sub('[^a-z0-9]+', '-', language.lower())}"
+    letters = unicodedata.normalize("NFKD", language.lower()).encode("ascii", "ignore").decode()
+    place = f"compare/{re.sub('[^a-z0-9]+', '-', letters)}"
     ours = [family for family, row in best.items() if row["is_reference"]]
     others = [family for family, row in best.items() if family not in ("ours", "mixed-ours")]
     if not ours or not others:
