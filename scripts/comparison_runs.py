@@ -13,9 +13,9 @@ Put the printed table into a page, and run `python scripts/check_results.py --wr
 import argparse
 import json
 import re
-import unicodedata
 import shlex
 import sys
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

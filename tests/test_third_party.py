@@ -409,7 +409,7 @@ def test_a_background_without_a_source_is_named_alone(package: Path) -> None:
     symbols = [*SPECIALS, *WORDS]
     for text in ("next_days", "next_days()"):
         assert build_prior(symbols, replace(options(package), background=text)).names == ["next_days"]
-    with pytest.raises(OptionError, match=r"next_days changes the background below it .*; give it alone"):
+    with pytest.raises(OptionError, match=r"next_days changes the background below it .*; give it alone, over"):
         build_prior(symbols, replace(options(package), background="uniform times next_days"))
     with pytest.raises(OptionError, match=r"--background days: expected a value after the name, found none"):
         build_prior(symbols, replace(options(package), background="days"))

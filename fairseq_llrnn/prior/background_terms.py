@@ -78,7 +78,7 @@ def check_background(expression: Expression, texts: Sequence[str], has_opener: b
         if not (named.part.is_base or isinstance(expression, Atom)):
             raise OptionError(
                 f"--background {expression}: {atom} changes the background below it and cannot be combined with "
-                "others; give it alone"
+                "others; give it alone, over the unigram, or wrap another background in Python (ClassSource.bind)"
             )
         if named.part.needs_fairseq and not has_opener:
             raise OptionError(

@@ -51,6 +51,13 @@ ReadType = TypeVar("ReadType", bound=Read)
 _REGISTERED: dict[str, NamedBackground] = {}
 
 
+def no_text(source: str) -> bool:
+    """Return False. Raises ValueError if there is a text after the name."""
+    if source:
+        raise ValueError(f"expected nothing after the name, found {source}; leave it out")
+    return False
+
+
 def no_file(source: str) -> bool:
     """Return False: the text after the name is no file."""
     return False
@@ -81,7 +88,7 @@ def register_background(
     name: str,
     part: type[Part],
     example: str,
-    is_file: Callable[[str], bool] = no_file,
+    is_file: Callable[[str], bool] | None = None,
     options: type[Settings] = NoOptions,
     check: Check | None = None,
     is_constraint: bool = False,
@@ -91,6 +98,8 @@ def register_background(
 
     Args:
         part: the class that the reader returns.
+        example: an expression for messages; without a colon or bracket, no text may follow the name.
+        is_file: returns whether the text after the name is a file, such as `a_file`. None: it is no file.
         check: raises OptionError if the text after the name, its options and the training texts do not fit together. It
             is called before anything is read.
         is_constraint: whether it defines the possible words, so that translations are multiplied with it and not mixed.
@@ -101,8 +110,10 @@ def register_background(
         add(read)
         return read
 
+    checked = is_file or (no_file if ":" in example or "(" in example else no_text)
+
     def add(read: Read | None) -> None:
-        _REGISTERED[name] = NamedBackground(part, example, read, is_file, options, check, is_constraint)
+        _REGISTERED[name] = NamedBackground(part, example, read, checked, options, check, is_constraint)
 
     if by_option:
         add(None)

@@ -48,6 +48,17 @@ def test_nothing_behind_the_colon_is_answered_with_its_example() -> None:
         read_background("flat:")
 
 
+@register_background("flattest", FlattenedPart, example="flattest")
+def read_flattest(source: str, prior: PriorView, inputs: Inputs) -> tuple[Part, dict[str, int]]:
+    return FlattenedPart(100.0), {}
+
+
+@pytest.mark.parametrize("text", ["flattest:3", "flattest(3)", "unigram:foo"])
+def test_a_name_that_takes_no_text(text: str) -> None:
+    with pytest.raises(OptionError, match="expected nothing after the name, found (3|foo); leave it out"):
+        read_background(text)
+
+
 def test_a_name_that_nobody_registered_is_a_file() -> None:
     assert named_background("nobody") is None
     assert kind_of("nobody:x") == ("", "nobody:x")

@@ -131,22 +131,16 @@ def check_static(background: str, option: str) -> None:
     )
 
 
-def _nothing(source: str) -> bool:
-    if source:
-        raise ValueError(f"expected nothing after the name, found {source}; leave it out")
-    return False
-
-
 def _unigram(inputs: Inputs) -> np.ndarray:
     return unigram_weights(inputs.counts, inputs.words.predictable, inputs.options.smoothing, inputs.options.added)
 
 
-@register_background("unigram", StaticPart, "unigram", is_file=_nothing, options=UnigramOptions)
+@register_background("unigram", StaticPart, "unigram", options=UnigramOptions)
 def read_unigram(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
     return StaticPart.of(_unigram(inputs)), {}
 
 
-@register_background("uniform", StaticPart, "uniform", is_file=_nothing)
+@register_background("uniform", StaticPart, "uniform")
 def read_uniform(source: str, prior: PriorView, inputs: Inputs) -> tuple[StaticPart, Mapping[str, int]]:
     allowed = inputs.words.predictable
     return StaticPart.of(allowed / allowed.sum()), {}
