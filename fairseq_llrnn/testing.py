@@ -89,7 +89,7 @@ def check_background(
             laws.the_only_member_is_named()
             laws.mass_without_words_is_what_the_others_weigh(generator)
             laws.masses_are_those_of_all_classes()
-            laws.no_end_is_farther_than_the_farthest()
+            laws.no_end_is_farther_than_the_most_steps()
             for remaining in LIMITS:
                 limited = conditions.view(whole, state, t, remaining=remaining)
                 laws.a_limit_takes_what_is_out_of_reach(limited, remaining)
@@ -162,6 +162,8 @@ class _Laws:
         self.class_of, self.num_classes = view.class_of, view.num_classes
         num_words = len(self.class_of)
         self.weights = self._wide(view.log_weights, num_words)
+        if view.listed is not None:
+            _holds("the keys of listed words ascend, without repeats", bool((view.listed.keys.diff() > 0).all()))
         self.mass = self._wide(view.class_mass.dense(), self.num_classes)
         self.shares = self._wide(view.log_shares, num_words)
         words = torch.arange(num_words, device=self.mass.device).expand(self.rows, -1)
@@ -261,11 +263,11 @@ class _Laws:
         by_class = torch.stack([class_weights.for_classes(c) for c in self.each_class.unbind(1)], dim=1)
         _close("masses of one class are entries of class_mass", by_class, self.mass)
 
-    def no_end_is_farther_than_the_farthest(self) -> None:
+    def no_end_is_farther_than_the_most_steps(self) -> None:
         bound, steps = self.view.bound, self.view.bound.steps_to_end(self.view.states)
         for found in (steps[steps < NO_END], self.steps_after[self.steps_after < NO_END].unique()):
-            law = f"steps_to_end are at most `farthest`, {bound.farthest}, or 1; found {found.tolist()}"
-            _holds(law, bool((found <= max(1, bound.farthest)).all()))
+            law = f"steps_to_end are at most `most_steps`, {bound.most_steps}, or 1; found {found.tolist()}"
+            _holds(law, bool((found <= max(1, bound.most_steps)).all()))
         law = "no word leads to a state without an end, unless has_dead_ends"
         _holds(law, bound.has_dead_ends or bool((self.steps_after < NO_END).all()))
 
@@ -273,8 +275,8 @@ class _Laws:
         after, bound = self._wide(limited.log_shares, len(self.class_of)), self.view.bound
         _same("no limit changes a mass", limited.class_mass.dense(), self.mass)
         _same("no limit changes a weight", limited.log_weights.expand_as(self.weights), self.weights)
-        kept = bound.farthest < remaining if limited.remaining is None else limited.remaining == remaining
-        _holds(f"a view keeps a limit of at most `farthest`, {bound.farthest}; found {limited.remaining}", kept)
+        kept = bound.most_steps < remaining if limited.remaining is None else limited.remaining == remaining
+        _holds(f"a view keeps a limit of at most `most_steps`, {bound.most_steps}; found {limited.remaining}", kept)
         lost = after.isneginf()
         _same("no limit changes what is left of the shares", after[~lost], self.shares[~lost])
         left = (~lost & ~self.mass.isneginf()[:, self.class_of]).any(1)
@@ -306,7 +308,7 @@ def _advance_keeps_its_states(conditions: _Conditions, background: BoundBackgrou
 
 
 def _reordering_commutes(conditions: _Conditions, history: Tensor, last: States) -> None:
-    order = torch.tensor([len(history) - 2, len(history) - 2, 0, len(history) - 1], device=history.device)
+    order = torch.tensor([len(history) - 2, len(history) - 2, 0, len(history) - 1], device=history.device).clamp_min(0)
     t = history.size(1) - 1
     bound, again = conditions.bind(history), conditions.bind(history[order], order)
     before = conditions.view(bound, last, t)

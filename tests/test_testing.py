@@ -72,7 +72,7 @@ BROKEN_STATES: dict[str, tuple[str, Callable[..., object]]] = {
             Hash.view(self, states) if remaining is None else oracles.HashBackground(CLASS_OF, 5, 1).view(states)
         ),
     ),
-    "steps_to_end": ("steps_to_end are at most `farthest`", lambda self, states: torch.full((len(states),), 2)),
+    "steps_to_end": ("steps_to_end are at most `most_steps`", lambda self, states: torch.full((len(states),), 2)),
     "view_of": (
         "values of all positions",
         lambda self, previous, hidden=None: self.view(self.flat_states(previous).flip(0)),
@@ -170,7 +170,7 @@ def test_a_wrong_limited_share_of_the_end_is_found_in_every_row(row: int) -> Non
 
     class Whole(oracles.SparseHashBackground):
         view_type = Limited
-        farthest = 3
+        most_steps = 3
 
     with pytest.raises(AssertionError, match="locate returns an entry of log_shares, with a limit, too"):
         check_background(Whole(CLASS_OF, 5))
@@ -179,7 +179,7 @@ def test_a_wrong_limited_share_of_the_end_is_found_in_every_row(row: int) -> Non
 class Chain(Background):
     """A word three times, then `</s>`. Any other word leads to a state without weight. A state is its number, (N,)."""
 
-    farthest, has_dead_ends = 4, True
+    most_steps, has_dead_ends = 4, True
 
     def start(self, n: int) -> Tensor:
         return self.class_of.new_zeros(n)
@@ -252,7 +252,7 @@ def test_a_background_whose_end_is_far() -> None:
     ("kind", "law"),
     [
         (Endless, "no word leads to a state without an end, unless has_dead_ends"),
-        (Boundless, "a view keeps a limit of at most `farthest`, 4; found None"),
+        (Boundless, "a view keeps a limit of at most `most_steps`, 4; found None"),
         (Careless, "a limit takes the words after which no end is in reach, and no others"),
         (InColumns, "steps_to_end are (N,)"),
         (Undefined, "log_weights are no NaN"),

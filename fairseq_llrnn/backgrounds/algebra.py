@@ -101,7 +101,7 @@ class BoundCombined(BoundBackground):
         # parts may depend on the source: known only after bind
         self.is_context_independent = all(part.is_context_independent for part in parts)
         self.parts = list(parts)
-        self.farthest = max(part.farthest for part in parts)
+        self.most_steps = max(part.most_steps for part in parts)
         self.has_dead_ends = any(part.has_dead_ends for part in parts)
 
     @property

@@ -42,7 +42,7 @@ class BoundAutomaton(BoundBackground):
         """sentence_starts: (B, T) the first state of the sentence at each position of a cross-fitted text."""
         super().__init__(tables.class_of, tables.num_classes)
         self.tables, self.sentence_starts = tables, sentence_starts
-        self.is_exhaustive, self.farthest = tables.is_exhaustive, tables.farthest
+        self.is_exhaustive, self.most_steps = tables.is_exhaustive, tables.most_steps
         self.has_dead_ends = not tables.all_rooted
 
     @property
@@ -285,7 +285,7 @@ class AutomatonBackground(AutomatonTables):
         steps = steps_to_end(with_arcs(automaton, ~forbidden[automaton.tokens]), root)
         if steps[automaton.starts[0]] < NO_END:
             self.steps[: len(steps)] = torch.from_numpy(steps)
-            self.farthest = int(steps.max())
+            self.most_steps = int(steps.max())
 
     def bind(self, source: Tensor | None = None, text: Tensor | None = None) -> BoundBackground:
         """In training, read every sentence of the text from the start state of its fold."""

@@ -122,7 +122,7 @@ class AutomatonTables(Background):
             "steps": np.pad(steps, (0, more), constant_values=NO_END),
         }
         self.keep(**{name: torch.from_numpy(array) for name, array in arrays.items()})
-        self.farthest = int(steps.max())
+        self.most_steps = int(steps.max())
         if len(entry_keys):
             self._fill_added()
 

@@ -68,7 +68,7 @@ class View:
     ) -> None:
         """Arguments as of `BoundBackground.view`."""
         self.bound, self.states, self.hidden = bound, states, hidden
-        self.remaining = None if remaining is None or remaining > bound.farthest else remaining
+        self.remaining = None if remaining is None or remaining > bound.most_steps else remaining
         self.class_of, self.num_classes = bound.class_of, bound.num_classes
         # not len, which would turn torch.export's symbol into a number
         self.num_rows = states.size(0) if isinstance(states, Tensor) else len(states)
@@ -302,9 +302,8 @@ class BoundBackground:
     num_classes: int  # S
     is_context_independent = False  # whether all states of a sentence have the same weights
     is_exhaustive = False  # whether `View.listed` lists every word with weight
-    farthest: int = 0  # the most tokens from any state to an end: a larger limit of length changes nothing
-    # whether a word that it forbids, but another part of a mixture allows, may leave it without weight until `</s>`
-    has_dead_ends: bool = False
+    most_steps: int = 0  # the largest of `steps_to_end`, 0 if all are 1: a larger limit of length changes nothing
+    has_dead_ends: bool = False  # whether a word may lead to a state without an end, also a word without weight here
 
     def __init__(self, class_of: Tensor, num_classes: int) -> None:
         self.class_of, self.num_classes = class_of, num_classes
@@ -353,7 +352,7 @@ class BoundBackground:
     def steps_to_end(self, states: States) -> Tensor:
         """Return the least number of tokens, `</s>` included, that complete the string: (N,) int64, huge if none do.
 
-        A subclass that overrides it also sets `farthest`.
+        A subclass that overrides it also sets `most_steps`.
         """
         return self.class_of.new_ones(len(states))
 
@@ -414,7 +413,7 @@ class Background(BoundBackground, ExactBuffers):
     @property
     def needs_length_limit(self) -> bool:
         """Whether a string cannot end in some states, so that a search needs the remaining length."""
-        return self.bind().farthest >= 2
+        return self.bind().most_steps >= 2
 
     def gates(self, hidden_size: int) -> None:
         """Make the layers that choose weights, given hidden states (H), once, before a view is made.

@@ -75,7 +75,7 @@ class BoundMixture(BoundCombined):
             self.is_context_independent = False
         self.roots = module.roots
         # a part without dead ends reaches an end after any prefix
-        self.farthest = min([NO_END, *[part.farthest for part in parts if not part.has_dead_ends]])
+        self.most_steps = min([NO_END, *[part.most_steps for part in parts if not part.has_dead_ends]])
         self.has_dead_ends = all(part.has_dead_ends for part in parts)
 
     def possible_words(self) -> Tensor:

@@ -236,7 +236,7 @@ class CountedSlots(EvidenceMixture):
         super().__init__(base, source)
         self.is_context_independent = False
         if source.strict:
-            self.farthest = max(self.farthest, source.longest + 1)
+            self.most_steps = max(self.most_steps, source.longest + 1)
         if int((self.class_of == self.class_of[END]).sum()) > 1:
             raise ValueError("</s> must be alone in its class")
 

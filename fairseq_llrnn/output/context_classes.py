@@ -288,7 +288,7 @@ class ContextClasses(BoundBackground):
         self.by_context = base.is_context_independent and not source.changes
         self.is_context_independent = self.by_context
         self.has_dead_ends = base.has_dead_ends
-        self.farthest = NO_END if source.unk is not None and base.has_dead_ends else base.farthest
+        self.most_steps = NO_END if source.unk is not None and base.has_dead_ends else base.most_steps
 
     @property
     def num_classes(self) -> int:  # type: ignore[override]

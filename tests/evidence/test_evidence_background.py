@@ -176,7 +176,7 @@ def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
 def test_a_limit_takes_what_cannot_end_from_words_and_slots_alike(remaining: int) -> None:
     background, bound, _ = make("automaton")
     below = background.base.bind()
-    assert below.farthest < 10**6 and background.needs_length_limit
+    assert below.most_steps < 10**6 and background.needs_length_limit
     history = torch.randint(4, 13, (5, 3), generator=torch.Generator().manual_seed(1))
     lost_slots = 0
     for state in positions.states(bound, history):

@@ -300,7 +300,7 @@ def test_masses_know_no_limit_of_length_and_shares_do() -> None:
     class Limited(AfterLastWord):
         """No end follows words from 5 on."""
 
-        farthest = 3
+        most_steps = 3
 
         def steps_to_end(self, states: Tensor) -> Tensor:
             return 1 + (states >= 5).long().view(-1)
