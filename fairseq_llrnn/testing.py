@@ -43,7 +43,7 @@ ROWS, LENGTH = 5, 4
 BEST = 3
 LIMITS = 1, 2, 50
 CLOSE = 1e-6
-LITTLE_LEFT = -6.9  # log of a thousandth
+LOG_LITTLE = -6.9  # log of a thousandth
 
 
 def check_background(
@@ -251,9 +251,9 @@ class _Laws:
         law = "mass_without is the sum of the other members' weights"
         _same(law + ": −inf where nothing is left", answers.isneginf(), expected.isneginf())
         # the rest of a class may have the absolute precision of the class' mass only
-        little = expected < self.mass.double()[:, classes] + LITTLE_LEFT
+        little = expected < self.mass.double()[:, classes] + LOG_LITTLE
         _close(law, answers.masked_fill(little, 0.0), expected.masked_fill(little, 0.0))
-        limit = self.mass[:, classes].double() + LITTLE_LEFT
+        limit = self.mass[:, classes].double() + LOG_LITTLE
         _holds(law + " where little is left", bool((answers[little] < limit[little] + 1e-3).all()))
 
     def masses_are_those_of_all_classes(self) -> None:
@@ -639,7 +639,8 @@ def _class_scores(
 ) -> dict[str, Tensor]:
     """Return the scores of the classes at every position, by the names of their sources: (B T, J) each."""
     batch = head.batch(hidden, head.bind(head.previous(targets), source), source_states)
-    scores = {made.name: batch.kept[made.name].flatten(0, 1) for made in head.sources if made.replaces is not None}
+    replacing = [source.name for source in head.sources if source.replaces is not None]
+    scores = {name: batch.source_scores[name].flatten(0, 1) for name in replacing}
     layers = [layer for layer in layers_of(batch.view) if layer.source.width]
     _holds("the head has classes of sources for this batch; found none", batch.slots is not None)
     assert batch.slots is not None

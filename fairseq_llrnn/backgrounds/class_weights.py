@@ -11,7 +11,7 @@ A constant background has one group. A background that depends on the sentence h
 search, for its hypotheses). Any other background has a group for each row. If the previous tokens change the masses of
 the same few classes in all rows, these are `own_weights`. An n-gram changes the masses of the few words after its
 history, and multiplies all others by one factor; a grammar allows few words, and forbids the rest. These have one group
-and entries, so that the output layer adds E numbers to its scores.
+and entries, so that the output layer adds E numbers to its scores. Only counted slots (evidence/) have own_weights.
 
 `ExplicitWeights` are weights of words in N states: a factor of one static background, the root, and exceptions.
 
@@ -32,6 +32,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+NEGATIVE_INFINITY = float("-inf")
 LEAST_LOG_WEIGHT = -1_000.0  # of a part of a mixture: smaller learned weights change no digit of any sum
 
 
@@ -87,9 +88,6 @@ def log_sum(terms: Tensor) -> Tensor:
 def log_difference(weights: Tensor, log_mass: Tensor) -> Tensor:
     """Return the log shares of weights in masses, at most 0, or −inf for a word without weight."""
     return (weights - log_mass).clamp_max(0.0).masked_fill(weights.isneginf(), NEGATIVE_INFINITY)
-
-
-NEGATIVE_INFINITY = float("-inf")
 
 
 @dataclass(frozen=True)

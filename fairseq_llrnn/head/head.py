@@ -387,7 +387,7 @@ class LogLinearHead(StoredHead):
                     place = place.first_positions()
                 self._check_replaced(place.view)
                 pairs.append(self.source_of(layer.bound).rows_at(place))
-        scores, by_source = [row_scores_at(hidden, *pair) for pair in pairs], {}
+        scores, source_scores = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
         of_slots = []
         if scores:
@@ -395,7 +395,7 @@ class LogLinearHead(StoredHead):
             of_slots = [broadcast_groups(slot_weights.shared, slot_weights.num_rows)]
         for source in self.sources:
             if source.replaces is not None:
-                of_classes = by_source[source.name] = source.scores(hidden, rows.of_source[source.name])
+                of_classes = source_scores[source.name] = source.scores(hidden, rows.of_source[source.name])
                 scores.append(of_classes.logsumexp(-1, keepdim=True))
                 replaced = torch.full((class_weights.num_rows,), source.replaces, device=hidden.device)
                 of_slots.append(class_weights.for_classes(replaced).unsqueeze(1))
@@ -404,7 +404,7 @@ class LogLinearHead(StoredHead):
             together = scores[0] if len(scores) == 1 else torch.cat(scores, dim=2)
             mass = of_slots[0] if len(of_slots) == 1 else torch.cat(of_slots, dim=1)
             slots = SlotScores(together.flatten(0, 1), mass, self.replaced)
-        return Batch(hidden, view, class_weights, rows, slots, by_source, **more)
+        return Batch(hidden, view, class_weights, rows, slots, source_scores, **more)
 
     # ---- inputs of the network --------------------------------------------------------------------------------------
 

@@ -184,7 +184,7 @@ class OpenWords(ClassSource):
 
     def finish(self, log_prob: Tensor, batch: Batch, targets: Tensor, classes: Tensor) -> Tensor:
         """Return log p of the targets (N,), with the spelling of strings beyond the dictionary that are no slots."""
-        scores, zero = batch.kept[self.name].flatten(0, 1), batch.rows.of_source[self.name][1]
+        scores, zero = batch.source_scores[self.name].flatten(0, 1), batch.rows.of_source[self.name][1]
         if zero is not None:
             log_prob = log_prob + zero.to(log_prob.dtype)
         outside = (targets >= self.num_words) & (classes == self.replaces)
@@ -199,7 +199,7 @@ class OpenWords(ClassSource):
         return log_prob.index_add(0, places, log_spelling(scores[places], log_strings).to(log_prob.dtype))
 
     def explained(self, batch: Batch, arguments: dict[str, Any]) -> dict[str, Any]:
-        return {"opened": (self.mixture, batch.kept[self.name][0])}
+        return {"opened": (self.mixture, batch.source_scores[self.name][0])}
 
     # ---- strings for <unk> ------------------------------------------------------------------------------------------
 

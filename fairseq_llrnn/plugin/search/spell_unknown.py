@@ -121,6 +121,6 @@ def _places(model: BaseFairseqModel, encoder_out: Any, tokens: Tensor, places: T
     words = tokens.masked_fill(tokens >= len(dictionary), dictionary.unk()).unsqueeze(0)
     previous = torch.cat([tokens.new_tensor([dictionary.eos()]), tokens[:-1]]).unsqueeze(0)
     batch = decoder(previous, encoder_out=encoder_out)[1]["batch"]
-    scores = batch.kept[OpenWords.name][0, places]  # shape: (n, O)
+    scores = batch.source_scores[OpenWords.name][0, places]  # shape: (n, O)
     log_probs = head.target_log_probs(batch, words)[0, places].unsqueeze(1) + scores.log_softmax(-1)
     return log_probs, batch.hidden[0, places]
