@@ -1,4 +1,4 @@
-"""The law of classes' features (fairseq_llrnn/testing.py), for evidence, open words, and rows without features."""
+"""The law of classes' features (fairseq_llrnn/testing), for evidence, open words, and rows without features."""
 
 from __future__ import annotations
 

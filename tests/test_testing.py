@@ -1,4 +1,4 @@
-"""The laws find a background that breaks one, and say which (fairseq_llrnn/testing.py)."""
+"""The laws find a background that breaks one, and say which (fairseq_llrnn/testing)."""
 
 import itertools
 import math

@@ -23,7 +23,7 @@ change, so the scores of all other words do not change.
 
 A new background is a subclass of `Background` with `start`, `advance` and `log_weights(states) -> (N, V)` or (1, V). If
 it depends on nothing else, it is its own bound object. `View` computes everything from `log_weights`, slowly: it is the
-definition. A faster background returns another view, with the same values, which fairseq_llrnn/testing.py checks.
+definition. A faster background returns another view, with the same values, which fairseq_llrnn/testing checks.
 Backgrounds form an algebra (algebra.py, mixture.py). A background that lists the words whose weight differs from a
 static one is an `ExplicitBackground` (explicit_background.py). If words have classes of their own in a context, the
 background is wrapped in context classes (output/context_classes.py).

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights
 from fairseq_llrnn.huggingface.lifting import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
-if TYPE_CHECKING:
-    from fairseq_llrnn.huggingface.processor import BackgroundProcessor
+
+class Processor(Protocol):
+    """The attributes of a BackgroundProcessor that combinations compare."""
+
+    weights: TokenWeights[Any]
+    eos: int
+    texts: TokenTexts | None
+    sentences: int | None
+    states: Any  # prefix_states.py
+    finds_unread: bool
+    longest: int | None
 
 
 def common_options(
-    kind: str, processors: Sequence[BackgroundProcessor], unread: int | None, longest: int | None
+    kind: str, processors: Sequence[Processor], unread: int | None, longest: int | None
 ) -> tuple[int | None, int | None, int | None, TokenTexts | None]:
     """Return `unread`, `longest`, the number of sources and the texts of tokens of a combination.
 
@@ -47,7 +56,7 @@ def common_options(
     return unread, longest, next(iter(sentences), None), next(iter(texts), None)
 
 
-def constraints_of(kind: str, processors: Sequence[BackgroundProcessor]) -> tuple[list[TokenWeights], str | None]:
+def constraints_of(kind: str, processors: Sequence[Processor]) -> tuple[list[TokenWeights], str | None]:
     """Return the weights of processors after their free text, and the string that ends it.
 
     Raises:
