@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import ParamSpec
 
 LONGEST_VALUE = 80  # characters of a value in quotes
-LONGEST_PATH = 250  # characters of a value without blanks, so that paths are complete
+LONGEST_PATH = 250  # characters of an absolute path or a value without blanks, so that paths are complete
 LONGEST_MESSAGE = 1000
 _QUOTED = re.compile(r"""(?<!\w)(['"])((?:(?!\1)[^\\]|\\.)*)\1(?!\w)""")
 _WITHOUT_BLANKS = re.compile(rf"\S{{{LONGEST_PATH + 1},}}")
@@ -31,7 +31,8 @@ def as_one_line(message: str) -> str:
 
 
 def _cut(value: str) -> str:
-    longest = LONGEST_PATH if "/" in value and " " not in value else LONGEST_VALUE
+    is_path = value.startswith("/") or ("/" in value and " " not in value)
+    longest = LONGEST_PATH if is_path else LONGEST_VALUE
     return value if len(value) <= longest else f"{value[: longest - 1]}…"
 
 

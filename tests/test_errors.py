@@ -22,8 +22,9 @@ def test_values_without_quotation_marks(value: str) -> None:
     assert said.isprintable() and as_one_line(said) == said
 
 
-def test_what_is_as_long_as_usual_stays() -> None:
-    path = f"/{'folder/' * 30}dict.txt"
+@pytest.mark.parametrize("name", ["dict.txt", "my words.txt"])
+def test_what_is_as_long_as_usual_stays(name: str) -> None:
+    path = f"/{'folder/' * 30}{name}"
     said = f"{path}, line 3: expected the file {path!r}, found users' 'own' data in the model's place; it's wrong"
     assert str(DataError(said)) == said
 
