@@ -27,7 +27,7 @@ import numpy as np
 
 from fairseq_llrnn.open_vocabulary.alphabet import BEGIN, END, Alphabet, Rows
 
-ORDER = 6
+ORDER = 7
 POOL_WEIGHT = 0.5  # γ
 CELLS = 2_000_000  # positions × classes that are computed together
 

@@ -2,9 +2,10 @@
 
 A word that occurs once might as well have been unseen, so rare words are a sample of unknown words. There is a class
 for every frequent bundle of features (feminine plural nouns, names with a capital), one for the rest of a part of
-speech, and one for the rest. The spelling identifies numbers and punctuation.
+speech, and one for the rest. The spelling identifies numbers and punctuation. Frequent words with the features of a
+class teach its spelling only: an unknown word is often another form of a frequent one.
 
-Sizes: n rare words, O classes, K = FOLDS parts of the words.
+Sizes: n words, O classes, K = FOLDS parts of the words.
 
 `RareWords` stores the words of the classes, so that training can spell each of them with a model estimated without it.
 Character n-grams give their own training words too much probability, and a network trained on these words would learn
@@ -44,7 +45,7 @@ Key = tuple[str, ...]  # a kind of spelling (one of the four above), and the nam
 
 @dataclass(frozen=True)
 class OpenClasses:
-    """The open classes, and the class of each rare word."""
+    """The open classes, and the class of each word."""
 
     names: tuple[str, ...]  # O
     numbers: np.ndarray  # (O,) bool, whether its words are numbers
@@ -61,20 +62,22 @@ def kind_of(word: str) -> str:
 
 
 def open_classes(
-    words: Sequence[str], features: Sequence[Mapping[str, float]], least_types: int = LEAST_TYPES
-) -> OpenClasses:
-    """Return the classes of rare words with these features, at least one.
+    words: Sequence[str], features: Sequence[Mapping[str, float]], least_types: int = LEAST_TYPES,
+    num_rare: int | None = None,
+) -> OpenClasses:  # fmt: skip
+    """Return the classes of words with these features, at least one.
 
     Args:
-        words: (n,).
+        words: (n,), rare ones first.
         features: of each word, by name.
-        least_types: smallest number of words of a class.
+        least_types: smallest number of rare words of a class.
+        num_rare: number of rare words. None: all.
     """
     finest = [_keys(word, row) for word, row in zip(words, features, strict=True)]
     chosen: list[Key] = [()] * len(words)
     waiting = list(range(len(words)))
     for level in range(3):  # the whole bundle; its part of speech; the kind of spelling
-        sizes = Counter(finest[i][level] for i in waiting)
+        sizes = Counter(finest[i][level] for i in waiting if num_rare is None or i < num_rare)
         for i in waiting:
             if sizes[finest[i][level]] >= least_types:
                 chosen[i] = finest[i][level]

@@ -50,6 +50,12 @@ def test_classes_are_bundles_then_parts_of_speech_then_spellings() -> None:
     assert set(few.names) == {"number", "other"}
 
 
+def test_words_that_are_not_rare_make_no_classes() -> None:
+    rows = [{"POS:NOUN": 1.0}, {"POS:NOUN": 1.0}, {"POS:NOUN": 1.0}, {"POS:VERB": 1.0}, {"POS:VERB": 1.0}]
+    classes = open_classes(["mer", "mur", "chat", "va", "est"], rows, least_types=2, num_rare=2)
+    assert [classes.names[o] for o in classes.class_of] == ["NOUN", "NOUN", "NOUN", "other", "other"]
+
+
 def test_morphemes_and_lemmas_make_no_classes() -> None:
     rows = [{"POS:NOUN": 1.0, "Stem:mer": 1.0, "Lemma:mer": 1.0}, {"POS:NOUN": 1.0, "Stem:mur": 1.0, "Ending:s": 1.0}]
     classes = open_classes(["mer", "murs"], rows, least_types=1)
@@ -112,6 +118,16 @@ def test_an_open_vocabulary_is_built_from_rare_words() -> None:
     total = sum(tokens.values()) + 1
     for name, many in tokens.items():
         assert shares[names.index(name)] == pytest.approx((many + 1 / len(names)) / total)
+
+
+def test_frequent_words_teach_spelling_alone() -> None:
+    """*chats* is more probable if *chat* is frequent, but unknown words are no more often of its class."""
+    without = opened(outside={**OUTSIDE, "chat": 0}).find(OpenVocabularyPart).vocabulary
+    vocabulary = opened().find(OpenVocabularyPart).vocabulary
+    np.testing.assert_allclose(vocabulary.log_shares, without.log_shares)
+    np.testing.assert_array_equal(vocabulary.features.values, without.features.values)
+    place = vocabulary.names.index("other")
+    assert (vocabulary.strings.log_probs(["chats"]) > without.strings.log_probs(["chats"]))[0, place]
 
 
 def test_symbols_of_fairseq_in_a_text_are_no_rare_words() -> None:

@@ -147,32 +147,34 @@ def add_open_vocabulary(
             "words are like, found none; give the training text as --count-text, or raise open_vocabulary.floor"
         )
     shares = _shares(counts, rare, index)
-    rows = [_features(word, prior, index.get(word), lexicon) for word in rare]
-    classes = open_classes(rare, rows, least_types)
+    spelled = [*rare, *sorted(w for w, c in counts.items() if c > floor and is_text(w) and w in index)]
+    rows = [_features(word, prior, index.get(word), lexicon) for word in spelled]
+    classes = open_classes(spelled, rows, least_types, len(rare))
     num_classes = len(classes.names)
     tokens = np.array([counts[word] for word in rare]) * shares
+    rare_class = classes.class_of[: len(rare)]
     class_weights = (
-        np.bincount(classes.class_of, weights=tokens, minlength=num_classes) + 1.0 / num_classes
+        np.bincount(rare_class, weights=tokens, minlength=num_classes) + 1.0 / num_classes
     )  # a class may have no word yet
     output = prior.output.features.with_names((NOT_TOP, *(f"{OPEN}:{name}" for name in classes.names)))
-    features = _class_rows(rows, classes.class_of, classes.names, output)
+    features = _class_rows(rows[: len(rare)], rare_class, classes.names, output)
     strings = StringDistributions(
-        CharacterNGrams.train(rare, classes.class_of, num_classes),
-        GeometricNumbers.train([word for word, o in zip(rare, classes.class_of, strict=True) if classes.numbers[o]]),
+        CharacterNGrams.train(spelled, classes.class_of, num_classes),
+        GeometricNumbers.train([word for word, o in zip(rare, rare_class, strict=True) if classes.numbers[o]]),
         np.where(classes.numbers, GEOMETRIC_SHARE, 0.0),
     )
     word_shares = np.zeros(len(words))
     for word, share in zip(rare, shares, strict=True):
         if word in index:
             word_shares[index[word]] = share
-    rare_words = None if kind == KIND and not lists else RareWords.of(rare, classes.class_of, strings, list(index))
+    rare_words = None if kind == KIND and not lists else RareWords.of(spelled, classes.class_of, strings, list(index))
     if lists and rare_words is not None:
-        counted = np.array([counts[word] for word in rare])
+        counted = np.array([counts[word] for word in spelled])
         common = frozenset(word for word, place in index.items() if word_shares[place] == 0.0)
         lexicon_of_strings = fit_lexicon(lists, strings, rare_words, counted == counted.min(), index.keys(), common)
         strings = replace(strings, lexicon=lexicon_of_strings)
         if kind != KIND:
-            rare_words = RareWords.of(rare, classes.class_of, strings, list(index))
+            rare_words = RareWords.of(spelled, classes.class_of, strings, list(index))
     vocabulary = OpenVocabulary(
         classes.names,
         features,
