@@ -20,6 +20,8 @@ the sum of the standard deviations.
 A unit after a number, in the header of its column or in its row must be that of the run's metric. Figures in sentences
 are not bold.
 
+--write also draws docs/results/gains.svg (gains_picture.py).
+
 A comment before a code block lists figures of the block, which prints them: `<!-- code = quickstart/test -->`.
 
 README.md and docs/results need an expression for each number. Other pages need them for tables with ↑, ↓ or a bold
@@ -36,6 +38,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from documented_commands import wrong_commands, wrong_commits
+from gains_picture import PICTURE, drawn
 from ledger import LEDGER, MARK, LedgerError, Run, evaluate, read_ledger
 from page_figures import NUMBER, blocks, comments, edits
 
@@ -123,6 +126,11 @@ def main() -> int:
             found.clear()
             rewritten(name, new, pages[name] in strict, runs, found)
         wrong += [*reversed(found), *wrong_code(name, new, pages[name] in strict, runs)]
+    picture = args.root / PICTURE
+    if args.write:
+        picture.write_text(drawn(runs), "utf-8")
+    elif not picture.is_file() or picture.read_text("utf-8") != drawn(runs):
+        wrong.append(f"{PICTURE}: expected the figures of the ledger, found others; run the script with --write")
     wrong += uncited(texts, runs)
     wrong += [*wrong_commands(args.root, runs.values()), *wrong_commits(args.root, runs.values())]
     print(

@@ -5,12 +5,13 @@ import random
 import re
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from example_modules import ROOT, SCRIPTS, load
 
-check, pages = load(SCRIPTS, "check_results", "page_figures")
+check, pages, gains = load(SCRIPTS, "check_results", "page_figures", "gains_picture")
 
 RUN = {"metric": "BLEU", "better": "higher", "seeds": [1, 2, 3], "baseline": "none", "data": "a", "commit": "0123456",
        "command": "python scripts/one.py --quick -- --other"}  # fmt: skip
@@ -81,6 +82,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "docs" / "results" / "page.md").write_text(PAGE)
     (tmp_path / "docs" / "guides" / "guide.md").write_text(GUIDE)
     (tmp_path / "docs" / "results" / "runs.jsonl").write_text(ledger(RUNS))
+    (tmp_path / gains.PICTURE).write_text(gains.drawn(check.read_ledger(tmp_path / check.LEDGER)))
     monkeypatch.setattr(sys, "argv", ["check_results.py", "--root", str(tmp_path)])
     return tmp_path
 
@@ -99,6 +101,23 @@ def errors(capsys: pytest.CaptureFixture[str], *options: str) -> str:
 def test_the_pages_of_this_repository(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["check_results.py"])
     assert errors(capsys) == ""
+
+
+def test_a_picture_of_other_figures(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (picture := root / gains.PICTURE).write_text((right := picture.read_text()).replace("+0.05", "+0.06"))
+    assert errors(capsys).startswith(f"{gains.PICTURE}: expected the figures of the ledger, found others; run")
+    assert errors(capsys, "--write") == "" and picture.read_text() == right
+
+
+def test_the_picture_has_the_differences_from_ours() -> None:
+    texts = {"ngrams": "2.25", "mixed-softmax": "2.13", "mixed-ours": "2.15"}
+    runs = {f"compare/welsh/{name}": {"value": Decimal(text), "data": "Welsh, 9 words"} for name, text in texts.items()}
+    runs |= {"languages/greek/bpe": {"value": Decimal("1.9")}, "languages/greek/ours": {"value": Decimal(2), "data": ""}}
+    (_, [welsh]), (_, [greek]) = gains.groups(runs)
+    assert welsh == ("Welsh", (Decimal("0.10"), Decimal("-0.02"), None), None)
+    assert greek == ("Greek", (None, None, Decimal("-0.1")), None)
+    marks = re.findall(r">([-+.\d]+|ours)<", gains.drawn(runs))
+    assert marks == ["-0.10", "-0.05", "ours", "+0.05", "+0.10"]
 
 
 def test_pages_that_agree_are_not_written(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,113 @@
+"""The picture docs/results/gains.svg: bits per character that other models need more than ours, by language.
+
+`python scripts/check_results.py --write` draws it from the ledger. All networks are mixed with n-grams, pieces of the first group aside.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from html import escape
+from typing import NamedTuple
+
+from ledger import Run
+
+PICTURE = "docs/results/gains.svg"
+OURS, OTHER, LINE = "#0b5394", "#555555", "#d0d0d0"
+ROW, TOP, LEFT, WIDTH, RIGHT, BOTTOM = 20, 62, 110, 480, 24, 30
+STEP = Decimal("0.05")  # of the axis
+MODELS = ("n-grams", "softmax over words", "softmax over BPE pieces")
+
+
+class Language(NamedTuple):
+    name: str
+    gaps: tuple[Decimal | None, ...]  # of MODELS
+    std: Decimal | None  # of ours
+
+
+def _gaps(runs: Mapping[str, Run], ours: str, others: Sequence[str]) -> tuple[Decimal | None, ...]:
+    return tuple(runs[key]["value"] - runs[ours]["value"] if key in runs else None for key in others)
+
+
+def groups(runs: Mapping[str, Run]) -> list[tuple[str, list[Language]]]:
+    """Return the languages of each group, the largest gain over the best other model first."""
+    compared, large = list[Language](), list[Language]()
+    for key, run in runs.items():
+        family, _, rest = key.partition("/")
+        code, _, model = rest.partition("/")
+        name = run["data"].partition(",")[0] if family == "compare" else code.capitalize()
+        if family == "compare" and model == "mixed-ours":
+            others = [f"compare/{code}/{other}" for other in ("ngrams", "mixed-softmax", "pieces")]
+            compared.append(Language(name, _gaps(runs, key, others), run.get("std")))
+        elif family == "languages" and model == "ours":
+            others = [f"kneser-ney/{family}/{code}", f"{family}/{code}/words", f"{family}/{code}/bpe"]
+            large.append(Language(name, _gaps(runs, key, others), None))
+    known = {language.name for language in compared}
+    large = [language for language in large if language.name not in known]
+
+    def least(language: Language) -> Decimal:
+        return min(gap for gap in language.gaps if gap is not None)
+
+    return [
+        ("14,000 to 26,000 words, three seeds", sorted(compared, key=least, reverse=True)),
+        ("120,000 tokens or a treebank, one seed", sorted(large, key=least, reverse=True)),
+    ]
+
+
+def drawn(runs: Mapping[str, Run]) -> str:
+    """Return the picture."""
+    parts = list(_drawn(runs))
+    rows = sum(1 + len(languages) for _, languages in groups(runs))
+    width, height = LEFT + WIDTH + RIGHT, TOP + ROW * rows + BOTTOM
+    start = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'font-family="sans-serif" font-size="13">\n<rect width="{width}" height="{height}" fill="white"/>'
+    )
+    return "\n".join([start, *parts, "</svg>"]) + "\n"
+
+
+def _drawn(runs: Mapping[str, Run]) -> Iterator[str]:
+    shown = groups(runs)
+    gaps = [gap for _, languages in shown for language in languages for gap in language.gaps if gap is not None]
+    marks = [STEP * number for number in range(math.floor(min([0, *gaps]) / STEP), math.ceil(max([STEP, *gaps]) / STEP) + 1)]
+
+    def place(gap: Decimal) -> float:
+        return LEFT + 12 + (WIDTH - 12) * float((gap - marks[0]) / (marks[-1] - marks[0]))
+
+    end = TOP + ROW * sum(1 + len(languages) for _, languages in shown)
+    yield _text(LEFT, 16, "bits per character more than ours, every string possible", "start")
+    for number, model in enumerate(MODELS):
+        x = LEFT + 6 + (0, 90, 240)[number]
+        yield _mark(number, x, 36)
+        yield _text(x + 10, 40, model, "start")
+    for mark in marks:
+        x = place(mark)
+        colour, width = (LINE, 1) if mark else (OURS, 2)
+        yield f'<path d="M{x:.1f} {TOP - 8}V{end}" stroke="{colour}" stroke-width="{width}"/>'
+        yield _text(x, end + 16, f"{mark:+}" if mark else "ours", "middle", OTHER if mark else OURS)
+    y = TOP
+    for title, languages in shown:
+        yield _text(LEFT + 20, y + 12, title, "start", OTHER)
+        y += ROW
+        for language in languages:
+            middle = y + ROW // 2 - 4
+            yield _text(LEFT - 10, middle + 4, language.name, "end")
+            if language.std:
+                ends = f"M{place(-language.std):.1f} {middle}H{place(language.std):.1f}"
+                yield f'<path d="{ends}" stroke="{OURS}" stroke-width="5"/>'
+            for number, gap in enumerate(language.gaps):
+                if gap is not None:
+                    yield _mark(number, place(gap), middle)
+            y += ROW
+
+
+def _mark(number: int, x: float, y: float) -> str:
+    shapes = (
+        f'<path d="M{x - 4:.1f} {y - 4}h8v8h-8z" fill="none"',
+        f'<circle cx="{x:.1f}" cy="{y}" r="4.5" fill="{OTHER}"',
+        f'<path d="M{x:.1f} {y - 5}l5 9h-10z" fill="white"',
+    )
+    return f'{shapes[number]} stroke="{OTHER}" stroke-width="1.5"/>'
+
+
+def _text(x: float, y: float, text: str, anchor: str, colour: str = "black") -> str:
+    return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
