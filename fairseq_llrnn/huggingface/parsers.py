@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -59,11 +59,12 @@ def _tokens_of(texts: TokenTexts) -> tuple[Any, Completions]:
 
 
 def parser_weights(
-    grammar: str, kind: str, texts: TokenTexts, meter: Meter, steps: Callable[[], Steps] = Steps
+    grammar: str, kind: str, texts: TokenTexts, meter: Meter, steps: Callable[[], Steps] = Steps, begin: str = ""
 ) -> ParserWeights:
     """Return the weights of a Lark grammar.
 
     Args:
+        begin: the text before that of the grammar.
         kind: of the user's input, for messages.
         steps: what is known of its steps. It is only called for texts that must end within a number of tokens.
 
@@ -76,16 +77,19 @@ def parser_weights(
     tokenizer, completions = _tokens_of(texts)
     limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
 
-    def read(grammar: str) -> Any:
+    def read(grammar: str, begin: str = "") -> Any:
         grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]
-        if texts.first != texts.later:  # a space before the first word is not part of the text
-            whole = f'start: " "? @text\n{ALL_TOKENISATIONS}'
+        # a space before the first word is not part of the text
+        before = json.dumps(begin, ensure_ascii=False) if begin else '" "?' if texts.first != texts.later else ""
+        if before:
+            whole = f"start: {before} @text\n{ALL_TOKENISATIONS}"
             grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
         return llguidance.LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
 
-    weights = ParserWeights(read(grammar), completions, steps, read, meter.name, kind)
+    weights = ParserWeights(read(grammar, begin), completions, steps, read, meter.name, kind)
     if weights.matcher.is_error():
         raise parser_error(meter.name, kind, weights.matcher.get_error())
+    weights.after = partial(parser_weights, grammar, kind, texts.inner, meter, steps)
     return weights
 
 
@@ -105,6 +109,8 @@ class ParserState:
 
 class ParserWeights(TokenWeights[list[ParserState | None]]):
     """A grammar of llguidance. A state is None after the end."""
+
+    after: Callable[[str], ParserWeights]  # the weights of texts that begin with a string
 
     def __init__(
         self, matcher: Any, completions: Completions, steps: Callable[[], Steps], read: Callable[[str], Any], name: str,

@@ -56,6 +56,7 @@ from fairseq_llrnn.huggingface.constraints import (
     words_automaton,
 )
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights
+from fairseq_llrnn.huggingface.healing import HealsPrompts
 from fairseq_llrnn.huggingface.lifting import (
     USUAL_LIMITS,
     ByteAutomaton,
@@ -97,7 +98,7 @@ __all__ = ["BackgroundProcessor", "Limits"]
 OWN_REGEX = Limits(states=5_000, seconds=3.0, megabytes=300)  # of larger ones, llguidance is quicker
 
 
-class BackgroundProcessor(LimitedSearch, LogitsProcessor):
+class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
     """log p of all tokens -> log p' (module docstring).
 
     `a * b` is the product of two processors, and `BackgroundProcessor.mixture([a, b], [0.3, 0.7])` a mixture.
