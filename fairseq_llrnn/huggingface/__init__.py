@@ -6,7 +6,9 @@ parsers.py and schemas.py read Lark grammars and JSON schemas by llguidance.
 witnesses.py and schema_lengths.py find how their texts end within a number of tokens.
 free_text.py and batch_rows.py start a constraint after free text, and give each row of a batch another one.
 lifting.py and token_weights.py turn these into weights of any tokenizer's tokens. token_words.py has tokens of a prior.
+healing.py begins a constraint inside the last tokens of a prompt.
 combinations.py compares the processors of a product or mixture.
+limited_search.py takes the limit of a search from `generate`.
 normalisation.py and prefix_states.py compute log p′ and follow the hypotheses of a search.
 word_ngrams.py gives tokens the weights of n-grams over words.
 models.py has what the models with the head share: files, numbers of words, searches.

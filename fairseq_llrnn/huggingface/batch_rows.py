@@ -43,7 +43,10 @@ class RowWeights(TokenWeights[RowStates]):
 
     def within(self, longest: int) -> RowWeights:
         limited = copy.copy(self)
-        limited.parts = [None if part is None else part.within(longest) for part in self.parts]
+        limits = [longest if limit is None else min(limit, longest) for limit in self.limits]
+        limited.parts = [
+            None if part is None else part.within(limit) for part, limit in zip(self.parts, limits, strict=True)
+        ]
         return limited
 
     def start(self, n: int) -> RowStates:

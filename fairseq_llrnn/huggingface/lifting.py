@@ -152,6 +152,15 @@ class ByteAutomaton:
             nexts, self.finals[first] + other.finals[second], sum(weights[1:], weights[0]) if weights else None
         )
 
+    def after(self, begin: bytes) -> ByteAutomaton:
+        """The strings that begin with bytes, and go on as one of the automaton."""
+        first = len(begin)
+        nexts = np.full((first + len(self.nexts), BYTES), -1, dtype=np.int32)
+        nexts[np.arange(first), [*begin]] = np.arange(1, first + 1)
+        nexts[first:] = np.where(self.nexts >= 0, self.nexts + first, -1)
+        weights = None if self.log_weights is None else np.pad(self.log_weights, ((first, 0), (0, 0)))
+        return ByteAutomaton(nexts, np.pad(self.finals, (first, 0), constant_values=-np.inf), weights)
+
     def strings(self, meter: Meter) -> dict[bytes, float]:
         """All strings and their log weights. Raises LimitError for more than MOST_STRINGS."""
         found: dict[bytes, float] = {}
@@ -253,6 +262,8 @@ class TokenTexts:
     @cached_property
     def inner(self) -> TokenTexts:
         """The same after other text."""
+        if self.first == self.later:
+            return self
         found = copy.copy(self)
         found.first = self.later
         found.__dict__.pop("tries", None)

@@ -34,6 +34,7 @@ from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
 from fairseq_llrnn.huggingface.normalisation import mask_after_eos
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
+from fairseq_llrnn.huggingface.processor import BackgroundProcessor
 from fairseq_llrnn.huggingface.token_weights import to_word_values
 from fairseq_llrnn.huggingface.wrapping import Recipes, head_width, wrapped
 from fairseq_llrnn.output.records import State
@@ -286,7 +287,15 @@ class LogLinearModel(TransformersModel, GenerationMixin):
         return self.to_tokens(values).unsqueeze(1)
 
     def _get_logits_processor(self, *args: Any, **kwargs: Any) -> LogitsProcessorList:
-        """`Search.mask`, then transformers' own processors: not in the logits, which a beam search normalises again."""
+        """`Search.mask`, then transformers' own processors: not in the logits, which a beam search normalises again.
+
+        A constraint without `longest` ends its texts within the limit of the search.
+        """
+        most, prompt = kwargs["generation_config"].max_length, kwargs["input_ids_seq_length"]
+        kwargs["logits_processor"] = [
+            each.limited(prompt, most) if isinstance(each, BackgroundProcessor) and each.longest is None else each
+            for each in kwargs["logits_processor"] or []
+        ]
         processors: LogitsProcessorList = super()._get_logits_processor(*args, **kwargs)
         processors.insert(0, kwargs["model_kwargs"]["search"].mask)
         return processors

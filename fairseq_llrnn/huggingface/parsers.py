@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from fairseq_llrnn.huggingface.witnesses import MERGED, Completions, Witness
 
 ALL_TOKENISATIONS = '%llguidance {"no_forcing": true}'  # also of text that must come next
 REPRESENTATIVES = 4  # of a group of tokens, which are alike
+HINTS = 16  # patterns of a schema
 MOST_SEARCHED = 256  # tokens after each of which a completion is searched for
 
 
@@ -58,11 +59,12 @@ def _tokens_of(texts: TokenTexts) -> tuple[Any, Completions]:
 
 
 def parser_weights(
-    grammar: str, kind: str, texts: TokenTexts, meter: Meter, steps: Callable[[], Steps] = Steps
+    grammar: str, kind: str, texts: TokenTexts, meter: Meter, steps: Callable[[], Steps] = Steps, begin: str = ""
 ) -> ParserWeights:
     """Return the weights of a Lark grammar.
 
     Args:
+        begin: the text before that of the grammar.
         kind: of the user's input, for messages.
         steps: what is known of its steps. It is only called for texts that must end within a number of tokens.
 
@@ -74,14 +76,21 @@ def parser_weights(
 
     tokenizer, completions = _tokens_of(texts)
     limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
-    grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]
-    if texts.first != texts.later:  # a space before the first word is not part of the text
-        whole = f'start: " "? @text\n{ALL_TOKENISATIONS}'
-        grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
-    matcher = llguidance.LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
-    if matcher.is_error():
-        raise parser_error(meter.name, kind, matcher.get_error())
-    return ParserWeights(matcher, completions, steps, meter.name, kind)
+
+    def read(grammar: str, begin: str = "") -> Any:
+        grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]
+        # a space before the first word is not part of the text
+        before = json.dumps(begin, ensure_ascii=False) if begin else '" "?' if texts.first != texts.later else ""
+        if before:
+            whole = f"start: {before} @text\n{ALL_TOKENISATIONS}"
+            grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
+        return llguidance.LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
+
+    weights = ParserWeights(read(grammar, begin), completions, steps, read, meter.name, kind)
+    if weights.matcher.is_error():
+        raise parser_error(meter.name, kind, weights.matcher.get_error())
+    weights.after = partial(parser_weights, grammar, kind, texts.inner, meter, steps)
+    return weights
 
 
 @dataclass
@@ -101,16 +110,21 @@ class ParserState:
 class ParserWeights(TokenWeights[list[ParserState | None]]):
     """A grammar of llguidance. A state is None after the end."""
 
+    after: Callable[[str], ParserWeights]  # the weights of texts that begin with a string
+
     def __init__(
-        self, matcher: Any, completions: Completions, steps: Callable[[], Steps], name: str, kind: str
-    ) -> None:
+        self, matcher: Any, completions: Completions, steps: Callable[[], Steps], read: Callable[[str], Any], name: str,
+        kind: str,
+    ) -> None:  # fmt: skip
         """
         Args:
-            matcher: an LLMatcher at its beginning, without an error.
+            matcher: an LLMatcher at its beginning.
             steps: as in `parser_weights`.
+            read: an LLMatcher of another Lark grammar for the same tokenizer.
             name, kind: of the user's input, for messages.
         """
-        self.matcher, self.completions, self._steps = matcher, completions, steps
+        self.matcher, self.completions, self._read = matcher, completions, read
+        self.steps, self.hints = cache(steps), cache(self._hints)  # of copies, too
         self.name, self.kind = name, kind
         self.eos, self.cannot_begin = completions.eos, completions.cannot_begin
         self.num_tokens = len(self.cannot_begin)
@@ -120,11 +134,10 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         self._cached_bytes = 0
 
     def within(self, longest: int) -> ParserWeights:
+        found = self.shortest
         limited = copy.copy(self)
-        limited.longest = longest
-        if limited.witness is None:
-            limited.witness = self.completions.search(self.matcher.deep_copy(), 1, is_first=True)
-        if limited.witness is None:
+        limited.longest, limited.witness = longest, found
+        if found is None:
             raise DataError(
                 f"{self.name}: longest: expected a {self.kind} for which a search finds a text, found none; leave "
                 "`longest` out, or make it smaller"
@@ -132,13 +145,26 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         return limited
 
     @cached_property
-    def steps(self) -> Steps:
-        return self._steps()
+    def shortest(self) -> Witness | None:
+        """A short text. None: none is found."""
+        return self.completions.search(self.matcher.deep_copy(), 1, is_first=True, hints=self.hints)
+
+    def _hints(self) -> list[Witness]:
+        """Tokens of JSON strings that are matches of the schema's patterns, with the closing quote."""
+        found = []
+        for pattern in self.steps().patterns[:HINTS]:
+            whole = f"^(?:{pattern.removeprefix('^').removesuffix('$')})$"
+            matcher = self._read(f"start: %json {json.dumps({'type': 'string', 'pattern': whole})}")
+            witness = None if matcher.is_error() else self.completions.search(matcher, 1, is_first=True)
+            if witness is not None:
+                written = b"".join(self.completions.texts[token] or b"" for token in witness).strip()[1:]
+                found.append(tuple(self.completions.tokens[written[at : at + 1]] for at in range(len(written))))
+        return found
 
     @cached_property
     def groups(self) -> list[np.ndarray]:
         """Groups of tokens that are alike inside of strings: as many plain characters, and no end of a key."""
-        names, lengths = self.steps.names, self.completions.plain_lengths
+        names, lengths = self.steps().names, self.completions.plain_lengths
         if names is None:
             return []
         ends = {name[at:] for name in names for at in range(len(name))}
@@ -181,7 +207,9 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
 
     def _witness_after(self, state: ParserState, token: int) -> Witness | None:
         if token not in state.checked and state.witness is not None:
-            state.checked[token] = self.completions.after(state.matcher, token, state.witness, state.left - 1)
+            state.checked[token] = self.completions.after(
+                state.matcher, token, state.witness, state.left - 1, self.hints
+            )
         return state.checked[token]
 
     def in_reach(self, states: list[ParserState | None], remaining: int) -> list[np.ndarray | None]:
@@ -192,7 +220,7 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
         if witness is None or len(witness) > remaining:
             return np.zeros(self.num_tokens, dtype=bool)
         allowed = self._allowed(matcher.compute_bitmask(), state.is_first)
-        reached = allowed & (len(witness) + 1 + self.steps.largest * self.completions.num_opening <= remaining)
+        reached = allowed & (len(witness) + 1 + self.steps().largest * self.completions.num_opening <= remaining)
         reached[self.eos] = allowed[self.eos]
         size = len(witness) + 1
         inserted = [*witness]

@@ -3,8 +3,9 @@
 Sizes: N hypotheses, B sentences, T tokens written, L source length, K tokens of the model or its tokenizer, W words
 and strings of a session.
 
-    processor = BackgroundProcessor.from_regex(r"[0-9]{3}-[0-9]{4}", tokenizer, longest=20)
-    model.generate(**inputs, max_new_tokens=20, logits_processor=[processor])
+    processor = BackgroundProcessor.from_regex(r"[0-9]{3}-[0-9]{4}", tokenizer)
+    processor.generate(model, **inputs, max_new_tokens=20)
+    model.generate(**inputs, max_new_tokens=20, logits_processor=[processor])      # the limit may cut the text off
 
 A processor takes any model that ends in a softmax, without training:
 
@@ -55,6 +56,7 @@ from fairseq_llrnn.huggingface.constraints import (
     words_automaton,
 )
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights
+from fairseq_llrnn.huggingface.healing import HealsPrompts
 from fairseq_llrnn.huggingface.lifting import (
     USUAL_LIMITS,
     ByteAutomaton,
@@ -66,6 +68,7 @@ from fairseq_llrnn.huggingface.lifting import (
     lift_canonical,
     token_texts,
 )
+from fairseq_llrnn.huggingface.limited_search import LimitedSearch, weights_within
 from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_in_time
 from fairseq_llrnn.huggingface.parsers import parser_weights
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
@@ -95,7 +98,7 @@ __all__ = ["BackgroundProcessor", "Limits"]
 OWN_REGEX = Limits(states=5_000, seconds=3.0, megabytes=300)  # of larger ones, llguidance is quicker
 
 
-class BackgroundProcessor(LogitsProcessor):
+class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
     """log p of all tokens -> log p' (module docstring).
 
     `a * b` is the product of two processors, and `BackgroundProcessor.mixture([a, b], [0.3, 0.7])` a mixture.
@@ -144,7 +147,7 @@ class BackgroundProcessor(LogitsProcessor):
         if unread is not None:
             check_least("unread", unread, 0)
         if longest is not None:
-            weights = _within(weights, longest, sentences)
+            weights = weights_within(weights, longest, sentences)
         self.weights, self.eos, self.longest, self.sentences = weights, eos, longest, sentences
         self.finds_unread = unread is None
         self._last_log_p: Tensor | None = None
@@ -447,7 +450,7 @@ class BackgroundProcessor(LogitsProcessor):
         for processor in processors:
             limit = None if processor is None else processor.longest if longest is None else longest
             weights = None if processor is None else processor.weights
-            parts.append(weights if weights is None or limit is None else _within(weights, limit, 1))
+            parts.append(weights if weights is None or limit is None else weights_within(weights, limit, 1))
             limits.append(limit)
         weights = RowWeights(parts, limits, given[0].eos)
         return cls._from_weights(weights, given[0].eos, unread, None, len(parts), texts)
@@ -566,17 +569,6 @@ class BackgroundProcessor(LogitsProcessor):
                     "out, and no prompt is read"
                 )
             states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
-
-
-def _within(weights: TokenWeights, longest: int, sentences: int | None) -> TokenWeights:
-    """Return the weights of texts of at most `longest` tokens. Raises DataError if there is none."""
-    weights = weights.within(longest)
-    if (needed := weights.least(weights.start(sentences or 1))) > longest:
-        raise DataError(
-            f"BackgroundProcessor: expected `longest` of at least {needed}, within which a string can be completed, "
-            f"found {longest}; give more"
-        )
-    return weights
 
 
 def _texts(tokenizer: Any, name: str, after: str | None) -> TokenTexts:

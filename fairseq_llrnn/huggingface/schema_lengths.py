@@ -24,6 +24,7 @@ class Steps:
 
     largest: float = math.inf  # bytes that it adds, at most
     names: frozenset[bytes] | None = None  # keys, if all other strings are free but for their length. None: unknown
+    patterns: tuple[str, ...] = ()  # of strings, in Rust's syntax
 
 
 def steps_of(schema: Any, referred: Callable[[str], Any]) -> Steps:
@@ -35,7 +36,8 @@ def steps_of(schema: Any, referred: Callable[[str], Any]) -> Steps:
     sizes = _Sizes(referred)
     largest = sizes.largest(schema)
     parts = [part for part in sizes.parts if {"pattern", "format", "patternProperties"} & {*part}]
-    return Steps(largest, None if parts else frozenset(sizes.keys()))
+    patterns = dict.fromkeys(part["pattern"] for part in parts if isinstance(part.get("pattern"), str))
+    return Steps(largest, None if parts else frozenset(sizes.keys()), tuple(patterns))
 
 
 class _Sizes:

@@ -10,27 +10,31 @@ these is a completion after it, and short enough:
 
 All of this depends on the written text alone, so that scores stay exact. The search tries closing brackets, quotes and
 commas first, opening brackets and blanks last. A token that leads to the mask of one of the last parsers makes no
-progress, and waits until all others have failed. The search is not complete: a text that could end in time may count
-as one that cannot.
+progress, and waits until all others have failed. Masks show no progress inside a string that must contain a match of a
+pattern. There the search tries hints, which are matches of the schema's patterns. The search is not complete: a text
+that could end in time may count as one that cannot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 Witness = tuple[int, ...]  # tokens, the last one is the end
+Hints = Callable[[], Sequence[Witness]]
 MERGED = 6  # tokens of a witness that one token may contain
 FEW = 64  # allowed tokens that are all tried. Of more, single bytes are
 ALIKE = 2  # … so many letters, and so many digits
 RECENT = 3  # parsers before one, whose masks show whether a token makes progress
 SHORT = tuple(range(1, 9))  # tokens of a completion: searches for the shortest one
-DEPTHS, DEPTHS_AT_START = (2, 8, 400), (100, 24, 400, 2_000)  # … for any
-NODES, NODES_OF_DEPTH, NODES_AT_START = 30, 2, 2_000  # parsers of a search, and more for each token of its depth
+DEPTHS, DEPTHS_AT_START = (2, 8, 400), (100, 24, 400, 12_000)  # … for any
+NODES, NODES_AT_START, NODES_OF_DEPTH = 30, 2_000, 2  # parsers of a search, and more for each token of its depth
 LONGEST_TOKEN = 32  # bytes of tokens in a completion
+SEPARATORS = 2  # the rank of a comma
 RANKS = {0: b"}])>", 1: b"\"'`", 2: b",", 7: b":=", 8: b"[", 9: b"(", 10: b"{<", 11: b" \t\n\r"}  # the search's order
 NOT_PLAIN = {'"', "\\", "\x7f", *map(chr, range(32))}  # characters that JSON strings do not hold as they are
 LETTER, DIGIT, OTHER = 3.0, 5.0, 6.0
@@ -62,6 +66,7 @@ class Completions:
         """
         self.texts, self.cannot_begin, self.eos = texts, cannot_begin, eos
         self.ranks = _ranks()
+        self.orders: dict[int, list[float]] = {}  # of tokens that were tried
         self.tokens: dict[bytes, int] = {}
         for token, text in enumerate(texts):
             if text:
@@ -85,7 +90,9 @@ class Completions:
                 found[token] = len(characters)
         return found
 
-    def after(self, matcher: Any, token: int, witness: Witness, most: int) -> Witness | None:
+    def after(
+        self, matcher: Any, token: int, witness: Witness, most: int, hints: Hints = tuple
+    ) -> Witness | None:
         """Return a witness after a token: of at most so many tokens, or else the shortest that is found, or None."""
         if token == witness[0]:
             return witness[1:]
@@ -94,19 +101,22 @@ class Completions:
             if len(rest) <= most and matcher.validate_tokens([token, *rest]) == len(rest) + 1:
                 return rest
         following = matcher.deep_copy()
-        return self.search(following, most, witness) if following.consume_token(token) else None
+        return self.search(following, most, witness, hints=hints) if following.consume_token(token) else None
 
-    def search(self, matcher: Any, most: int, witness: Witness = (), is_first: bool = False) -> Witness | None:
+    def search(
+        self, matcher: Any, most: int, witness: Witness = (), is_first: bool = False, hints: Hints = tuple
+    ) -> Witness | None:
         """Return a completion: of at most so many tokens, or else the shortest that is found, or None.
 
         Args:
             witness: of an earlier parser. A completion may go on with a part of it.
+            hints: returns tokens of ends of strings.
         """
         best = None
         for depth in (*SHORT, *DEPTHS_AT_START) if is_first else DEPTHS:
             if depth > 2 * most and not is_first:  # two tokens of the search may be one
                 depth = 2 * most
-            best = self._first_of_depth(matcher, depth, witness, is_first)
+            best = self._first_of_depth(matcher, depth, witness, is_first, hints)
             if best is not None:
                 break
         if best is None or len(best) <= most:
@@ -114,19 +124,25 @@ class Completions:
         best = self._in_fewest_tokens(matcher, best, is_first)
         if most < len(best) <= SHORT[-1] + 2:
             for depth in SHORT[: len(best) - 2]:
-                found = self._first_of_depth(matcher, depth, (), is_first)
+                found = self._first_of_depth(matcher, depth, (), is_first, hints)
                 if found is not None:
                     return min(best, self._in_fewest_tokens(matcher, found, is_first), key=len)
         return best
 
-    def _first_of_depth(self, matcher: Any, depth: int, witness: Witness, is_first: bool) -> Witness | None:
-        """Return the first completion among a limited number of parsers, of at most so many tokens before a witness."""
+    def _first_of_depth(
+        self, matcher: Any, depth: int, witness: Witness, is_first: bool, hints: Hints
+    ) -> Witness | None:
+        """Return the first completion among a limited number of parsers, of at most so many tokens before a witness.
+
+        A hint counts as one token.
+        """
         if matcher.is_accepting():
             return (self.eos,)
-        left = NODES_AT_START if is_first else NODES + NODES_OF_DEPTH * depth
-        path: list[int] = []
+        matcher = matcher.deep_copy()
+        left = (NODES_AT_START if is_first else NODES) + NODES_OF_DEPTH * depth
+        path: list[Witness] = []
         masks: list[bytes] = [matcher.compute_bitmask()]
-        stack = [self._children(matcher, masks, is_first)]
+        stack = [self._children(matcher, masks, is_first, hints)]
         while stack:
             found = next(stack[-1], None)
             left -= 1
@@ -138,40 +154,49 @@ class Completions:
                 if path:
                     path.pop()
                 continue
-            token, child, mask = found
-            path.append(token)
-            if child.is_accepting():
-                return (*path, self.eos)
+            tokens, mask = found
+            path.append(tokens)
+            if matcher.is_accepting():
+                return (*chain(*path), self.eos)
             for at in reversed(range(len(witness) - 1)):
-                if _has(mask, witness[at]) and child.validate_tokens([*witness[at:]]) == len(witness) - at:
-                    return (*path, *witness[at:])
+                if _has(mask, witness[at]) and matcher.validate_tokens([*witness[at:]]) == len(witness) - at:
+                    return (*chain(*path), *witness[at:])
             if len(path) < depth:
                 masks.append(mask)
-                stack.append(self._children(child, masks, False))
+                stack.append(self._children(matcher, masks, False, hints))
             else:
                 path.pop()
         return None
 
-    def _children(self, matcher: Any, masks: list[bytes], is_first: bool) -> Iterator[tuple[int, Any, bytes]]:
-        """The tokens that the search tries, the parsers after them, and their masks. Those without progress are last.
+    def _children(
+        self, matcher: Any, masks: list[bytes], is_first: bool, hints: Hints
+    ) -> Iterator[tuple[Witness, bytes]]:
+        """The tokens that the search tries, and the masks after them. Those without progress are last.
 
-        A token makes no progress if it leads to the mask of a recent parser, and is no closing bracket.
+        A token makes no progress if it leads to the mask of a recent parser, and neither closes nor separates. Hints
+        are tried after letters and digits, in strings that cannot end yet.
 
         Args:
+            matcher: it has read the tokens until the next ones are asked for.
             masks: of the parser and of those before it.
         """
-        recent, without_progress = masks[-RECENT:], []
+        recent, others = masks[-RECENT:], []
         candidates, are_few = self._candidates(masks[-1], is_first)
+        if are_few or _has(masks[-1], self.tokens[b'"']):
+            hints = tuple
         for token in candidates:
-            child = matcher.deep_copy()
-            if child.consume_token(token):
-                found = token, child, child.compute_bitmask()
-                closes = are_few and self.ranks[self.texts[token][0]] == 0  # type: ignore[index]
-                if found[2] in recent and not closes:
-                    without_progress.append(found)
-                else:
+            rank = self.ranks[self.texts[token][0]]  # type: ignore[index]
+            if rank >= OTHER:
+                for hint in hints():
+                    yield from _after(matcher, hint)
+                hints = tuple
+            for found in _after(matcher, (token,)):
+                if found[1] not in recent or (are_few and rank <= SEPARATORS):
                     yield found
-        yield from without_progress
+                else:
+                    others.append(token)
+        for token in others:
+            yield from _after(matcher, (token,))
 
     def _candidates(self, mask: bytes, is_first: bool) -> tuple[list[int], bool]:
         """The tokens that the search tries, in their order, and whether these are all that are allowed."""
@@ -196,8 +221,11 @@ class Completions:
         return found
 
     def _order(self, token: int) -> list[float]:
-        ranks = [*map(self.ranks.__getitem__, self.texts[token] or b"")]
-        return [*ranks, WORD_ENDS if ranks[:1] == [LETTER] else TOKEN_ENDS]
+        found = self.orders.get(token)
+        if found is None:
+            ranks = [*map(self.ranks.__getitem__, self.texts[token] or b"")]
+            found = self.orders[token] = [*ranks, WORD_ENDS if ranks[:1] == [LETTER] else TOKEN_ENDS]
+        return found
 
     def _in_fewest_tokens(self, matcher: Any, witness: Witness, is_first: bool) -> Witness:
         """The same text in as few tokens as possible."""
@@ -218,6 +246,13 @@ class Completions:
         shorter = (*found, self.eos)
         is_right = at == len(text) and matcher.validate_tokens([*shorter]) == len(shorter)
         return shorter if is_right else witness
+
+
+def _after(matcher: Any, tokens: Witness) -> Iterator[tuple[Witness, bytes]]:
+    """The tokens and the mask after them, if they are allowed. Meanwhile the parser has read them."""
+    if matcher.validate_tokens([*tokens]) == len(tokens) and matcher.consume_tokens([*tokens]):
+        yield tokens, matcher.compute_bitmask()
+        matcher.rollback(len(tokens))
 
 
 def _has(mask: bytes, token: int) -> bool:

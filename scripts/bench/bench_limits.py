@@ -4,12 +4,12 @@
     python scripts/bench/bench_limits.py --schemas jsonschemabench/maskbench/data [--number 1000] [--vocabulary 4000]
 
 The schemas are those of MaskBench (bench_schemas.py). For each schema that compiles, a GPT-2 with random weights writes
-a text by greedy search, one by sampling, and one by beams, with each of three limits: the shortest completion that is
-found, three tokens more, and twice as many. A text is right if it has an end and is an instance of the schema
-(`pip install jsonschema`, without formats).
+a text by greedy search, one by sampling, and one by beams. The limits are the shortest completion that is found, three
+tokens more, and twice as many. From schema to schema, each search takes the next one of them. A text is right if it has
+an end and is an instance of the schema (`pip install jsonschema`, without formats).
 
 The last line is one JSON object: how many schemas compile, have a completion within --most tokens, and have only right
-texts, the number of texts and of wrong ones, the reasons of other schemas, and the seconds of a token.
+texts, the number of texts and of wrong ones, the reasons of other schemas, and the milliseconds of a token.
 """
 
 import argparse
@@ -36,7 +36,7 @@ from fairseq_llrnn.huggingface import BackgroundProcessor
 SEARCHES: dict[str, dict[str, Any]] = {"greedy": {}, "sampled": {"do_sample": True}, "beams": {"num_beams": 3}}
 
 
-def texts_of(schema: Any, tokenizer: Any, model: Any, most: int, answers: Any) -> None:
+def texts_of(schema: Any, tokenizer: Any, model: Any, most: int, turn: int, answers: Any) -> None:
     """Send the texts with their limits and seconds, or a reason."""
     try:
         with warnings.catch_warnings():
@@ -55,17 +55,20 @@ def texts_of(schema: Any, tokenizer: Any, model: Any, most: int, answers: Any) -
         answers.send("its shortest completion is too long")
         return
     found = []
-    for longest in (least, least + 3, 2 * least):
-        for name, options in SEARCHES.items():
-            one = BackgroundProcessor._from_weights(processor.weights, processor.eos, 1, longest)
-            torch.manual_seed(longest)
-            begun = time.process_time()
-            prompt = torch.zeros(1, 1, dtype=torch.long)
-            row = model.generate(prompt, max_new_tokens=longest, logits_processor=[one], **options)
-            written = row[0, 1:].tolist()
-            ended = written[: written.index(processor.eos)] if processor.eos in written else None
-            text = None if ended is None else tokenizer.decode(ended, clean_up_tokenization_spaces=False)
-            found.append((name, longest, text, (time.process_time() - begun) / max(1, len(ended or [0]))))
+    limits = (least, least + 3, 2 * least)
+    for number, (name, options) in enumerate(SEARCHES.items()):
+        longest = limits[(number + turn) % len(limits)]
+        one = BackgroundProcessor._from_weights(processor.weights, processor.eos, 1, longest)
+        torch.manual_seed(longest)
+        begun = time.process_time()
+        prompt = torch.zeros(1, 1, dtype=torch.long)
+        row = model.generate(
+            prompt, attention_mask=prompt + 1, max_new_tokens=longest, logits_processor=[one], **options
+        )
+        written = row[0, 1:].tolist()
+        ended = written[: written.index(processor.eos)] if processor.eos in written else None
+        text = None if ended is None else tokenizer.decode(ended, clean_up_tokenization_spaces=False)
+        found.append((name, longest, text, (time.process_time() - begun) / max(1, len(ended or [0]))))
     answers.send(found)
 
 
@@ -94,9 +97,9 @@ def main() -> None:
     model = GPT2LMHeadModel(config).eval()
     BackgroundProcessor.from_json_schema({}, tokenizer)  # llguidance reads a tokenizer once
     reasons, right, texts, wrong, seconds = collections.Counter[str](), 0, 0, 0, []
-    for file in random.Random(SEED).sample(sorted(args.schemas.glob("*.json")), args.number):
+    for turn, file in enumerate(random.Random(SEED).sample(sorted(args.schemas.glob("*.json")), args.number)):
         schema = json.loads(file.read_text("utf-8"))["schema"]
-        answer = within(args.limit, schema, tokenizer, model, args.most, call=texts_of)
+        answer = within(args.limit, schema, tokenizer, model, args.most, turn, call=texts_of)
         if isinstance(answer, str):
             reasons[answer] += 1
             if answer not in ("does not compile", "its shortest completion is too long"):
@@ -109,8 +112,8 @@ def main() -> None:
         seconds += [each[3] for each in answer]
     print(
         json.dumps({
-            "compile": args.number - reasons["does not compile"], "with_completion": texts // 9, "right": right,
-            "texts": texts, "wrong": wrong, "ms_median": round(1000 * statistics.median(seconds), 1),
+            "compile": args.number - reasons["does not compile"], "with_completion": texts // len(SEARCHES),
+            "right": right, "texts": texts, "wrong": wrong, "ms_median": round(1000 * statistics.median(seconds), 1),
             "ms_90": round(1000 * statistics.quantiles(seconds, n=10)[8], 1), "reasons": reasons,
         })
     )  # fmt: skip

@@ -73,7 +73,8 @@ def test_the_texts_of_random_grammars_are_those_of_an_enumeration(seed: int) -> 
 
 
 MANY = {f"key{at}": {"type": "integer"} for at in range(9)}
-OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
+TEXT = {"type": "string"}
+OPEN = {"type": "object", "properties": {"a": TEXT}}
 SCHEMAS: list[dict[str, Any]] = [
     {"type": "array", "items": {"type": "object", "properties": MANY, "required": [*MANY]}},
     OPEN | {"required": ["a"]},
@@ -83,6 +84,7 @@ SCHEMAS: list[dict[str, Any]] = [
     {"type": "object", "properties": {"w": {"enum": ["cat", "mat"]}, "s": {"minLength": 3}}, "required": ["w", "s"]},
     {"type": "object", "minProperties": 1, "additionalProperties": {"type": "boolean"}},
     {"type": "integer", "minimum": 100_000, "multipleOf": 25},
+    {"type": "object", "properties": {"v": TEXT | {"pattern": r"\d+/\d+\.x"}}, "required": ["v"]},
 ]
 
 
@@ -124,6 +126,14 @@ def test_documents_of_schemas_end_in_time(case: int) -> None:
                 states = free.advance(states, np.array([token]))
             (ending,) = free.rows(states, torch.zeros(1, free.num_tokens))
             assert ending.dense(free.num_tokens, torch.zeros(1))[processor.eos] == 0, text
+
+
+def test_a_completion_of_thousands_of_tokens_is_found() -> None:
+    keys = [f"key number {at}, which is required" for at in range(150)]
+    schema = {"type": "object", "properties": {key: TEXT for key in keys}, "required": keys}
+    limited = Process.from_json_schema(schema, byte_level()).weights.within(1)
+    found = byte_level().decode(limited.witness[:-1])
+    assert len(limited.witness) > 2_000 and [*json.loads(found)] == keys
 
 
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {"wordpiece"}))

@@ -1,0 +1,103 @@
+"""`max_new_tokens` or `max_length` of `generate` as the limit of a constraint.
+
+transformers passes neither of them to a logits processor. Our own models limit the constraints of a search
+(models.py). For other models, `BackgroundProcessor.generate` reads the settings of the call, and the first step shows
+the length of the prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from torch import Tensor
+
+from fairseq_llrnn.errors import DataError, OptionError
+from fairseq_llrnn.huggingface.token_weights import TokenWeights
+
+
+class LimitedSearch:
+    """Searches within a number of tokens, as methods of a BackgroundProcessor (a mixin)."""
+
+    weights: TokenWeights[Any]
+    eos: int
+    longest: int | None
+    sentences: int | None
+    finds_unread: bool
+    states: Any  # prefix_states.py
+    texts: Any
+    _from_weights: Any
+
+    def generate(self, model: Any, *inputs: Any, logits_processor: Sequence[Any] = (), **options: Any) -> Any:
+        """Call `model.generate` so that each text is complete within `max_new_tokens`, or `max_length` with the prompt.
+
+        Each call begins a new text after its prompt.
+
+        Args:
+            model: any model of transformers that has `generate`.
+            inputs, options: of its `generate`. The limit may be in the generation config of the call or the model.
+            logits_processor: others, before this one.
+
+        Returns what `model.generate` returns.
+
+        Raises:
+            OptionError: there is no limit. DataError: no text is short enough.
+        """
+        of_call = options.get("generation_config")
+        settings = [options, *(vars(each) for each in (of_call, model.generation_config) if each is not None)]
+        new, length = (
+            next((each[name] for each in settings if each.get(name) is not None), None)
+            for name in ("max_new_tokens", "max_length")
+        )
+        if new is None and (length is None or options.get("inputs_embeds") is not None):
+            raise OptionError(
+                "generate: expected max_new_tokens, within which each text has to end, found no limit; give it"
+            )
+        search: list[Any] = []
+
+        def step(input_ids: Tensor, scores: Tensor) -> Tensor:
+            if not search:
+                prompt = input_ids.size(1)
+                search.append(self.limited(prompt, prompt + new if new is not None else length or 0))
+            log_p: Tensor = search[0](input_ids, scores)
+            return log_p
+
+        return model.generate(*inputs, logits_processor=[*logits_processor, step], **options)
+
+    def limited(self, prompt: int, max_length: int) -> Self:
+        """Return a processor for one search, whose texts end within its limit, and within `longest`.
+
+        Args:
+            prompt: how many tokens the search begins with.
+            max_length: the most tokens, the prompt included.
+
+        Raises:
+            DataError: no text is short enough.
+        """
+        unread = None if self.finds_unread else self.states.unread
+        left = max_length - (prompt if unread is None else unread)
+        longest = left if self.longest is None else min(left, self.longest)
+        weights = weights_within(self.weights, longest, self.sentences, "generate: expected max_new_tokens")
+        limited: Self = self._from_weights(weights, self.eos, unread, longest, self.sentences, self.texts)
+        return limited
+
+
+def weights_within(
+    weights: TokenWeights[Any], longest: int, sentences: int | None,
+    expected: str = "BackgroundProcessor: expected `longest`",
+) -> TokenWeights[Any]:  # fmt: skip
+    """Return the weights of texts of at most `longest` tokens.
+
+    Args:
+        sentences: how many sources or constraints there are, if there are several.
+        expected: how a message begins.
+
+    Raises:
+        DataError: there is no such text.
+    """
+    weights = weights.within(longest)
+    if (needed := weights.least(weights.start(sentences or 1))) > longest:
+        raise DataError(
+            f"{expected} of at least {needed}, within which a string can be completed, found {longest}; give more"
+        )
+    return weights
