@@ -241,10 +241,6 @@ class View:
         """Return whether each token (M, …) has a class: ids ≥ V are strings. rows: (M,), or None for (N, …)."""
         return tokens < len(self.class_of)
 
-    def to_input_ids(self, tokens: Tensor) -> Tensor:
-        """Return valid inputs of a network with V rows for the tokens (N, T) of each row."""
-        return tokens
-
 
 class RepeatedView(View):
     """A view of B states, each of them `times` times: N = B · times rows."""
@@ -360,6 +356,10 @@ class BoundBackground:
         """Return whether each word may have weight in some state: (V,) bool, or True if unknown."""
         root = self.root
         return torch.ones_like(self.class_of, dtype=torch.bool) if root is None else root.word_log_weight.isfinite()
+
+    def to_input_ids(self, tokens: Tensor, states: States) -> Tensor:
+        """Return valid inputs of a network with V rows for the tokens (N, T) of hypotheses."""
+        return tokens
 
     # ---- views ------------------------------------------------------------------------------------------------------
 

@@ -269,8 +269,8 @@ class LogLinearHead(StoredHead):
             backgrounds.append((rows, self.bound_background(None if source is None else source[rows], left_out)))
         read = tokens
         if self.has_source_strings:
-            views = [(rows, background.view(background.start(len(tokens[rows])))) for rows, background in backgrounds]
-            read = torch.cat([view.to_input_ids(tokens[rows]) for rows, view in views])
+            parts = [(background, tokens[rows]) for rows, background in backgrounds]
+            read = torch.cat([background.to_input_ids(part, background.start(len(part))) for background, part in parts])
         if self.embedding is not None:
             read = self.embedding.to_input_ids(previous, read)
         return Condition(backgrounds, tokens, read)

@@ -149,5 +149,5 @@ def top_k(
 
 def to_input_ids(head: SearchedHead, tokens: Tensor, state: State) -> Tensor:
     """Replace ids of strings without an input row: tokens (N, t) of hypotheses -> (N, t), for the network."""
-    read = state.background.view(state.states).to_input_ids(head.for_background(tokens))
+    read = state.background.to_input_ids(head.for_background(tokens), state.states)
     return read if head.embedding is None else head.embedding.to_input_ids(tokens, read)

@@ -38,6 +38,14 @@ from fairseq_llrnn.output.class_table import ClassTable
 from fairseq_llrnn.output.context_source import ContextClassSource
 
 
+def find(tokens: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the place of each token (M, …) among words (M, J), and whether it is one of them."""
+    if not words.size(1):
+        return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
+    same = words.view(len(words), *[1] * (tokens.dim() - 1), -1) == tokens.unsqueeze(-1)
+    return same.long().argmax(-1), same.any(-1)
+
+
 class ContextView(View):
     """What may come next in N states of context classes."""
 
@@ -56,6 +64,7 @@ class ContextView(View):
         super().__init__(bound, states, table.view.hidden, remaining)
         self.table, self.source, self.num_below = table, bound.source, bound.num_below
         self.places, self._known_runs = places, runs
+        self.contexts = table.contexts if places is None else places  # shape: (N,)
 
     def select(self, rows: Tensor) -> ContextView:
         if self.places is None:
@@ -88,20 +97,11 @@ class ContextView(View):
         """The view of the background below, N rows."""
         return self.table.view if self.places is None else self.table.view.select(self.places)
 
-    @property
-    def contexts(self) -> Tensor:
-        """(N,)"""
-        return self.bound.contexts_of(self.states)
-
     # ---- words, their classes and columns ---------------------------------------------------------------------------
 
     def find(self, tokens: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return the context class of each token (M, …), and whether it has one."""
-        if not self.table.width:
-            return torch.zeros_like(tokens), torch.zeros_like(tokens, dtype=torch.bool)
-        words = self.pick(self.table.words) if rows is None else self.table.words[self.at(rows, tokens)]
-        same = words.view(len(words), *[1] * (tokens.dim() - 1), -1) == tokens.unsqueeze(-1)
-        return same.long().argmax(-1), same.any(-1)
+        return find(tokens, self.pick(self.table.words) if rows is None else self.table.words[self.at(rows, tokens)])
 
     def as_below(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
         """Replace tokens (M, …) outside the vocabulary of the background below by `unk`."""
@@ -127,14 +127,6 @@ class ContextView(View):
             return below
         words = self.pick(self.table.words).clamp_min(0)
         return torch.where(classes >= self.num_below, words.gather(1, (classes - self.num_below).clamp_min(0)), below)
-
-    def to_input_ids(self, tokens: Tensor) -> Tensor:
-        read = self.below.to_input_ids(self.as_below(tokens))
-        if self.source.unk is None or not self.table.width:
-            return read
-        index, is_context = self.find(tokens)
-        in_place = self.source.input_id_of(self.contexts).gather(1, index)
-        return torch.where(is_context & (in_place != tokens), in_place, read)
 
     @property
     def num_columns(self) -> int:
@@ -350,6 +342,16 @@ class ContextClasses(BoundBackground):
         if self.source.unk is None:
             return tokens
         return tokens.masked_fill(~self.base.view(below).in_vocabulary(tokens), self.source.unk)
+
+    def to_input_ids(self, tokens: Tensor, states: States) -> Tensor:
+        below = self.below(states)
+        read = self.base.to_input_ids(self._as_below(tokens, below), below)
+        if self.source.unk is None or not self.source.width:
+            return read
+        contexts = self.contexts_of(states)
+        index, is_context = find(tokens, self.source.words(contexts))
+        in_place = self.source.input_id_of(contexts).gather(1, index)
+        return torch.where(is_context & (in_place != tokens), in_place, read)
 
     def _read_below(self, previous: Tensor) -> Tensor:
         """Return the inputs (B, T) of the background below."""

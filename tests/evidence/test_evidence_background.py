@@ -169,7 +169,7 @@ def test_training_and_search_agree_and_reordering_commutes(kind: str) -> None:
         assert torch.equal(classes[:, t], found)
         moved = bound.view(select(state, order))
         torch.testing.assert_close(moved.class_mass.dense(), view.class_mass.dense()[order])
-        assert torch.equal(view.to_input_ids(history), first.to_input_ids(history))
+        assert torch.equal(bound.to_input_ids(history, state), bound.to_input_ids(history, first.states))
 
 
 @pytest.mark.parametrize("remaining", [1, 2, 3, 20])

@@ -466,10 +466,10 @@ def test_a_network_reads_a_phrase_as_its_head_or_its_last_known_word(monkeypatch
         source = batch(table, terms, ["dog 12 </s>", "12 dog </s>"])
         made = EvidenceBackground(base("static"), table, UNK, UNK).bind(source)
         forms = torch.tensor([table.target.index(form) for form in row.forms]).expand(2, -1)
-        view, number = made.view(made.start(2)), torch.tensor([[TARGET_WORDS.index("12")]] * 2)
-        words = [table.target.symbols[word] for word in view.to_input_ids(forms)[1].tolist()]
+        states, number = made.start(2), torch.tensor([[TARGET_WORDS.index("12")]] * 2)
+        words = [table.target.symbols[word] for word in made.to_input_ids(forms, states)[1].tolist()]
         assert words == [*read.split(), "chien", "<unk>"]
-        assert view.to_input_ids(number).tolist() == [[5], [5]]
+        assert made.to_input_ids(number, states).tolist() == [[5], [5]]
 
 
 @pytest.mark.parametrize(
