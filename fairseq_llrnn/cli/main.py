@@ -227,6 +227,8 @@ def _stopped_as_if_interrupted() -> Iterator[None]:
       at once;
     - in a destructor: Python prints the exception and continues. The destructor of a data loader waits for its
       processes.
+
+    Compiled code may turn KeyboardInterrupt into an error of its own (pydantic's SchemaError). It is turned back.
     """
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set handlers
         yield
@@ -259,6 +261,10 @@ def _stopped_as_if_interrupted() -> Iterator[None]:
     hook_before, sys.unraisablehook = sys.unraisablehook, unraisable_hook
     try:
         yield
+    except Exception:
+        if is_raised:
+            raise KeyboardInterrupt(postponed) from None
+        raise
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         sys.unraisablehook = hook_before

@@ -213,6 +213,21 @@ def test_a_signal_is_heard_while_an_object_is_destroyed(
     assert (sys.unraisablehook, signal.getsignal(signal.SIGALRM)) == before
 
 
+def test_a_signal_is_heard_where_it_becomes_another_error(command: Install, capsys: Streams) -> None:
+    """Pydantic's compiled code does that."""
+
+    def run(args: argparse.Namespace) -> int:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ValueError("no schema") from None
+        raise AssertionError("it went on")
+
+    command(run)
+    assert llrnn.main(["probe", "elle"]) == 143
+    assert capsys.readouterr().err == "llrnn: interrupted\n"
+
+
 SWALLOWING = """
 import signal, time
 try:
