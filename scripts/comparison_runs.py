@@ -5,7 +5,8 @@
 
 OUT is a folder of `llrnn compare`, LANGUAGE a name such as Welsh. The ledger gets a line for each of these rows, which
 the validation text chooses: the best n-grams, softmax over words, softmax over pieces, mixture with a softmax, and
-pretrained network, and our best model alone and mixed. Lines of the same language are replaced. p compares with ours.
+pretrained network, and our best model alone and mixed. A mixture with pieces is `mixed-pieces`. Lines of the same
+language are replaced. p compares with ours.
 
 Put the printed table into a page, and run `python scripts/check_results.py --write`.
 """
@@ -45,7 +46,9 @@ def runs_of(result: Mapping[str, Any], language: str) -> Iterator[tuple[str, Run
     best = {}
     for family, names in FAMILIES.items():
         if rows := [row for row in finished if row["name"].startswith(names)]:
-            best[family] = min(rows, key=lambda row: row["valid"])
+            row = min(rows, key=lambda row: row["valid"])
+            is_pieces = family == "mixed-softmax" and "pieces" in row["title"]
+            best["mixed-pieces" if is_pieces else family] = row
     letters = unicodedata.normalize("NFKD", language.lower()).encode("ascii", "ignore").decode()
     place = f"compare/{re.sub('[^a-z0-9]+', '-', letters)}"
     ours = [family for family, row in best.items() if row["is_reference"]]

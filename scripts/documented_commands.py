@@ -64,19 +64,19 @@ def wrong_commands(root: Path, runs: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def wrong_commits(root: Path, runs: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yield a line for each commit of runs that the repository lacks, or that lacks the script of the command.
+    """Yield a line for each commit of runs that the branch lacks, or that lacks the script of the command.
 
-    A copy without the whole history is not checked.
+    A commit of another branch is missing in a clone. A copy without the whole history is not checked.
     """
     if git(root, "rev-parse", "--is-shallow-repository") != "false":
         return
     calls = {(run["commit"], words[0]) for run in runs for words in called_scripts(run["command"])}
     known = {
-        commit: git(root, "cat-file", "-e", f"{commit}^{{commit}}") is not None
+        commit: git(root, "merge-base", "--is-ancestor", commit, "HEAD") is not None
         for commit in {run["commit"] for run in runs} - {NOT_RECORDED, PUBLISHED}
     }
     for commit in sorted(commit for commit, is_known in known.items() if not is_known):
-        yield f'{LEDGER}: expected a commit of this repository, found {commit}; write "{NOT_RECORDED}"'
+        yield f'{LEDGER}: expected a commit of this branch, found {commit}; write "{NOT_RECORDED}"'
     for commit, script in sorted(calls):
         if known.get(commit) and git(root, "cat-file", "-e", f"{commit}:{script}") is None:
             yield f'{LEDGER}: expected {script} in commit {commit}, found no such file; write "{NOT_RECORDED}"'

@@ -1,6 +1,7 @@
 """The picture docs/results/gains.svg: bits per character that other models need more than ours, by language.
 
-`python scripts/check_results.py --write` draws it from the ledger. All networks are mixed with n-grams, pieces of the first group aside.
+`python scripts/check_results.py --write` draws it from the ledger. Networks are mixed with n-grams where
+the ledger has the mixture.
 """
 
 import math
@@ -24,8 +25,10 @@ class Language(NamedTuple):
     std: Decimal | None  # of ours
 
 
-def _gaps(runs: Mapping[str, Run], ours: str, others: Sequence[str]) -> tuple[Decimal | None, ...]:
-    return tuple(runs[key]["value"] - runs[ours]["value"] if key in runs else None for key in others)
+def _gaps(runs: Mapping[str, Run], ours: str, others: Sequence[Sequence[str]]) -> tuple[Decimal | None, ...]:
+    """Return the gap of the first run of each row of keys that there is."""
+    found = [next((runs[key] for key in keys if key in runs), None) for keys in others]
+    return tuple(None if run is None else run["value"] - runs[ours]["value"] for run in found)
 
 
 def groups(runs: Mapping[str, Run]) -> list[tuple[str, list[Language]]]:
@@ -36,10 +39,11 @@ def groups(runs: Mapping[str, Run]) -> list[tuple[str, list[Language]]]:
         code, _, model = rest.partition("/")
         name = run["data"].partition(",")[0] if family == "compare" else code.capitalize()
         if family == "compare" and model == "mixed-ours":
-            others = [f"compare/{code}/{other}" for other in ("ngrams", "mixed-softmax", "pieces")]
-            compared.append(Language(name, _gaps(runs, key, others), run.get("std")))
+            place = f"compare/{code}"
+            networks = [[f"{place}/mixed-{kind}", f"{place}/{kind}"] for kind in ("softmax", "pieces")]
+            compared.append(Language(name, _gaps(runs, key, [[f"{place}/ngrams"], *networks]), run.get("std")))
         elif family == "languages" and model == "ours":
-            others = [f"kneser-ney/{family}/{code}", f"{family}/{code}/words", f"{family}/{code}/bpe"]
+            others = [[f"kneser-ney/{family}/{code}"], [f"{family}/{code}/words"], [f"{family}/{code}/bpe"]]
             large.append(Language(name, _gaps(runs, key, others), None))
     known = {language.name for language in compared}
     large = [language for language in large if language.name not in known]
@@ -68,7 +72,8 @@ def drawn(runs: Mapping[str, Run]) -> str:
 def _drawn(runs: Mapping[str, Run]) -> Iterator[str]:
     shown = groups(runs)
     gaps = [gap for _, languages in shown for language in languages for gap in language.gaps if gap is not None]
-    marks = [STEP * number for number in range(math.floor(min([0, *gaps]) / STEP), math.ceil(max([STEP, *gaps]) / STEP) + 1)]
+    first, last = math.floor(min([Decimal(0), *gaps]) / STEP), math.ceil(max([STEP, *gaps]) / STEP)
+    marks = [STEP * number for number in range(first, last + 1)]
 
     def place(gap: Decimal) -> float:
         return LEFT + 12 + (WIDTH - 12) * float((gap - marks[0]) / (marks[-1] - marks[0]))
@@ -80,11 +85,10 @@ def _drawn(runs: Mapping[str, Run]) -> Iterator[str]:
         yield _mark(number, x, 36)
         yield _text(x + 10, 40, model, "start")
     for mark in marks:
-        x = place(mark)
         colour, width = (LINE, 1) if mark else (OURS, 2)
-        yield f'<path d="M{x:.1f} {TOP - 8}V{end}" stroke="{colour}" stroke-width="{width}"/>'
-        yield _text(x, end + 16, f"{mark:+}" if mark else "ours", "middle", OTHER if mark else OURS)
-    y = TOP
+        yield f'<path d="M{place(mark):.1f} {TOP - 8}V{end}" stroke="{colour}" stroke-width="{width}"/>'
+        yield _text(place(mark), end + 16, f"{mark:+}" if mark else "ours", "middle", OTHER if mark else OURS)
+    y: float = TOP
     for title, languages in shown:
         yield _text(LEFT + 20, y + 12, title, "start", OTHER)
         y += ROW
