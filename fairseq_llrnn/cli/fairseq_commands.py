@@ -15,8 +15,7 @@ from fairseq_llrnn.cli.model_options import need_fairseq
 OPTIONS = {
     "--path": ("FILE", "checkpoint; it also sets the task, the prior and the form of the text; separate several by :"),
     "--prior": ("PRIOR", "folder of `llrnn prior` (default: that of the checkpoint; in training DATA/prior)"),
-    "--preset": ("NAME", "small: more regularisation, smaller batches and 60 epochs, for a text under 100,000 words"),
-    "--arch": ("NAME", "network (default: by the task, such as llrnn_lm or llrnn_lstm)"),
+    "--arch": ("NAME", "network (default: by the task; llrnn_lm_small for a language model of a small text)"),
     "--save-dir": ("DIR", "folder of the checkpoints; training resumes from its last one (default: checkpoints)"),
     "--max-epoch": ("N", "most epochs (default: 30); training also ends after 3 without progress, see --patience"),
     "--max-tokens": ("N", "tokens in a batch (default: 2048 in training and validation)"),
@@ -71,7 +70,7 @@ TRAIN = FairseqCommand(
     "train",
     "train a language model, a translation model or a classifier, depending on the data",
     ("llrnn train data-bin --prior data-bin/prior --max-epoch 30 --save-dir another",),
-    ("--prior", "--preset", "--arch", "--save-dir", "--max-epoch", "--max-tokens", "--optimizer", "--lr", "--dropout"),
+    ("--prior", "--arch", "--save-dir", "--max-epoch", "--max-tokens", "--optimizer", "--lr", "--dropout"),
 )
 VALIDATE = FairseqCommand(
     "validate",

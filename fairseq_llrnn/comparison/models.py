@@ -171,9 +171,9 @@ def training_options(job: Job, epochs: int, longest: int, num_tokens: int) -> li
         for least, updates in ((PATIENCE, UPDATES), (RATE_PATIENCE, RATE_UPDATES))
     )
     return [
-        *("--preset", "small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
+        *("--arch", "llrnn_lm_small", "--dropout", str(dropout), "--lr", str(rate), "--seed", str(job.seed)),
         *("--decoder-embed-dim", str(width), "--decoder-hidden-size", str(width), "--max-epoch", str(epochs)),
         *("--bf16-products", "--num-workers", "0", "--log-format", "simple", "--patience", str(patience)),
-        *("--lr-patience", str(rate_patience)),
+        *("--lr-scheduler", "reduce_lr_on_plateau", "--lr-shrink", "0.4", "--lr-patience", str(rate_patience)),
         *("--max-tokens", str(batch), "--tokens-per-sample", str(max(512, longest))),
     ]

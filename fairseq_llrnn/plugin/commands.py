@@ -10,7 +10,6 @@ act as another option.
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import logging
 import multiprocessing
@@ -41,7 +40,7 @@ from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, p
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
 from fairseq_llrnn.plugin.data.unknown_words import report_written
-from fairseq_llrnn.plugin.kinds import KINDS, SMALL_TEXT
+from fairseq_llrnn.plugin.kinds import KINDS, SMALL_ARCH, SMALL_TEXT
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.names import find_task, name_of
 from fairseq_llrnn.plugin.scoring.eval_lm_words import words_of_eval_lm
@@ -74,7 +73,6 @@ SAVED_OFTEN = ("--keep-interval-updates 3",)  # with --save-interval-updates; fa
 def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
     """Run fairseq's command `name` and return its exit status, 2 for an error that the user can fix."""
     words = _with_files(name, [word for word in arguments if word != "-v"])
-    preset, words = _without_preset(words) if name == "train" else (None, words)
     verbose, shows_help = "-v" in arguments, bool({"-h", "--help", "--help-all"} & set(words))
     command = importlib.import_module(f"fairseq_cli.{name.replace('-', '_')}")
     for logger in ("fairseq", "fairseq_cli", "fairseq_llrnn.plugin"):  # silenced by need_fairseq
@@ -82,11 +80,11 @@ def run(name: str, arguments: Sequence[str], user_dir: str) -> int:
     before, report = sys.argv, None
     sys.argv = [f"llrnn {name}", *words]
     try:
-        more = ["--help"] if shows_help else added(name, words, user_dir, preset)
+        more = ["--help"] if shows_help else added(name, words, user_dir)
         sys.argv[1:1] = more
         if name == "train":
             save_dir = Path(_value_of(words, "--save-dir") or "checkpoints")
-            opening = f"options added before yours: {' '.join(more)}{preset_remarks(preset, more, words)}"
+            opening = f"options added before yours: {' '.join(more)}{_on_small_texts(more)}"
             metric = _value_of(words, "--best-checkpoint-metric") or "loss"
             report = Report(save_dir, metric, opening, _next([*more, *words], save_dir / "checkpoint_best.pt"))
         with (
@@ -143,18 +141,17 @@ def _said_by_fairseq(error: Exception) -> str | None:
     return f"fairseq failed in {place}, with {in_one_line(error)}; check the options (-v prints the trace)"
 
 
-def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None = None) -> list[str]:
+def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
     """Return the options to insert before the arguments of a command.
 
     Raises:
-        OptionError: neither data nor --task determine the task, the model does not support the command, --path has
-            several checkpoints where one is measured, or the preset is unknown.
+        OptionError: neither data nor --task determine the task, the model does not support the command, or --path
+            has several checkpoints where one is measured.
         DataError: the checkpoint is not of one of our tasks, or as `read_checkpoint`.
     """
     prepended = [f"--user-dir={user_dir}"]
     task, path, data = _value_of(arguments, "--task"), _value_of(arguments, "--path"), _data(arguments)
     if task is not None and not _is_ours(task):
-        _of_preset(preset, task)
         return prepended
     prepended.append(ANY_SIZE)
     wrong, right = ("--gen-subset", "--valid-subset")[:: 1 if name == "validate" else -1]
@@ -170,7 +167,7 @@ def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None
         prepended.append(f"--task={task}")
     kind = KINDS.get(task or "")
     if name == "train" and kind is not None:
-        chosen = _defaults(arguments, _of_preset(preset, task or ""))
+        chosen = _defaults(arguments, kind.small) if kind.small and _is_small(arguments, data) else []
         prepended += chosen
         saving = () if _value_of(arguments, "--save-interval-updates") is None else (SAVED_OFTEN,)
         options = (f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING, *saving
@@ -178,52 +175,35 @@ def added(name: str, arguments: Sequence[str], user_dir: str, preset: str | None
     return prepended + (_defaults(arguments, (BATCHES,)) if name == "validate" else [])
 
 
-def _without_preset(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Return the value of --preset, or None, and the other arguments."""
-    words = list(arguments)
-    preset = _value_of(words, "--preset")
-    for place in reversed(range(len(words))):
-        if words[place].partition("=")[0] == "--preset":
-            del words[place : place + (1 if "=" in words[place] else 2)]
-    return preset, words
+def _is_small(arguments: Sequence[str], data: str | None) -> bool:
+    """Return whether a training has a small text, and no option of the user chooses the network."""
+    options = ("--arch", "-a", *(_option(name) for name in vars(_small_network())))
+    if data is None or any(_value_of(arguments, option) is not None for option in options):
+        return False
+    return 0 < _count_words(data) < SMALL_TEXT
 
 
-def _of_preset(preset: str | None, task: str) -> tuple[tuple[str, ...], ...]:
-    """Return the options of a preset. Raises OptionError if models of the task do not have it."""
-    presets = KINDS[task].presets if task in KINDS else {}
-    if preset is None or preset in presets:
-        return presets[preset] if preset else ()
-    if not presets:
-        kinds = " or ".join(kind for kind in KINDS if KINDS[kind].presets)
-        raise OptionError(f"--preset {preset}: it is for models of {kinds}, found one of {task}; remove it")
-    near = difflib.get_close_matches(preset, presets, n=1)
-    advice = f"did you mean {near[0]}?" if near else "correct it, or remove it"
-    raise OptionError(f"--preset: expected {' or '.join(presets)}, found {preset!r}; {advice}")
-
-
-def preset_remarks(preset: str | None, more: Sequence[str], arguments: Sequence[str]) -> str:
-    """Return lines on --preset: the options of its network, and whether it suits the size of the training text."""
-    lines = []
+def _small_network() -> argparse.Namespace:
+    """Return the options of the network for small texts."""
     network = argparse.Namespace()
-    ARCH_CONFIG_REGISTRY["llrnn_lm_small"](network)
-    options = {f"--{name.replace('_', '-')}": value for name, value in vars(network).items()}
-    if "llrnn_lm_small" in more:
-        shown = " ".join(name if value is True else f"{name} {value}" for name, value in options.items())
-        lines.append(f"--arch llrnn_lm_small means: --arch llrnn_lm {shown} (your options override these)")
-    is_chosen = any(_value_of(arguments, option) is not None for option in ("--arch", "-a", *options))
-    data, offers = _data(arguments), preset is None and LANGUAGE_MODEL in more and not is_chosen
-    count = _count_words(data) if data is not None and (preset is not None or offers) else 0
-    if preset is not None and count > SMALL_TEXT:
-        lines.append(
-            f"note: --preset {preset} is for fewer than {SMALL_TEXT:,} words of training text, but this text has "
-            f"{count:,}; see the start values for larger texts in docs/guides/training-and-evaluation.md"
-        )
-    if offers and 0 < count < SMALL_TEXT:
-        lines.append(
-            f"note: the training text has {count:,} words; for fewer than {SMALL_TEXT:,}, --preset small sets more "
-            "regularisation, smaller batches and more epochs (use another --save-dir)"
-        )
-    return "".join(f"\n{line}" for line in lines)
+    ARCH_CONFIG_REGISTRY[SMALL_ARCH](network)
+    return network
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _on_small_texts(more: Sequence[str]) -> str:
+    """Return lines on the network for small texts, if the added options choose it."""
+    if SMALL_ARCH not in more:
+        return ""
+    values = vars(_small_network()).items()
+    shown = " ".join(_option(name) if value is True else f"{_option(name)} {value}" for name, value in values)
+    return (
+        f"\nfewer than {SMALL_TEXT:,} words of text: --arch {SMALL_ARCH} means --arch llrnn_lm {shown}"
+        "\n(for the options of larger texts, add --arch llrnn_lm)"
+    )
 
 
 def _count_words(data: str) -> int:

@@ -1,7 +1,6 @@
 """Defaults of the `llrnn` commands for each task (commands.py). Systems add their tasks."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -17,7 +16,7 @@ class Kind:
         of_setting: setting that only priors for this task have.
         search: default options of `llrnn generate`, in the form of `training`.
         evaluation: default options of `llrnn eval-lm`, in the form of `training`.
-        presets: options of `llrnn train --preset NAME` by name, in the form of `training`.
+        small: options of a training with fewer than SMALL_TEXT words, in the form of `training`.
     """
 
     arch: str
@@ -28,14 +27,14 @@ class Kind:
     of_setting: str | None = None
     search: tuple[tuple[str, ...], ...] = ()
     evaluation: tuple[tuple[str, ...], ...] = ()
-    presets: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    small: tuple[tuple[str, ...], ...] = ()
 
 
 OF_BEAMS = ("--constraints", "--diverse-beam-groups", "--diversity-rate", "--match-source-len")  # exclude sampling
 
-# for fewer than SMALL_TEXT words of training text (docs/results/small-texts.md)
-SMALL = (
-    ("--arch llrnn_lm_small", "-a"),
+SMALL_ARCH = "llrnn_lm_small"
+SMALL = (  # docs/results/small-texts.md
+    (f"--arch {SMALL_ARCH}", "-a"),
     ("--max-tokens 1024", "--batch-size", "--max-sentences"),
     ("--lr-scheduler reduce_lr_on_plateau --lr-shrink 0.4 --lr-patience 0",),
     ("--max-epoch 60",),
@@ -55,7 +54,7 @@ KINDS = {
             ("--sample-break-mode eos",),
         ),
         evaluation=(("--sample-break-mode eos",),),
-        presets={"small": SMALL},
+        small=SMALL,
     ),
     "llrnn_translation": Kind(
         "llrnn_lstm",

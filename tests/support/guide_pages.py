@@ -34,7 +34,7 @@ OF_BITEXT = (
 # What takes a reader an hour takes the test a moment: patterns, and what takes their place.
 SHORTENED = {
     r"--max-epoch \d+": "--max-epoch 1 --max-update 3",
-    r"--preset small": "--preset small --max-epoch 1 --max-update 3",
+    r"(llrnn train [\w-]+)$": r"\1 --max-epoch 1 --max-update 3",
     r"--max-len-b 50": "--max-len-b 9",
     r"max_steps=\d+": "max_steps=3",
     r"range\(0, len\(([^()]+)\), 50\)": r"range(0, min(100, len(\1)), 50)",  # batches of a loop of one's own
@@ -75,7 +75,7 @@ def shortened(block: str) -> str:
     """The block with continued lines joined, and smaller numbers."""
     block = re.sub(r" \\\n +", " ", block)
     for long, short in SHORTENED.items():
-        block = re.sub(long, short, block)
+        block = re.sub(long, short, block, flags=re.MULTILINE)
     return block
 
 
