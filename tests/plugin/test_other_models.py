@@ -22,7 +22,10 @@ CHANGED = {
     "tied, with advice of fairseq": (["--tie-features", "--reset-optimizer"], "no --tie-features"),
     "another schedule": (["--lr-scheduler", "cosine", "--layer-norm"], "no --layer-norm"),
     "architecture": (["--arch", "llrnn_lbl"], "--arch llrnn_lm"),
-    "small network": (["--arch", "llrnn_lm_small"], "--arch llrnn_lm, no --tie-features, --dropout 0.0, no --variational-dropout, …"),
+    "small network": (
+        ["--arch", "llrnn_lm_small"],
+        "--arch llrnn_lm, no --tie-features, --dropout 0.0, no --variational-dropout, …",
+    ),
 }
 
 
