@@ -73,7 +73,7 @@ docs: $(DOCS)/.ready
 	rm -rf build/pages
 	mkdir -p build/pages
 	git ls-files '*.md' docs examples LICENSE scripts/site/site.css | xargs cp --parents -t build/pages
-	$(DOCS)/bin/mkdocs build --quiet -f scripts/site/mkdocs.yml
+	$(DOCS)/bin/mkdocs build --strict --quiet -f scripts/site/mkdocs.yml
 
 torture: setup
 	python scripts/torture.py

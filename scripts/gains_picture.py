@@ -7,13 +7,12 @@ the ledger has the mixture.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from html import escape
 from typing import NamedTuple
 
 from ledger import Run
+from svg import LINE, OTHER, OURS, picture, text
 
 PICTURE = "docs/results/gains.svg"
-OURS, OTHER, LINE = "#0b5394", "#555555", "#d0d0d0"
 ROW, TOP, LEFT, WIDTH, RIGHT, BOTTOM = 20, 62, 110, 480, 24, 30
 STEP = Decimal("0.05")  # of the axis
 MODELS = ("n-grams", "softmax over words", "softmax over BPE pieces")
@@ -59,14 +58,8 @@ def groups(runs: Mapping[str, Run]) -> list[tuple[str, list[Language]]]:
 
 def drawn(runs: Mapping[str, Run]) -> str:
     """Return the picture."""
-    parts = list(_drawn(runs))
     rows = sum(1 + len(languages) for _, languages in groups(runs))
-    width, height = LEFT + WIDTH + RIGHT, TOP + ROW * rows + BOTTOM
-    start = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="sans-serif" font-size="13">\n<rect width="{width}" height="{height}" fill="white"/>'
-    )
-    return "\n".join([start, *parts, "</svg>"]) + "\n"
+    return picture(LEFT + WIDTH + RIGHT, TOP + ROW * rows + BOTTOM, _drawn(runs))
 
 
 def _drawn(runs: Mapping[str, Run]) -> Iterator[str]:
@@ -79,22 +72,22 @@ def _drawn(runs: Mapping[str, Run]) -> Iterator[str]:
         return LEFT + 12 + (WIDTH - 12) * float((gap - marks[0]) / (marks[-1] - marks[0]))
 
     end = TOP + ROW * sum(1 + len(languages) for _, languages in shown)
-    yield _text(LEFT, 16, "bits per character more than ours, every string possible", "start")
+    yield text(LEFT, 16, "bits per character more than ours, every string possible")
     for number, model in enumerate(MODELS):
         x = LEFT + 6 + (0, 90, 240)[number]
         yield _mark(number, x, 36)
-        yield _text(x + 10, 40, model, "start")
+        yield text(x + 10, 40, model)
     for mark in marks:
         colour, width = (LINE, 1) if mark else (OURS, 2)
         yield f'<path d="M{place(mark):.1f} {TOP - 8}V{end}" stroke="{colour}" stroke-width="{width}"/>'
-        yield _text(place(mark), end + 16, f"{mark:+}" if mark else "ours", "middle", OTHER if mark else OURS)
+        yield text(place(mark), end + 16, f"{mark:+}" if mark else "ours", "middle", OTHER if mark else OURS)
     y: float = TOP
     for title, languages in shown:
-        yield _text(LEFT + 20, y + 12, title, "start", OTHER)
+        yield text(LEFT + 20, y + 12, title, colour=OTHER)
         y += ROW
         for language in languages:
             middle = y + ROW // 2 - 4
-            yield _text(LEFT - 10, middle + 4, language.name, "end")
+            yield text(LEFT - 10, middle + 4, language.name, "end")
             if language.std:
                 ends = f"M{place(-language.std):.1f} {middle}H{place(language.std):.1f}"
                 yield f'<path d="{ends}" stroke="{OURS}" stroke-width="5"/>'
@@ -111,7 +104,3 @@ def _mark(number: int, x: float, y: float) -> str:
         f'<path d="M{x:.1f} {y - 5}l5 9h-10z" fill="white"',
     )
     return f'{shapes[number]} stroke="{OTHER}" stroke-width="1.5"/>'
-
-
-def _text(x: float, y: float, text: str, anchor: str, colour: str = "black") -> str:
-    return f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
