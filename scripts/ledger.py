@@ -14,7 +14,8 @@ A line of the ledger is a JSON object, a *run*, with these entries:
 It may have `values` (one for each seed), `std`, `low`, `high`, `p`, `parameters`, `signatures`, `inputs` and `note`.
 Where `values` are present, `value`, `std`, `low` and `high` must follow from them.
 
-An expression is a key, a key with an entry (`hungarian/regularised.low`), a number, or a function of expressions:
+An expression is a key, a key with an entry (`hungarian/regularised.low`), a number, or a function of expressions. The
+entry `lead` is the distance from the baseline, above 0 if the run is better.
 
     fall(a, b), rise(a, b)   by how many percent b is below a, above a
     gap(a, b), ratio(a, b)   a − b and a / b
@@ -235,6 +236,10 @@ def entry(name: str, runs: Mapping[str, Run]) -> Figure:
     if key not in runs:
         raise LedgerError(f"expected a key of {LEDGER}, found {key}; correct it, or add its line")
     run, field = runs[key], field or "value"
+    if field == "lead":
+        other = entry(run["baseline"], runs)
+        value = (run["value"] - other.value) * (1 if run["better"] == "higher" else -1)
+        return Figure(value, places_of(value), metric=f"{run['metric']} points")
     found = len(run["seeds"]) if field == "n" and isinstance(run["seeds"], list) else run.get(field)
     if field not in NUMBERS or found is None:
         raise LedgerError(f"expected a numeric entry of {key}, found none named {field}")
