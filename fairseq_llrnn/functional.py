@@ -106,7 +106,7 @@ def _loss_and_differences(arguments: _Arguments) -> tuple[Tensor, Tensor, Tensor
     if slots is not None:
         of_target = of_target.masked_fill(slot >= 0, 0)
     log_prob = scores.gather(1, of_target) - top.masked_fill(nothing, 0.0)
-    # if everything is forbidden, as after padding, a gradient 0 would be multiplied by NaN
+    # if everything is forbidden, as after a word outside a grammar, a gradient 0 would be multiplied by NaN
     scores[:, :1].masked_fill_(nothing, 0.0)
     probabilities = torch.softmax(scores, dim=1, out=scores)
     # log Z from the largest term, whose probability cannot underflow (amax is several times faster than max)

@@ -17,7 +17,8 @@
     user_code  options with names of the user's code: a module             user_code.py
                (plugin/compat/loading.py)
     readers    lexicons, `llrnn prior --lexicon NAME:FILE`: a function
-               of a path and keywords that returns a Lexicon
+               of a path, with the keywords `lowercase` (bool) and
+               `language` (the setting words.lower), that returns a Lexicon
 
 Another package declares each name as an entry point:
 

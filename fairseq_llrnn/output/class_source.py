@@ -17,7 +17,11 @@ head: `LogLinearHead(prior, H, classes=[…])`. The constructor of a source take
 
         def rows_at(self, place):
             shape = (*place.shape, 1)  # one class in each context
-            return self.row.expand(*shape, -1), self.row.new_zeros(shape)
+            row = functional.pad(self.row, (0, place.rows.width - len(self.row)))  # zeros for columns of other sources
+            return row.expand(*shape, -1), self.row.new_zeros(shape)
+
+The word of a class loses the score of its signature. To keep it, return `head.output` and `weight` in `rows`, and in
+`rows_at` add `output.composed(output.class_of[words], weight)` for `words = place.view.source.words(place.contexts)`.
 
 All other methods have defaults. examples/extending/llrnn_dates.py is a complete source.
 
@@ -92,7 +96,8 @@ class ClassSource(nn.Module):
 
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
     option: ClassVar[str] = ""  # its name in messages; "": as `name`
-    kind: ClassVar[type[ContextClassSource] | None] = None  # the type of its context classes
+    # the type of its context classes; the first source of a head whose kind they are an instance of has their rows
+    kind: ClassVar[type[ContextClassSource] | None] = None
     opens: ClassVar[bool] = False  # whether it makes texts contain strings outside the dictionary
     needs_source_states: ClassVar[bool] = False  # whether its rows depend on the encoder's states
     needs_all_rows: ClassVar[bool] = False  # whether it needs an exact normaliser
@@ -103,7 +108,11 @@ class ClassSource(nn.Module):
     # ---- before the network -----------------------------------------------------------------------------------------
 
     def bind(self, background: BoundBackground, source: Tensor | None) -> BoundBackground:
-        """Add its classes to the background of a batch. source: (B, L)."""
+        """Add its classes to the background of a batch. source: (B, L), or None without a source.
+
+        By default, `Part.background` of the part with this source has added them. Otherwise return
+        `ContextClasses(background, …)` here, e.g. in a language model or over any background.
+        """
         return background
 
     def restore_original_tokens(self, tokens: Tensor, text: Tensor) -> Tensor:

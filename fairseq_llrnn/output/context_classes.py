@@ -11,8 +11,8 @@ adds to a word (zero if it only separates the word),
 
 A source may also replace b₁ of its words (`log_weights_below`). Every source obeys one law: mass before + mass added =
 mass after, each word is in exactly one class, and the shares of a class sum to one
-(tests/support/context_class_laws.py). The residual mass of a class is summed again without the moved words
-(`log_mass_without`), because a difference would lose digits. The log shares of the remaining words grow by
+(fairseq_llrnn/testing/class_laws.py). The residual mass of a class is summed again without the moved words
+(`View.mass_without`), because a difference would lose digits. The log shares of the remaining words grow by
 log B₁(σ) − log B(σ).
 
 A source lists its words by context. Slots of evidence are one source. class_source.py has their rows in the output

@@ -14,7 +14,12 @@ NO_WORD = -1  # padding of contexts with fewer than J context classes
 
 
 class ContextClassSource:
-    """A source of context classes. Subclasses set `rows` and `width`, and define `start` and `words`."""
+    """A source of context classes. Subclasses set `rows` and `width`, and define `start` and `words`.
+
+    A context is a number that `words` maps to the words of its classes. `start` returns numbers below `rows`. If
+    `changes`, `advance` may return any number from 0 on, e.g. (a + 1)(V + 1) + b + 1 for the last two tokens a and b.
+    The rows of the classes in the output layer are those of the `ClassSource` whose `kind` is this class.
+    """
 
     rows: int  # the number of initial contexts of a batch; they have the first indices
     width: int  # J; may grow with new contexts

@@ -237,7 +237,10 @@ class Part:
         return ()
 
     def class_source(self, head: Head) -> ClassSource | None:
-        """Return the source of rows for the part's classes in a head (output/class_source.py), or None."""
+        """Return the source of rows for the part's classes in a head (output/class_source.py), or None.
+
+        It is called only if `class_name` is set, to the `name` of the source.
+        """
         return None
 
     def input_signatures(self, signatures: Signatures) -> Signatures:
