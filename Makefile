@@ -8,6 +8,7 @@
 #   make test-newest       some unit tests with the newest versions of all packages except torch, in .venv-newest
 #   make lint              ruff and mypy
 #   make bench             the benchmarks, quick form; an error where a ratio is worse than docs/results/benchmarks.json
+#   make results           one cheap row of four pages of results again; DATA=folder of the data sets
 #   make docs              a site of all pages, with a reference of the Python interface, in build/site
 #   make torture           damaged inputs, kills and full disks, at length (half an hour)
 #   make setup             .venv alone (torch, fairseq, this package and all it can use); PYTHON=python3.12 chooses one
@@ -21,7 +22,7 @@ WORKERS := 2
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-translation test test-all test-unit test-newest lint bench docs torture clean
+.PHONY: help setup demo demo-translation test test-all test-unit test-newest lint bench results docs torture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -68,6 +69,9 @@ $(DOCS)/.ready: Makefile
 	python3 -m venv --clear $(DOCS)
 	$(DOCS)/bin/pip install -qq --disable-pip-version-check 'mkdocs-material>=9.8,<10' 'mkdocstrings[python]>=1,<2'
 	@touch $@
+
+results: setup
+	python scripts/cheap_rows.py $(or $(DATA),../shared/data)
 
 docs: $(DOCS)/.ready
 	rm -rf build/pages

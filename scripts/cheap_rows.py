@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Measure one cheap row of pages of results again, and print it beside the figure of the page.
+
+    python scripts/cheap_rows.py DATA [--out runs/results]
+
+DATA has folders such as ud-hungarian-szeged (examples/README.md). Rows whose folder is absent are skipped. Each line
+has the page, the run (docs/results/runs.jsonl), its figure and the new one. A difference is an error.
+"""
+
+import argparse
+import gzip
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+from ledger import LEDGER, read_ledger
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+
+
+class Row(NamedTuple):
+    """A row of a page. measure(data, out) returns its figure."""
+
+    page: str
+    key: str
+    folder: str  # below DATA; compounds need multi30k-en-fr, too
+    measure: Callable[[Path, Path], float]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder of the data sets")
+    parser.add_argument("--out", type=Path, default=Path("runs/results"), help="folder for texts and models")
+    args = parser.parse_args()
+    runs, differ = read_ledger(ROOT / LEDGER), False
+    for row in ROWS:
+        folder, out = args.data / row.folder, args.out / row.key
+        if not folder.is_dir():
+            print(f"{row.page}\t{row.key}\tskipped: {folder} is absent")
+            continue
+        out.mkdir(parents=True, exist_ok=True)
+        expected = Decimal(runs[row.key]["value"])
+        found = Decimal(row.measure(folder, out)).quantize(expected)
+        differ |= found != expected
+        verdict = "equal" if found == expected else "different"
+        print(row.page, row.key, expected, found, verdict, sep="\t", flush=True)
+    return int(differ)
+
+
+def run(*command: object) -> str:
+    """Run a command of this installation, and return its output."""
+    program = Path(sys.executable).parent / str(command[0])
+    words = [str(program) if program.exists() else str(command[0]), *map(str, command[1:])]
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def kneser_ney(dictionary: Path, train: Path, test: Path, order: int, out: Path, *options: str) -> dict[str, float]:
+    """Return the scores of n-grams (`llrnn score --json`)."""
+    background = f"ngram({order}, folds=0)"
+    run("llrnn", "prior", "--dict", dictionary, "--count-text", train, "--background", background, *options,
+        "--out", out / "kn")  # fmt: skip
+    scores: dict[str, float] = json.loads(
+        run("llrnn", "score", "--prior", out / "kn", test, "--json", *(["--open"] if options else []))
+    )
+    return scores
+
+
+def hungarian(data: Path, out: Path) -> float:
+    run("python", EXAMPLES / "small_treebanks/small_texts.py", "--ud", data, "--out", out)
+    scores = kneser_ney(out / "dict.txt", out / "text/train.txt", out / "text/test.txt", 3, out)
+    return float(2.0 ** scores["bits_per_token"])
+
+
+def french_texts(data: Path, out: Path) -> Path:
+    run("python", EXAMPLES / "french_morphology/prepare.py", "--ud", data, "--out", out)
+    return out / "text"
+
+
+def french(data: Path, out: Path) -> float:
+    text = french_texts(data, out)
+    scores = kneser_ney(out / "data-bin/dict.txt", text / "train.txt", text / "test1.txt", 5, out)
+    return scores["bits_per_token"] * math.log(2.0)
+
+
+def open_french(data: Path, out: Path) -> float:
+    text, dictionary = french_texts(data, out), out / "open.txt"
+    run("llrnn", "dictionary", "--text", text / "train.txt", "--out", dictionary)
+    spelled = ("--open-vocabulary", "characters")
+    return kneser_ney(dictionary, text / "train.txt", text / "test2.txt", 4, out, *spelled)["bits_per_character"]
+
+
+def compounds(data: Path, out: Path) -> float:
+    for part, language in (("train", "en"), ("train", "de"), ("test2016", "en"), ("test2016", "de")):
+        folder = data if language == "de" else data.parent / "multi30k-en-fr"
+        path = folder / f"{part}.tok.{language}.gz"
+        (out / f"{part}.{language}").write_bytes(gzip.decompress(path.read_bytes()))
+    said = run(
+        "python", EXAMPLES / "translation/compound_reach.py", "--aligner", "ibm1",
+        "--train-source", out / "train.en", "--train", out / "train.de",
+        "--source", out / "test2016.en", "--reference", out / "test2016.de",
+    )  # fmt: skip
+    _, unseen, _, adjacent, *_ = said.splitlines()[-1].split()  # of the ten best translations
+    return 100.0 * int(adjacent) / int(unseen)
+
+
+ROWS: Sequence[Row] = (
+    Row("small-texts.md", "kneser-ney/hungarian/test", "ud-hungarian-szeged", hungarian),
+    Row("language-models.md", "kneser-ney/french/test1", "ud-french-gsd-1.4", french),
+    Row("characters-and-open-vocabulary.md", "kneser-ney/open-french/test2", "ud-french-gsd-1.4", open_french),
+    Row("translation.md", "compounds/10/counts-ibm-model-1/test", "multi30k-en-cs-de", compounds),
+)
+
+if __name__ == "__main__":
+    sys.exit(main())
