@@ -1,6 +1,7 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
 processor.py has a logits processor. It takes any background, on any softmax model, without training.
+constructors.py makes them for any tokenizer.
 constraints.py turns regular expressions (regular_expressions.py) and grammars into automata over bytes.
 parsers.py and schemas.py read Lark grammars and JSON schemas by llguidance.
 witnesses.py and schema_lengths.py find how their texts end within a number of tokens.
