@@ -20,17 +20,17 @@ factor for each step would change the ranks.
 A hypothesis that cannot go on before its text is complete (a dead end) is ended with log p DEAD_END. A beam search then
 prefers any complete text. Dead ends exist in products whose parts are not one automaton, and under other processors.
 
-`from_regex`, `from_json_schema`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any fast tokenizer
-(constructors.py). Products, mixtures and rows of processors are processors. If a text is that of the step before with a
-forbidden token, it is a new prompt.
+`from_regex`, `from_json_schema`, `from_tools`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any
+fast tokenizer (constructors.py). Products, mixtures and rows of processors are processors. If a text is that of the
+step before with a forbidden token, it is a new prompt.
 The constructor takes the background of a prior each of whose words is one token of the same spelling: the prior is
 built over the model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -42,11 +42,12 @@ from fairseq_llrnn.head.checks import check_source_ids
 from fairseq_llrnn.huggingface.batch_rows import RowWeights
 from fairseq_llrnn.huggingface.combinations import common_options, constraints_of
 from fairseq_llrnn.huggingface.constructors import MakesConstraints
-from fairseq_llrnn.huggingface.free_text import FreeTextWeights
+from fairseq_llrnn.huggingface.free_text import FreeTextWeights, Tag
 from fairseq_llrnn.huggingface.healing import HealsPrompts
 from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Limits, Meter, TokenTexts, lift
 from fairseq_llrnn.huggingface.limited_search import LimitedSearch, weights_within
 from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_in_time
+from fairseq_llrnn.huggingface.parsed_texts import ParsesTexts
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.token_weights import (
     BackgroundWeights,
@@ -64,10 +65,10 @@ try:
 except ImportError:  # scores of another search
     LogitsProcessor = object
 
-__all__ = ["BackgroundProcessor", "Limits"]
+__all__ = ["BackgroundProcessor", "Limits", "Tag"]
 
 
-class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsProcessor):
+class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesTexts, LogitsProcessor):
     """log p of all tokens -> log p' (module docstring).
 
     `a * b` is the product of two processors, and `BackgroundProcessor.mixture([a, b], [0.3, 0.7])` a mixture.
@@ -130,13 +131,13 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsP
     @classmethod
     def _from_weights(
         cls, weights: TokenWeights, eos: int, unread: int | None, longest: int | None, sentences: int | None = None,
-        texts: TokenTexts | None = None, after: str | None = None,
-    ) -> BackgroundProcessor:  # fmt: skip
-        if after is not None and texts is not None:
-            weights = FreeTextWeights(weights, after, texts)
+        texts: TokenTexts | None = None, tag: Tag | None = None, read: Callable[[str], Any] | None = None,
+    ) -> Self:  # fmt: skip
+        if tag is not None and texts is not None:
+            weights = FreeTextWeights(weights, tag, texts)
         processor = cls.__new__(cls)
         processor._set(weights, eos, unread, longest, sentences)
-        processor.texts = texts
+        processor.texts, processor.read = texts, read
         return processor
 
     # ---- several ----------------------------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsP
             cost too much together.
         """
         unread, longest, sentences, texts = common_options("product", processors, unread, longest)
-        constraints, after = constraints_of("product", processors)
+        constraints, tag = constraints_of("product", processors)
         parts: list[TokenWeights] = []
         for constraint in constraints:
             parts += constraint.parts if isinstance(constraint, ProductWeights) else [constraint]
@@ -177,7 +178,8 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsP
             both = TokenAutomaton(lift(whole, texts, meter), texts.eos, (whole,))
             parts = [both, *(part for part in parts if not part.bytes)]
         weights = parts[0] if len(parts) == 1 else ProductWeights(parts)
-        return cls._from_weights(weights, processors[0].eos, unread, longest, sentences, texts, after)
+        read = next((processor.read for processor in processors if processor.read is not None), None)
+        return cls._from_weights(weights, processors[0].eos, unread, longest, sentences, texts, tag, read)
 
     def __mul__(self, other: BackgroundProcessor) -> BackgroundProcessor:
         return self.product([self, other])
@@ -201,14 +203,14 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsP
             raise OptionError(
                 f"mixture: expected a weight above 0 for each of {len(processors)} processors, found {list(weights)}"
             )
-        constraints, after = constraints_of("mixture", processors)
+        constraints, tag = constraints_of("mixture", processors)
         mixed = MixtureWeights(constraints, weights)
-        return cls._from_weights(mixed, processors[0].eos, unread, longest, sentences, texts, after)
+        return cls._from_weights(mixed, processors[0].eos, unread, longest, sentences, texts, tag)
 
     @classmethod
     def per_row(
         cls, processors: Sequence[BackgroundProcessor | None], *, unread: int | None = None, longest: int | None = None
-    ) -> BackgroundProcessor:
+    ) -> Self:
         """Give each row of a batch a constraint of its own.
 
         Args:
@@ -233,7 +235,9 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsP
             parts.append(weights if weights is None or limit is None else weights_within(weights, limit, 1))
             limits.append(limit)
         weights = RowWeights(parts, limits, given[0].eos)
-        return cls._from_weights(weights, given[0].eos, unread, None, len(parts), texts)
+        rows = cls._from_weights(weights, given[0].eos, unread, None, len(parts), texts)
+        rows.of_rows = list(processors)
+        return rows
 
     # ---- a step -----------------------------------------------------------------------------------------------------
 
@@ -338,8 +342,7 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, LogitsP
         for place, tokens in enumerate(prompts.T):
             rows = self.weights.rows(states, like)
             allowed = [
-                bool(row.dense(self.weights.num_tokens, like)[x].isfinite())
-                for row, x in zip(rows, tokens.tolist(), strict=True)
+                x < self.weights.num_tokens and row.has(x) for row, x in zip(rows, tokens.tolist(), strict=True)
             ]
             wrong = ~np.array(allowed) & ~ended
             if wrong.any():
