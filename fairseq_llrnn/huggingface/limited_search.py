@@ -34,7 +34,8 @@ class LimitedSearch:
     ) -> Any:
         """Call `model.generate` so that each text is complete within `max_new_tokens`, or `max_length` with the prompt.
 
-        Each call begins a new text after its prompt.
+        Each call begins a new text after its prompt. With max_new_tokens=1, a call is a step: its text may be
+        incomplete, and a prompt that adds one allowed token to the last one continues its text.
 
         Args:
             model: any model of transformers that has `generate`.
@@ -77,6 +78,9 @@ class LimitedSearch:
     def limited(self, prompt: int, max_length: int) -> Self:
         """Return a processor for one search, whose texts end within its limit, and within `longest`.
 
+        A limit of one new token has no complete texts but the empty one. It stands for a step of a longer text, which
+        the same processor continues.
+
         Args:
             prompt: how many tokens the search begins with.
             max_length: the most tokens, the prompt included.
@@ -84,6 +88,8 @@ class LimitedSearch:
         Raises:
             DataError: no text is short enough.
         """
+        if max_length - prompt == 1:
+            return self
         unread = None if self.finds_unread else self.states.unread
         left = max_length - (prompt if unread is None else unread)
         longest = left if self.longest is None else min(left, self.longest)
