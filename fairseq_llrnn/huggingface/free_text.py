@@ -38,16 +38,21 @@ class Tag:
         end: the string after the constraint, after which free text goes on, and more tags may follow. None: the text
             ends after the constraint.
         optional: whether texts without the tag are allowed.
+        within: the most tokens until the first `begin` is complete, as a limit of reasoning before `</think>`. None: as
+            many as the limit of the whole text leaves.
     """
 
     begin: str
     end: str | None = None
     optional: bool = False
+    within: int | None = None
 
     def __post_init__(self) -> None:
         for name, string in (("begin", self.begin), ("end", self.end)):
             if not (isinstance(string, str) and string) and (name, string) != ("end", None):
                 raise DataError(f"Tag: {name}: expected a string that is not empty, found {string!r}; give one")
+        if self.optional and self.within is not None:
+            raise DataError("Tag: within: expected a tag that is not optional; leave one of both out")
 
 
 def tag_of(after: str | Tag | None) -> Tag | None:
@@ -122,9 +127,15 @@ class FreeTextWeights(TokenWeights[list[FreeTextState]]):
                 f"after: expected a text that the tokenizer's tokens can write, found {tag.begin!r}; write it as its "
                 "decoder does"
             )
+        if tag.within is not None and tag.within < self.steps[0]:
+            raise DataError(
+                f"Tag: within: expected at least the {self.steps[0]} tokens of {tag.begin!r}, found {tag.within}; give "
+                "more"
+            )
+        self.farthest = int(self.steps[: self.size].max())
         self.longest: int | None = None
         self.needed = 1  # tokens of the text after the string, the end included
-        self._rows: dict[tuple[int, bool, torch.device, torch.dtype], Row] = {}
+        self._rows: dict[tuple[Any, ...], Row] = {}
 
     def within(self, longest: int) -> FreeTextWeights:
         limited = copy.copy(self)
@@ -178,9 +189,13 @@ class FreeTextWeights(TokenWeights[list[FreeTextState]]):
         matched, may_end = state.matched, self._may_end(state)
         if matched > self.size:
             return Row(scores.new_zeros(0, dtype=torch.long), None)
-        key = matched, may_end, scores.device, scores.dtype
+        left = self.farthest + 1  # tokens until the string has to be complete, or more
+        if self.tag.within is not None and not state.has_tag:
+            left = min(left, self.tag.within - state.written)
+        key = matched, may_end, left, scores.device, scores.dtype
         if key not in self._rows:
-            forbidden = self.nexts[matched] > self.size
+            nexts = self.nexts[matched]
+            forbidden = (nexts > self.size) | (self.steps[nexts] >= left)
             forbidden[self.eos] = not may_end
             weights = scores.new_zeros(self.num_tokens)
             self._rows[key] = Row(
@@ -192,7 +207,7 @@ class FreeTextWeights(TokenWeights[list[FreeTextState]]):
         found: list[np.ndarray | None] = []
         for state in states:
             may_end = self._may_end(state)
-            most = self.needed if may_end else self.steps[: self.size].max() + self.needed  # after any token
+            most = self.needed if may_end else self.farthest + self.needed  # after any token
             if state.inner is not None:
                 found += self.inner.in_reach(state.inner, remaining)
             elif state.matched > self.size:

@@ -74,7 +74,7 @@ def _moved(schema: Any, place: str) -> Any:
 
     def move(part: dict[str, Any]) -> dict[str, Any]:
         reference = part.get("$ref")
-        if isinstance(reference, str) and reference.startswith("#"):
+        if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
             part["$ref"] = place + reference[1:]
         return part
 

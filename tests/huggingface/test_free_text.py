@@ -81,7 +81,9 @@ def test_texts_of_searches_end_in_time(kind: str, search: dict[str, Any]) -> Non
     sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 64, "initializer_range": 0.5}
     config = transformers.GPT2Config(vocab_size=len(tokenizer), **sizes, **special)
     softmax = transformers.GPT2LMHeadModel(config).eval()
-    processors = [P.from_regex("yes|no|12+", tokenizer, after="at", longest=12)]
+    processors = [
+        P.from_regex("yes|no|12+", tokenizer, after=after, longest=12) for after in ("at", Tag("at", "on"))
+    ]
     if kind != "unigram":  # which lacks bytes
         processors.append(P.from_json_schema(SCHEMA, tokenizer, after="at", longest=30))
     for processor in processors:
@@ -93,9 +95,12 @@ def test_texts_of_searches_end_in_time(kind: str, search: dict[str, Any]) -> Non
             text = tokenizer.decode(tokens[: tokens.index(1)], clean_up_tokenization_spaces=False)
             free, string, rest = text.partition("at")
             assert string
-            assert set(json.loads(rest)) >= {"a", "b"} if processor is not processors[0] else re.fullmatch(
-                "yes|no|12+", rest
-            )
+            if processor is processors[0]:
+                assert re.fullmatch("yes|no|12+", rest)
+            elif processor is processors[1]:
+                assert re.match("(yes|no|12+)on", rest)
+            else:
+                assert set(json.loads(rest)) >= {"a", "b"}
 
 
 def test_a_special_token_and_its_spelling() -> None:
@@ -113,13 +118,18 @@ def test_a_special_token_and_its_spelling() -> None:
         assert before[1].isinf(), "the text does not end before the string"
 
 
-TAGS = [("b", "c", False), ("b", "c", True), ("ab", "bc", True), ("c", "a", False), ("b", None, True)]
+TAGS = [
+    Tag("b", "c"), Tag("b", "c", optional=True), Tag("ab", "bc", optional=True), Tag("c", "a", within=2),
+    Tag("b", optional=True), Tag("ab", within=3),
+]  # fmt: skip
 
 
 def follows(tokens: tuple[int, ...], tag: Tag, pattern: str, texts: Any) -> bool:
     """Whether a text is free text with tags, byte by byte."""
     text, inside, has_tag = "", False, False
-    for token in tokens:
+    for at, token in enumerate(tokens):
+        if at == tag.within and not (has_tag or inside):
+            return False
         if inside and texts.later[token] is None:
             return False
         for place, letter in enumerate(texts.spelled[token].decode(), 1):
@@ -132,10 +142,10 @@ def follows(tokens: tuple[int, ...], tag: Tag, pattern: str, texts: Any) -> bool
     return bool(re.fullmatch(pattern, text)) if inside and tag.end is None else not inside and (has_tag or tag.optional)
 
 
-@pytest.mark.parametrize(("begin", "end", "optional"), TAGS)
+@pytest.mark.parametrize("tag", TAGS, ids=str)
 @pytest.mark.parametrize("build", ["regex", "lark", "grammar", "words", "product", "mixture", "canonical"])
-def test_texts_with_tags_are_those_of_an_enumeration(build: str, begin: str, end: str | None, optional: bool) -> None:
-    tokenizer, longest, tag = tokenizer_of("ab", "bc", "abc"), 6, Tag(begin, end, optional)
+def test_texts_with_tags_are_those_of_an_enumeration(build: str, tag: Tag) -> None:
+    tokenizer, longest = tokenizer_of("ab", "bc", "abc"), 6
     regex = partial(P.from_regex, tokenizer=tokenizer, after=tag)
     makers = {
         "regex": ("a|ca*", lambda: P.from_regex("a|ca*", tokenizer, after=tag, longest=longest)),
@@ -192,6 +202,16 @@ def test_searches_with_tags_end_in_time(is_special: bool, search: dict[str, Any]
                 assert text == "no"
 
 
+def test_within_needs_no_limit_of_the_whole_text() -> None:
+    tokenizer = tokenizer_of("ab", "bc")
+    processor, written = P.from_regex("a+", tokenizer, after=Tag("cab", within=4), unread=0), torch.zeros(1, 0).long()
+    scores = torch.zeros(1, len(tokenizer))
+    scores[0, tokenizer.convert_tokens_to_ids(["b", "a"])] = torch.tensor([9.0, 5.0])
+    for _ in range(6):
+        written = torch.cat([written, processor(written, scores).argmax(1, keepdim=True)], dim=1)
+    assert tokenizer.convert_ids_to_tokens(written[0]) == ["b", "b", "c", "ab", "a", "a"]
+
+
 def test_a_large_regular_expression_with_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """llguidance's terminals are greedy, so that the end is part of the terminal."""
     monkeypatch.setattr(constructors, "OWN_REGEX", Limits(seconds=1e-9))
@@ -207,6 +227,10 @@ def test_errors() -> None:
         P.from_regex("a", tokenizer, after="")
     with pytest.raises(DataError, match="^Tag: end: expected a string that is not empty, found ''; give one"):
         Tag("a", "")
+    with pytest.raises(DataError, match="^Tag: within: expected a tag that is not optional; leave one of both out"):
+        Tag("a", optional=True, within=3)
+    with pytest.raises(DataError, match="^Tag: within: expected at least the 2 tokens of 'ca', found 1; give more"):
+        P.from_regex("a", tokenizer, after=Tag("ca", within=1))
     with pytest.raises(DataError, match="^from_terms: expected a tag without an end, found Tag"):
         P.from_terms(["a"], tokenizer, after=Tag("b", "c"))
     with pytest.raises(DataError, match="^from_grammar: expected a grammar without weights before the end of a Tag"):
