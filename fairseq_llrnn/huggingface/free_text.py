@@ -153,7 +153,7 @@ class FreeTextWeights(TokenWeights[list[FreeTextState]]):
         written = state.written + 1
         if state.inner is not None:
             inner = self.inner.advance(state.inner, np.array([token]))
-            if self.tag.end is not None and self.inner.rows(inner, torch.zeros(1))[0].has(self.eos):
+            if self.tag.end is not None and self.inner.can_end(inner, self.eos):
                 return FreeTextState(0, None, written, True)
             return FreeTextState(self.size, inner, written, state.has_tag)
         if state.matched > self.size:

@@ -251,6 +251,10 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             for at in range(1, min(MERGED, len(witness) - 1) + 1)
         )
 
+    def can_end(self, states: list[ParserState | None], eos: int) -> bool:
+        (state,) = states
+        return state is not None and bool(state.matcher.is_accepting())
+
     def rows(self, states: list[ParserState | None], scores: Tensor) -> list[Row]:
         return [self._row(state, scores) for state in states]
 

@@ -101,6 +101,10 @@ class TokenWeights(Generic[States]):
     def rows(self, states: States, scores: Tensor) -> list[Row]:
         """Return the weights of each hypothesis' next token, on the device of the scores."""
 
+    def can_end(self, states: States, eos: int) -> bool:
+        """Return whether the text of one hypothesis can end."""
+        return self.rows(states, torch.zeros(1))[0].has(eos)
+
     def within(self, longest: int) -> TokenWeights[States]:
         """Return weights whose states are of texts of at most so many tokens, the end included."""
         return self

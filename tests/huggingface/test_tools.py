@@ -53,8 +53,9 @@ def add(a: bool, b: bool = False) -> bool:
 
 NESTED = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "type": "object", "properties": {"sort": {"$ref": "#/$defs/Order"}, "again": {"$ref": "#"}}, "required": ["sort"],
-    "$defs": {"Order": {"enum": ["up", "down"]}},
+    "type": "object",
+    "properties": {"sort": {"$ref": "#/$defs/Order"}, "again": {"$ref": "#"}, "mark": {"$ref": "#mark"}},
+    "required": ["sort"], "$defs": {"Order": {"enum": ["up", "down"]}, "Mark": {"$anchor": "mark", "enum": ["!"]}},
 }  # fmt: skip
 TOOLS = {"weather": Weather, "a/b c%~é": NESTED, "add": add, "point": Point}
 FREE, NEEDED = Tag("<tool_call>", "</tool_call>", optional=True), Tag("<tool_call>", "</tool_call>")
@@ -111,6 +112,7 @@ TAGGED = tagged(CALL)
         (tagged('{"name":"point","arguments":{"x":true}}'), True, True, False),
         (tagged('{"name":"a/b c%~é","arguments":{"sort":"up","again":{"sort":"down"}}}'), True, True, False),
         (tagged('{"name":"a/b c%~é","arguments":{"sort":"left"}}'), False, False, False),
+        (tagged('{"name":"a/b c%~é","arguments":{"sort":"up","mark":"!"}}'), True, True, False),
         (tagged('{"name":"add","arguments":{"a":true}}'), True, True, False),
         (tagged('{"name":"add","arguments":{"b":true}}'), False, False, False),
     ],
