@@ -65,7 +65,8 @@ class LimitedSearch:
             nonlocal prompt
             if not search:
                 prompt = input_ids.size(1)
-                search.append(self.limited(prompt, prompt + new if new is not None else length or 0))
+                most = prompt + new if new is not None else length or 0
+                search.append(self if is_step(prompt, most) else self.limited(prompt, most))
             log_p: Tensor = search[0](input_ids, scores)
             return log_p
 
@@ -78,9 +79,6 @@ class LimitedSearch:
     def limited(self, prompt: int, max_length: int) -> Self:
         """Return a processor for one search, whose texts end within its limit, and within `longest`.
 
-        A limit of one new token has no complete texts but the empty one. It stands for a step of a longer text, which
-        the same processor continues.
-
         Args:
             prompt: how many tokens the search begins with.
             max_length: the most tokens, the prompt included.
@@ -88,8 +86,6 @@ class LimitedSearch:
         Raises:
             DataError: no text is short enough.
         """
-        if max_length - prompt == 1:
-            return self
         unread = None if self.finds_unread else self.states.unread
         left = max_length - (prompt if unread is None else unread)
         longest = left if self.longest is None else min(left, self.longest)
@@ -97,6 +93,11 @@ class LimitedSearch:
         weights = weights_within(self.weights, longest, self.sentences, "generate: expected max_new_tokens", advice)
         limited: Self = self._from_weights(weights, self.eos, unread, longest, self.sentences, self.texts)
         return limited
+
+
+def is_step(prompt: int, max_length: int) -> bool:
+    """Return whether a search of one token is a step of a longer text. Its own texts would be empty."""
+    return max_length - prompt == 1
 
 
 def weights_within(
