@@ -1,10 +1,12 @@
 """Hugging Face's transformers with log-linear models (docs/guides/huggingface.md).
 
 processor.py has a logits processor. It takes any background, on any softmax model, without training.
+constructors.py makes them for any tokenizer.
 constraints.py turns regular expressions (regular_expressions.py) and grammars into automata over bytes.
 parsers.py and schemas.py read Lark grammars and JSON schemas by llguidance.
 witnesses.py and schema_lengths.py find how their texts end within a number of tokens.
-free_text.py and batch_rows.py start a constraint after free text, and give each row of a batch another one.
+free_text.py has constraints in free text, tools.py calls of tools, batch_rows.py a constraint for each row of a batch.
+parsed_texts.py returns the objects that texts stand for.
 lifting.py and token_weights.py turn these into weights of any tokenizer's tokens. token_words.py has tokens of a prior.
 healing.py begins a constraint inside the last tokens of a prompt.
 combinations.py compares the processors of a product or mixture.
@@ -28,7 +30,7 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 from fairseq_llrnn.errors import OptionError, from_checkout
-from fairseq_llrnn.huggingface.processor import BackgroundProcessor, Limits
+from fairseq_llrnn.huggingface.processor import BackgroundProcessor, Limits, Tag
 from fairseq_llrnn.huggingface.scoring import CausalScorer
 from fairseq_llrnn.huggingface.token_words import dictionary_of, words_of_tokens
 
@@ -44,6 +46,7 @@ __all__ = [
     "LogLinearForCausalLM",
     "LogLinearForSeq2SeqLM",
     "LogLinearSeq2SeqConfig",
+    "Tag",
     "dictionary_of",
     "words_of_tokens",
 ]

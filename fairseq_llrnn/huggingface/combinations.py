@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface.free_text import FreeTextWeights
+from fairseq_llrnn.huggingface.free_text import FreeTextWeights, Tag
 from fairseq_llrnn.huggingface.lifting import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
@@ -41,7 +41,7 @@ def common_options(
                 f"end {first.eos} and {other.weights.num_tokens:,} with {other.eos}"
             )
     texts = [processor.texts for processor in processors if processor.texts is not None]
-    if any(other is not texts[0] and other.later != texts[0].later for other in texts[1:]):
+    if any(other is not texts[0] and other.spelled != texts[0].spelled for other in texts[1:]):
         raise DataError(f"{kind}: expected processors for one tokenizer, found two with other tokens; use one for all")
     sentences = {processor.sentences for processor in processors if processor.sentences is not None}
     if len(sentences) > 1:
@@ -56,18 +56,18 @@ def common_options(
     return unread, longest, next(iter(sentences), None), next(iter(texts), None)
 
 
-def constraints_of(kind: str, processors: Sequence[Processor]) -> tuple[list[TokenWeights], str | None]:
-    """Return the weights of processors after their free text, and the string that ends it.
+def constraints_of(kind: str, processors: Sequence[Processor]) -> tuple[list[TokenWeights], Tag | None]:
+    """Return the weights of processors inside of free text, and their tag.
 
     Raises:
-        DataError: other strings.
+        DataError: other tags.
     """
     found = [processor.weights for processor in processors]
-    strings = {weights.string if isinstance(weights, FreeTextWeights) else None for weights in found}
-    if len(strings) > 1:
+    tags = {weights.tag if isinstance(weights, FreeTextWeights) else None for weights in found}
+    if len(tags) > 1:
         raise DataError(
-            f"{kind}: expected the same `after` in each processor, found {' and '.join(sorted(map(repr, strings)))}; "
+            f"{kind}: expected the same `after` in each processor, found {' and '.join(sorted(map(repr, tags)))}; "
             "give it to all of them"
         )
     inner = [weights.inner if isinstance(weights, FreeTextWeights) else weights for weights in found]
-    return inner, next(iter(strings))
+    return inner, next(iter(tags))

@@ -1,17 +1,21 @@
-"""Weights of free text that ends in a given string, after which the text is constrained.
+"""Weights of free text with a constraint inside: a tag's string begins it, and another one may end it.
 
-Sizes: N hypotheses, K tokens, m bytes of the string.
+Sizes: N hypotheses, K tokens, m bytes of the string that begins the constraint.
 
 A hypothesis of the free text has a state of the automaton of Knuth, Morris and Pratt (1977): how many bytes of the
 string its text ends in. All tokenisations of the string are found, and special tokens by their spelling. The string's
-last byte is the last one of a token. Tokens that hold more of the text are forbidden there, and so is the end of the
-text before the string.
+last byte is the last one of a token. Tokens that hold more of the text are forbidden there. So is the end of the text
+before the constraint, if it is not optional.
+
+If the tag has an end, the weights of the constraint are of texts that end with it. Free text goes on at once when such
+a text is complete.
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +27,37 @@ from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface.lifting import BYTES, TokenTexts
 from fairseq_llrnn.huggingface.token_weights import Row, TokenWeights
+
+
+@dataclass(frozen=True)
+class Tag:
+    """Strings around a constraint in free text. Each may be a special token.
+
+    Args:
+        begin: wherever the text has this string, the constraint comes next.
+        end: the string after the constraint, after which free text goes on, and more tags may follow. None: the text
+            ends after the constraint.
+        optional: whether texts without the tag are allowed.
+        within: the most tokens until the first `begin` is complete, as a limit of reasoning before `</think>`. None: as
+            many as the limit of the whole text leaves.
+    """
+
+    begin: str
+    end: str | None = None
+    optional: bool = False
+    within: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, string in (("begin", self.begin), ("end", self.end)):
+            if not (isinstance(string, str) and string) and (name, string) != ("end", None):
+                raise DataError(f"Tag: {name}: expected a string that is not empty, found {string!r}; give one")
+        if self.optional and self.within is not None:
+            raise DataError("Tag: within: expected a tag that is not optional; leave one of both out")
+
+
+def tag_of(after: str | Tag | None) -> Tag | None:
+    """Return the tag of an argument `after`."""
+    return after if after is None or isinstance(after, Tag) else Tag(after)
 
 
 def byte_steps(string: bytes) -> np.ndarray:
@@ -60,28 +95,27 @@ def token_steps(steps: np.ndarray, texts: list[bytes]) -> np.ndarray:
 class FreeTextState:
     """Of one hypothesis."""
 
-    matched: int  # bytes of the string, m after it, m + 1 after a forbidden token
-    inner: Any = None  # of the constraint, for one hypothesis, after the string
+    matched: int  # bytes of the string, m inside of the constraint, m + 1 after the end or a forbidden token
+    inner: Any = None  # of the constraint, for one hypothesis
     written: int = 0  # tokens
+    has_tag: bool = False  # whether a tag is complete
 
 
 class FreeTextWeights(TokenWeights[list[FreeTextState]]):
-    """Free text, the string, and then a text of other weights."""
+    """Free text, a tag's string, a text of other weights, and more free text if the tag has an end."""
 
-    def __init__(self, inner: TokenWeights, string: str, texts: TokenTexts) -> None:
+    def __init__(self, inner: TokenWeights, tag: Tag, texts: TokenTexts) -> None:
         """
         Args:
-            inner: of the text after the string, whose tokens are read as `texts.later`.
-            string: with which the free text ends.
+            inner: of the text after the string, whose tokens are read as `texts.later`. It has the tag's end.
 
         Raises:
-            DataError: an empty string, or one that the tokens cannot write.
+            DataError: a string that the tokens cannot write.
         """
-        if not isinstance(string, str) or not string:
-            raise DataError(f"after: expected a text that ends the free text, found {string!r}; give one")
-        self.inner, self.num_tokens, self.eos = inner, inner.num_tokens, texts.eos
-        self.string, self.size = string, len(string.encode())
-        self.nexts = token_steps(byte_steps(string.encode()), texts.spelled)
+        self.inner, self.num_tokens, self.eos, self.tag = inner, inner.num_tokens, texts.eos, tag
+        string = tag.begin.encode()
+        self.size = len(string)
+        self.nexts = token_steps(byte_steps(string), texts.spelled)
         self.nexts[:, texts.eos] = self.size + 1
         targets = [np.flatnonzero(np.bincount(row, minlength=self.size + 2)) for row in self.nexts]
         self.steps = np.full(self.size + 2, NO_END, dtype=np.int64)  # tokens until the string is complete
@@ -90,12 +124,18 @@ class FreeTextWeights(TokenWeights[list[FreeTextState]]):
             self.steps[: self.size] = [1 + self.steps[target].min() for target in targets]
         if self.steps[0] >= NO_END:
             raise DataError(
-                f"after: expected a text that the tokenizer's tokens can write, found {string!r}; write it as its "
+                f"after: expected a text that the tokenizer's tokens can write, found {tag.begin!r}; write it as its "
                 "decoder does"
             )
+        if tag.within is not None and tag.within < self.steps[0]:
+            raise DataError(
+                f"Tag: within: expected at least the {self.steps[0]} tokens of {tag.begin!r}, found {tag.within}; give "
+                "more"
+            )
+        self.farthest = int(self.steps[: self.size].max())
         self.longest: int | None = None
         self.needed = 1  # tokens of the text after the string, the end included
-        self._rows: dict[tuple[int, torch.device, torch.dtype], Row] = {}
+        self._rows: dict[tuple[Any, ...], Row] = {}
 
     def within(self, longest: int) -> FreeTextWeights:
         limited = copy.copy(self)
@@ -112,14 +152,17 @@ class FreeTextWeights(TokenWeights[list[FreeTextState]]):
     def _after(self, state: FreeTextState, token: int) -> FreeTextState:
         written = state.written + 1
         if state.inner is not None:
-            return FreeTextState(self.size, self.inner.advance(state.inner, np.array([token])), written)
+            inner = self.inner.advance(state.inner, np.array([token]))
+            if self.tag.end is not None and self.inner.can_end(inner, self.eos):
+                return FreeTextState(0, None, written, True)
+            return FreeTextState(self.size, inner, written, state.has_tag)
         if state.matched > self.size:
             return state
         matched = int(self.nexts[state.matched, token]) if token < self.num_tokens else 0
         if matched != self.size:
-            return FreeTextState(matched, None, written)
+            return FreeTextState(matched, None, written, state.has_tag)
         inner = self.inner if self.longest is None else self.inner.within(max(self.longest - written, self.needed))
-        return FreeTextState(matched, inner.start(1), written)
+        return FreeTextState(matched, inner.start(1), written, state.has_tag)
 
     def select(self, states: list[FreeTextState], rows: np.ndarray) -> list[FreeTextState]:
         found = [states[row] for row in rows.tolist()]
@@ -129,40 +172,73 @@ class FreeTextWeights(TokenWeights[list[FreeTextState]]):
             if len(places) > 1 and state.inner is not None:
                 copies = self.inner.select(state.inner, np.zeros(len(places), dtype=np.int64))
                 for number, place in enumerate(places):
-                    inner = self.inner.select(copies, np.array([number]))
-                    found[place] = FreeTextState(state.matched, inner, state.written)
+                    found[place] = replace(state, inner=self.inner.select(copies, np.array([number])))
         return found
+
+    def _may_end(self, state: FreeTextState) -> bool:
+        return self.tag.optional or state.has_tag
 
     def rows(self, states: list[FreeTextState], scores: Tensor) -> list[Row]:
         return [
-            self._row(state.matched, scores) if state.inner is None else self.inner.rows(state.inner, scores)[0]
+            self._row(state, scores) if state.inner is None else self.inner.rows(state.inner, scores)[0]
             for state in states
         ]
 
-    def _row(self, matched: int, scores: Tensor) -> Row:
+    def _row(self, state: FreeTextState, scores: Tensor) -> Row:
+        """Of free text."""
+        matched, may_end = state.matched, self._may_end(state)
         if matched > self.size:
             return Row(scores.new_zeros(0, dtype=torch.long), None)
-        key = matched, scores.device, scores.dtype
+        left = self.farthest + 1  # tokens until the string has to be complete, or more
+        if self.tag.within is not None and not state.has_tag:
+            left = min(left, self.tag.within - state.written)
+        key = matched, may_end, left, scores.device, scores.dtype
         if key not in self._rows:
-            forbidden = torch.from_numpy(self.nexts[matched] > self.size).to(scores.device)
-            self._rows[key] = Row(None, scores.new_zeros(self.num_tokens).masked_fill(forbidden, NEGATIVE_INFINITY))
+            nexts = self.nexts[matched]
+            forbidden = (nexts > self.size) | (self.steps[nexts] >= left)
+            forbidden[self.eos] = not may_end
+            weights = scores.new_zeros(self.num_tokens)
+            self._rows[key] = Row(
+                None, weights.masked_fill(torch.from_numpy(forbidden).to(scores.device), NEGATIVE_INFINITY)
+            )
         return self._rows[key]
 
     def in_reach(self, states: list[FreeTextState], remaining: int) -> list[np.ndarray | None]:
         found: list[np.ndarray | None] = []
         for state in states:
+            may_end = self._may_end(state)
+            most = self.needed if may_end else self.farthest + self.needed  # after any token
             if state.inner is not None:
                 found += self.inner.in_reach(state.inner, remaining)
             elif state.matched > self.size:
                 found.append(np.zeros(self.num_tokens, dtype=bool))
-            elif remaining > self.steps[: self.size].max() + self.needed:
+            elif remaining > most:
                 found.append(None)
             else:
-                found.append(self.steps[self.nexts[state.matched]] + self.needed < remaining)
+                nexts = self.nexts[state.matched]
+                least = np.where(nexts == self.size, self.needed, 1) if may_end else self.steps[nexts] + self.needed
+                reached = least < remaining
+                reached[self.eos] = may_end
+                found.append(reached)
         return found
 
     def least(self, states: list[FreeTextState]) -> int:
-        return max(
-            int(self.steps[state.matched]) + self.needed if state.inner is None else self.inner.least(state.inner)
-            for state in states
-        )
+        return max(map(self._least, states))
+
+    def _least(self, state: FreeTextState) -> int:
+        if state.inner is not None:
+            return self.inner.least(state.inner)
+        return 1 if self._may_end(state) else int(self.steps[state.matched]) + self.needed
+
+    def constrained(self, tokens: Sequence[int]) -> list[list[int]]:
+        """Return the tokens of each constraint in a text."""
+        found: list[list[int]] = []
+        state = FreeTextState(0)
+        for token in tokens:
+            after = self._after(state, token)
+            if state.inner is not None:
+                found[-1].append(token)
+            elif after.inner is not None:
+                found.append([])
+            state = after
+        return found

@@ -8,7 +8,8 @@ constraint. A token may hold the end of the one and the beginning of the other. 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -27,6 +28,7 @@ class HealsPrompts:
     eos: int
     longest: int | None
     texts: TokenTexts | None
+    read: Callable[[str], Any] | None
     _from_weights: Any
     per_row: Any
 
@@ -58,7 +60,8 @@ class HealsPrompts:
             number, removed = _last_tokens(tokens, texts, known)
             rows.append(tokens[: len(tokens) - number])
             weights = _after(self.weights, removed, texts)
-            processors.append(self._from_weights(weights, self.eos, None, self.longest, texts=texts))
+            read = partial(_read_after, removed, self.read)
+            processors.append(self._from_weights(weights, self.eos, None, self.longest, texts=texts, read=read))
         width = max(map(len, rows))
         ids = torch.tensor([[self.eos] * (width - len(row)) + row for row in rows])
         mask = torch.tensor([[0] * (width - len(row)) + [1] * len(row) for row in rows])
@@ -94,6 +97,12 @@ def _after(weights: TokenWeights[Any], begin: str, texts: TokenTexts) -> TokenWe
         raise _not_healed()
     automaton = weights.bytes[0].after(begin.encode())
     return TokenAutomaton(lift(automaton, texts, Meter("heal", USUAL_LIMITS)), texts.eos, (automaton,))
+
+
+def _read_after(begin: str, read: Callable[[str], Any] | None, text: str) -> Any:
+    """Read a text that begins with a string."""
+    text = text.removeprefix(begin)
+    return text if read is None else read(text)
 
 
 def _not_healed() -> DataError:

@@ -161,6 +161,38 @@ class ByteAutomaton:
         weights = None if self.log_weights is None else np.pad(self.log_weights, ((first, 0), (0, 0)))
         return ByteAutomaton(nexts, np.pad(self.finals, (first, 0), constant_values=-np.inf), weights)
 
+    def before(self, end: bytes, meter: Meter) -> ByteAutomaton:
+        """The strings of the automaton with bytes after them. Of a string that begins another one, the other is lost.
+
+        A state is one of the automaton, −1 for none, and a set of numbers of bytes of the end, in bits.
+
+        Raises:
+            DataError: the strings have weights.
+        """
+        if self.log_weights is not None or self.finals[np.isfinite(self.finals)].any():
+            raise DataError(f"{meter.name}: expected a grammar without weights before the end of a Tag, found weights")
+        size, whole = len(self.nexts), 1 << len(end)
+        keys = [*((state, 0) for state in range(size)), (-1, whole)]
+        numbers = {key: number for number, key in enumerate(keys)}
+        rows = []
+        for state, matched in keys:  # which grow
+            row = np.full(BYTES, -1, dtype=np.int32) if state < 0 else self.nexts[state].copy()
+            if state >= 0 and np.isfinite(self.finals[state]):
+                matched |= 1
+            places = [place for place in range(len(end)) if matched >> place & 1]
+            for byte in {end[place] for place in places}:
+                after = sum(2 << place for place in places if end[place] == byte)
+                key = (-1, whole) if after & whole else (int(row[byte]), after)
+                if key not in numbers:
+                    numbers[key] = len(keys)
+                    keys.append(key)
+                    meter.check_states(len(keys))
+                row[byte] = numbers[key]
+            rows.append(row)
+        finals = np.full(len(rows), -np.inf)
+        finals[size] = 0.0
+        return ByteAutomaton(np.stack(rows), finals)
+
     def strings(self, meter: Meter) -> dict[bytes, float]:
         """All strings and their log weights. Raises LimitError for more than MOST_STRINGS."""
         found: dict[bytes, float] = {}
@@ -225,6 +257,7 @@ class TokenTexts:
         self.first: list[bytes | None] = [None] * self.size  # None: matches no text
         self.later: list[bytes | None] = [None] * self.size
         self.spelled: list[bytes] = [b""] * self.size  # of special tokens, too
+        self._spellings: dict[str, TokenTexts] = {}
         decoder = _Decoder(json.loads(backend.to_str())["decoder"])
         added = tokenizer.added_tokens_decoder
         special = {*tokenizer.all_special_ids, *(number for number, token in added.items() if token.special)}
@@ -268,6 +301,20 @@ class TokenTexts:
         found.first = self.later
         found.__dict__.pop("tries", None)
         return found
+
+    def spelling(self, string: str) -> TokenTexts:
+        """The same after other text, where a special token that is spelled so has this text."""
+        tokens = [token for token, text in enumerate(self.later) if text is None and token != self.eos]
+        tokens = [token for token in tokens if self.spelled[token] == string.encode()]
+        if not tokens:
+            return self.inner
+        if string not in self._spellings:
+            found = self._spellings[string] = copy.copy(self.inner)
+            for name in ("tries", "inner"):
+                found.__dict__.pop(name, None)
+            found.later = [string.encode() if token in tokens else text for token, text in enumerate(self.later)]
+            found.first = found.later
+        return self._spellings[string]
 
     @cached_property
     def tries(self) -> tuple[Trie, Trie]:

@@ -26,19 +26,24 @@ class LimitedSearch:
     finds_unread: bool
     states: Any  # prefix_states.py
     texts: Any
+    parse: Any
     _from_weights: Any
 
-    def generate(self, model: Any, *inputs: Any, logits_processor: Sequence[Any] = (), **options: Any) -> Any:
+    def generate(
+        self, model: Any, *inputs: Any, logits_processor: Sequence[Any] = (), parse: bool = False, **options: Any
+    ) -> Any:
         """Call `model.generate` so that each text is complete within `max_new_tokens`, or `max_length` with the prompt.
 
-        Each call begins a new text after its prompt.
+        Each call begins a new text after its prompt. With max_new_tokens=1, a call is a step: its text may be
+        incomplete, and a prompt that adds one allowed token to the last one continues its text.
 
         Args:
             model: any model of transformers that has `generate`.
             inputs, options: of its `generate`. The limit may be in the generation config of the call or the model.
             logits_processor: others, before this one.
+            parse: return what `parse` returns for the new tokens.
 
-        Returns what `model.generate` returns.
+        Returns what `model.generate` returns, or a list of values.
 
         Raises:
             OptionError: there is no limit. DataError: no text is short enough.
@@ -54,15 +59,22 @@ class LimitedSearch:
                 "generate: expected max_new_tokens, within which each text has to end, found no limit; give it"
             )
         search: list[Any] = []
+        prompt = 0
 
         def step(input_ids: Tensor, scores: Tensor) -> Tensor:
+            nonlocal prompt
             if not search:
                 prompt = input_ids.size(1)
-                search.append(self.limited(prompt, prompt + new if new is not None else length or 0))
+                most = prompt + new if new is not None else length or 0
+                search.append(self if is_step(prompt, most) else self.limited(prompt, most))
             log_p: Tensor = search[0](input_ids, scores)
             return log_p
 
-        return model.generate(*inputs, logits_processor=[*logits_processor, step], **options)
+        found = model.generate(*inputs, logits_processor=[*logits_processor, step], **options)
+        if not parse:
+            return found
+        sequences = found if isinstance(found, Tensor) else found.sequences
+        return self.parse(sequences[:, prompt:])
 
     def limited(self, prompt: int, max_length: int) -> Self:
         """Return a processor for one search, whose texts end within its limit, and within `longest`.
@@ -77,20 +89,26 @@ class LimitedSearch:
         unread = None if self.finds_unread else self.states.unread
         left = max_length - (prompt if unread is None else unread)
         longest = left if self.longest is None else min(left, self.longest)
-        weights = weights_within(self.weights, longest, self.sentences, "generate: expected max_new_tokens")
+        advice = "give more, or `longest` to the processor if several calls write one text"
+        weights = weights_within(self.weights, longest, self.sentences, "generate: expected max_new_tokens", advice)
         limited: Self = self._from_weights(weights, self.eos, unread, longest, self.sentences, self.texts)
         return limited
 
 
+def is_step(prompt: int, max_length: int) -> bool:
+    """Return whether a search of one token is a step of a longer text. Its own texts would be empty."""
+    return max_length - prompt == 1
+
+
 def weights_within(
     weights: TokenWeights[Any], longest: int, sentences: int | None,
-    expected: str = "BackgroundProcessor: expected `longest`",
+    expected: str = "BackgroundProcessor: expected `longest`", advice: str = "give more",
 ) -> TokenWeights[Any]:  # fmt: skip
     """Return the weights of texts of at most `longest` tokens.
 
     Args:
         sentences: how many sources or constraints there are, if there are several.
-        expected: how a message begins.
+        expected, advice: how a message begins and ends.
 
     Raises:
         DataError: there is no such text.
@@ -98,6 +116,7 @@ def weights_within(
     weights = weights.within(longest)
     if (needed := weights.least(weights.start(sentences or 1))) > longest:
         raise DataError(
-            f"{expected} of at least {needed}, within which a string can be completed, found {longest}; give more"
+            f"{expected} of at least {needed}, within which a string can be completed, found {longest}; "
+            f"{advice}"
         )
     return weights

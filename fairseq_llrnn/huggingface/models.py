@@ -32,6 +32,7 @@ from fairseq_llrnn.features.dictionary import PAD, plain
 from fairseq_llrnn.head.checks import check_token_ids
 from fairseq_llrnn.head.head import LogLinearHead
 from fairseq_llrnn.head.inputs import FeatureInput
+from fairseq_llrnn.huggingface.limited_search import is_step
 from fairseq_llrnn.huggingface.normalisation import mask_after_eos
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
 from fairseq_llrnn.huggingface.processor import BackgroundProcessor
@@ -289,13 +290,14 @@ class LogLinearModel(TransformersModel, GenerationMixin):
     def _get_logits_processor(self, *args: Any, **kwargs: Any) -> LogitsProcessorList:
         """`Search.mask`, then transformers' own processors: not in the logits, which a beam search normalises again.
 
-        A constraint without `longest` ends its texts within the limit of the search.
+        A constraint without `longest` ends its texts within the limit of the search, if it is no step of a longer text.
         """
         most, prompt = kwargs["generation_config"].max_length, kwargs["input_ids_seq_length"]
-        kwargs["logits_processor"] = [
-            each.limited(prompt, most) if isinstance(each, BackgroundProcessor) and each.longest is None else each
-            for each in kwargs["logits_processor"] or []
-        ]
+        if not is_step(prompt, most):
+            kwargs["logits_processor"] = [
+                each.limited(prompt, most) if isinstance(each, BackgroundProcessor) and each.longest is None else each
+                for each in kwargs["logits_processor"] or []
+            ]
         processors: LogitsProcessorList = super()._get_logits_processor(*args, **kwargs)
         processors.insert(0, kwargs["model_kwargs"]["search"].mask)
         return processors

@@ -47,7 +47,7 @@ class _Tokens:
         raise NotImplementedError
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _tokens_of(texts: TokenTexts) -> tuple[Any, Completions]:
     """Return llguidance's tokenizer, and a search for completions."""
     import llguidance
@@ -59,12 +59,13 @@ def _tokens_of(texts: TokenTexts) -> tuple[Any, Completions]:
 
 
 def parser_weights(
-    grammar: str, kind: str, texts: TokenTexts, meter: Meter, steps: Callable[[], Steps] = Steps, begin: str = ""
-) -> ParserWeights:
+    grammar: str, kind: str, texts: TokenTexts, meter: Meter, steps: Callable[[], Steps] = Steps, begin: str = "",
+    end: str = "",
+) -> ParserWeights:  # fmt: skip
     """Return the weights of a Lark grammar.
 
     Args:
-        begin: the text before that of the grammar.
+        begin, end: the texts before and after that of the grammar.
         kind: of the user's input, for messages.
         steps: what is known of its steps. It is only called for texts that must end within a number of tokens.
 
@@ -77,16 +78,17 @@ def parser_weights(
     tokenizer, completions = _tokens_of(texts)
     limits = llguidance.LLParserLimits(max_lexer_states=meter.limits.states)
 
-    def read(grammar: str, begin: str = "") -> Any:
+    def read(grammar: str, begin: str = "", end: str = "") -> Any:
         grammars = [{"lark_grammar": f"{grammar}\n{ALL_TOKENISATIONS}"}]
-        # a space before the first word is not part of the text
-        before = json.dumps(begin, ensure_ascii=False) if begin else '" "?' if texts.first != texts.later else ""
-        if before:
-            whole = f"start: {before} @text\n{ALL_TOKENISATIONS}"
+        before, after = (json.dumps(text, ensure_ascii=False) if text else "" for text in (begin, end))
+        if not begin and texts.first != texts.later:  # a space before the first word is not part of the text
+            before = '" "?'
+        if before or after:
+            whole = f"start: {before} @text {after}\n{ALL_TOKENISATIONS}"
             grammars = [{"lark_grammar": whole}, {"name": "text", "lark_grammar": grammar}]
         return llguidance.LLMatcher(tokenizer, json.dumps({"grammars": grammars}), log_level=0, limits=limits)
 
-    weights = ParserWeights(read(grammar, begin), completions, steps, read, meter.name, kind)
+    weights = ParserWeights(read(grammar, begin, end), completions, steps, read, meter.name, kind)
     if weights.matcher.is_error():
         raise parser_error(meter.name, kind, weights.matcher.get_error())
     weights.after = partial(parser_weights, grammar, kind, texts.inner, meter, steps)
@@ -248,6 +250,10 @@ class ParserWeights(TokenWeights[list[ParserState | None]]):
             matcher.validate_tokens([token, *witness[at:]]) == len(witness) - at + 1
             for at in range(1, min(MERGED, len(witness) - 1) + 1)
         )
+
+    def can_end(self, states: list[ParserState | None], eos: int) -> bool:
+        (state,) = states
+        return state is not None and bool(state.matcher.is_accepting())
 
     def rows(self, states: list[ParserState | None], scores: Tensor) -> list[Row]:
         return [self._row(state, scores) for state in states]

@@ -20,60 +20,35 @@ factor for each step would change the ranks.
 A hypothesis that cannot go on before its text is complete (a dead end) is ended with log p DEAD_END. A beam search then
 prefers any complete text. Dead ends exist in products whose parts are not one automaton, and under other processors.
 
-`from_regex`, `from_json_schema`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any fast tokenizer
-(constraints.py, parsers.py, schemas.py, lifting.py). Products, mixtures and rows of processors are
-processors. If a text is that of the step before with a forbidden token, it is a new prompt.
+`from_regex`, `from_json_schema`, `from_tools`, `from_grammar`, `from_words`, `from_terms` and `from_ngram` take any
+fast tokenizer (constructors.py). Products, mixtures and rows of processors are processors. If a text is that of the
+step before with a forbidden token, it is a new prompt.
 The constructor takes the background of a prior each of whose words is one token of the same spelling: the prior is
 built over the model's own tokens (`dictionary_of`). Special tokens are matched by what they are for.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import re
-from collections.abc import Sequence
-from dataclasses import astuple
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
-from fairseq_llrnn.backgrounds.background import BoundBackground
-from fairseq_llrnn.errors import DataError, OptionError, check_choice, check_least
-from fairseq_llrnn.features.dictionary import EOS, PAD, SPECIALS, WordList
-from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.errors import DataError, OptionError, check_least
+from fairseq_llrnn.features.dictionary import EOS, PAD
 from fairseq_llrnn.head.checks import check_source_ids
 from fairseq_llrnn.huggingface.batch_rows import RowWeights
 from fairseq_llrnn.huggingface.combinations import common_options, constraints_of
-from fairseq_llrnn.huggingface.constraints import (
-    byte_automaton,
-    grammar_bytes,
-    is_our_grammar,
-    term_automaton,
-    words_automaton,
-)
-from fairseq_llrnn.huggingface.free_text import FreeTextWeights
+from fairseq_llrnn.huggingface.constructors import MakesConstraints
+from fairseq_llrnn.huggingface.free_text import FreeTextWeights, Tag
 from fairseq_llrnn.huggingface.healing import HealsPrompts
-from fairseq_llrnn.huggingface.lifting import (
-    USUAL_LIMITS,
-    ByteAutomaton,
-    LimitError,
-    Limits,
-    Meter,
-    TokenTexts,
-    lift,
-    lift_canonical,
-    token_texts,
-)
+from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Limits, Meter, TokenTexts, lift
 from fairseq_llrnn.huggingface.limited_search import LimitedSearch, weights_within
 from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_in_time
-from fairseq_llrnn.huggingface.parsers import parser_weights
+from fairseq_llrnn.huggingface.parsed_texts import ParsesTexts
 from fairseq_llrnn.huggingface.prefix_states import PrefixStates
-from fairseq_llrnn.huggingface.regular_expressions import byte_node, parse_regex, rust_regex
-from fairseq_llrnn.huggingface.schemas import lark_of_schema
 from fairseq_llrnn.huggingface.token_weights import (
     BackgroundWeights,
     MixtureWeights,
@@ -82,11 +57,7 @@ from fairseq_llrnn.huggingface.token_weights import (
     TokenAutomaton,
     TokenWeights,
 )
-from fairseq_llrnn.huggingface.token_words import check_terms, dictionary_of, numbers_of_tokens
-from fairseq_llrnn.huggingface.word_ngrams import WordNGramWeights
-from fairseq_llrnn.ngrams.arpa import read_arpa
-from fairseq_llrnn.ngrams.background import ngram_from_file
-from fairseq_llrnn.ngrams.to_automaton import OTHER_UNK
+from fairseq_llrnn.huggingface.token_words import check_terms
 from fairseq_llrnn.prior.prior import Prior
 
 try:
@@ -94,11 +65,10 @@ try:
 except ImportError:  # scores of another search
     LogitsProcessor = object
 
-__all__ = ["BackgroundProcessor", "Limits"]
-OWN_REGEX = Limits(states=5_000, seconds=3.0, megabytes=300)  # of larger ones, llguidance is quicker
+__all__ = ["BackgroundProcessor", "Limits", "Tag"]
 
 
-class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
+class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesTexts, LogitsProcessor):
     """log p of all tokens -> log p' (module docstring).
 
     `a * b` is the product of two processors, and `BackgroundProcessor.mixture([a, b], [0.3, 0.7])` a mixture.
@@ -161,203 +131,14 @@ class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
     @classmethod
     def _from_weights(
         cls, weights: TokenWeights, eos: int, unread: int | None, longest: int | None, sentences: int | None = None,
-        texts: TokenTexts | None = None, after: str | None = None,
-    ) -> BackgroundProcessor:  # fmt: skip
-        if after is not None and texts is not None:
-            weights = FreeTextWeights(weights, after, texts)
+        texts: TokenTexts | None = None, tag: Tag | None = None, read: Callable[[str], Any] | None = None,
+    ) -> Self:  # fmt: skip
+        if tag is not None and texts is not None:
+            weights = FreeTextWeights(weights, tag, texts)
         processor = cls.__new__(cls)
         processor._set(weights, eos, unread, longest, sentences)
-        processor.texts = texts
+        processor.texts, processor.read = texts, read
         return processor
-
-    # ---- constraints on any tokenizer -------------------------------------------------------------------------------
-
-    @classmethod
-    def from_regex(
-        cls, pattern: str, tokenizer: Any, *, canonical: bool = False, limits: Limits = USUAL_LIMITS,
-        after: str | None = None, unread: int | None = None, longest: int | None = None,
-    ) -> BackgroundProcessor:  # fmt: skip
-        """Allow the texts that a regular expression matches as a whole.
-
-        It becomes an automaton, or a grammar of llguidance (extra `hf`) if its automaton would be large.
-
-        Args:
-            pattern: in the syntax of Python's `re`, without lookaround, backreferences and \\b.
-            tokenizer: a PreTrainedTokenizerFast with an end-of-sequence token.
-            canonical: allow the tokenizer's own tokenisation of each text alone. The set of texts is finite.
-            limits: of states, time and memory.
-            after: a string or special token. The text begins with free text, the constraint comes after the string, and
-                `longest` counts both. The text does not end before. None: the constraint comes first.
-            unread, longest: as in the constructor.
-
-        Raises:
-            LimitError: it costs more than `limits` allow. DataError: no such expression, no text that the tokenizer
-            can write, or too small a `longest`.
-        """
-        meter, texts = Meter("from_regex", limits), _texts(tokenizer, "from_regex", after)
-        tree = parse_regex(pattern, meter.name)
-        own = meter if canonical else Meter(meter.name, Limits(*map(min, astuple(limits), astuple(OWN_REGEX))))
-        try:
-            return cls._lifted(byte_automaton(byte_node(tree), own), texts, canonical, own, unread, longest, after)
-        except LimitError:
-            if canonical or importlib.util.find_spec("llguidance") is None:
-                raise
-        weights = parser_weights(f"start: /{rust_regex(tree)}/", "regular expression", texts, meter)
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
-
-    @classmethod
-    def from_json_schema(
-        cls, schema: str | bool | dict[str, Any] | type, tokenizer: Any, *, whitespace: str | None = None,
-        strict: bool = True, limits: Limits = USUAL_LIMITS, after: str | None = None, unread: int | None = None,
-        longest: int | None = None,
-    ) -> BackgroundProcessor:  # fmt: skip
-        """Allow the texts that a JSON schema describes, by llguidance (extra `hf`).
-
-        Unknown keywords are ignored, with a warning.
-
-        Args:
-            schema: as text, a dictionary, or a class: a Pydantic model, a dataclass, or a TypedDict.
-            whitespace: a regular expression of the blanks between JSON's parts. None: one space or none.
-            strict: raise an error for keywords that llguidance does not support. False: ignore them, with a warning.
-            tokenizer, limits, after, unread, longest: as in `from_regex`.
-
-        Raises:
-            OptionError: llguidance is not installed. DataError: no JSON schema, one with unsupported keywords, one that
-            llguidance does not read within the limits, or too small a `longest`.
-        """
-        meter, texts = Meter("from_json_schema", limits), _texts(tokenizer, "from_json_schema", after)
-        grammar, steps = lark_of_schema(schema, whitespace, strict, meter.name)
-        weights = parser_weights(grammar, "JSON schema", texts, meter, steps)
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
-
-    @classmethod
-    def from_grammar(
-        cls, grammar: str | Path, tokenizer: Any, *, separator: str = " ", canonical: bool = False,
-        limits: Limits = USUAL_LIMITS, after: str | None = None, unread: int | None = None,
-        longest: int | None = None,
-    ) -> BackgroundProcessor:  # fmt: skip
-        """Allow the texts of a context-free grammar.
-
-        Args:
-            grammar: a file (Path) or text, in our format (`S -> "a" X "b"`, docs/guides/grammars.md) or in Lark's
-                (`start: …`), which llguidance reads (extra `hf`).
-            separator: what our format's words have between them. "" for a grammar of characters.
-            tokenizer, canonical, limits, after, unread, longest: as in `from_regex`. A Lark grammar allows all
-                tokenisations.
-
-        Raises:
-            OptionError: llguidance is not installed, or there is canonical=True or `longest` with Lark.
-            LimitError, DataError: as in `from_regex`.
-        """
-        if isinstance(grammar, str) and not re.search(r"[\n:]|->", grammar):  # each grammar has a rule
-            grammar = Path(grammar)
-        name = str(grammar) if isinstance(grammar, Path) else "from_grammar"
-        meter, texts = Meter(name, limits), _texts(tokenizer, name, after)
-        text = "\n".join(line for _, line in iter_lines(grammar)) if isinstance(grammar, Path) else grammar
-        if is_our_grammar(text):
-            automaton = grammar_bytes(text, separator, name, meter)
-            return cls._lifted(automaton, texts, canonical, meter, unread, longest, after)
-        if canonical:
-            raise OptionError(f"{name}: canonical=True does not go with a Lark grammar; leave it out")
-        weights = parser_weights(text, "Lark grammar", texts, meter)
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
-
-    @classmethod
-    def from_words(
-        cls, words: Sequence[str], tokenizer: Any, *, separators: Sequence[str] = (" ",), canonical: bool = False,
-        limits: Limits = USUAL_LIMITS, after: str | None = None, unread: int | None = None,
-        longest: int | None = None,
-    ) -> BackgroundProcessor:  # fmt: skip
-        """Allow texts of words from a list, with separators between them.
-
-        Args:
-            separators: any of these stands between two words. None of them, (): the text is one of the words.
-            tokenizer, canonical, limits, after, unread, longest: as in `from_regex`.
-
-        Raises:
-            LimitError, DataError: as in `from_regex`.
-        """
-        meter, texts = Meter("from_words", limits), _texts(tokenizer, "from_words", after)
-        automaton = words_automaton(words, separators, meter)
-        return cls._lifted(automaton, texts, canonical, meter, unread, longest, after)
-
-    @classmethod
-    def from_terms(
-        cls, terms: Sequence[str | Sequence[str]], tokenizer: Any, *, limits: Limits = USUAL_LIMITS,
-        after: str | None = None, unread: int | None = None, longest: int | None = None,
-    ) -> BackgroundProcessor:  # fmt: skip
-        """Require terms: the text has each of them at least once, in one of its forms, as words of their own.
-
-        Args:
-            terms: each a form, or a list of forms. They may have several tokens, and are compared as the tokenizer
-                writes them (e.g. in lower case).
-            tokenizer, limits, after, unread, longest: as in `from_regex`. Near `longest`, tokens are taken away after
-                which the terms that are left may not fit in any more, one after the other.
-
-        Raises:
-            LimitError, DataError: as in `from_regex`, or no terms, or an empty form.
-        """
-        meter, texts = Meter("from_terms", limits), _texts(tokenizer, "from_terms", after)
-        if isinstance(terms, str):
-            raise DataError(f"from_terms: expected a list of terms, found the text {terms!r:.60}; put it into a list")
-        groups = [[term] if isinstance(term, str) else list(term) for term in terms]
-        if not groups or any(not forms or any(not form.strip() for form in forms) for forms in groups):
-            raise DataError("from_terms: expected terms with a form each, found none; give at least one form")
-        parts = []
-        for forms in groups:
-            automaton = term_automaton([texts.comparable(form, meter.name) for form in forms], meter)
-            parts.append(TokenAutomaton(lift(automaton, texts, meter), texts.eos, (automaton,)))
-        return cls._from_weights(RequiredTerms(parts, texts.eos), texts.eos, unread, longest, texts=texts, after=after)
-
-    @classmethod
-    def from_ngram(
-        cls, arpa: Path | str, tokenizer: Any, weight: float = 1.0, *, unit: str = "tokens",
-        after: str | None = None, unread: int | None = None, longest: int | None = None,
-    ) -> BackgroundProcessor:  # fmt: skip
-        """Multiply by an n-gram model: b = p_ngram^weight.
-
-        Args:
-            arpa: a file in ARPA format.
-            weight: λ > 0 of log p + λ log p_ngram.
-            unit: what the file's words are: "tokens" as `tokenizer.convert_ids_to_tokens` writes them, or "words" that
-                whitespace separates in a text. Other words of a text are <unk>, and the beginning of a word weighs what
-                its ends weigh together (word_ngrams.py).
-            tokenizer, after, unread, longest: as in `from_regex`.
-
-        Raises:
-            DataError: a bad file, one without <unk>, or one of other words.
-            OptionError: a weight that is not above 0, or another unit.
-        """
-        if not 0 < weight < float("inf"):
-            raise OptionError(f"from_ngram: expected a weight above 0, found {weight}")
-        check_choice("from_ngram: unit", unit, ("tokens", "words"))
-        texts = _texts(tokenizer, "from_ngram", after)
-        if unit == "words":
-            symbols = [*SPECIALS, *(word for word in read_arpa(arpa).words if word not in (*SPECIALS, OTHER_UNK))]
-        else:
-            symbols = dictionary_of(tokenizer)
-        model = ngram_from_file(arpa, WordList(tuple(symbols), np.zeros(len(symbols), dtype=np.int64)))
-
-        def background(weight: float) -> BoundBackground:
-            log_weights, automaton = torch.from_numpy(model.log_weights * weight), model.automaton.tempered(1 / weight)
-            return AutomatonBackground(torch.zeros(len(symbols), dtype=torch.long), 1, log_weights, automaton).bind()
-
-        weights: TokenWeights
-        if unit == "words":
-            weights = WordNGramWeights(background(1.0), symbols, texts, weight)
-        else:
-            words = numbers_of_tokens(tokenizer, symbols)
-            weights = BackgroundWeights(background(weight), words, symbols.index(EOS), symbols.index(PAD))
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
-
-    @classmethod
-    def _lifted(
-        cls, automaton: ByteAutomaton, texts: TokenTexts, canonical: bool, meter: Meter, unread: int | None,
-        longest: int | None, after: str | None,
-    ) -> BackgroundProcessor:  # fmt: skip
-        lifted = (lift_canonical if canonical else lift)(automaton, texts, meter)
-        weights = TokenAutomaton(lifted, texts.eos, () if canonical else (automaton,))
-        return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, after=after)
 
     # ---- several ----------------------------------------------------------------------------------------------------
 
@@ -380,7 +161,7 @@ class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
             cost too much together.
         """
         unread, longest, sentences, texts = common_options("product", processors, unread, longest)
-        constraints, after = constraints_of("product", processors)
+        constraints, tag = constraints_of("product", processors)
         parts: list[TokenWeights] = []
         for constraint in constraints:
             parts += constraint.parts if isinstance(constraint, ProductWeights) else [constraint]
@@ -397,7 +178,8 @@ class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
             both = TokenAutomaton(lift(whole, texts, meter), texts.eos, (whole,))
             parts = [both, *(part for part in parts if not part.bytes)]
         weights = parts[0] if len(parts) == 1 else ProductWeights(parts)
-        return cls._from_weights(weights, processors[0].eos, unread, longest, sentences, texts, after)
+        read = next((processor.read for processor in processors if processor.read is not None), None)
+        return cls._from_weights(weights, processors[0].eos, unread, longest, sentences, texts, tag, read)
 
     def __mul__(self, other: BackgroundProcessor) -> BackgroundProcessor:
         return self.product([self, other])
@@ -421,14 +203,14 @@ class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
             raise OptionError(
                 f"mixture: expected a weight above 0 for each of {len(processors)} processors, found {list(weights)}"
             )
-        constraints, after = constraints_of("mixture", processors)
+        constraints, tag = constraints_of("mixture", processors)
         mixed = MixtureWeights(constraints, weights)
-        return cls._from_weights(mixed, processors[0].eos, unread, longest, sentences, texts, after)
+        return cls._from_weights(mixed, processors[0].eos, unread, longest, sentences, texts, tag)
 
     @classmethod
     def per_row(
         cls, processors: Sequence[BackgroundProcessor | None], *, unread: int | None = None, longest: int | None = None
-    ) -> BackgroundProcessor:
+    ) -> Self:
         """Give each row of a batch a constraint of its own.
 
         Args:
@@ -453,7 +235,9 @@ class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
             parts.append(weights if weights is None or limit is None else weights_within(weights, limit, 1))
             limits.append(limit)
         weights = RowWeights(parts, limits, given[0].eos)
-        return cls._from_weights(weights, given[0].eos, unread, None, len(parts), texts)
+        rows = cls._from_weights(weights, given[0].eos, unread, None, len(parts), texts)
+        rows.of_rows = list(processors)
+        return rows
 
     # ---- a step -----------------------------------------------------------------------------------------------------
 
@@ -558,8 +342,7 @@ class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
         for place, tokens in enumerate(prompts.T):
             rows = self.weights.rows(states, like)
             allowed = [
-                bool(row.dense(self.weights.num_tokens, like)[x].isfinite())
-                for row, x in zip(rows, tokens.tolist(), strict=True)
+                x < self.weights.num_tokens and row.has(x) for row, x in zip(rows, tokens.tolist(), strict=True)
             ]
             wrong = ~np.array(allowed) & ~ended
             if wrong.any():
@@ -569,11 +352,3 @@ class BackgroundProcessor(LimitedSearch, HealsPrompts, LogitsProcessor):
                     "out, and no prompt is read"
                 )
             states, ended = self.weights.advance(states, tokens), ended | (tokens == self.eos)
-
-
-def _texts(tokenizer: Any, name: str, after: str | None) -> TokenTexts:
-    try:
-        texts = token_texts(tokenizer)
-        return texts if after is None else texts.inner
-    except DataError as error:
-        raise DataError(f"{name}: {error}") from None

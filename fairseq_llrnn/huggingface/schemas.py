@@ -14,6 +14,7 @@ where no object has other properties than listed ones (`is_closed`). A key is wr
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import re
@@ -30,6 +31,7 @@ from fairseq_llrnn.errors import DataError, did_you_mean
 from fairseq_llrnn.files.text_lines import shown
 from fairseq_llrnn.huggingface.schema_lengths import Steps, steps_of
 
+JSON = (str, dict, list, int, float, type(None))  # a schema that is no class
 NAMED = 12  # keywords in a message
 EXACT = 2**53  # up to which float64 has all whole numbers
 PARTS = ("items", "additionalItems", "additionalProperties")  # keywords whose value is a schema
@@ -85,9 +87,9 @@ IN_PATTERN = re.compile(r"(?s)\\c[A-Za-z]|\\.|\[\^?|\]|.")
 
 
 def lark_of_schema(
-    schema: str | bool | dict[str, Any] | type, whitespace: str | None, strict: bool, name: str
+    schema: Any, whitespace: str | None, strict: bool, name: str
 ) -> tuple[str, Callable[[], Steps]]:
-    """Return a Lark grammar of the texts that a JSON schema allows, for llguidance, and a function for its steps.
+    """Return the texts that a JSON schema allows in llguidance's Lark syntax, and a function for its steps.
 
     Keywords without effect are a warning.
 
@@ -98,7 +100,7 @@ def lark_of_schema(
     Raises:
         DataError: no JSON schema, or unsupported keywords.
     """
-    reader = _Reader(_parsed(schema, name))
+    reader = _Reader(parsed_schema(schema, name))
     ignored = reader.unknown
     if reader.unsupported and strict:
         raise unsupported_keywords(reader.unsupported, name)
@@ -111,7 +113,7 @@ def lark_of_schema(
         "json_allowed_escapes": 'nrbtf"\\u' if reader.is_closed else 'nrbtf"\\',
     }
     whole = reader.schema if isinstance(reader.schema, dict) else {"allOf": [reader.schema]}
-    return f"start: %json {json.dumps({**whole, 'x-guidance': options})}", partial(steps_of, whole, reader.part_of)
+    return f"%json {json.dumps({**whole, 'x-guidance': options})}", partial(steps_of, whole, reader.part_of)
 
 
 def _some(found: list[str]) -> str:
@@ -125,9 +127,14 @@ def unsupported_keywords(found: list[str], name: str) -> DataError:
     )
 
 
-def _parsed(schema: Any, name: str) -> Any:
+def parsed_schema(schema: Any, name: str) -> Any:
+    """Return a JSON schema of text, a dictionary, or a type that Pydantic reads.
+
+    Raises:
+        DataError: it is none.
+    """
     try:
-        if isinstance(schema, type):
+        if not isinstance(schema, JSON):
             schema = TypeAdapter(schema).json_schema()
         text = schema if isinstance(schema, str) else json.dumps(schema)
         parsed = json.loads(text, parse_constant=_no_number)
@@ -136,6 +143,13 @@ def _parsed(schema: Any, name: str) -> Any:
     if not isinstance(parsed, dict | bool):
         raise DataError(f"{name}: expected an object as JSON schema, found {shown(text)}; fix it")
     return parsed
+
+
+def json_reader(schema: Any) -> Callable[[str], Any]:
+    """Return a function that reads a text of a schema: `json.loads`, or Pydantic's for a class."""
+    if isinstance(schema, JSON) or inspect.isroutine(schema):  # Pydantic would call a function
+        return json.loads
+    return TypeAdapter(schema).validate_json
 
 
 def _no_number(text: str) -> None:
@@ -175,7 +189,7 @@ class _Reader:
             elif key in LISTS and isinstance(value, list):
                 yield from ((each, f"{at}/{number}") for number, each in enumerate(value))
             elif key in MAPS and isinstance(value, dict):
-                yield from ((each, f"{at}/{_step(name)}") for name, each in value.items())
+                yield from ((each, f"{at}/{pointer_step(name)}") for name, each in value.items())
             elif key == "$ref" and isinstance(value, str):
                 yield from self._referred(value)
 
@@ -189,7 +203,7 @@ class _Reader:
             part, place = waiting.pop()
             for key, value in part.items() if isinstance(part, dict) else ():
                 if key in ("$defs", "definitions") and isinstance(value, dict):
-                    named = [(each, f"{place}/{key}/{_step(name)}") for name, each in value.items()]
+                    named = [(each, f"{place}/{key}/{pointer_step(name)}") for name, each in value.items()]
                     yield from named
                     waiting += named
 
@@ -260,7 +274,7 @@ class _Reader:
             self.unsupported.append(f"'minProperties' of {least}, above the required properties and one, at {place}")
 
 
-def _step(name: str) -> str:
+def pointer_step(name: str) -> str:
     return name.replace("~", "~0").replace("/", "~1")
 
 

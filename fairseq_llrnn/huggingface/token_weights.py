@@ -59,6 +59,13 @@ class Row:
         row[self.tokens] = 0.0 if self.log_weights is None else self.log_weights.to(row.dtype)
         return row
 
+    def has(self, token: int) -> bool:
+        """Return whether a token has weight."""
+        if self.tokens is not None:
+            places = (self.tokens == token).nonzero().flatten()
+            return len(places) > 0 and (self.log_weights is None or bool(self.log_weights[places[0]].isfinite()))
+        return self.log_weights is None or bool(self.log_weights[token].isfinite())
+
     def without(self, lost: Tensor, like: Tensor) -> Row:
         """Return the row without weight for some tokens, (K,) bool."""
         if self.tokens is None:
@@ -93,6 +100,10 @@ class TokenWeights(Generic[States]):
     @abstractmethod
     def rows(self, states: States, scores: Tensor) -> list[Row]:
         """Return the weights of each hypothesis' next token, on the device of the scores."""
+
+    def can_end(self, states: States, eos: int) -> bool:
+        """Return whether the text of one hypothesis can end."""
+        return self.rows(states, torch.zeros(1))[0].has(eos)
 
     def within(self, longest: int) -> TokenWeights[States]:
         """Return weights whose states are of texts of at most so many tokens, the end included."""

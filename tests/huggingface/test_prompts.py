@@ -1,6 +1,8 @@
 """Which texts are prompts: growing prompts of one token a call, and texts that go on."""
 
+import copy
 import os
+import re
 from functools import cache
 from typing import Any
 
@@ -11,7 +13,8 @@ import torch
 from tiny_tokenizers import tiny_tokenizer
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface import BackgroundProcessor
+from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForCausalLM
+from fairseq_llrnn.prior import Recipe
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 
@@ -65,6 +68,33 @@ def test_a_text_goes_on_in_calls_of_one_token() -> None:
     while text[0, -1] != 1:
         text = step(text, processor)
     assert text.tolist() == whole.tolist()
+
+
+@pytest.mark.parametrize("longest", [None, 12])
+@pytest.mark.parametrize("is_ours", [False, True])
+def test_a_text_goes_on_where_calls_are_limits(is_ours: bool, longest: int | None) -> None:
+    """`processor.generate` and our own models limit a text to a call, but for calls of one token."""
+    tokenizer, prompts = tokenizer_of("byte_level"), torch.tensor([[5, 6], [7, 8]])
+    model = LogLinearForCausalLM.wrap(copy.deepcopy(softmax()), tokenizer, Recipe(background="uniform")).eval()
+
+    def write(processor: BackgroundProcessor, text: torch.Tensor, most: int) -> torch.Tensor:
+        options = {"attention_mask": torch.ones_like(text), "max_new_tokens": most}
+        if is_ours:
+            return model.generate(text, logits_processor=[processor], **options)
+        return processor.generate(softmax(), text, **options)
+
+    def texts_of(rows: torch.Tensor) -> list[list[int]]:
+        return [row[: (*row, 1).index(1)] for row in rows[:, 2:].tolist()]
+
+    for pattern in ("[a-z]{5}", "[0-9]*x", "[0-9]*"):
+        processor, text = P.from_regex(pattern, tokenizer, longest=longest), prompts
+        for _ in range(12):
+            text = write(processor, text, 1)
+        whole = P.from_regex(pattern, tokenizer, longest=longest)
+        expected = softmax().generate(prompts, max_new_tokens=12, logits_processor=[whole])
+        assert texts_of(text) == texts_of(expected)
+        again = write(processor, prompts, 12)  # a call of more tokens begins a new text, which ends
+        assert all(re.fullmatch(pattern, tokenizer.decode(row)) for row in texts_of(again))
 
 
 def test_a_batch_of_which_some_prompts_go_on() -> None:

@@ -14,7 +14,7 @@ import torch
 from tiny_tokenizers import tiny_tokenizer
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface import BackgroundProcessor, Limits, processor
+from fairseq_llrnn.huggingface import BackgroundProcessor, Limits, constructors
 from fairseq_llrnn.huggingface.lifting import token_texts
 from fairseq_llrnn.huggingface.regular_expressions import Alternatives, Characters, Expression, Series, parse_regex
 
@@ -99,7 +99,7 @@ def accepts(weights: object, text: str) -> bool:
 @pytest.mark.filterwarnings("ignore:Possible")
 def test_llguidance_matches_what_python_matches(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
-    monkeypatch.setattr(processor, "OWN_REGEX", Limits(seconds=1e-9))
+    monkeypatch.setattr(constructors, "OWN_REGEX", Limits(seconds=1e-9))
     for pattern, texts in random_patterns(2, 60):
         try:
             weights = BackgroundProcessor.from_regex(pattern, byte_level()).weights

@@ -1,0 +1,87 @@
+"""Tools that a model may call: a JSON schema of all calls `{"name": …, "arguments": …}`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.huggingface.free_text import Tag
+from fairseq_llrnn.huggingface.schemas import json_reader, parsed_schema, pointer_step
+
+Tools = Mapping[str, Any] | Sequence[Any]
+TOOL_CALL = Tag("<tool_call>", "</tool_call>", optional=True)
+OTHERS = {"$ref", "allOf", "anyOf", "oneOf", "additionalProperties", "patternProperties"}  # may have more properties
+
+
+def schema_of_calls(tools: Tools, name: str) -> tuple[dict[str, Any], Callable[[str], Any]]:
+    """Return the JSON schema of a call of one of several tools, and a function that reads a call.
+
+    Raises:
+        DataError: no tools, two of one name, or no JSON schema of a tool.
+    """
+    definitions, calls, readers = {}, [], {}
+    for tool, schema in _named(tools, name).items():
+        place = f"#/$defs/{quote(pointer_step(tool))}"
+        definitions[tool] = _moved(parsed_schema(schema, f"{name}: {tool}"), place)
+        readers[tool] = json_reader(schema)
+        calls.append(
+            {
+                "type": "object",
+                "properties": {"name": {"const": tool}, "arguments": {"$ref": place}},
+                "required": ["name", "arguments"],
+                "additionalProperties": False,
+            }
+        )
+
+    def read(text: str) -> dict[str, Any]:
+        call: dict[str, Any] = json.loads(text)
+        return {**call, "arguments": readers[call["name"]](json.dumps(call["arguments"]))}
+
+    return {"$defs": definitions, "anyOf": calls}, read
+
+
+def _named(tools: Tools, name: str) -> dict[str, Any]:
+    """Return the schema of each tool's arguments by its name."""
+    if isinstance(tools, Mapping):
+        pairs = [*tools.items()]
+    else:
+        try:
+            pairs = [_named_tool(tool) for tool in tools]
+        except (KeyError, TypeError, AttributeError):
+            pairs = []
+    if not pairs or not all(isinstance(tool, str) for tool, _ in pairs) or isinstance(tools, str):
+        raise DataError(
+            f"{name}: expected schemas by name, or a list of functions and dictionaries as for apply_chat_template, "
+            f"found {tools!r:.60}; give at least one tool"
+        )
+    if len({tool for tool, _ in pairs}) < len(pairs):
+        raise DataError(f"{name}: expected tools with different names, found {[tool for tool, _ in pairs]}; rename one")
+    return dict(pairs)
+
+
+def _named_tool(tool: Any) -> tuple[str, Any]:
+    if not isinstance(tool, Mapping):
+        return tool.__name__, tool
+    function = tool.get("function", tool)
+    return function["name"], function.get("parameters", {"type": "object", "properties": {}})
+
+
+def _moved(schema: Any, place: str) -> Any:
+    """Return a schema at another place of a document, without unlisted arguments."""
+
+    def move(part: dict[str, Any]) -> dict[str, Any]:
+        reference = part.get("$ref")
+        if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
+            part["$ref"] = place + reference[1:]
+        return part
+
+    moved = json.loads(json.dumps(schema), object_hook=move)
+    if isinstance(moved, dict):
+        for key in ("$schema", "$id", "id"):
+            moved.pop(key, None)
+        if "properties" in moved and not OTHERS & {*moved}:
+            moved["additionalProperties"] = False
+    return moved

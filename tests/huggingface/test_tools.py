@@ -1,0 +1,222 @@
+"""Calls of tools in free text, and `parse`: objects instead of tokens."""
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import numpy as np
+import pytest
+import torch
+from pydantic import BaseModel, field_validator
+from tiny_tokenizers import tiny_tokenizer
+
+from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.huggingface import BackgroundProcessor, Tag
+from fairseq_llrnn.huggingface.lifting import token_texts
+
+transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+
+
+P = BackgroundProcessor
+END = 1
+
+
+class Weather(BaseModel):
+    city: Literal["Oslo", "Rome"]
+    days: int = 1
+
+
+@dataclass
+class Point:
+    x: bool
+
+
+class Checked(BaseModel):
+    n: Literal[1, 2]
+
+    @field_validator("n")
+    @classmethod
+    def is_two(cls, value: int) -> int:
+        if value != 2:
+            raise ValueError("n has to be 2")
+        return value
+
+
+def add(a: bool, b: bool = False) -> bool:
+    raise AssertionError("called")
+
+
+NESTED = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "type": "object",
+    "properties": {"sort": {"$ref": "#/$defs/Order"}, "again": {"$ref": "#"}, "mark": {"$ref": "#mark"}},
+    "required": ["sort"], "$defs": {"Order": {"enum": ["up", "down"]}, "Mark": {"$anchor": "mark", "enum": ["!"]}},
+}  # fmt: skip
+TOOLS = {"weather": Weather, "a/b c%~é": NESTED, "add": add, "point": Point}
+FREE, NEEDED = Tag("<tool_call>", "</tool_call>", optional=True), Tag("<tool_call>", "</tool_call>")
+
+
+@cache
+def of_kind(is_special: bool) -> tuple[Any, Any]:
+    tokenizer = tiny_tokenizer("byte_level")
+    if is_special:
+        tokenizer.add_special_tokens({"additional_special_tokens": ["<tool_call>", "</tool_call>"]})
+    return tokenizer, softmax(tokenizer)
+
+
+def softmax(tokenizer: Any) -> Any:
+    torch.manual_seed(2)
+    special = {"bos_token_id": END, "eos_token_id": END, "pad_token_id": 0}
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 256, "initializer_range": 0.5}
+    config = transformers.GPT2Config(vocab_size=len(tokenizer), **sizes, **special)
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
+def accepts(processor: BackgroundProcessor, text: str, tokenizer: Any) -> bool:
+    """Whether a text may end where it ends. Tags are special tokens if they can be."""
+    texts = token_texts(tokenizer)
+    written = []
+    for part in re.split("(</?tool_call>)", text):
+        special = part.encode() in texts.spelled
+        pieces = [part.encode()] if special else [bytes([byte]) for byte in part.encode()]
+        written += [texts.spelled.index(piece) for piece in pieces]
+    states = processor.weights.start(1)
+    for token in written:
+        states = processor.weights.advance(states, np.array([token]))
+    return processor.weights.rows(states, torch.zeros(1))[0].has(END)
+
+
+def tagged(call: str) -> str:
+    return f"<tool_call>{call}</tool_call>"
+
+
+CALL = '{"name": "weather", "arguments": {"city": "Oslo"}}'
+TAGGED = tagged(CALL)
+
+
+@pytest.mark.parametrize("is_special", [False, True])
+@pytest.mark.parametrize(
+    ("text", "free", "needed", "alone"),
+    [
+        ("Oslo.", True, False, False), (TAGGED, True, True, False), (CALL, True, False, True),
+        (f"I call\n{TAGGED}\n{TAGGED} twice", True, True, False), (TAGGED[:-1], False, False, False),
+        (f"<tool_call>\n{CALL}\n</tool_call>", True, True, False), ("<tool_call>", False, False, False),
+        (TAGGED.replace("Oslo", "Paris"), False, False, False),
+        (TAGGED.replace("weather", "wether"), False, False, False),
+        (TAGGED.replace("}}", ', "wind": 1}}'), False, False, False),
+        (tagged('{"name":"point","arguments":{"x":true}}'), True, True, False),
+        (tagged('{"name":"a/b c%~é","arguments":{"sort":"up","again":{"sort":"down"}}}'), True, True, False),
+        (tagged('{"name":"a/b c%~é","arguments":{"sort":"left"}}'), False, False, False),
+        (tagged('{"name":"a/b c%~é","arguments":{"sort":"up","mark":"!"}}'), True, True, False),
+        (tagged('{"name":"add","arguments":{"a":true}}'), True, True, False),
+        (tagged('{"name":"add","arguments":{"b":true}}'), False, False, False),
+    ],
+)  # fmt: skip
+def test_what_calls_are(text: str, free: bool, needed: bool, alone: bool, is_special: bool) -> None:
+    tokenizer, _ = of_kind(is_special)
+    for after, expected in ((FREE, free), (NEEDED, needed), (None, alone)):
+        assert accepts(P.from_tools(TOOLS, tokenizer, after=after), text, tokenizer) == expected
+    assert accepts(P.from_tools(TOOLS, tokenizer), text, tokenizer) == free, "the default"
+
+
+def test_the_list_of_a_chat_template() -> None:
+    tokenizer, _ = of_kind(False)
+    openai = {"type": "function", "function": {"name": "weather", "parameters": Weather.model_json_schema()}}
+    for tools in ([add, openai], [openai["function"], add], (add, openai)):
+        processor = P.from_tools(tools, tokenizer, after=NEEDED)
+        assert accepts(processor, TAGGED, tokenizer)
+        assert accepts(processor, tagged('{"name":"add","arguments":{"a":true}}'), tokenizer)
+        assert not accepts(processor, TAGGED.replace("Oslo", "Paris"), tokenizer)
+    none = {"type": "function", "function": {"name": "now"}}
+    assert accepts(P.from_tools([none], tokenizer, after=None), '{"name": "now", "arguments": {}}', tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("tools", "message"),
+    [
+        ({}, "expected schemas by name, or a list of functions and dictionaries .*, found {}; give at least one tool"),
+        ([], "expected schemas by name"), ("add", "expected schemas by name"), ({1: add}, "expected schemas by name"),
+        ([{"type": "object"}], "expected schemas by name"), ([3], "expected schemas by name"),
+        ([add, {"name": "add"}], r"expected tools with different names, found \['add', 'add'\]; rename one"),
+        ({"f": {"not": {}}}, "expected a JSON schema without unsupported keywords, found 'not' at #/\\$defs/f; write"),
+        ({"f": [1]}, "f: expected an object as JSON schema, found .*; fix it"),
+        ({"f": {"$ref": "#/$defs/no"}}, "expected a JSON schema that llguidance reads within its limits"),
+    ],
+)  # fmt: skip
+def test_tools_that_are_none(tools: Any, message: str) -> None:
+    with pytest.raises(DataError, match=f"^from_tools: {message}"):
+        P.from_tools(tools, of_kind(False)[0])
+
+
+@pytest.mark.parametrize(
+    ("search", "is_special"),
+    [({}, False), ({"num_beams": 3}, True), ({"do_sample": True, "num_return_sequences": 2}, True)],
+)
+def test_parsed_texts(search: dict[str, Any], is_special: bool) -> None:
+    tokenizer, model = of_kind(is_special)
+    many = 2 if "do_sample" in search else 1
+    prompts = torch.tensor([[5, 6], [7, 8]])
+    options = {"max_new_tokens": 70, "attention_mask": torch.ones_like(prompts), **search}
+
+    def values(processor: BackgroundProcessor, **more: Any) -> list[Any]:
+        found = processor.generate(model, prompts, parse=True, **options, **more)
+        assert isinstance(found, list) and len(found) == 2 * many
+        return found
+
+    assert all(isinstance(value, Weather) for value in values(P.from_json_schema(Weather, tokenizer)))
+    after = P.from_json_schema(list[Point], tokenizer, after="</think>")
+    assert all(isinstance(point, Point) for value in values(after, return_dict_in_generate=True) for point in value)
+    assert {*values(P.from_json_schema({"enum": [1, 2]}, tokenizer))} <= {1, 2}
+    assert {*values(P.from_regex("yes|no", tokenizer, after=":"))} <= {"yes", "no"}
+    product = P.from_regex("[a-z ]*", tokenizer) * P.from_regex(".*o", tokenizer)
+    assert all(text.endswith("o") for text in values(product))
+    for calls in values(P.from_tools(TOOLS, tokenizer, after=NEEDED)):
+        assert calls
+        for call in calls:
+            kind = {"weather": Weather, "point": Point}.get(call["name"], dict)
+            assert isinstance(call["arguments"], kind) and list(call) == ["name", "arguments"]
+    for row, value in enumerate(values(P.per_row([P.from_json_schema(Point, tokenizer), None]))):
+        assert isinstance(value, Point if row < many else str)
+    inputs, healed = P.from_json_schema(Weather, tokenizer).heal(["le ch", "the ca"])
+    assert all(isinstance(value, Weather) for value in healed.generate(model, **inputs, parse=True, max_new_tokens=70))
+
+
+def test_the_constraint_may_hold_the_string_that_ends_it() -> None:
+    tokenizer, _ = of_kind(False)
+    processor = P.from_json_schema({"type": "string"}, tokenizer, after=NEEDED)
+    text = 'a <tool_call>"b</tool_call>"</tool_call>c<tool_call>"d"</tool_call>'
+    assert accepts(processor, text, tokenizer)
+    texts = token_texts(tokenizer)
+    tokens = [texts.spelled.index(bytes([byte])) for byte in text.encode()]
+    assert processor.parse(torch.tensor([[*tokens, END, 7], [*tokens, END, 0]])) == [["b</tool_call>", "d"]] * 2
+    assert P.from_tools([add], tokenizer).parse(torch.tensor([tokens[:2]])) == [[]]
+
+
+def test_texts_that_are_not_complete() -> None:
+    tokenizer, model = of_kind(False)
+    tokens = [token_texts(tokenizer).spelled.index(bytes([byte])) for byte in b'x<tool_call>{"x":true}']
+    after = P.from_json_schema(Point, tokenizer, after="<tool_call>")
+    assert after.parse(torch.tensor([tokens])) == [Point(True)]
+    expected = r"^parse: expected a text with all of Tag\(begin='<tool_call>', .*, found .*; allow it more tokens"
+    with pytest.raises(DataError, match=expected):
+        after.parse(torch.tensor([tokens[:7]]))
+    with pytest.raises(DataError, match=expected):
+        P.from_json_schema(Point, tokenizer, after=NEEDED).parse(torch.tensor([tokens]))
+    accepted = "^parse: expected a text that the schema and its class accept, found"
+    with pytest.raises(DataError, match=f"{accepted} .*; allow it more tokens if it is cut off"):
+        after.parse(torch.tensor([tokens[:-7]]))
+    processor = P.from_json_schema(Checked, tokenizer) * P.from_regex(".*1.*", tokenizer)
+    with pytest.raises(DataError, match=f"{accepted} .*n has to be 2"):
+        processor.generate(model, torch.tensor([[5]]), max_new_tokens=30, parse=True)
+
+
+def test_from_json_schema_reads_all_types_of_pydantic() -> None:
+    tokenizer, _ = of_kind(False)
+    texts = ((Literal["a"], '"a"'), (list[bool], "[true]"), (add, '{"a":true}'), (int, "7"), (Point, '{"x":true}'))
+    for schema, text in texts:
+        assert accepts(P.from_json_schema(schema, tokenizer), text, tokenizer)
