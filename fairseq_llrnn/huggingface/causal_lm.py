@@ -43,6 +43,8 @@ from fairseq_llrnn.huggingface.models import (
 from fairseq_llrnn.huggingface.scoring import ScoresTexts
 from fairseq_llrnn.prior.prior import Prior
 
+OWN_CACHE = ("cpmant", "minimax")  # networks with caches that only their own classes make
+
 
 class LogLinearCausalConfig(LogLinearConfig):
     """The configuration of a LogLinearForCausalLM."""
@@ -87,6 +89,8 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
 
     @property
     def _cache_name(self) -> str | None:
+        if self.config.text_config.model_type in OWN_CACHE:
+            return None
         return next((name for name in ("past_key_values", "cache_params") if name in self._arguments), None)
 
     def forward(
