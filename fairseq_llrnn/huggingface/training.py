@@ -152,6 +152,11 @@ def _with_token_scores(
         tokens, label_mask = options["input_ids"][:, 1:], labels[:, 1:] != IGNORED
         scores = token_scores(processor, outputs.logits[:, :-1], tokens, label_mask, temperature, number)
         scores.aux_loss = outputs.get("aux_loss")
+        if options.get("output_router_logits") and scores.aux_loss is None:
+            raise OptionError(
+                f"{type(model).__name__}: a wrapped mixture of experts has no loss of its router; set "
+                "output_router_logits of the network's configuration to False"
+            )
         return scores
 
     return forward

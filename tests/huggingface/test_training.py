@@ -35,13 +35,13 @@ QUIET = {
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": False}
 
 
-def network(kind: str = "GPT2") -> Any:
+def network(kind: str = "GPT2", **more: Any) -> Any:
     torch.manual_seed(1)
     if kind == "GPT2":  # without dropout, which makes samples differ from the loss
         sizes = {"n_embd": 32, "n_layer": 2, "n_head": 4, "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
     else:
         sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 32}
-    config = getattr(transformers, f"{kind}Config")(**sizes, **SPECIAL)
+    config = getattr(transformers, f"{kind}Config")(**sizes, **SPECIAL, **more)
     return transformers.AutoModelForCausalLM.from_config(config).double()
 
 
@@ -281,6 +281,22 @@ def test_sft_has_a_constraint_in_its_loss(name: str, tmp_path: Path) -> None:
     assert with_constraint.item() == pytest.approx(total / int((batch["labels"][:, 1:] != -100).sum()), abs=1e-6)
     trainer.train()
     assert trainer.compute_loss(model, dict(batch)) < with_constraint < without
+
+
+def test_the_loss_of_a_router(tmp_path: Path) -> None:
+    experts = {"num_key_value_heads": 2, "num_local_experts": 4, "output_router_logits": True}
+    model = network("Mixtral", **experts).float()
+    trainer = sft(model, tmp_path, max_steps=1)
+    without = trainer.compute_loss(model, dict(batch := next(iter(trainer.get_train_dataloader()))))
+    constrain_trainer(trainer, constraint())
+    assert trainer.compute_loss(model, dict(batch)) < without
+    aux_loss = model(**batch).aux_loss.item()
+    assert trainer._metrics["train"]["aux_loss"] == pytest.approx([aux_loss, aux_loss], abs=1e-5)
+    wrapped_model = LogLinearForCausalLM.wrap(network("Mixtral", **experts).float(), TOKENIZER)
+    trainer = sft(wrapped_model, tmp_path, max_steps=1)
+    constrain_trainer(trainer, constraint())
+    with pytest.raises(OptionError, match="a wrapped mixture of experts has no loss of its router"):
+        trainer.compute_loss(wrapped_model, dict(batch))
 
 
 def test_a_background_with_context_needs_constrain_trainer(tmp_path: Path) -> None:
