@@ -18,6 +18,7 @@ causal_lm.py has language models over any AutoModel.
 seq2seq.py has encoder-decoders over any AutoModel.
 wrapping.py puts the head on a pretrained model.
 scoring.py scores texts under any causal model. tokenisations.py sums over all tokenisations of a word.
+training.py gives trainers of TRL the distribution of a constraint. vllm_processor.py is for servers.
 loading.py reads saved models for scores.
 fine_tuning.py trains a network of transformers with its own tokenizer, as a baseline.
 
@@ -37,6 +38,7 @@ from fairseq_llrnn.huggingface.token_words import dictionary_of, words_of_tokens
 if TYPE_CHECKING or importlib.util.find_spec("transformers") is not None:
     from fairseq_llrnn.huggingface.causal_lm import LogLinearCausalConfig, LogLinearForCausalLM
     from fairseq_llrnn.huggingface.seq2seq import LogLinearForSeq2SeqLM, LogLinearSeq2SeqConfig
+    from fairseq_llrnn.huggingface.training import constrain_trainer
 
 __all__ = [
     "BackgroundProcessor",
@@ -47,6 +49,7 @@ __all__ = [
     "LogLinearForSeq2SeqLM",
     "LogLinearSeq2SeqConfig",
     "Tag",
+    "constrain_trainer",
     "dictionary_of",
     "words_of_tokens",
 ]

@@ -41,7 +41,10 @@ from fairseq_llrnn.huggingface.models import (
     special_tokens,
 )
 from fairseq_llrnn.huggingface.scoring import ScoresTexts
+from fairseq_llrnn.huggingface.training import OutputRows
 from fairseq_llrnn.prior.prior import Prior
+
+OWN_CACHE = ("cpmant", "minimax")  # networks with caches that only their own classes make
 
 
 class LogLinearCausalConfig(LogLinearConfig):
@@ -60,6 +63,8 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         """prior: None for the one next to the weights that `from_pretrained` reads."""
         super().__init__(config)
         self._make(AutoModel.from_config(config.text_config, trust_remote_code=False), prior)
+        if self.is_wrapped:
+            self.output_rows = OutputRows(self)
         if config.feature_input:
             self.model.set_input_embeddings(TargetWords(self, scale_of(self.model.get_input_embeddings())))
         self.post_init()
@@ -81,12 +86,18 @@ class LogLinearForCausalLM(ScoresTexts, LogLinearModel):
         inner.update({**special, "vocab_size": len(prior.symbols), "tie_word_embeddings": False})
         return cls._from_network(inner, prior, config.tie_word_embeddings, {**special, **settings})
 
+    def get_output_embeddings(self) -> OutputRows | None:
+        """Return the softmax of a wrapped model."""
+        return self.output_rows if self.is_wrapped else None
+
     @cached_property
     def _arguments(self) -> frozenset[str]:
         return frozenset(inspect.signature(self.model.forward).parameters)
 
     @property
     def _cache_name(self) -> str | None:
+        if self.config.text_config.model_type in OWN_CACHE:
+            return None
         return next((name for name in ("past_key_values", "cache_params") if name in self._arguments), None)
 
     def forward(

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, PreTrainedConfig
+from transformers import MODEL_MAPPING, AutoModel, PreTrainedConfig
 
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import EOS, PADDING_ENTRY, SPECIALS, UNK, WordList, count_blocks
@@ -59,6 +59,11 @@ def head_width(auto_model: Any, config: PreTrainedConfig) -> tuple[int, int]:
 
 def wrapped(cls: Any, pretrained: Any, tokenizer: Any, recipe: Recipes) -> Any:
     """As LogLinearModel.wrap, of the class `cls`."""
+    if hasattr(pretrained, "peft_config"):
+        raise OptionError(
+            "wrap: expected a model without adapters, found one of PEFT; call merge_and_unload() first, or wrap the "
+            'model and then add adapters with modules_to_save=["head"]'
+        )
     if not hasattr(pretrained, "get_output_embeddings") or pretrained.get_output_embeddings() is None:
         raise OptionError(
             f"wrap: expected a model of transformers with a softmax over tokens, found {type(pretrained).__name__}; "
@@ -104,15 +109,21 @@ def network_of(pretrained: Any) -> Any:
     Raises:
         OptionError: it has another one.
     """
+    found = type(pretrained).__name__
+    if type(pretrained.config) not in MODEL_MAPPING:
+        raise OptionError(f"wrap: expected a model whose network AutoModel makes, found {found}; use another")
     with torch.device("meta"):
         network = AutoModel.from_config(pretrained.config)
-    if type(pretrained.base_model) is type(network):
-        return pretrained.base_model
+    if type(network) is type(pretrained):
+        raise OptionError(f"wrap: expected a network without a softmax, found {found}; wrap its language_model")
+    for part in (pretrained.base_model, *pretrained.children()):
+        if type(part) is type(network):
+            return part
     for name, module in network.named_children():
         if type(getattr(pretrained, name, None)) is not type(module):
             raise OptionError(
-                f"wrap: expected a model whose network is a {type(network).__name__}, found "
-                f"{type(pretrained).__name__}; load a whole model whose network AutoModel makes, not a decoder alone"
+                f"wrap: expected a model whose network is a {type(network).__name__}, found {found}; load a whole "
+                "model whose network AutoModel makes, not a decoder alone"
             )
         setattr(network, name, getattr(pretrained, name))
     return network
@@ -232,7 +243,7 @@ def scale_and_biases(pretrained: Any, network: Any) -> tuple[float, Tensor]:
     The output of the softmax is enlarged in the comparison, since a cap hardly changes small logits.
 
     Raises:
-        OptionError: the logits are not linear in the network's last hidden states.
+        OptionError: the logits are not linear in the network's last hidden states, or need more than tokens.
     """
     softmax = pretrained.get_output_embeddings()
     rows = softmax.weight
@@ -257,12 +268,19 @@ def scale_and_biases(pretrained: Any, network: Any) -> tuple[float, Tensor]:
     try:
         wanted = pretrained(**batch).logits.float()
         states = network(**batch).last_hidden_state.float()
+    except Exception as error:
+        main = pretrained.main_input_name
+        raise OptionError(
+            f"wrap: expected a model that reads tokens alone, found {type(pretrained).__name__} "
+            f"({error if main == 'input_ids' else f'it reads {main}'}); leave the model as it is, and constrain its "
+            "search with a BackgroundProcessor"
+        ) from error
     finally:
         handle.remove()
         pretrained.train(was_training)
-    found = factor * (states @ rows.float().T + biases.float()) + final.float()
     off = float("inf")
-    if wanted.shape == found.shape:
+    if wanted.shape == (*states.shape[:-1], len(rows)) and states.size(-1) == rows.size(1):
+        found = factor * (states @ rows.float().T + biases.float()) + final.float()
         wanted, found = (each - each.mean(-1, keepdim=True) for each in (wanted, found))
         scale = float((wanted * found).sum() / found.square().sum().clamp_min(1e-30))
         usual = (1.0, rows.size(1) ** -0.5)
@@ -271,10 +289,11 @@ def scale_and_biases(pretrained: Any, network: Any) -> tuple[float, Tensor]:
     if off > (TOLERANCE if rows.dtype in (torch.float32, torch.float64) else 0.05):
         text_config = pretrained.config.get_text_config(decoder=True)
         settings = (f"{name}={value}" for name, value in vars(text_config).items() if CAP.search(name) and value)
+        by = "of another size" if off == float("inf") else f"by up to {100 * off:.2g} %"
         raise OptionError(
             f"wrap: expected logits that are linear in the last hidden states, found others in "
-            f"{type(pretrained).__name__} (by up to {100 * off:.2g} %{''.join(f', {each}' for each in settings)}); a "
-            "model that caps or transforms its logits is not supported"
+            f"{type(pretrained).__name__} ({by}{''.join(f', {each}' for each in settings)}); a model that caps or "
+            "transforms its logits is not supported"
         )
     return scale, biases + final
 

@@ -1,0 +1,209 @@
+"""Constraints in a vLLM server, with a stand-in of its documented interface for logits processors (V1)."""
+
+import importlib
+import json
+import os
+import re
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import pytest
+import torch
+
+from fairseq_llrnn.errors import OptionError
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+
+from tiny_tokenizers import tiny_tokenizer
+
+from fairseq_llrnn.huggingface import BackgroundProcessor
+
+TOKENIZER = tiny_tokenizer("byte_level")
+EOS, K = TOKENIZER.eos_token_id, len(TOKENIZER)
+ROWS = K + 13  # of a softmax that is padded
+SCHEMA = json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+REQUESTS = [
+    ({"constraint_regex": "(yes|no)( (yes|no))*"}, 6, r"(yes|no)( (yes|no))*"),
+    ({"constraint_regex": "[0-9]{2}", "constraint_after": ":"}, 9, r"[^:]*:[0-9]{2}"),
+    ({"constraint_grammar": 'start: "a" start "b" | "ab"'}, 9, r"a+b+"),
+    ({"constraint_grammar": 'S -> "the" "cat" | "yes"'}, 6, r"the cat|yes"),
+    ({"constraint_json_schema": SCHEMA}, 20, r"\{.*\}"),
+    ({"constraint_regex": "x{9}"}, 4, r""),  # no text is short enough
+    (None, 5, None),
+    ({"another": 1}, 5, None),
+]
+
+
+class Interface(ABC):
+    """The methods that vLLM's LogitsProcessor declares."""
+
+    @classmethod
+    def validate_params(cls, sampling_params: Any) -> None:
+        return None
+
+    @abstractmethod
+    def __init__(self, vllm_config: Any, device: torch.device, is_pin_memory: bool) -> None: ...
+
+    @abstractmethod
+    def apply(self, logits: torch.Tensor) -> torch.Tensor: ...
+
+    @abstractmethod
+    def is_argmax_invariant(self) -> bool: ...
+
+    @abstractmethod
+    def update_state(self, batch_update: Any) -> None: ...
+
+
+class Direction(Enum):
+    UNIDIRECTIONAL = 1
+    SWAP = 2
+
+
+class Update(NamedTuple):
+    batch_size: int
+    removed: list[int]
+    added: list[tuple[int, Any, list[int], list[int]]]
+    moved: list[tuple[int, int, Direction]]
+
+
+@pytest.fixture(scope="module")
+def module() -> Iterator[ModuleType]:
+    names = ("vllm", "vllm.v1", "vllm.v1.sample", "vllm.v1.sample.logits_processor")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setitem(sys.modules, name, ModuleType(name))
+        sys.modules[names[-1]].LogitsProcessor = Interface  # type: ignore[attr-defined]
+        sys.modules.pop("fairseq_llrnn.huggingface.vllm_processor", None)
+        yield importlib.import_module("fairseq_llrnn.huggingface.vllm_processor")
+        sys.modules.pop("fairseq_llrnn.huggingface.vllm_processor")
+
+
+@pytest.fixture
+def processor(module: ModuleType, tmp_path: Path) -> Any:
+    TOKENIZER.save_pretrained(tmp_path)
+    model = SimpleNamespace(tokenizer=str(tmp_path), tokenizer_revision=None, trust_remote_code=False)
+    return module.ConstraintProcessor(SimpleNamespace(model_config=model), torch.device("cpu"), False)
+
+
+class Request(NamedTuple):
+    number: int
+    params: Any
+    written: list[int]
+
+
+def params(extra_args: Any = None, max_tokens: int = 5) -> Any:
+    return SimpleNamespace(extra_args=extra_args, max_tokens=max_tokens)
+
+
+def logits_after(request: Request) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(1000 * request.number + len(request.written))
+    return torch.randn(ROWS, generator=generator)
+
+
+def serve(processor: Any, requests: list[Request], slots: int, seed: int) -> None:
+    """Write all texts, with at most `slots` at once. Requests leave and return, and change their rows."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(most: int) -> int:
+        return int(torch.randint(most, (1,), generator=generator))
+
+    batch: list[Request] = []
+    waiting = list(requests)
+    while batch or waiting:
+        left = [at for at, one in enumerate(batch) if EOS in one.written or len(one.written) == one.params.max_tokens]
+        if batch and not left and draw(4) == 0:  # a request without room waits
+            left = [draw(len(batch))]
+            waiting.append(batch[left[0]])
+        rows: dict[int, Request] = {at: one for at, one in enumerate(batch) if at not in left}
+        free = [at for at in range(slots) if at not in rows]
+        added = []
+        while waiting and free and draw(3):
+            request = waiting.pop(0)
+            rows[free[0]] = request
+            added.append((free.pop(0), request.params, [5, 6], request.written))
+        removed = [at for at in left if at not in {place for place, *_ in added}]
+        moved = []
+        for at in range(len(rows)):  # no gaps
+            if at not in rows:
+                last = max(rows)
+                rows[at] = rows.pop(last)
+                moved.append((last, at, Direction.UNIDIRECTIONAL))
+        if len(rows) > 1 and draw(2):
+            first, second = 0, len(rows) - 1
+            rows[first], rows[second] = rows[second], rows[first]
+            moved.append((first, second, Direction.SWAP))
+        batch = [rows[at] for at in range(len(rows))]
+        changed = bool(removed or added or moved)
+        processor.update_state(Update(len(batch), removed, added, moved) if changed else None)
+        if not batch:
+            continue
+        plain = torch.stack([logits_after(one) for one in batch])
+        logits = processor.apply(plain.clone())
+        for row, one in enumerate(batch):
+            if one.params.extra_args is None or "another" in one.params.extra_args:
+                assert torch.equal(logits[row], plain[row])
+            one.written.append(int(logits[row].softmax(0).multinomial(1, generator=generator)))
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_each_request_has_its_constraint(processor: Any, slots: int, seed: int) -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+    requests = [Request(i, params(*REQUESTS[i % len(REQUESTS)][:2]), []) for i in range(2 * len(REQUESTS))]
+    serve(processor, requests, slots, seed)
+    for request in requests:
+        pattern = REQUESTS[request.number % len(REQUESTS)][2]
+        if pattern is not None:
+            assert request.written[-1] == EOS
+            assert re.fullmatch(pattern, TOKENIZER.decode(request.written[:-1]), re.DOTALL)
+
+
+def test_the_logits_are_those_of_a_background_processor(processor: Any) -> None:
+    written: list[int] = []
+    request = Request(3, params({"constraint_regex": "(yes|no)( (yes|no))*"}, 6), written)
+    alone = BackgroundProcessor.from_regex("(yes|no)( (yes|no))*", TOKENIZER, unread=0, longest=6)
+    processor.update_state(Update(1, [], [(0, request.params, [5], written)], []))
+    while EOS not in written:
+        logits = logits_after(request).unsqueeze(0)
+        log_p = alone(torch.tensor([written], dtype=torch.long), logits)
+        assert torch.equal(processor.apply(logits.clone()), log_p)
+        written.append(int(log_p[0].argmax()))
+        processor.update_state(None)
+    assert not processor.is_argmax_invariant()
+
+
+@pytest.mark.parametrize(
+    ("extra_args", "message"),
+    [
+        ({"constraint_regex": "(a"}, "from_regex"),
+        ({"constraint_json_schema": "{"}, "from_json_schema"),
+        ({"constraint_grammar": "/etc/hostname"}, "from_grammar"),
+        ({"constraint_regex": "a", "constraint_grammar": "S -> a"}, "expected one of constraint_regex, const"),
+        ({"constraint_regex": 3}, "as text, found"),
+        ({"constraint_after": ":"}, "expected one of"),
+    ],
+)
+def test_a_constraint_that_cannot_be_read_is_refused(module: ModuleType, extra_args: Any, message: str) -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+    with pytest.raises(ValueError, match=message):
+        module.ConstraintProcessor.validate_params(params(extra_args))
+
+
+def test_readable_constraints_are_accepted(module: ModuleType) -> None:
+    pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+    for extra_args, *_ in REQUESTS:
+        module.ConstraintProcessor.validate_params(params(extra_args))
+
+
+def test_placeholders_are_an_error(processor: Any) -> None:
+    written = [-1]
+    processor.update_state(Update(1, [], [(0, params({"constraint_regex": "a+"}), [5], written)], []))
+    with pytest.raises(OptionError, match="expected written tokens, found placeholders of vLLM; name the processor"):
+        processor.apply(torch.zeros(1, ROWS))
