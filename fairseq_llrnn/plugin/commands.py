@@ -167,11 +167,10 @@ def added(name: str, arguments: Sequence[str], user_dir: str) -> list[str]:
         prepended.append(f"--task={task}")
     kind = KINDS.get(task or "")
     if name == "train" and kind is not None:
-        chosen = _defaults(arguments, kind.small) if kind.small and _is_small(arguments, data) else []
-        prepended += chosen
+        small = _defaults(arguments, kind.small) if kind.small and _is_small(arguments, data) else []
         saving = () if _value_of(arguments, "--save-interval-updates") is None else (SAVED_OFTEN,)
         options = (f"--arch {kind.arch}", "-a"), *kind.training, *TRAINING, *saving
-        prepended += _defaults([*chosen, *arguments], options)
+        prepended += _defaults([*small, *arguments], options) + small
     return prepended + (_defaults(arguments, (BATCHES,)) if name == "validate" else [])
 
 

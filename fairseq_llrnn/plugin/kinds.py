@@ -36,9 +36,10 @@ SMALL_ARCH = "llrnn_lm_small"
 SMALL = (  # docs/results/small-texts.md
     (f"--arch {SMALL_ARCH}", "-a"),
     ("--max-tokens 1024", "--batch-size", "--max-sentences"),
-    ("--lr-scheduler reduce_lr_on_plateau --lr-shrink 0.4 --lr-patience 0",),
+    ("--lr-scheduler reduce_lr_on_plateau --lr-shrink 0.4 --lr-patience 1",),
     ("--max-epoch 60",),
     ("--patience 5",),
+    ("--lr 0.004", "--optimizer"),
 )
 SMALL_TEXT = 100_000
 

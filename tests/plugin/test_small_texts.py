@@ -14,17 +14,17 @@ RUN = ["--cpu", "--num-workers", "0", "--seed", "1"]
 BY_HAND = (
     "--arch llrnn_lm --decoder-hidden-size 256 --decoder-embed-dim 256 --decoder-layers 2 --tie-features --dropout 0.4 "
     "--variational-dropout --weight-drop 0.5 --activation-penalty 2 --change-penalty 1 --max-tokens 1024 "
-    "--lr-scheduler reduce_lr_on_plateau --lr-shrink 0.4 --lr-patience 0 --max-epoch 2 --patience 5"
+    "--lr-scheduler reduce_lr_on_plateau --lr-shrink 0.4 --lr-patience 1 --max-epoch 2 --patience 5 --lr 0.004"
 ).split()
 NETWORK = "--arch llrnn_lm_small"
-FALLING = "--lr-scheduler reduce_lr_on_plateau --lr-shrink 0.4 --lr-patience 0"
+FALLING = "--lr-scheduler reduce_lr_on_plateau --lr-shrink 0.4 --lr-patience 1"
 
 
 def test_a_small_text_trains_as_with_options_by_hand_and_goes_on(shell: Shell, world: World, tmp_path: Path) -> None:
     short = [world.data, *RUN, "--save-dir", tmp_path / "a"]
     done = shell.run("llrnn", "train", *short, "--max-epoch", 1)
     opening, network, larger, *_ = done.out.splitlines()
-    assert f"{NETWORK} --max-tokens 1024 {FALLING} --patience 5 " in opening
+    assert f"{NETWORK} --max-tokens 1024 {FALLING} --patience 5 --lr 0.004" in opening
     assert network == (
         "fewer than 100,000 words of text: --arch llrnn_lm_small means --arch llrnn_lm --decoder-hidden-size 256 "
         "--decoder-embed-dim 256 --decoder-layers 2 --dropout 0.4 --variational-dropout --weight-drop 0.5 "
@@ -52,8 +52,9 @@ def test_a_small_text_trains_as_with_options_by_hand_and_goes_on(shell: Shell, w
         ("--max-epoch=7", "--patience 5", "--max-epoch"),
         ("--batch-size 4", FALLING, "--max-tokens"),
         ("--lr-scheduler fixed", "--max-epoch 60", "--lr-shrink|--lr-patience|--lr-scheduler"),
-        ("--lr-shrink 0.5", FALLING, "--lr 0.4"),
-        ("--optimizer adagrad", NETWORK, "--optimizer"),
+        ("--lr-shrink 0.5", FALLING, "--lr-shrink 0.5"),
+        ("--optimizer adagrad", NETWORK, "--optimizer|--lr 0.004"),
+        ("--lr 0.1", NETWORK, "--lr 0.004"),
     ],
 )
 def test_an_option_of_the_user_replaces_that_of_small_texts(
