@@ -36,22 +36,12 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.background import BoundBackground, View
-from fairseq_llrnn.backgrounds.class_weights import (
-    NEGATIVE_INFINITY,
-    ClassWeights,
-    broadcast_groups,
-    class_log_sums,
-)
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, broadcast_groups, class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head import inputs, losses, search
-from fairseq_llrnn.head.checks import (
-    check_rows,
-    check_source_ids,
-    check_token_ids,
-    fingerprint_of,
-)
+from fairseq_llrnn.head.checks import check_rows, check_source_ids, check_token_ids, fingerprint_of
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.head.stored_head import StoredHead, tie
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, NormaliserOf, Place

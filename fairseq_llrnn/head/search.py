@@ -110,13 +110,7 @@ def _check_others(name: str, rows: Tensor, state: State) -> None:
         )
 
 
-def top_k(
-    head: SearchedHead,
-    hidden: Tensor,
-    state: State,
-    k: int,
-    temperature: float = 1.0,
-) -> tuple[Tensor, Tensor]:
+def top_k(head: SearchedHead, hidden: Tensor, state: State, k: int, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
     """Return the k most probable next tokens, exactly: hidden (N, H) -> log p in nats and tokens, (N, k), best first.
 
     Args:
