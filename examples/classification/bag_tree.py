@@ -27,7 +27,7 @@ from fairseq_llrnn.prior.building import build_prior
 from fairseq_llrnn.prior.recipe import Recipe
 from fairseq_llrnn.systems.classification.label_hits import LabelHits
 from fairseq_llrnn.systems.classification.plugin.label_decoder import BagOfWords
-from llrnn_research.output_trees.output_tree import OutputTree, TreeOptions
+from llrnn_research.output_trees.output_tree import LearnedTreeLayer, OutputTree, TreeOptions
 from llrnn_research.output_trees.tree import Tree
 
 PAD, END = 0, 1
@@ -122,7 +122,8 @@ class Classifier:
                 loss.backward()
                 optimizer.step()
                 updates, loss_sum = updates + 1, loss_sum + loss.item() * len(part)
-                self.head.normaliser.update_if_due(updates, batches)  # a learned tree changes now and then
+                if isinstance(self.head.normaliser, LearnedTreeLayer):
+                    self.head.normaliser.update_if_due(updates, batches)
             yield epoch, time.process_time() - started, loss_sum / len(rows)
 
     @torch.inference_mode()

@@ -237,10 +237,6 @@ class View:
         """K"""
         return len(self.class_of)
 
-    def in_vocabulary(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return whether each token (M, …) has a class: ids ≥ V are strings. rows: (M,), or None for (N, …)."""
-        return tokens < len(self.class_of)
-
 
 class RepeatedView(View):
     """A view of B states, each of them `times` times: N = B · times rows."""
@@ -356,6 +352,10 @@ class BoundBackground:
         """Return whether each word may have weight in some state: (V,) bool, or True if unknown."""
         root = self.root
         return torch.ones_like(self.class_of, dtype=torch.bool) if root is None else root.word_log_weight.isfinite()
+
+    def in_vocabulary(self, tokens: Tensor, states: States) -> Tensor:
+        """Return whether each token (N, …) of hypotheses has a class: ids ≥ V are strings."""
+        return tokens < len(self.class_of)
 
     def to_input_ids(self, tokens: Tensor, states: States) -> Tensor:
         """Return valid inputs of a network with V rows for the tokens (N, T) of hypotheses."""

@@ -36,11 +36,6 @@ NEGATIVE_INFINITY = float("-inf")
 LEAST_LOG_WEIGHT = -1_000.0  # of a part of a mixture: smaller learned weights change no digit of any sum
 
 
-def same_tensor(first: Tensor, second: Tensor) -> bool:
-    """Return whether two tensors are on the same device and equal."""
-    return first is second or (first.device == second.device and torch.equal(first, second))
-
-
 def log_odds(logit: Tensor) -> tuple[Tensor, Tensor]:
     """Return log λ and log (1 − λ), given log λ/(1−λ), in float64, finite for any logit."""
     exact = logit.double().clamp(LEAST_LOG_WEIGHT, -LEAST_LOG_WEIGHT)

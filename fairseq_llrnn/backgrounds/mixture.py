@@ -185,9 +185,7 @@ class RootedMixtureView(MixtureView):
     def class_mass(self) -> ClassWeights:
         root = self.bound.root
         assert root is not None
-        return mixed_masses(
-            [part_masses(part, root) for part in self.parts], self.log_w.to(root.word_log_weight.dtype)
-        )
+        return mixed_masses([part_masses(part, root) for part in self.parts], self.log_w.to(root.word_log_weight.dtype))
 
     @cached_property
     def best_share(self) -> Tensor:

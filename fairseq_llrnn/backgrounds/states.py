@@ -71,9 +71,7 @@ def concatenate(states: Sequence[States]) -> States:
     shapes = {tuple(each.shape[1:]) for each in states}
     if len(shapes) > 1:
         found = " and ".join(f"(N, {', '.join(map(str, shape))})" for shape in sorted(shapes))
-        raise ValueError(
-            f"expected states of one shape, found {found}; pad them in `flat_states`, or keep one shape"
-        )
+        raise ValueError(f"expected states of one shape, found {found}; pad them in `flat_states`, or keep one shape")
     return torch.cat(list(states))
 
 

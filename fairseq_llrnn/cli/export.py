@@ -28,7 +28,5 @@ def run(args: argparse.Namespace) -> int:
     place = folder.absolute()  # the working directory itself may be replaced
     export(args.model, folder, places_in(args))
     size = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
-    print(
-        f"{folder}: {size / 1e6:.1f} MB; use it as --path of a command, or by fairseq_llrnn.load({str(folder)!r})"
-    )
+    print(f"{folder}: {size / 1e6:.1f} MB; use it as --path of a command, or by fairseq_llrnn.load({str(folder)!r})")
     return 0

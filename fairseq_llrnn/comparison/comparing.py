@@ -133,9 +133,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _networks(
-    models: Sequence[str], load_networks: Callable[[], Networks], settings: Comparison
-) -> Networks | None:
+def _networks(models: Sequence[str], load_networks: Callable[[], Networks], settings: Comparison) -> Networks | None:
     """Return what trains networks, if a model needs it. Raises OptionError without fairseq."""
     neural = [model for model in models if model in NEURAL]
     try:
@@ -210,9 +208,7 @@ def _seconds(jobs: Sequence[Job], texts: Texts, settings: Comparison) -> float:
     return sum(job.seconds(texts, settings.epochs) for job in jobs)
 
 
-def _run(
-    jobs: Sequence[Job], texts: Texts, settings: Comparison, networks: Networks | None, bar: tqdm[None]
-) -> None:
+def _run(jobs: Sequence[Job], texts: Texts, settings: Comparison, networks: Networks | None, bar: tqdm[None]) -> None:
     """Run the jobs without a result."""
     done = [job for job in jobs if read_result(settings.out, job) is not None]
     bar.update(_seconds(done, texts, settings))

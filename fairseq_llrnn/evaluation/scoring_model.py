@@ -207,9 +207,7 @@ class ScoringModel:
             except DataError as error:
                 error.args = (f"{name}: {error}",)
                 raise
-        pairs = [
-            MinimalPair(g, b, g > b and not math.isclose(g, b, rel_tol=TIE)) for g, b in zip(*scores, strict=True)
-        ]
+        pairs = [MinimalPair(g, b, g > b and not math.isclose(g, b, rel_tol=TIE)) for g, b in zip(*scores, strict=True)]
         return MinimalPairs(sum(pair.is_correct for pair in pairs) / len(pairs), pairs)
 
     def next_words(self, prefix: str, k: int = 5, *, source: str | None = None) -> list[NextWord]:

@@ -2,5 +2,4 @@
 
 explanation.py  log p = log b + aᵀφ − log Z, term by term
 source_terms.py  the relevant words of the source, and evidence slots
-pictures.py     PNG files, with matplotlib
 """

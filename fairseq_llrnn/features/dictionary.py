@@ -34,14 +34,7 @@ from fairseq_llrnn.features.text_check import TextCheck
 from fairseq_llrnn.files.numbers import LARGEST_COUNT, read_count
 from fairseq_llrnn.files.reading import check_dictionary_file
 from fairseq_llrnn.files.text_blocks import Block, map_blocks
-from fairseq_llrnn.files.text_lines import (
-    is_blank,
-    iter_all,
-    opened,
-    place,
-    shown,
-    warn_of_blanks,
-)
+from fairseq_llrnn.files.text_lines import is_blank, iter_all, opened, place, shown, warn_of_blanks
 from fairseq_llrnn.lexicon.held_out import HeldOut
 
 if TYPE_CHECKING:
@@ -130,9 +123,7 @@ class WordList:
         check.warn(paths)
         return counts
 
-    def counts_of(
-        self, parts: Iterable[tuple[Mapping[str, int], int]], check: TextCheck | None = None
-    ) -> np.ndarray:
+    def counts_of(self, parts: Iterable[tuple[Mapping[str, int], int]], check: TextCheck | None = None) -> np.ndarray:
         """Count the symbols in parts of a text: (V,). </s> counts once per line, words outside the dictionary as <unk>.
 
         The count of <unk> is at least one, as in `counts_with_ends`. A text without any word of the dictionary gets

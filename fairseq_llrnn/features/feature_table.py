@@ -126,9 +126,7 @@ class FeatureTable:
     def row(self, r: int) -> dict[str, float]:
         """Return row `r` as {name: value}."""
         span = slice(self.offsets[r], self.offsets[r + 1])
-        return {
-            self.names[i]: float(v) for i, v in zip(self.indices[span], self.values[span], strict=True)
-        }
+        return {self.names[i]: float(v) for i, v in zip(self.indices[span], self.values[span], strict=True)}
 
     def select(self, rows: np.ndarray) -> FeatureTable:
         """Return the table of the given rows, over the same features."""
@@ -222,9 +220,7 @@ def restrict_groups(
     return [{n: v for n, v in row.items() if feature_group(n) in kept_groups} for row in copies]
 
 
-def identity_rows(
-    words: Sequence[str], specials: np.ndarray, top: np.ndarray
-) -> list[dict[str, float]]:
+def identity_rows(words: Sequence[str], specials: np.ndarray, top: np.ndarray) -> list[dict[str, float]]:
     """Return the indicator of each `top` word, `NOTTOP` for other words, and a feature for every special symbol.
 
     Args:
@@ -294,9 +290,7 @@ IDENTITY_FLOOR = 5
 TopWords = int | Literal["all", "auto"]
 
 
-def words_with_identity(
-    counts: np.ndarray, ordinary: np.ndarray, top: TopWords, floor: int, option: str
-) -> np.ndarray:
+def words_with_identity(counts: np.ndarray, ordinary: np.ndarray, top: TopWords, floor: int, option: str) -> np.ndarray:
     """Return the indices of the words with an indicator feature.
 
     Args:

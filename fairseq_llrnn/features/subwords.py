@@ -158,9 +158,7 @@ class PieceText:
     counts: Mapping[tuple[str, ...], int]  # D
 
     @classmethod
-    def read(
-        cls, paths: Iterable[Path | str], convention: Convention, workers: int | None = None
-    ) -> PieceText:
+    def read(cls, paths: Iterable[Path | str], convention: Convention, workers: int | None = None) -> PieceText:
         """Read texts, one sentence a line, pieces between blanks.
 
         Args:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
@@ -35,22 +36,12 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_llrnn.backgrounds.background import BoundBackground, View
-from fairseq_llrnn.backgrounds.class_weights import (
-    NEGATIVE_INFINITY,
-    ClassWeights,
-    broadcast_groups,
-    class_log_sums,
-)
+from fairseq_llrnn.backgrounds.class_weights import NEGATIVE_INFINITY, ClassWeights, broadcast_groups, class_log_sums
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import BOS, EOS, PAD, UNK, plain
 from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head import inputs, losses, search
-from fairseq_llrnn.head.checks import (
-    check_rows,
-    check_source_ids,
-    check_token_ids,
-    fingerprint_of,
-)
+from fairseq_llrnn.head.checks import check_rows, check_source_ids, check_token_ids, fingerprint_of
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.head.stored_head import StoredHead, tie
 from fairseq_llrnn.output.class_source import ClassSource, ClassSourceOf, NormaliserOf, Place
@@ -307,8 +298,8 @@ class LogLinearHead(StoredHead):
         (sentences, background), *later = condition.backgrounds
         with outside_autocast(hidden):
             first = make_batch(sentences, background)
-        first.rest.extend(partial(make_batch, *chunk, first.rows) for chunk in later)
-        return first
+        rest = tuple(partial(make_batch, *chunk, first.rows) for chunk in later)
+        return replace(first, rest=rest) if rest else first
 
     def for_background(self, tokens: Tensor) -> Tensor:
         """Replace tokens from V on by <unk>, unless classes of the background contain strings."""
@@ -371,22 +362,22 @@ class LogLinearHead(StoredHead):
 
     def _scored(self, hidden: Tensor, view: View, rows: Rows, **more: Any) -> Batch:
         """Return the batch of hidden states (B, T, H), with the scores of context classes. more: fields of Batch."""
-        layers, shape = layers_of(view) if isinstance(view, ContextView) else [], hidden.shape[:2]
-        for layer in layers:
-            source = self.source_of(layer.bound)
+        of_view = layers_of(view) if isinstance(view, ContextView) else []
+        layers, shape = [(layer, self.source_of(layer.bound)) for layer in of_view], hidden.shape[:2]
+        for layer, source in layers:
             if source.num_columns:
                 hidden = source.widen(hidden, Place(layer, shape, rows, []))
         class_weights = view.class_mass
         if self.change is not None:
             class_weights = self.change.applied(class_weights, hidden.flatten(0, 1))
         pairs: list[RowPair] = []
-        for layer in layers:
+        for layer, source in layers:
             if layer.table.width:
                 place = Place(layer, shape, rows, pairs)
                 if not layer.source.changes:
                     place = place.first_positions()
                 self._check_replaced(place.view)
-                pairs.append(self.source_of(layer.bound).rows_at(place))
+                pairs.append(source.rows_at(place))
         scores, source_scores = [row_scores_at(hidden, *pair) for pair in pairs], {}
         static = self.output.rows.num_rows
         of_slots = []

@@ -6,11 +6,9 @@ of one position per hypothesis, with the states as an argument.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-import torch
 from torch import Tensor
 
 from fairseq_llrnn.backgrounds.background import BoundBackground
@@ -20,7 +18,7 @@ from fairseq_llrnn.functional import outside_autocast, to_autocast
 from fairseq_llrnn.head.checks import check_rows, check_source_ids, check_token_ids
 from fairseq_llrnn.head.inputs import InputEmbedding
 from fairseq_llrnn.output.class_source import Head
-from fairseq_llrnn.output.records import Batch, Pinned, Rows, State, classes_and_shares
+from fairseq_llrnn.output.records import Batch, Rows, State
 
 
 class SearchedHead(Head, Protocol):
@@ -45,13 +43,11 @@ def start(
     *,
     source: Tensor | None = None,
     source_states: Tensor | None = None,
-    pinned: Sequence[int] = (),
 ) -> State:
     """Return the state of N = `batch_size` empty hypotheses.
 
     Args:
         source: (N, L); equal neighbours, as in a beam search, are processed once. source_states: (N, L, E).
-        pinned: tokens whose probabilities every step computes (`Batch.log_probs_of_pinned`).
 
     Raises:
         DataError: there are no hypotheses, or `source` or `source_states` does not have one row for each.
@@ -70,16 +66,7 @@ def start(
     background = head.bound_background(sources)
     begin = background.start(batch_size if sentence is None else len(sources))  # type: ignore[arg-type]
     states = begin if sentence is None else select(begin, sentence)
-    state = State(background, states, head._rows(background, source_states))
-    if not pinned:
-        return state
-    tokens = torch.tensor(list(pinned), device=background.class_of.device)
-    located = None
-    if background.is_context_independent:
-        located = classes_and_shares(background.view(begin), tokens.expand(len(begin), -1))
-        if sentence is not None:
-            located = located[0][sentence], located[1][sentence]
-    return replace(state, pinned=Pinned(tokens, located))
+    return State(background, states, head._rows(background, source_states))
 
 
 def advance(head: SearchedHead, state: State, tokens: Tensor) -> State:
@@ -111,7 +98,7 @@ def step(head: SearchedHead, hidden: Tensor, state: State) -> Batch:
     hidden = to_autocast(hidden)
     with outside_autocast(hidden):
         view = state.background.view(state.states, hidden, state.remaining)
-        return head._scored(hidden.unsqueeze(1), view, state.rows, pinned=state.pinned)
+        return head._scored(hidden.unsqueeze(1), view, state.rows)
 
 
 def _check_others(name: str, rows: Tensor, state: State) -> None:
@@ -123,13 +110,7 @@ def _check_others(name: str, rows: Tensor, state: State) -> None:
         )
 
 
-def top_k(
-    head: SearchedHead,
-    hidden: Tensor,
-    state: State,
-    k: int,
-    temperature: float = 1.0,
-) -> tuple[Tensor, Tensor]:
+def top_k(head: SearchedHead, hidden: Tensor, state: State, k: int, temperature: float = 1.0) -> tuple[Tensor, Tensor]:
     """Return the k most probable next tokens, exactly: hidden (N, H) -> log p in nats and tokens, (N, k), best first.
 
     Args:

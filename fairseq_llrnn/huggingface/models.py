@@ -150,7 +150,10 @@ class LogLinearModel(TransformersModel, GenerationMixin):
             raise OptionError(f"{cls.__name__}: label_smoothing {smoothing}: expected a number from 0 to less than 1")
 
     @classmethod
-    def wrap(cls, pretrained: nn.Module, tokenizer: Any, recipe: Recipes = None) -> Self:
+    def wrap(
+        cls, pretrained: nn.Module, tokenizer: Any, recipe: Recipes = None,
+        constraint: BackgroundProcessor | None = None,
+    ) -> Self:  # fmt: skip
         """Put the head on a pretrained model.
 
         The model starts as the softmax, times the background if that depends on the context. A static background is
@@ -162,12 +165,15 @@ class LogLinearModel(TransformersModel, GenerationMixin):
             tokenizer: its tokenizer. Token strings are the symbols of the prior.
             recipe: what the prior is built from, a Recipe, its keys or a file. Texts in it are plain text, which the
                 tokenizer splits. None: no features but the indicators of tokens, and a uniform background.
+            constraint: multiplies the background, also in training: all texts are of this set, the prompt included.
+                Made by from_regex, from_grammar (in our format), from_words or a product of these.
 
         Raises:
-            OptionError: logits that are not linear in the last hidden states, or a recipe without an indicator for each
-                token. DataError: a tokenizer without an end of sentence.
+            OptionError: logits that are not linear in the last hidden states, a recipe without an indicator for each
+                token, or a constraint that is no automaton over its tokens. DataError: a tokenizer without an end of
+                sentence.
         """
-        model: Self = wrapped(cls, pretrained, tokenizer, recipe)
+        model: Self = wrapped(cls, pretrained, tokenizer, recipe, constraint)
         return model
 
     def _make(self, network: nn.Module, prior: Prior | None, source_size: int | None = None) -> None:

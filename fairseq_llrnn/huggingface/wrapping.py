@@ -33,7 +33,10 @@ from fairseq_llrnn.features.dictionary import EOS, PADDING_ENTRY, SPECIALS, UNK,
 from fairseq_llrnn.features.feature_table import SPECIAL, TOP_FORM
 from fairseq_llrnn.files.reading import as_paths
 from fairseq_llrnn.files.text_lines import iter_lines
+from fairseq_llrnn.huggingface.token_weights import TokenAutomaton
 from fairseq_llrnn.prior.building import build_prior
+from fairseq_llrnn.prior.expression import Atom, Times
+from fairseq_llrnn.prior.parts.automaton_part import AutomatonPart
 from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe import Recipe
@@ -57,7 +60,7 @@ def head_width(auto_model: Any, config: PreTrainedConfig) -> tuple[int, int]:
     return model.get_output_embeddings().weight.size(1), model.get_input_embeddings().weight.size(1)
 
 
-def wrapped(cls: Any, pretrained: Any, tokenizer: Any, recipe: Recipes) -> Any:
+def wrapped(cls: Any, pretrained: Any, tokenizer: Any, recipe: Recipes, constraint: Any) -> Any:
     """As LogLinearModel.wrap, of the class `cls`."""
     if hasattr(pretrained, "peft_config"):
         raise OptionError(
@@ -75,6 +78,8 @@ def wrapped(cls: Any, pretrained: Any, tokenizer: Any, recipe: Recipes) -> Any:
     network = network_of(pretrained)
     symbols, words = token_words(tokenizer, len(softmax.weight))
     prior = with_weight_for_all(token_prior(symbols, tokenizer, words, as_recipe(recipe)), words)
+    if constraint is not None:
+        prior = constrained(prior, tokenizer, words, constraint)
     scale, biases = scale_and_biases(pretrained, network)
     special = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")}
     start = getattr(pretrained.config, "decoder_start_token_id", None)
@@ -219,6 +224,32 @@ def with_weight_for_all(prior: Prior, words: Tensor) -> Prior:
         return prior
     parts = tuple(part.reweighed(raised) if isinstance(part, StaticPart) else part for part in prior.parts)
     return replace(prior, log_weights=raised(prior.log_weights), parts=parts)
+
+
+def constrained(prior: Prior, tokenizer: Any, words: Tensor, constraint: Any) -> Prior:
+    """Multiply the background of a prior by the automaton of a BackgroundProcessor. words: (K,).
+
+    Raises:
+        OptionError: the processor is no automaton, has other tokens or a limit.
+    """
+    weights = getattr(constraint, "weights", None)
+    if not isinstance(weights, TokenAutomaton) or constraint.longest is not None:
+        raise OptionError(
+            "wrap: constraint: expected a BackgroundProcessor that is an automaton over tokens, of from_regex, "
+            "from_grammar in our format, from_words or a product of these, without `after` and `longest`, found "
+            f"another {type(constraint).__name__}; make one, or pass it to `generate` as a logits processor"
+        )
+    if (weights.num_tokens, constraint.eos) != (len(tokenizer), tokenizer.eos_token_id):
+        raise OptionError(
+            f"wrap: constraint: expected one on the model's tokenizer, {len(tokenizer):,} tokens with the end "
+            f"{tokenizer.eos_token_id}, found {weights.num_tokens:,} with {constraint.eos}; make it with this tokenizer"
+        )
+    part = AutomatonPart(weights.over_words(words.numpy(), len(prior.symbols)), "automaton")
+    larger = prior.with_part(part)
+    *bases, own = (Atom(name, name) for name in larger.bases)
+    if not bases:
+        return larger
+    return replace(larger, expression=Times((prior.expression or bases[0], own)))
 
 
 # ---- the weights ----------------------------------------------------------------------------------------------------

@@ -32,9 +32,7 @@ def has_letters(word: str) -> bool:
     return any(map(str.isalpha, word))
 
 
-def words_in_both(
-    source: str, listed: Iterable[str], words: Collection[str], answers: bool = False
-) -> Counter[str]:
+def words_in_both(source: str, listed: Iterable[str], words: Collection[str], answers: bool = False) -> Counter[str]:
     """Return a remark with its number if a list of words and those of a text are of different languages.
 
     Args:

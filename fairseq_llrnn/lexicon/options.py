@@ -48,9 +48,7 @@ class LexiconOptions(Settings):
             "of another package (docs/guides/extending.md)"
         ),
     ] = ()
-    unimorph: Annotated[
-        Paths, Doc("UniMorph lexicons: lemma, form, tags such as N;ACC;PL (TSV, .gz too)")
-    ] = ()
+    unimorph: Annotated[Paths, Doc("UniMorph lexicons: lemma, form, tags such as N;ACC;PL (TSV, .gz too)")] = ()
     hunspell: Annotated[
         Paths,
         Doc(

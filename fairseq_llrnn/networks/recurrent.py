@@ -4,8 +4,7 @@ Sizes: B batch, T time, D input width, H hidden width, R layers, G states per ce
 L source length, E width of an encoder's states (twice the layer's if bidirectional).
 
 A layer is called like torch's own, with a fused kernel over the whole sequence: layer(x (B, T, D), before) -> (B, T,
-H), after. The states are (1, B, H), or a tuple of them if G > 1. The cost of a step is compared in the unit of
-Jernite 2018, section 2.5 ("equivalent RNN").
+H), after. The states are (1, B, H), or a tuple of them if G > 1.
 
 Sources of the networks: Gal & Ghahramani 2016 (one dropout mask for all time steps of a sequence). Sutskever et al.
 2014 (reversal), Cho et al. 2014 (one summary vector of the sentence), Bahdanau et al. 2015 (both directions, additive
@@ -14,7 +13,6 @@ attention), Luong et al. 2015 (§3.1: dot, general, and the combination tanh(W [
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -70,13 +68,6 @@ def find_cell(name: str) -> Cell:
             f"cell: expected one of {', '.join(all_cells())}, found {name!r}" + (f"; {reason}" if reason else "")
         )
     return cell
-
-
-def equivalent_rnn(multiplications: float, num_layers: int = 1) -> float:
-    """Return the width of an Elman network with as many layers and multiplications a step, and an input as wide
-    as its state.
-    """
-    return math.sqrt(multiplications / (2 * num_layers))
 
 
 ATTENTIONS = ("dot", "general", "additive")

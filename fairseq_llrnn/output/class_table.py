@@ -37,7 +37,7 @@ class ClassTable:
         self.view, self.source, self.contexts, self.width = view, source, contexts, source.width
         self.remaining = None if view.remaining is None and not has_dead_ends else remaining
         words = source.words(contexts)
-        knows = view.in_vocabulary(words)
+        knows = view.bound.in_vocabulary(words, view.states)
         self.words = words if source.unk is not None else words.masked_fill(~knows, NO_WORD)  # shape: (M, J)
         self.moved = knows & (self.words != NO_WORD)  # whether each word leaves a class below
         self.words_below = self.words.masked_fill(~self.moved, source.unk or 0)  # these, and some word for the others

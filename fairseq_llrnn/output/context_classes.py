@@ -110,11 +110,8 @@ class ContextView(View):
         return tokens.masked_fill(~self._is_below(tokens, rows), self.source.unk)
 
     def _is_below(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
-        return self.table.view.in_vocabulary(tokens, self.at(rows, tokens))
-
-    def in_vocabulary(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
-        is_below = self._is_below(tokens, rows)
-        return is_below if self.source.unk is None else is_below | self.find(tokens, rows)[1]
+        below, places = self.table.view, self.places if rows is None else self.at(rows, tokens)
+        return below.bound.in_vocabulary(tokens, below.states if places is None else select(below.states, places))
 
     def classes(self, tokens: Tensor, rows: Tensor | None = None) -> Tensor:
         below = self.table.view.classes(self.as_below(tokens, rows), self.at(rows, tokens))
@@ -341,7 +338,13 @@ class ContextClasses(BoundBackground):
         """Replace tokens (N, …) outside the vocabulary of the background below, whose states are given, by `unk`."""
         if self.source.unk is None:
             return tokens
-        return tokens.masked_fill(~self.base.view(below).in_vocabulary(tokens), self.source.unk)
+        return tokens.masked_fill(~self.base.in_vocabulary(tokens, below), self.source.unk)
+
+    def in_vocabulary(self, tokens: Tensor, states: States) -> Tensor:
+        is_below = self.base.in_vocabulary(tokens, self.below(states))
+        if self.source.unk is None:
+            return is_below
+        return is_below | find(tokens, self.source.words(self.contexts_of(states)))[1]
 
     def to_input_ids(self, tokens: Tensor, states: States) -> Tensor:
         below = self.below(states)

@@ -91,7 +91,7 @@ class SparseRows(nn.Module):
         is in all rows, and sorting takes longer.
         """
         if rows.is_cuda or torch.compiler.is_compiling():
-            return _added(rows, self._owner, self.indices, self.values, self.num_features)
+            return sums_by_feature(rows, self._owner, self.indices, self.values, self.num_features)
         offsets, row, values = self._by_feature
         return sparse_product(row, rows, offsets, values)
 
@@ -101,19 +101,10 @@ class SparseRows(nn.Module):
         Args:
             sparse: whether the gradient of `weight` is a sparse tensor, as of an embedding.
         """
-        entries, offsets, _ = self._entries(subset)
+        entries, offsets, _ = self.entries(subset)
         return sparse_product(self.indices[entries], weight, offsets, self.values[entries], sparse)
 
-    def compose_once(self, weight: Tensor, bias: Tensor, subset: Tensor, sparse: bool = False) -> tuple[Tensor, Tensor]:
-        """Return rows (K, H) and biases (K,) of distinct rows `subset` (K,). −1 gives a row of zeros.
-
-        Args:
-            weight: (F, H). bias: (F,). sparse: whether the gradient of `weight` is a sparse tensor, as of an embedding.
-        """
-        composed: tuple[Tensor, Tensor] = _ComposeOnce.apply(weight, bias, self, subset, sparse)
-        return composed
-
-    def _entries(self, subset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def entries(self, subset: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the entries of rows (K,), the offset of each row, (K + 1,), and the row of each entry. −1 has none."""
         starts = self.offsets[subset]
         sizes = (self.offsets[subset + 1] - starts).masked_fill(subset < 0, 0)
@@ -151,7 +142,7 @@ def sparse_product(indices: Tensor, weight: Tensor, offsets: Tensor, values: Ten
     )  # fmt: skip
 
 
-def _added(rows: Tensor, owner: Tensor, features: Tensor, values: Tensor, num_features: int) -> Tensor:
+def sums_by_feature(rows: Tensor, owner: Tensor, features: Tensor, values: Tensor, num_features: int) -> Tensor:
     """Return the sum of the rows of each feature, times the feature's value: (F, H), in the dtype of `rows`.
 
     Sums are in float32 at least, because half precision would lose small terms of a long sum. Entries are processed in
@@ -180,44 +171,6 @@ class _Compose(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_rows: Tensor) -> tuple[Tensor, None]:
         return ctx.table.transposed(grad_rows), None
-
-
-class _ComposeOnce(torch.autograd.Function):
-    """Distinct rows, with gradients that need no sorting by feature."""
-
-    @staticmethod
-    def forward(
-        ctx: Any, weight: Tensor, bias: Tensor, table: SparseRows, subset: Tensor, sparse: bool
-    ) -> tuple[Tensor, Tensor]:
-        entries, offsets, owner = table._entries(subset)
-        features, values = table.indices[entries], table.values[entries]
-        ctx.save_for_backward(features, values, owner, subset)
-        ctx.table, ctx.dtypes, ctx.sparse = table, (weight.dtype, bias.dtype), sparse
-        rows = sparse_product(features, weight, offsets, values)
-        of_bias = bias[features] * values.to(bias.dtype)
-        return rows, bias.new_zeros(len(subset)).index_add_(0, owner, of_bias)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_rows: Tensor, grad_bias: Tensor) -> tuple[Tensor | None, ...]:
-        features, values, owner, subset = ctx.saved_tensors
-        table, (dtype, of_bias) = ctx.table, ctx.dtypes
-        grads: list[Tensor | None] = [None, None]
-        if ctx.needs_input_grad[0] and ctx.sparse:
-            grads_of_entries = grad_rows.index_select(0, owner).mul_(values.to(dtype).unsqueeze(1))
-            shape = table.num_features, grads_of_entries.size(1)
-            grads[0] = torch.sparse_coo_tensor(features.unsqueeze(0), grads_of_entries, shape, check_invariants=False)
-        elif ctx.needs_input_grad[0] and 2 * len(subset) >= table.num_rows:
-            # other rows have a gradient of zeros
-            full_grad = grad_rows.new_zeros(table.num_rows + 1, grad_rows.size(1))
-            full_grad.index_copy_(0, subset.masked_fill(subset < 0, table.num_rows), grad_rows)
-            grads[0] = table.transposed(full_grad[:-1])
-        elif ctx.needs_input_grad[0]:
-            grads[0] = _added(grad_rows, owner, features, values, table.num_features)
-        if ctx.needs_input_grad[1]:
-            grads_of_entries = grad_bias[owner] * values.to(of_bias)
-            grads[1] = grad_bias.new_zeros(table.num_features).index_add_(0, features, grads_of_entries)
-        return grads[0], grads[1], None, None, None
 
 
 class FeatureEmbedding(nn.Module):

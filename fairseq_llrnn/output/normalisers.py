@@ -277,7 +277,6 @@ class Normaliser(nn.Module):
     option: ClassVar[str]  # its name in messages
     rows_are_features: ClassVar[bool] = True  # whether all rows are composed of feature weights
     counts: ClassVar[bool] = False  # whether it changes after updates, by statistics of training batches
-    counting = True  # whether to collect statistics of the current batch
     sparse_gradients = False  # whether gradients of feature weights are sparse tensors
 
     def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
@@ -288,10 +287,6 @@ class Normaliser(nn.Module):
             replaced: the signature whose score a source replaces. None: there is none.
         """
         raise NotImplementedError
-
-    def update_if_due(self, updates: int, updates_per_epoch: int) -> int | None:
-        """Change the normaliser if that is due after `updates`. Return the number of moved classes, or None."""
-        return None
 
     def check_weights(self, state_dict: dict[str, Any], prefix: str) -> None:
         """Check or convert its weights in a checkpoint. prefix: of the head's names, ends in a dot."""

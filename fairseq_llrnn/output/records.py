@@ -64,9 +64,8 @@ class Batch:
     slots: SlotScores | None  # (N, …) scores of classes without a row among the signatures
     source_scores: Mapping[str, Tensor]  # (B, T, …) scores of class sources, by their names, for `finish`
     temperature: float | Tensor = 1.0  # divides aᵀφ; a tensor is (N, 1)
-    pinned: Pinned | None = None
     sentences: slice = field(default_factory=lambda: slice(None))  # of the whole batch
-    rest: list[Callable[[], Batch]] = field(default_factory=list)
+    rest: tuple[Callable[[], Batch], ...] = ()
 
     def parts(self) -> Iterator[Batch]:
         """Yield the parts of a large batch, each made on demand, or itself if it is whole."""
@@ -114,17 +113,8 @@ class Batch:
 
     def log_probs_of(self, tokens: Tensor) -> Tensor:
         """Return log p of tokens (N, K) of each position: (N, K)."""
-        return self._log_probs(*classes_and_shares(self.view, tokens))
-
-    def log_probs_of_pinned(self) -> Tensor:
-        """Return log p of the pinned tokens: (N, K)."""
-        assert self.pinned is not None
-        if self.pinned.located is None:
-            return self.log_probs_of(self.pinned.tokens.expand(self.view.num_rows, -1))
-        return self._log_probs(*self.pinned.located)
-
-    def _log_probs(self, classes: Tensor, share: Tensor) -> Tensor:
-        """Return log p of words, given their classes and log shares: (N, K)."""
+        located = self.view.locate(tokens.flatten(), row_numbers(tokens).flatten())
+        classes, share = (values.view_as(tokens) for values in located)
         log_probs = self.classes.log_probs_of(classes)
         share = share.to(log_probs.dtype)
         return torch.where(torch.isneginf(share), share, log_probs + share)  # without mass, a class is −inf, too
@@ -145,14 +135,6 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Pinned:
-    """Tokens whose probabilities every step of a search computes."""
-
-    tokens: Tensor  # (K,)
-    located: RowPair | None  # their classes and log shares, (N, K) each, if no state changes them
-
-
-@dataclass(frozen=True)
 class State:
     """N hypotheses of a search: the states of the background and the rows of the head."""
 
@@ -161,15 +143,10 @@ class State:
     rows: Rows
     length: int = 0  # of every hypothesis, in tokens
     longest: int | None = None  # the largest length, </s> included
-    pinned: Pinned | None = None
 
     def select(self, index: Tensor) -> State:
         """Return the hypotheses index[0], index[1], …: reordered, repeated or removed. index: (M,) int64."""
-        pinned = self.pinned
-        if pinned is not None and pinned.located is not None:
-            located = pinned.located[0].index_select(0, index), pinned.located[1].index_select(0, index)
-            pinned = replace(pinned, located=located)
-        return replace(self, states=select(self.states, index), pinned=pinned)
+        return replace(self, states=select(self.states, index))
 
     def limited(self, longest: int | None) -> State:
         """Return the same hypotheses, limited to `longest` tokens, `</s>` included."""
@@ -179,12 +156,6 @@ class State:
     def remaining(self) -> int | None:
         """The number of tokens that may follow."""
         return None if self.longest is None else self.longest - self.length
-
-
-def classes_and_shares(view: View, tokens: Tensor) -> RowPair:
-    """Return the classes and log shares of tokens (N, K) of each row: (N, K) each."""
-    classes, shares = view.locate(tokens.flatten(), row_numbers(tokens).flatten())
-    return classes.view_as(tokens), shares.view_as(tokens)
 
 
 def chunk_slices(previous: Tensor, background: BoundBackground) -> list[slice]:

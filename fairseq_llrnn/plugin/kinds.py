@@ -50,10 +50,7 @@ KINDS = {
         ("sample_break_mode", "tokens_per_sample"),
         {},
         "llrnn eval-lm {data} --path {path} --gen-subset {subset}",
-        search=(
-            ("--sampling --beam 1", "--prefix-size", "--beam", "--nbest", *OF_BEAMS),
-            ("--sample-break-mode eos",),
-        ),
+        search=(("--sampling --beam 1", "--prefix-size", "--beam", "--nbest", *OF_BEAMS), ("--sample-break-mode eos",)),
         evaluation=(("--sample-break-mode eos",),),
         small=SMALL,
     ),

@@ -60,12 +60,7 @@ from fairseq_llrnn.prior.parts.evidence_part import (
 )
 from fairseq_llrnn.prior.parts.guesses import GuessesPart
 from fairseq_llrnn.prior.parts.languages import part_of, with_codes
-from fairseq_llrnn.prior.parts.lexical import (
-    add_translations,
-    check_translations,
-    lemmas_of,
-    source_lemmas_of,
-)
+from fairseq_llrnn.prior.parts.lexical import add_translations, check_translations, lemmas_of, source_lemmas_of
 from fairseq_llrnn.prior.parts.open_vocabulary import add_open_vocabulary
 from fairseq_llrnn.prior.parts.static import StaticPart
 from fairseq_llrnn.prior.prior import Prior

@@ -29,11 +29,4 @@ from fairseq_llrnn.testing.class_laws import (
     weights_of,
 )
 
-__all__ = [
-    "check_background",
-    "check_class_features",
-    "check_context_classes",
-    "class_of",
-    "masses_of",
-    "weights_of",
-]
+__all__ = ["check_background", "check_class_features", "check_context_classes", "class_of", "masses_of", "weights_of"]

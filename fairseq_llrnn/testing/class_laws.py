@@ -39,7 +39,7 @@ def weights_of(view: View, changes: Changes | None = None) -> Weights:
     if source.unk is not None:
         contexts = view.contexts
         ids, added = source.words(contexts), source.log_added(contexts).double()
-        known = (ids >= 0) & view.below.in_vocabulary(ids)
+        known = (ids >= 0) & view.below.bound.in_vocabulary(ids, view.below.states)
         own = source.log_weights_below(view.below, contexts, ids.masked_fill(~known, source.unk))
         words = ids.tolist()
         for row, factor, weights in zip(range(view.num_rows), source.log_unk_factor(contexts), result, strict=True):

@@ -1,4 +1,4 @@
-"""States of a search: sentences, pinned tokens, selections and limits, for priors of several kinds."""
+"""States of a search: sentences, some tokens, selections and limits, for priors of several kinds."""
 
 from __future__ import annotations
 
@@ -16,12 +16,17 @@ from torch import Tensor
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.numbers import SCORE_TEMPERATURES
 from fairseq_llrnn.head import LogLinearHead
+from fairseq_llrnn.output.records import Batch
 from fairseq_llrnn.prior import Recipe
 from fairseq_llrnn.prior.building import build_prior
 
 H = 5
 LINES = ["two dog", "Zoé 12 dog", "dog"]
-PINNED = [5, 2, 8]
+CHOSEN = [5, 2, 8]
+
+
+def chosen(step: Batch) -> Tensor:
+    return step.log_probs_of(torch.tensor(CHOSEN).expand(step.view.num_rows, -1))
 
 
 def normal(*shape: int) -> Tensor:
@@ -37,27 +42,26 @@ def head(request: pytest.FixtureRequest, tmp_path: Path) -> LogLinearHead:
     return random_head(build_prior(SYMBOLS, Recipe(text=tmp_path / "text", top_words=3, background=background)))
 
 
-def test_pinned_tokens(head: LogLinearHead) -> None:
-    hidden, state = normal(3, H), head.start(3, pinned=PINNED)
-    assert state.pinned is not None and (state.pinned.located is not None) == state.background.is_context_independent
+def test_probabilities_of_some_tokens(head: LogLinearHead) -> None:
+    hidden, state = normal(3, H), head.start(3)
     with torch.no_grad():
         for tokens in ([4, 5, 6], [8, 4, 11]):
             step = head.step(hidden, state)
-            torch.testing.assert_close(step.log_probs_of_pinned(), step.word_log_probs()[:, PINNED])
+            torch.testing.assert_close(chosen(step), step.word_log_probs()[:, CHOSEN])
             order = torch.tensor([2, 0, 0, 1])
             other = head.step(hidden[order], state.select(order))
-            torch.testing.assert_close(other.log_probs_of_pinned(), step.log_probs_of_pinned()[order])
+            torch.testing.assert_close(chosen(other), chosen(step)[order])
             torch.testing.assert_close(other.word_log_probs(), step.word_log_probs()[order])
             state = head.advance(state, torch.tensor(tokens))
     assert state.length == 2 and state.longest is None
 
 
 def test_sentences_of_hypotheses() -> None:
-    """Equal neighbours are one sentence; pinned shares follow theirs, also after a selection."""
+    """Equal neighbours are one sentence, also after a selection."""
     head = random_head(replace(EVIDENCE), H, source_size=2)
     source, states = head.encode_source(LINES), normal(3, 5, 2)[:, : head.encode_source(LINES).size(1)]
     rows = torch.tensor([0, 0, 1, 2, 2, 0])
-    state = head.start(6, source=source[rows], source_states=states[rows], pinned=PINNED)
+    state = head.start(6, source=source[rows], source_states=states[rows])
     assert state.states[:, 0].tolist() == [0, 0, 1, 2, 2, 3]
     hidden, expected = normal(6, H), []
     for number, row in enumerate(rows.tolist()):
@@ -68,10 +72,10 @@ def test_sentences_of_hypotheses() -> None:
         step = head.step(hidden, state)
         of_words = torch.stack(expected)[:, : len(TARGET_WORDS)]
         torch.testing.assert_close(step.word_log_probs()[:, : len(TARGET_WORDS)], of_words)
-        torch.testing.assert_close(step.log_probs_of_pinned(), of_words[:, PINNED])
+        torch.testing.assert_close(chosen(step), of_words[:, CHOSEN])
         order = torch.tensor([5, 3, 2])
         picked = head.step(hidden[order], state.select(order))
-        torch.testing.assert_close(picked.log_probs_of_pinned(), of_words[order][:, PINNED])
+        torch.testing.assert_close(chosen(picked), of_words[order][:, CHOSEN])
 
 
 @pytest.mark.parametrize("rows", [[0, 1], [0, 0, 1, 1], [0, 0, 0, 0], [0, 0, 1, 2]])

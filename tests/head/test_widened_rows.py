@@ -165,11 +165,11 @@ def test_a_search_rebuilds_rows_when_a_word_brings_a_column() -> None:
     head, hidden = make_head(), hidden_states().detach()
     previous = head.previous(TARGETS)
     expected = by_definition(head, hidden, previous)
-    state = head.start(3, source=SOURCE, pinned=[8, 2])
+    state = head.start(3, source=SOURCE)
     for t in range(TARGETS.size(1)):
         step = head.step(hidden[:, t], state)
         torch.testing.assert_close(step.word_log_probs(), expected[:, t])
-        torch.testing.assert_close(step.log_probs_of_pinned(), expected[:, t, [8, 2]])
+        torch.testing.assert_close(step.log_probs_of(torch.tensor([[8, 2]]).expand(3, 2)), expected[:, t, [8, 2]])
         values, tokens = step.top_k(4)
         torch.testing.assert_close(values, expected[:, t].topk(4).values)
         torch.testing.assert_close(expected[:, t].gather(1, tokens), values)

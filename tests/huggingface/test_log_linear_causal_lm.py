@@ -207,6 +207,51 @@ def test_a_background_that_depends_on_the_context_multiplies_the_softmax(tmp_pat
         torch.testing.assert_close(ours(tokens).logits[:, length - 1], expected, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("kind", ["byte_level", "wordpiece"])
+@pytest.mark.parametrize("recipe", [None, {"background": "uniform times ngram:2"}, {"background": "ngram:2"}])
+def test_a_constraint_multiplies_the_softmax_also_in_training(
+    kind: str, recipe: dict[str, str] | None, tmp_path: Path
+) -> None:
+    split = tiny_tokenizer(kind, lines=[*LANGUAGE, "12 21"])
+    constraint = BackgroundProcessor.from_regex("(la mer|le chat|la table)( dort| voit)* [.0-9]{1,3}", split)
+    if recipe is not None:
+        (tmp_path / "text").write_text("\n".join(LANGUAGE * 3), encoding="utf-8")
+        recipe = {"text": str(tmp_path / "text"), **recipe}
+    plain = softmax("GPT2", vocab_size=len(split) + 3, bos_token_id=1, eos_token_id=1)
+    multiplied = softmax("GPT2", vocab_size=len(split) + 3, bos_token_id=1, eos_token_id=1)
+    free = LogLinearForCausalLM.wrap(plain, split, recipe)
+    ours = LogLinearForCausalLM.wrap(multiplied, split, recipe, constraint)
+    tokens = torch.tensor([[1, *split.encode("le chat voit 1", add_special_tokens=False), 1]])
+    wanted = torch.cat(
+        [
+            BackgroundProcessor.product([constraint], unread=1)(tokens[:, :length], free(tokens).logits[:, length - 1])
+            for length in range(1, tokens.size(1))
+        ]
+    )
+    torch.testing.assert_close(ours(tokens).logits[0, :-1], wanted, atol=1e-4, rtol=1e-4)
+    loss = ours.train()(input_ids=tokens, labels=tokens.masked_fill(tokens.cumsum(1) == 1, -100)).loss
+    loss.backward()
+    picked = -wanted.gather(1, tokens[0, 1:, None])
+    assert loss.isfinite() and loss < free(input_ids=tokens, labels=tokens).loss
+    torch.testing.assert_close(ours.eval()(input_ids=tokens, labels=tokens).loss, picked.mean(), atol=1e-4, rtol=0)
+    written = ours.generate(tokens[:, :1], max_new_tokens=12, do_sample=True, num_return_sequences=4)
+    assert all(text[-1] in ".0123456789" for text in split.batch_decode(written, skip_special_tokens=True))
+    ours.save_pretrained(tmp_path / "model")
+    again = LogLinearForCausalLM.from_pretrained(tmp_path / "model")
+    torch.testing.assert_close(again(tokens).logits, ours(tokens).logits, rtol=0, atol=0)
+
+
+def test_a_constraint_that_is_no_automaton_over_the_tokens() -> None:
+    split, other = tiny_tokenizer("byte_level"), tiny_tokenizer("wordpiece")
+    model = softmax("GPT2", vocab_size=len(split))
+    limited = BackgroundProcessor.from_words(["no"], split, longest=9)
+    for processor in (BackgroundProcessor.from_terms(["yes"], split), limited):
+        with pytest.raises(OptionError, match="an automaton over tokens, of from_regex.* found another"):
+            LogLinearForCausalLM.wrap(model, split, constraint=processor)
+    with pytest.raises(OptionError, match="on the model's tokenizer.* make it with this tokenizer"):
+        LogLinearForCausalLM.wrap(model, split, constraint=BackgroundProcessor.from_words(["no"], other))
+
+
 def test_tokens_are_counted_without_advice_on_words(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The counts are those of the text in tokens. `Ġ.` is a token, not a word with punctuation glued to it."""
     caplog.set_level("WARNING")  # fairseq, once a test has imported it, logs more

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_llrnn.networks.recurrent import RecurrentNetwork, all_cells, dropout, equivalent_rnn, find_cell
+from fairseq_llrnn.networks.recurrent import RecurrentNetwork, all_cells, dropout, find_cell
 
 BATCH, TIME, WIDTH, HIDDEN = 4, 7, 5, 6
 
@@ -86,5 +86,3 @@ def test_multiplications_are_the_weights_of_the_matrices(cell: str) -> None:
     layer = find_cell(cell).build(WIDTH, HIDDEN)
     weights = sum(p.numel() for p in layer.parameters() if p.dim() == 2)
     assert find_cell(cell).multiplications(WIDTH, HIDDEN) == weights
-    assert equivalent_rnn(find_cell("rnn").multiplications(HIDDEN, HIDDEN)) == HIDDEN
-    assert equivalent_rnn(2 * find_cell("lstm").multiplications(HIDDEN, HIDDEN), num_layers=2) == 2 * HIDDEN

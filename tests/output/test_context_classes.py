@@ -186,7 +186,8 @@ def test_a_network_reads_strings_and_unreadable_words_as_unk() -> None:
         assert bound.to_input_ids(tokens, view.states).tolist() == [[UNK, ann, UNK]] * B
         assert view.column_of(tokens)[1].tolist()[1:] == [ann, UNK], "what is nowhere offered is <unk>"
         assert view.column_of(tokens)[1, 0] >= V, "a string has its own column where it is offered"
-        assert view.in_vocabulary(tokens).tolist()[1] == [True, True, False] and not view.in_vocabulary(tokens)[0, 0]
+        known = bound.in_vocabulary(tokens, view.states)
+        assert known.tolist()[1] == [True, True, False] and not known[0, 0]
     terms = make("terms", base("static"))
     read = terms.to_input_ids(torch.tensor([[ZOE], [5], [9], [9], [9]]), terms.start(B))
     assert read[:2].tolist() == [[UNK], [5]]

@@ -27,36 +27,6 @@ def rows() -> SparseRows:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("subset", [[4], [2, -1], [6, 0, 4, 2], [-1, 5, 4, 3, 2, 1], []])
-def test_distinct_rows_and_their_biases(rows: SparseRows, subset: list[int], sparse: bool) -> None:
-    """With gradients by entries, if there are few rows, or by features."""
-    dense, weight, bias = rows.dense().double(), normal(4, WIDTH).requires_grad_(), normal(4).requires_grad_()
-    of_padding = torch.cat([dense, torch.zeros(1, 4, dtype=torch.float64)])[torch.tensor(subset, dtype=torch.long)]
-    found = rows.compose_once(weight, bias, torch.tensor(subset, dtype=torch.long), sparse)
-    expected = of_padding @ weight, of_padding @ bias
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other)
-    directions = normal(len(subset), WIDTH), normal(len(subset))
-    ours, theirs = (
-        torch.autograd.grad([(value * way).sum() for value, way in zip(pair, directions, strict=True)], [weight, bias])
-        for pair in (found, expected)
-    )
-    assert ours[0].is_sparse == sparse and not ours[1].is_sparse
-    torch.testing.assert_close(ours[0].to_dense(), theirs[0])
-    torch.testing.assert_close(ours[1], theirs[1])
-
-
-@pytest.mark.parametrize("learned", [0, 1])
-def test_only_the_needed_gradient(rows: SparseRows, learned: int) -> None:
-    leaves, subset = [normal(4, WIDTH), normal(4)], torch.tensor([2, 4])
-    leaves[learned].requires_grad_()
-    found = rows.compose_once(leaves[0], leaves[1], subset)[learned]
-    expected = rows.dense().double()[subset] @ leaves[learned]
-    (ours,), (theirs,) = (torch.autograd.grad(value.square().sum(), leaves[learned]) for value in (found, expected))
-    torch.testing.assert_close(ours, theirs)
-
-
-@pytest.mark.parametrize("sparse", [False, True])
 def test_rows_may_repeat(rows: SparseRows, sparse: bool) -> None:
     weight, subset = normal(4, WIDTH).requires_grad_(), torch.tensor([4, 1, 2, 4])
     found, expected = rows.compose_subset(weight, subset, sparse), rows.dense().double()[subset] @ weight
@@ -71,7 +41,7 @@ def test_rows_may_repeat(rows: SparseRows, sparse: bool) -> None:
 def test_entries_are_added_in_chunks(rows: SparseRows, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feature_weights, "AT_ONCE", at_once)
     each, owner = normal(len(ROWS), WIDTH), rows._owner
-    found = feature_weights._added(each, owner, rows.indices, rows.values, rows.num_features)
+    found = feature_weights.sums_by_feature(each, owner, rows.indices, rows.values, rows.num_features)
     torch.testing.assert_close(found, rows.dense().double().T @ each)
     torch.testing.assert_close(rows.transposed(each), rows.dense().double().T @ each)
     assert owner.tolist() == [0, 2, 2, 3, 4, 4, 4, 5, 6, 6]

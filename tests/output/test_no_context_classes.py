@@ -48,7 +48,7 @@ def answers(view: View) -> dict[str, Tensor]:
         "class_mass": view.class_mass.dense(), "without": view.mass_without(words, taken), "located": located,
         "share": share, "weights_at": view.weights_at(tokens), "mass_at": view.mass_at(located),
         "only_member": view.only_member(classes), "best_share": view.best_share, "words": view.expand(log_probs),
-        "in_vocabulary": view.in_vocabulary(tokens.unsqueeze(1)),
+        "in_vocabulary": view.bound.in_vocabulary(tokens.unsqueeze(1), view.states),
         "input_ids": view.bound.to_input_ids(tokens.unsqueeze(1), view.states),
     }  # fmt: skip
     return {name: value.expand(n, *value.shape[1:]) for name, value in found.items()}

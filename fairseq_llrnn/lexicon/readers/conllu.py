@@ -133,9 +133,7 @@ def iter_conllu_sentences(count: ReadCount, lowercase: bool, language: str | Non
     count.done()
     warn_of_blanks(path, "words", blank)
     if not sentences:
-        raise DataError(
-            f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?"
-        )
+        raise DataError(f"{path}: expected CoNLL-U sentences, found none; is the file empty, or the path wrong?")
 
 
 def _is_row(line: str) -> bool:

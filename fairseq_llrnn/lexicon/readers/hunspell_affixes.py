@@ -31,9 +31,7 @@ FLAG_KINDS = ("short", "long", "num", "utf-8")
 SPECIAL = {
     "NEEDAFFIX": "bare", "PSEUDOROOT": "bare", "ONLYINCOMPOUND": "in compounds", "FORBIDDENWORD": "forbidden",
     "WARN": "warn", "CIRCUMFIX": "circumfix",
-    **dict.fromkeys(
-        ("COMPOUNDFLAG", "COMPOUNDBEGIN", "COMPOUNDMIDDLE", "COMPOUNDLAST", "COMPOUNDEND"), "compounds"
-    ),
+    **dict.fromkeys(("COMPOUNDFLAG", "COMPOUNDBEGIN", "COMPOUNDMIDDLE", "COMPOUNDLAST", "COMPOUNDEND"), "compounds"),
 }  # fmt: skip
 CONVERSIONS = ("ICONV", "OCONV")
 TABLES = ("AF", "AM", *CONVERSIONS)

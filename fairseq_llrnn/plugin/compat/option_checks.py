@@ -82,10 +82,7 @@ CHECKS: dict[str, Check] = {
     "lenpen": _between(-50, 50),  # an exponent of the length
     "unkpen": _between(-1e6, 1e6),  # an addend of log-probabilities
     "temperature": _between(*SCORE_TEMPERATURES),
-    "path": (
-        _are_files,
-        f"existing checkpoints (files, not folders), several separated by {os.pathsep}",
-    ),
+    "path": (_are_files, f"existing checkpoints (files, not folders), several separated by {os.pathsep}"),
     "lm_path": FILE,
     "input": (
         lambda path: path == "-" or os.path.exists(path) and not os.path.isdir(path),

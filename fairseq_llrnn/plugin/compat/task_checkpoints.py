@@ -45,12 +45,7 @@ from fairseq_llrnn.plugin.compat.checkpoint_sizes import check_file, damage, no_
 from fairseq_llrnn.plugin.compat.dictionaries import check_dictionary_words
 from fairseq_llrnn.plugin.compat.loading import Places, take_places
 from fairseq_llrnn.plugin.compat.other_models import check_same_model
-from fairseq_llrnn.plugin.compat.resuming import (
-    explained_schedule,
-    forget_progress,
-    note_progress,
-    take_up_progress,
-)
+from fairseq_llrnn.plugin.compat.resuming import explained_schedule, forget_progress, note_progress, take_up_progress
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced, safe_loading
 from fairseq_llrnn.plugin.compat.user_errors import in_command
 from fairseq_llrnn.plugin.names import find_task, name_of

@@ -63,9 +63,7 @@ CHUNK_SIZE = 4096  # sentences per operation, so that a million of them take sec
 logger = logging.getLogger(__name__)
 
 
-def warn_of_lost_evidence(
-    table: EvidenceTable, split: str, sources: Sequence[Tensor], unk: int, binary: bool
-) -> None:
+def warn_of_lost_evidence(table: EvidenceTable, split: str, sources: Sequence[Tensor], unk: int, binary: bool) -> None:
     """Warn about strings that do not fit into the slots, and unknown words that a binary data set stores as <unk>.
 
     No slot can restore the latter. Words that training reads as unknown (`UnknownAliases`) are not counted: they change

@@ -116,11 +116,15 @@ class Extension:
             OptionError: as `head_arguments`.
         """
 
-    def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any) -> None:
+    def before_batch(
+        self, head: LogLinearHead, model: Any, optimizer: Any, updates: int, updates_per_epoch: int, has_gradient: bool
+    ) -> None:
         """Run before each batch of training.
 
         Args:
             model, optimizer: in fairseq's wrappers.
+            updates: so far. updates_per_epoch: in the first epoch.
+            has_gradient: False if one of several processes has no batch left, and repeats one with a gradient of 0.
 
         Raises:
             OptionError: the optimiser does not support the extension.

@@ -218,9 +218,7 @@ class LLRNNTransformerModel(LogLinearTranslationModel, TransformerModel):
             read = PaddedFeatureEmbedding(head, width, target.pad())
         else:
             read = cls.build_embedding(args, target, width, cfg.decoder.embed_path)
-        composed_source = source_embedding(
-            args, task, cfg.encoder.embed_dim, input_rms(cfg, cfg.encoder.embed_dim)
-        )
+        composed_source = source_embedding(args, task, cfg.encoder.embed_dim, input_rms(cfg, cfg.encoder.embed_dim))
         if composed_source is not None and args.encoder_embed_path:
             raise OptionError(
                 "--encoder-embed-path needs an encoder that reads a table of words; remove --encoder-embed-path, or "

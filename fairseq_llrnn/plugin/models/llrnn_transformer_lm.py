@@ -92,9 +92,7 @@ class LLRNNTransformerLanguageModel(LogLinearModel, FairseqLanguageModel):
 @register_model_architecture("llrnn_transformer_lm", "llrnn_transformer_lm_small")
 def small(args: Namespace) -> None:
     """Set sizes for about a million words: two blocks, 256 wide."""
-    set_defaults(
-        args, decoder_embed_dim=256, decoder_ffn_embed_dim=1024, decoder_layers=2, decoder_attention_heads=4
-    )
+    set_defaults(args, decoder_embed_dim=256, decoder_ffn_embed_dim=1024, decoder_layers=2, decoder_attention_heads=4)
 
 
 @register_model_architecture("llrnn_transformer_lm", "llrnn_transformer_lm_big")

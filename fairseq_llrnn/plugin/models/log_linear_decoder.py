@@ -188,9 +188,7 @@ class LogLinearDecoder(FairseqIncrementalDecoder):
             if encoder_out is not None:
                 source = encoder_out["src_tokens"][0]
                 source_states = encoder_out["encoder_out"][0].transpose(0, 1) if self.head.sources else None
-            pinned = range(self.dictionary.nspecial)
-            state = self.head.start(len(tokens), source=source, source_states=source_states, pinned=pinned)
-            state = state.limited(search.longest)
+            state = self.head.start(len(tokens), source=source, source_states=source_states).limited(search.longest)
             unread = tokens[:, 1:]
         state = search.state = self.head.advance(state, unread)
         if search.read is None:

@@ -206,8 +206,7 @@ class Scorer:
     def _note_strings(self, background: BoundBackground, target: Tensor) -> None:
         """Count the strings outside the dictionary without a slot."""
         if strings_in(background) is not None:
-            view = background.view(background.start(len(target)))
-            self.notes[UNKNOWN] += int((~view.in_vocabulary(target)).sum())
+            self.notes[UNKNOWN] += int((~background.in_vocabulary(target, background.start(len(target)))).sum())
 
 
 def _key(source: Tensor) -> Source:

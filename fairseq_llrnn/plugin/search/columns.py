@@ -90,12 +90,12 @@ class SearchSession:
 def candidates(step: Batch, num_candidates: int, num_special: int) -> tuple[Tensor, Tensor]:
     """Return log p and tokens of the special symbols and the best candidates of each hypothesis: (N, C) each.
 
-    The special symbols are those pinned in the step's state. No tensor has an entry for every word.
+    No tensor has an entry for every word.
     """
     log_probs, words = step.top_k(num_candidates)
     log_probs = log_probs.masked_fill(words < num_special, NEGATIVE_INFINITY)  # these have their own columns
     special = torch.arange(num_special, device=words.device).expand(len(words), -1)
-    return torch.cat([step.log_probs_of_pinned(), log_probs], dim=1), torch.cat([special, words], dim=1)
+    return torch.cat([step.log_probs_of(special), log_probs], dim=1), torch.cat([special, words], dim=1)
 
 
 def only_end(log_probs: Tensor, eos: int) -> Tensor:

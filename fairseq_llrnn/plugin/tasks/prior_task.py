@@ -13,7 +13,6 @@ from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
-from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.sequence_scorer import SequenceScorer
@@ -245,20 +244,14 @@ class PriorTask(PluginTask):
     def train_step(
         self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, ignore_grad: bool = False
     ) -> Any:
-        """Run a step like fairseq, after updating the normaliser if that is due, and calling the extensions."""
+        """Run a step like fairseq, after calling the extensions."""
         head = getattr(getattr(model, "decoder", None), "head", None)
         if isinstance(head, LogLinearHead):
-            batches = max(1, self.options.update_freq[0])  # of an update, in the first epoch
-            per_epoch = max(1, -(-self.batches_per_epoch // batches))
             if isinstance(criterion, LogLinearCriterion):
                 criterion.set_normaliser(head)
-            # if one of several processes has no batch left, it repeats one with a gradient of 0
-            head.normaliser.counting = not ignore_grad
-            moved = head.normaliser.update_if_due(update_num, per_epoch) if head.normaliser.counts else None
-            if moved is not None:
-                metrics.log_scalar(f"{head.normaliser.name}_moved", moved / head.prior.output.num_classes, 1, round=4)
+            updates_per_epoch = max(1, -(-self.batches_per_epoch // max(1, self.options.update_freq[0])))
             for extension in EXTENSIONS:
-                extension.before_batch(head, model, optimizer)
+                extension.before_batch(head, model, optimizer, update_num, updates_per_epoch, not ignore_grad)
         return super().train_step(sample, model, criterion, optimizer, update_num, ignore_grad)
 
     def check_training_data(self, split: str) -> None:

@@ -30,6 +30,4 @@ def check(option: str, checkpoint: str, weights: Mapping[str, Any], num_experts:
     of_training = trained(weights, prefix)
     if of_training != num_experts:
         fix = f"give the same ones in the same order, as {option} FILE:Class" if of_training else "leave it out"
-        raise OptionError(
-            f"{option}: {checkpoint} was trained with {of_training} experts, found {num_experts}; {fix}"
-        )
+        raise OptionError(f"{option}: {checkpoint} was trained with {of_training} experts, found {num_experts}; {fix}")

@@ -201,9 +201,7 @@ def _blocks(bitext: Bitext, links: Links) -> Iterator[_Block]:
             sides.append(BitextSide(side.tokens[begin:end], side.offsets[first : last + 1] - begin))
             begins.append(int(begin))
         inside = slice(*np.searchsorted(links.source, bitext.source.offsets[[first, last]]))
-        yield _Block(
-            Bitext(*sides), Links(links.source[inside] - begins[0], links.target[inside] - begins[1]), *begins
-        )
+        yield _Block(Bitext(*sides), Links(links.source[inside] - begins[0], links.target[inside] - begins[1]), *begins)
 
 
 def _counted(pair: np.ndarray, bits: np.ndarray, count: np.ndarray) -> np.ndarray:

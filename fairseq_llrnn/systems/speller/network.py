@@ -201,9 +201,7 @@ class NeuralSpeller(Speller):
         return left
 
     @torch.no_grad()
-    def _best(
-        self, table: OpenTable, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray
-    ) -> Iterator[str]:
+    def _best(self, table: OpenTable, spelled: SpelledStrings, hidden: Tensor, classes: np.ndarray) -> Iterator[str]:
         """Yield the most probable string at each place among the candidates of the network and the n-grams."""
 
         by_network = best_strings(self, spelled, hidden, classes)

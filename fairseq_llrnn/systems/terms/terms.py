@@ -305,9 +305,7 @@ class Terms:
         self._check(entry)
         return entry
 
-    def _matches(
-        self, keys: Sequence[set[str]], single: Iterable[tuple[TermEntry, int]]
-    ) -> list[tuple[int, int, int]]:
+    def _matches(self, keys: Sequence[set[str]], single: Iterable[tuple[TermEntry, int]]) -> list[tuple[int, int, int]]:
         """Return the (start, end, group) of terms. Terms of the sentence alone go before those of the file."""
         of_first: dict[str, list[tuple[TermEntry, int]]] = {}
         for entry, group in single:

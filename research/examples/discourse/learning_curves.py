@@ -14,7 +14,7 @@ from pathlib import Path
 from discourse_tables import COLUMNS
 
 from fairseq_llrnn.errors import DataError, one_line_errors
-from fairseq_llrnn.explain.pictures import need_matplotlib, new_figure, save
+from llrnn_research.pictures import need_matplotlib, new_figure, save
 
 Curves = dict[str, list[tuple[float, float]]]  # of an objective: seconds and accuracy of each validation
 CHANCE = "chance"

@@ -14,9 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from fairseq_llrnn.explain.pictures import need_matplotlib, new_figure, save
 from llrnn_research.markov_field.learning import Progress
 from llrnn_research.markov_field.training import FieldOptions, train
+from llrnn_research.pictures import need_matplotlib, new_figure, save
 
 CURVES = {"uw": ("uw", "both"), "explicit": ("explicit", "both"), "uw, nested": ("uw", "nested")}
 MARKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # seconds of the table

@@ -22,7 +22,8 @@ from pathlib import Path
 
 import fairseq_llrnn
 from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
-from fairseq_llrnn.networks.recurrent import equivalent_rnn, find_cell
+from fairseq_llrnn.networks.recurrent import find_cell
+from llrnn_research.variable_computation.variable_cells import equivalent_rnn
 
 SPACE = "▁"
 SHORTEST, LONGEST, RAREST = 20, 200, 20  # characters of a sentence; occurrences of a character

@@ -12,10 +12,10 @@ from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.cli.show.shown_text import find_word
 from fairseq_llrnn.cli.tables import WIDTH, cut, percent, plural, printable
 from fairseq_llrnn.errors import OptionError, check_unused_options
-from fairseq_llrnn.explain.pictures import need_matplotlib
 from fairseq_llrnn.files.atomic_write import writing
 from llrnn_research.output_trees.tree import Tree, load_tree
 from llrnn_research.output_trees.tree_words import NodeWords, draw_tree, words_of_nodes
+from llrnn_research.pictures import need_matplotlib
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior

@@ -20,6 +20,8 @@ from llrnn_research.output_trees.tree_tables import TreeTables
 class TreeLayer(TreeTables):
     """The tree of an output layer, as its normaliser. Arguments as for `TreeTables`."""
 
+    counting = True  # whether to collect statistics of the current batch
+
     def compose_rows(self, output: LogLinearOutput, weight: Tensor, replaced: int | None) -> Normalised:
         """Compose all rows once, or in training only the rows of leaves that targets need."""
         tree_output = TreeOutput(output, self, None if self.training else output.composed())

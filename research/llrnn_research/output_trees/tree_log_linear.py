@@ -24,6 +24,7 @@ from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.backgrounds.class_weights import ClassWeights, broadcast_groups, log_shares
 from fairseq_llrnn.output.feature_weights import at_least_float32
 from fairseq_llrnn.output.normalisers import LogLinearOutput, SlotScores
+from llrnn_research.output_trees.composed_rows import compose_once
 from llrnn_research.output_trees.tree_masses import FEW, SingleVisits, all_log_probs, cached_masses, entries_of
 from llrnn_research.output_trees.tree_scores import (
     ChildRows,
@@ -176,7 +177,8 @@ class TreeOutput:
         nodes = children[places]
         if self.composed is None:
             weight, feature_bias = self.output.weight, at_least_float32(self.output.bias)
-            rows, bias = self.output.rows.compose_once(weight, feature_bias, classes, self.layer.sparse_gradients)
+            of_features = self.output.rows, weight, feature_bias
+            rows, bias = compose_once(*of_features, classes, self.layer.sparse_gradients)
         else:
             rows = functional.embedding(classes.clamp_min(0), self.composed[0])
             bias = self.composed[1][classes.clamp_min(0)].masked_fill(~is_leaf, 0.0)

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fairseq_llrnn.explain.pictures import new_figure, plain, save
 from llrnn_research.output_trees.reassignment import rank_among_equal
 from llrnn_research.output_trees.tree import NONE, Tree
+from llrnn_research.pictures import new_figure, plain, save
 
 if TYPE_CHECKING:
     from fairseq_llrnn.prior.prior import Prior

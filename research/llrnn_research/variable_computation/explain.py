@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from fairseq_llrnn.cli.places import check_place
 from fairseq_llrnn.errors import OptionError
-from fairseq_llrnn.explain.pictures import need_matplotlib, new_figure, plain, save
 from fairseq_llrnn.files.atomic_write import writing
+from llrnn_research.pictures import need_matplotlib, new_figure, plain, save
 from llrnn_research.variable_computation import COMPUTATION
 
 if TYPE_CHECKING:

@@ -203,3 +203,10 @@ def sharpen(network: RecurrentNetwork, sharpness: Sharpness) -> None:
         if not isinstance(layer, VariableCell):
             raise ValueError(f"expected a cell of variable computation, found {network.cell!r}")
         layer.sharpness = sharpness
+
+
+def equivalent_rnn(multiplications: float, num_layers: int = 1) -> float:
+    """Return the width of an Elman network with as many layers and multiplications a step, and an input as wide
+    as its state (Jernite 2018, §2.5).
+    """
+    return math.sqrt(multiplications / (2 * num_layers))

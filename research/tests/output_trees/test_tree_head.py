@@ -109,14 +109,15 @@ def test_probabilities_and_loss_are_the_definition(tree: TreeOptions, prior: str
 @pytest.mark.parametrize("temperature", [1.0, 0.5])
 def test_searches_choose_the_best_words_of_the_definition(prior: str, temperature: float) -> None:
     head, hidden = make_head(PRIORS[prior](), tree=TreeOptions("huffman", arity=3)), hidden_states().detach()
-    whole, state = by_definition(head, hidden, temperature), head.start(B, pinned=range(4))
+    whole, state = by_definition(head, hidden, temperature), head.start(B)
     for t in range(T):
         values, tokens = head.top_k(hidden[:, t], state, k=4, temperature=temperature)
         best, _ = whole[:, t].topk(4)
         torch.testing.assert_close(values, best, rtol=1e-6, atol=1e-6)
         torch.testing.assert_close(whole[:, t].gather(1, tokens), values, rtol=1e-6, atol=1e-6)
         step = head.step(hidden[:, t], state).tempered(temperature)
-        torch.testing.assert_close(step.log_probs_of_pinned(), whole[:, t, :4], rtol=1e-6, atol=1e-6)
+        first = step.log_probs_of(torch.arange(4).expand(B, 4))
+        torch.testing.assert_close(first, whole[:, t, :4], rtol=1e-6, atol=1e-6)
         torch.testing.assert_close(step.word_log_probs(), whole[:, t], rtol=1e-6, atol=1e-6)
         state = head.advance(state, TARGETS[:, t])
 

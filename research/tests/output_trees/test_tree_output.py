@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from fairseq_llrnn.output.normalisers import ExactRows, SlotScores
+from llrnn_research.output_trees.composed_rows import compose_once
 from llrnn_research.output_trees.tree import Tree
 from llrnn_research.output_trees.tree_layer import TreeLayer
 from llrnn_research.output_trees.tree_log_linear import TreeOutput
@@ -288,9 +289,8 @@ def test_sparse_gradients_train_alike(optimiser: type[torch.optim.Optimizer]) ->
 def test_rows_composed_once_have_the_gradient_of_rows(many: int) -> None:
     case = TreeCase.of(6, leaves=30)
     subset = torch.from_numpy(case.rng.permutation(30)[:many])
-    found = case.output.rows.compose_once(
-        case.output.weight, case.output.bias, torch.cat([subset, subset.new_full((1,), -1)])
-    )
+    of_features = case.output.rows, case.output.weight, case.output.bias
+    found = compose_once(*of_features, torch.cat([subset, subset.new_full((1,), -1)]))
     assert not found[0][-1].any() and not found[1][-1].any()
     for mine, theirs in zip(found, case.output.composed(subset), strict=True):
         same(mine[:-1], theirs, list(case.output.parameters()))

@@ -15,6 +15,7 @@ from llrnn_research.variable_computation.variable_cells import (
     THRESHOLD,
     Sharpness,
     VariableCell,
+    equivalent_rnn,
     sharpen,
     soft_mask,
 )
@@ -177,6 +178,11 @@ def test_sharpness_rises_with_the_updates_and_is_kept_with_the_weights() -> None
     other.load_state_dict(layer.state_dict())
     x = torch.randn(1, 4, 3).double()
     assert torch.equal(other(x)[0], layer(x)[0])
+
+
+def test_the_width_of_an_elman_network_with_as_many_multiplications() -> None:
+    assert equivalent_rnn(find_cell("rnn").multiplications(8, 8)) == 8
+    assert equivalent_rnn(2 * find_cell("lstm").multiplications(8, 8), num_layers=2) == 16
 
 
 def test_a_network_says_how_much_its_layers_computed() -> None:

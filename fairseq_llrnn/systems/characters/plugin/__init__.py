@@ -30,10 +30,7 @@ class CharacterSizes(FairseqDataclass):
     character_filters: str = field(
         default=format_filters(SMALL), metadata={"help": "widths of the convolutions, each with its number of filters"}
     )
-    highway_layers: str = field(
-        default="1",
-        metadata={"help": "number of highway layers after the convolutions"},
-    )
+    highway_layers: str = field(default="1", metadata={"help": "number of highway layers after the convolutions"})
 
 
 @dataclass
@@ -80,9 +77,7 @@ class Characters(Extension):
             return None
         add = getattr(args, "character_mode", ONLY) == ADD
         if add and features is None:
-            raise OptionError(
-                "--character-mode add: it needs --feature-input; add it, or leave this option out"
-            )
+            raise OptionError("--character-mode add: it needs --feature-input; add it, or leave this option out")
         if not add and getattr(args, "feature_input", False):
             raise OptionError(
                 "--feature-input: with --input-characters it needs --character-mode add; add it, or leave "

@@ -25,6 +25,4 @@ def load_head(path: str, places: Places) -> LogLinearHead:
 
 def _check_kind(path: str, cfg: Any) -> None:
     if not (model := name_of(cfg, "model")).startswith("llrnn_"):
-        raise DataError(
-            f"{path}: expected a model of this package (llrnn_…), found {model!r}; give another checkpoint"
-        )
+        raise DataError(f"{path}: expected a model of this package (llrnn_…), found {model!r}; give another checkpoint")

@@ -174,9 +174,7 @@ def _prepare(source: str, prefix: str) -> int:
     return 0
 
 
-def _counted(
-    answers: Iterable[Answer], path: str, of_model: frozenset[str], hits: LabelHits
-) -> Iterator[Answer]:
+def _counted(answers: Iterable[Answer], path: str, of_model: frozenset[str], hits: LabelHits) -> Iterator[Answer]:
     """Yield the answers, and compare them with the gold labels."""
     gold = iter_lines(path)
     number = 0

@@ -216,9 +216,7 @@ class LLRNNClassificationTask(SourceSide, PriorTask):
         with torch.no_grad():
             _, best = model.best_labels(net_input["src_tokens"], net_input["src_lengths"], BEST)
         hits = LabelHits()
-        for row, gold, unseen in zip(
-            best.tolist(), sample["gold"], sample["gold_unseen"].tolist(), strict=True
-        ):
+        for row, gold, unseen in zip(best.tolist(), sample["gold"], sample["gold_unseen"].tolist(), strict=True):
             hits.add(row, set(gold.tolist()), unseen)
         return loss, size, log | {f"{HITS}{name}": value for name, value in vars(hits).items()}
 

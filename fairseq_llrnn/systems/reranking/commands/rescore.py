@@ -53,9 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     lists.add_argument("--nbest", required=True, metavar="FILE", help="the n-best list; `-`: stdin")
     lists.add_argument("--source", metavar="FILE", help="its source, a sentence a line (default: the list's own)")
-    lists.add_argument(
-        "--format", choices=("fairseq", "moses", "json"), help="format of all lists (default: detected)"
-    )
+    lists.add_argument("--format", choices=("fairseq", "moses", "json"), help="format of all lists (default: detected)")
     models = parser.add_argument_group("models, ours or fairseq's")
     add_models(models)
     models.add_argument("--max-tokens", type=int, default=2048, metavar="N", help="tokens in a batch (default: 2048)")

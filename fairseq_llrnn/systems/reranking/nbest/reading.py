@@ -19,15 +19,7 @@ from fairseq_llrnn.files.reading import check_regular_file
 from fairseq_llrnn.files.text_lines import ReadCount, iter_lines, place, shown
 from fairseq_llrnn.systems.reranking.nbest import fairseq_output, json_lines, moses
 from fairseq_llrnn.systems.reranking.nbest.lists import Lines, NBest, NBestFormat
-from fairseq_llrnn.systems.reranking.nbest.marks import (
-    BARS,
-    FACTORED,
-    MARKED,
-    TAGS,
-    Factors,
-    has_tags,
-    without_marks,
-)
+from fairseq_llrnn.systems.reranking.nbest.marks import BARS, FACTORED, MARKED, TAGS, Factors, has_tags, without_marks
 
 FORMATS: dict[str, NBestFormat] = {
     module.NAME: cast(NBestFormat, module) for module in (fairseq_output, moses, json_lines)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Optional  # fairseq reads Optional[X], and not X | None
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.logging import metrics
 
 from fairseq_llrnn.errors import check_unused_options
 from fairseq_llrnn.head.head import LogLinearHead
@@ -83,18 +84,25 @@ class OutputTrees(Extension):
         tree = tree_of(args, task.prior)
         return {} if tree is None else {"normaliser": tree}
 
-    def before_batch(self, head: LogLinearHead, model: Any, optimizer: Any) -> None:
-        """Prepare sparse gradients and rows of new nodes.
+    def before_batch(
+        self, head: LogLinearHead, model: Any, optimizer: Any, updates: int, updates_per_epoch: int, has_gradient: bool
+    ) -> None:
+        """Change a learned tree if that is due. Prepare sparse gradients and rows of new nodes.
 
         Raises:
             OptionError: the optimiser or the distributed training does not support the model's sparse gradients.
         """
-        if head.normaliser.sparse_gradients:
+        layer: Any = head.normaliser
+        if layer.counts:
+            layer.counting = has_gradient
+            if (moved := layer.update_if_due(updates, updates_per_epoch)) is not None:
+                metrics.log_scalar(f"{layer.name}_moved", moved / head.prior.output.num_classes, 1, round=4)
+        if layer.sparse_gradients:
             from llrnn_research.output_trees.plugin.sparse_gradients import check_optimizer
 
             check_optimizer(optimizer, model)
-        if getattr(head.normaliser, "new_rows", None) is not None:
-            _begin_in_copy(optimizer, head.normaliser)
+        if getattr(layer, "new_rows", None) is not None:
+            _begin_in_copy(optimizer, layer)
 
 
 def _begin_in_copy(optimizer: Any, layer: Any) -> None:

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fairseq_llrnn.networks.recurrent import Run, equivalent_rnn
+from fairseq_llrnn.networks.recurrent import Run
 from fairseq_llrnn.output.normalisers import Detail
 from fairseq_llrnn.plugin.models.log_linear_decoder import Term
 from llrnn_research.variable_computation import COMPUTATION
+from llrnn_research.variable_computation.variable_cells import equivalent_rnn
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,7 @@ CHUNK = 1000  # phrase pairs scored together
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     table = parser.add_argument_group("the table")
-    table.add_argument(
-        "--table", required=True, metavar="FILE", help="a phrase table in the format of Moses (.gz too)"
-    )
+    table.add_argument("--table", required=True, metavar="FILE", help="a phrase table in the format of Moses (.gz too)")
     table.add_argument(
         "--out", required=True, metavar="FILE",
         help="the table (`-`: stdout) with an additional score, p(target </s> | source </s>), compressed if the name "
