@@ -159,7 +159,7 @@ class Report:
         if self.diverged:
             print(
                 f"llrnn train: error: no {'validation ' if self.subset else ''}loss is finite ({self.diverged}): the "
-                "training diverges; use a smaller --lr (default: 0.002) and another --save-dir, because the same one "
+                "training diverges; use a smaller --lr and another --save-dir, because the same one "
                 "resumes from these weights",
                 file=sys.stderr,
             )

@@ -249,7 +249,7 @@ def test_the_best_validation_is_finite_and_better(
         text = f"valid loss {losses[-1]}, perplexity {'inf' if losses[-1] == '120720' else losses[-1]}"
         assert err == (
             f"llrnn train: error: no validation loss is finite ({text}): the training diverges; use a smaller --lr "
-            "(default: 0.002) and another --save-dir, because the same one resumes from these weights\n"
+            "and another --save-dir, because the same one resumes from these weights\n"
         )
     else:
         assert (status, err) == (0, "") and out.startswith(f"best epoch  {best} of {len(losses)}\n")
