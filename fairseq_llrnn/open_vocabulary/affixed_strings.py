@@ -1,6 +1,6 @@
 """A distribution over the forms of a hunspell dictionary, without a list of them: a stem, then its affixes.
 
-Sizes: E entries of FILE.dic, R affix rules, S sets of flags, m strings, O open classes.
+Sizes: E entries of FILE.dic, R affix rules, S sets of entries, m strings, O open classes.
 
 Each step of a form chooses among its possible moves (affix_grammar.py), in proportion to their weights:
 
@@ -9,10 +9,10 @@ Each step of a form chooses among its possible moves (affix_grammar.py), in prop
 So each entry has probability one in all, and P(w) is a sum over the few derivations of w, which are found by removing
 affixes. `fit` learns u and c from words: an entry that the words contain is probable in other forms, too.
 
-`AffixedByClass` has the forms that fit a class. The class depends on the first suffix r of a form, or on the flags of
-its entry if it has no suffix:
+`AffixedByClass` has the forms that fit a class. The class depends on the first suffix r of a form. If it has none, it
+depends on the set s of its entry: entries with the same flags, ending and capital.
 
-    P(w | o)  =  Σ_{derivations d of w} P(d) P(o | r or flags of d) / Z_o                Z_o = Σ_d P(d) P(o | d)
+    P(w | o)  =  Σ_{derivations d of w} P(d) P(o | r or s of d) / Z_o                Z_o = Σ_d P(d) P(o | r or s of d)
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from functools import cached_property
 import numpy as np
 
 from fairseq_llrnn.open_vocabulary.affix_grammar import NO_SUFFIX, Derivation, Grammar
+from fairseq_llrnn.open_vocabulary.spelling_classes import SpellingClasses
 
 STEPS = 10
-CLASS_COUNT = 1.0  # words of P(o) in P(o | r) and P(o | flags)
+CLASS_COUNT = 1.0  # words that each suffix and each set of entries has in advance
+ENDING = 3  # letters
 LEAST_TOTAL = 1e-300
 ENTRY_COUNT, MOVE_COUNT = 0.05, 0.2  # words that each entry and each move has in advance
 
@@ -113,18 +115,21 @@ class AffixedStrings:
 class AffixedByClass(AffixedStrings):
     """P(w | o) of the forms (module docstring)."""
 
-    fits: np.ndarray = field(kw_only=True)  # (3 + R + S, O) float64, P(o | r), then P(o | flags)
+    fits: np.ndarray = field(kw_only=True)  # (3 + R + S, O) float64, P(o | r), then P(o | s)
     totals: np.ndarray = field(kw_only=True)  # (O,) float64, Z
 
     @classmethod
-    def learn(cls, forms: AffixedStrings, words: Mapping[str, float], fits: np.ndarray) -> AffixedByClass:
-        """Return the forms by class, with P(o | r) and P(o | flags) learned from words, their weights and P(o | w).
+    def learn(cls, forms: AffixedStrings, words: Mapping[str, float], classes: SpellingClasses) -> AffixedByClass:
+        """Return the forms by class, with P(o | r) and P(o | s) learned from words, their weights and guessed classes.
 
-        Each suffix and each set of flags has CLASS_COUNT words of the mean P(o) in advance. fits: (n, O).
+        In advance, each suffix has the mean P(o), and each set of entries has the P(o | w) of its first entry.
         """
+        fits = classes.probs(list(words))
         found = cls(forms.grammar, forms.entry_probs, forms.move_weights, fits=fits, totals=np.ones(1))
         shares = fits.sum(0) + 1.0 / fits.shape[1]
-        counts = np.tile(CLASS_COUNT * shares / shares.sum(), (found.num_fits, 1))
+        firsts = [forms.grammar.entries[i][0] for i in np.unique(found._sets, return_index=True)[1].tolist()]
+        of_suffixes = np.tile(shares / shares.sum(), (forms.grammar.num_moves, 1))
+        counts = CLASS_COUNT * np.concatenate([of_suffixes, classes.probs(firsts)])
         for (word, weight), fit in zip(words.items(), fits, strict=True):
             derivations = forms.grammar.of_text(word)
             probs = np.array([forms._prob(derivation) for derivation in derivations])
@@ -186,9 +191,10 @@ class AffixedByClass(AffixedStrings):
 
     @cached_property
     def _sets(self) -> np.ndarray:
-        """The number of each entry's set of flags: (E,) int64."""
-        numbers: dict[frozenset[str], int] = {}
-        return np.array([numbers.setdefault(flags, len(numbers)) for _, flags in self.grammar.entries])
+        """The set of each entry: (E,) int64."""
+        numbers: dict[tuple[frozenset[str], bool, str], int] = {}
+        keys = ((flags, word[:1].isupper(), word[-ENDING:]) for word, flags in self.grammar.entries)
+        return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
 
 
 def _draw_of(moves: tuple[int, ...], weights: np.ndarray, random: np.random.Generator) -> int:

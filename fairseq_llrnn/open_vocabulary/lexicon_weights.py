@@ -88,7 +88,7 @@ def fit_lexicon(
         if not isinstance(source, Mapping):
             examples = _examples(source, lists, dictionary - {*words})
             forms = AffixedStrings.fit(source, examples)
-            others.append(AffixedByClass.learn(forms, examples, guesses.probs(list(examples))))
+            others.append(AffixedByClass.learn(forms, examples, guesses))
     for other in others:  # a capitalised part is stored after its origin
         fitted += [fit(other), fit(Capitalised(other))]
     if not fitted:
