@@ -20,5 +20,6 @@ affixed_strings.py     the forms of a hunspell dictionary, by
 affix_grammar.py         its possible derivations, stored by
 stored_grammar.py        this file
 capitalised.py         strings of these with a capital
+spelling_classes.py    the class of a word, guessed from its spelling
 lexicon_weights.py   estimates it
 """

@@ -35,6 +35,14 @@ class Derivation(NamedTuple):
     steps: tuple[tuple[int, tuple[int, ...]], ...]
 
 
+class _Group(NamedTuple):
+    """Suffixes that apply to the same forms, and their moves."""
+
+    rules: Sequence[Rule]
+    moves: Sequence[int]
+    are_whole: bool  # whether no form with one of them needs a further affix
+
+
 class Grammar:
     """The entries and rules of a dictionary, and the possible moves."""
 
@@ -56,7 +64,8 @@ class Grammar:
         self._head = max((rule.shortest for group in affixes.prefixes.values() for rule in group), default=0)
         self._firsts: dict[tuple[frozenset[str], str], tuple[int, ...]] = {}
         self._seconds: dict[tuple[frozenset[str], int, str], tuple[int, ...]] = {}
-        self._groups: dict[frozenset[str], tuple[tuple[Rule, ...], ...]] = {}
+        self._reaches: dict[frozenset[str], int | None] = {}
+        self._groups: dict[frozenset[str], tuple[_Group, ...]] = {}
         self._alike: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._found: dict[str, tuple[Derivation, ...]] = {}
 
@@ -68,15 +77,19 @@ class Grammar:
 
     def firsts(self, form: str, flags: frozenset[str]) -> tuple[int, ...]:
         """Return the moves after an entry."""
-        key = flags, self._key(form)
+        reach = self._reach(flags)
+        key = flags, self._key(form) if reach is None else form[max(0, len(form) - reach - 1) :]
         if key not in self._firsts:
             needs_more = self.affixes.has(flags, "bare") and not self.prefixes(form, flags, None, None)
             moves = [] if needs_more else [NO_SUFFIX]
             for group in self._grouped(flags):
-                if group[0].of(form, True):
-                    for rule in group:
+                if group.rules[0].of(form, True):
+                    if group.are_whole:
+                        moves += group.moves
+                        continue
+                    for rule, move in zip(group.rules, group.moves, strict=True):
                         if self._is_whole(rule) or self.seconds(rule.of(form, True) or "", flags, rule):
-                            moves.append(self._id[id(rule)])
+                            moves.append(move)
             self._firsts[key] = self._shared(moves)
         return self._firsts[key]
 
@@ -89,10 +102,10 @@ class Grammar:
             is_whole = self._is_whole(first)
             moves = [NO_SECOND] * (is_whole or bool(self.prefixes(form, flags, first, None)))
             for group in self._grouped(first.flags):
-                if group[0].of(form, True):
-                    for rule in group:
+                if group.rules[0].of(form, True):
+                    for rule, move in zip(group.rules, group.moves, strict=True):
                         if is_whole or self.prefixes(rule.of(form, True) or "", flags, first, rule):
-                            moves.append(self._id[id(rule)])
+                            moves.append(move)
             self._seconds[key] = self._shared(moves)
         return self._seconds[key]
 
@@ -118,14 +131,25 @@ class Grammar:
         moves += [self._id[id(rule)] for rule in around if rule.of(form, False)]
         return tuple(moves)
 
-    def _grouped(self, flags: frozenset[str]) -> tuple[tuple[Rule, ...], ...]:
+    def _grouped(self, flags: frozenset[str]) -> tuple[_Group, ...]:
         """Return the suffixes of flags, in groups that apply to the same forms."""
         if flags not in self._groups:
             groups: dict[Hashable, list[Rule]] = defaultdict(list)
             for rule in self.affixes.rules_of(flags, True):
                 groups[rule.strip, rule.condition, rule.shortest, bool(rule.add)].append(rule)
-            self._groups[flags] = tuple(map(tuple, groups.values()))
+            self._groups[flags] = tuple(
+                _Group(rules, [self._id[id(rule)] for rule in rules], all(map(self._is_whole, rules)))
+                for rules in groups.values()
+            )
         return self._groups[flags]
+
+    def _reach(self, flags: frozenset[str]) -> int | None:
+        """Return the number of last letters that choose the moves after an entry; None: its first ones may, too."""
+        if flags not in self._reaches:
+            rules = self.affixes.rules_of(flags, True)
+            depends = self.affixes.has(flags, "bare") or not all(group.are_whole for group in self._grouped(flags))
+            self._reaches[flags] = None if depends else max((rule.shortest for rule in rules), default=0)
+        return self._reaches[flags]
 
     def _is_whole(self, rule: Rule) -> bool:
         """Return whether a form with this first suffix needs no further affix."""

@@ -11,13 +11,13 @@ import numpy as np
 
 
 class StringDistribution(Protocol):
-    """A distribution over strings that are not empty."""
+    """A distribution over strings that are not empty, or one for each of O classes."""
 
     def string_probs(self, strings: Sequence[str]) -> np.ndarray:
-        """Return P of each string: (m,) float64."""
+        """Return P of each string: (m,) float64, or (m, O)."""
 
-    def draw(self, count: int, random: np.random.Generator) -> list[str]:
-        """Return samples."""
+    def draw(self, count: int, random: np.random.Generator, of_class: int = 0) -> list[str]:
+        """Return samples of a class."""
 
 
 def capitalised(string: str) -> str:
@@ -33,16 +33,16 @@ class Capitalised:
     inner: StringDistribution
 
     def string_probs(self, strings: Sequence[str]) -> np.ndarray:
-        """Return P of each string: (m,) float64."""
+        """Return P of each string: (m,) float64, or (m, O)."""
         pairs = [(i, origin) for i, string in enumerate(strings) for origin in _origins(string)]
         probs = self.inner.string_probs([origin for _, origin in pairs])
-        found = np.zeros(len(strings))
+        found = np.zeros((len(strings), *probs.shape[1:]))
         np.add.at(found, np.array([i for i, _ in pairs], dtype=np.int64), probs)
         return found
 
-    def draw(self, count: int, random: np.random.Generator) -> list[str]:
-        """Return samples."""
-        return [capitalised(string) for string in self.inner.draw(count, random)]
+    def draw(self, count: int, random: np.random.Generator, of_class: int = 0) -> list[str]:
+        """Return samples of a class."""
+        return [capitalised(string) for string in self.inner.draw(count, random, of_class)]
 
 
 def _origins(string: str) -> list[str]:

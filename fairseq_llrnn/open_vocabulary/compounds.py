@@ -72,8 +72,8 @@ class Compounds:
                     ends[start + length] = 0.0, single_end + none * prob, longer
         return ends
 
-    def draw(self, count: int, random: np.random.Generator) -> list[str]:
-        """Return samples."""
+    def draw(self, count: int, random: np.random.Generator, of_class: int = 0) -> list[str]:
+        """Return samples, the same in all classes."""
         sizes = 1 + random.geometric(1.0 - FURTHER_PART, count)
         drawn = iter(self.parts.draw(int(sizes.sum()), random))
         return ["".join(next(drawn) for _ in range(size)) for size in sizes.tolist()]

@@ -14,7 +14,7 @@ P_k of a list is proportional to count^τ. A word that is frequent elsewhere and
 count says. So POWERS has values below one, and the most probable one is chosen. A list without counts is uniform.
 
 The probabilities of a hunspell dictionary are learned from the words of the text that are not held out, and from
-frequent words of the lists.
+frequent words of the lists. Their classes are guessed. P(o | w) of a held-out word is P_o^{−k}, too.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from typing import NamedTuple
 import numpy as np
 
 from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar
-from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedStrings
+from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedByClass, AffixedStrings
 from fairseq_llrnn.open_vocabulary.capitalised import Capitalised, StringDistribution, capitalised
 from fairseq_llrnn.open_vocabulary.classes import FOLDS, RareWords, fold_of
 from fairseq_llrnn.open_vocabulary.compounds import Compounds
-from fairseq_llrnn.open_vocabulary.listed_strings import ListedStrings
+from fairseq_llrnn.open_vocabulary.listed_strings import ListedByClass, ListedStrings
 from fairseq_llrnn.open_vocabulary.number_strings import StringDistributions
-from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon
+from fairseq_llrnn.open_vocabulary.spelling_classes import SpellingClasses
+from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon, by_class
 
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 STRENGTH = 20.0  # words
@@ -62,6 +63,11 @@ def fit_lexicon(
     words, of_class = [rare.words[i] for i in chosen.tolist()], rare.classes[chosen]
     letters = frozenset(map(chr, strings.characters.alphabet.characters.tolist()))
     by_characters = _held_out_probs(strings, rare, words, of_class)
+    guesses, fits = _guessed_classes(rare, words, of_class, strings.num_classes)
+
+    def fit(distribution: StringDistribution) -> _Fitted:
+        return _Fitted.of(distribution, words, of_class, fits, dictionary)
+
     lists = [source for source in sources if isinstance(source, Mapping)]
     fitted = list[_Fitted]()
     for counts in lists:
@@ -69,21 +75,22 @@ def fit_lexicon(
         pair = [weights for weights in pair if not weights.keys() <= dictionary]
         options = []
         for power in POWERS if len({*counts.values()}) > 1 else POWERS[:1]:
-            parts = [_Fitted.of(ListedStrings.of(weights, power), words, dictionary) for weights in pair]
-            log_prob = _fit_shares(np.stack([by_characters, *(part.probs for part in parts)]))[1]
+            parts = [ListedStrings.of(weights, power) for weights in pair]
+            log_prob = _fit_shares(np.stack([by_characters, *(fit(part).probs for part in parts)]))[1]
             options.append((log_prob, parts))
-        fitted += max(options, key=lambda option: option[0])[1]
+        best = max(options, key=lambda option: option[0])[1]
+        fitted += [fit(ListedByClass.of_list(part, guesses)) for part in best]
     of_compounds = _parts_of_compounds(lists, letters)
     others = list[StringDistribution]()
     if of_compounds:
         others.append(Compounds(ListedStrings.of(of_compounds, COMPOUND_POWER)))
-    others += [
-        AffixedStrings.fit(source, _examples(source, lists, dictionary - {*words}))
-        for source in sources
-        if not isinstance(source, Mapping)
-    ]
+    for source in sources:
+        if not isinstance(source, Mapping):
+            examples = _examples(source, lists, dictionary - {*words})
+            forms = AffixedStrings.fit(source, examples)
+            others.append(AffixedByClass.learn(forms, examples, guesses))
     for other in others:  # a capitalised part is stored after its origin
-        fitted += [_Fitted.of(other, words, dictionary), _Fitted.of(Capitalised(other), words, dictionary)]
+        fitted += [fit(other), fit(Capitalised(other))]
     if not fitted:
         return None
     conditional = np.stack([by_characters, *(part.probs for part in fitted)])
@@ -96,7 +103,7 @@ def fit_lexicon(
     shares = _fit_by_class(conditional[used], of_class, strings.num_classes)
     kept = [part for part, is_used in zip(fitted, used[1:], strict=True) if is_used]
     of_characters = np.exp(strings.log_outside(list(dictionary)))
-    outside = np.array([part.outside for part in kept])[:, None].repeat(strings.num_classes, axis=1)
+    outside = np.stack([part.outside * np.ones(strings.num_classes) for part in kept])
     shares = shares / np.concatenate([of_characters[None], outside])  # of all strings
     return SpellingLexicon(tuple(part.distribution for part in kept), (shares / shares.sum(0))[1:])
 
@@ -105,14 +112,22 @@ class _Fitted(NamedTuple):
     """A distribution with its probabilities of held-out words."""
 
     distribution: StringDistribution
-    outside: float  # Σ_{v ∉ V} P(v)
-    probs: np.ndarray  # (n,) P(w | w ∉ V∖w)
+    outside: np.ndarray  # (O,) or (1,) Σ_{v ∉ V} P(v | o)
+    probs: np.ndarray  # (n,) P(w | w ∉ V∖w) in the class of w
 
     @classmethod
-    def of(cls, distribution: StringDistribution, words: Sequence[str], dictionary: AbstractSet[str]) -> _Fitted:
-        outside = max(1.0 - float(distribution.string_probs(list(dictionary)).sum()), LEAST_OUTSIDE)
-        probs = distribution.string_probs(words)
-        return cls(distribution, outside, probs / (outside + probs))
+    def of(
+        cls, distribution: StringDistribution, words: Sequence[str], of_class: np.ndarray, fits: np.ndarray,
+        dictionary: AbstractSet[str],
+    ) -> _Fitted:  # fmt: skip
+        """Return a distribution with its probabilities of words (n,) in their classes. fits: P^{−k}(o | w), (n,)."""
+        outside = np.maximum(1.0 - by_class(distribution, list(dictionary)).sum(0), LEAST_OUTSIDE)
+        column = of_class if len(outside) > 1 else np.zeros_like(of_class)
+        if isinstance(distribution, ListedByClass):
+            probs = ListedStrings.string_probs(distribution, words) * fits / distribution.totals[column]
+        else:
+            probs = by_class(distribution, words)[np.arange(len(words)), column]
+        return cls(distribution, outside, probs / (outside[column] + probs))
 
 
 def _parts_of_compounds(lists: Sequence[Mapping[str, float]], letters: frozenset[str]) -> dict[str, float]:
@@ -154,6 +169,19 @@ def _with_capitals(counts: Mapping[str, float]) -> dict[str, float]:
         if (form := capitalised(word)) != word:
             weights[form] = weights.get(form, 0.0) + count
     return weights
+
+
+def _guessed_classes(
+    rare: RareWords, words: Sequence[str], of_class: np.ndarray, num_classes: int
+) -> tuple[SpellingClasses, np.ndarray]:
+    """Return P(o | w), and P^{−k}(o | w) of rare words and their classes: (n,)."""
+    fits, folds = np.zeros(len(words)), np.array([fold_of(word) for word in words])
+    rare_folds = np.array([fold_of(word) for word in rare.words])
+    for fold in range(FOLDS):
+        others, places = np.flatnonzero(rare_folds != fold), np.flatnonzero(folds == fold)
+        model = SpellingClasses.fit([rare.words[i] for i in others.tolist()], rare.classes[others], num_classes)
+        fits[places] = model.probs([words[i] for i in places.tolist()])[np.arange(len(places)), of_class[places]]
+    return SpellingClasses.fit(rare.words, rare.classes, num_classes), fits
 
 
 def _held_out_probs(

@@ -1,6 +1,10 @@
 """A distribution over a finite list of strings: the words of a list or a lexicon, by their counts.
 
-Sizes: n strings, m wanted strings.
+Sizes: n strings, m wanted strings, O classes.
+
+`ListedByClass` has the words that fit a class, with P(o | w) guessed from the spelling (spelling_classes.py):
+
+    P(w | o)  =  P(w) P(o | w) / Z_o                Z_o = Σ_w P(w) P(o | w)
 
 The strings are sorted, so that those with a given beginning are adjacent. The probability of a beginning is a
 difference of two cumulative sums, and no trie is built.
@@ -14,6 +18,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+
+from fairseq_llrnn.open_vocabulary.spelling_classes import SpellingClasses
+
+KEPT_LENGTH = 2
+LEAST_TOTAL = 1e-300
+PART = 20_000  # strings whose classes are computed together
 
 
 @dataclass(frozen=True)
@@ -61,8 +71,8 @@ class ListedStrings:
             self._next_probs[beginning] = found
         return self._next_probs[beginning]
 
-    def draw(self, count: int, random: np.random.Generator) -> list[str]:
-        """Return samples."""
+    def draw(self, count: int, random: np.random.Generator, of_class: int = 0) -> list[str]:
+        """Return samples of a class."""
         places = np.searchsorted(self._cumulative[1:-1], random.random(count), side="right")
         return [self.strings[place] for place in places.tolist()]
 
@@ -81,4 +91,38 @@ class ListedStrings:
         return {}
 
 
-KEPT_LENGTH = 2
+@dataclass(frozen=True)
+class ListedByClass(ListedStrings):
+    """P(w | o) of the strings (module docstring). The probabilities of beginnings are those of P(w)."""
+
+    classes: SpellingClasses
+    totals: np.ndarray  # (O,) float64, Z > 0
+
+    @classmethod
+    def of_list(cls, listed: ListedStrings, classes: SpellingClasses) -> ListedByClass:
+        """Return the words of a list by class."""
+        starts = range(0, len(listed.strings), PART)
+        joint = [listed.probs[i : i + PART] @ classes.probs(listed.strings[i : i + PART]) for i in starts]
+        return cls(listed.strings, listed.probs, classes, np.maximum(np.sum(joint, axis=0), LEAST_TOTAL))
+
+    def string_probs(self, strings: Sequence[str]) -> np.ndarray:
+        """Return P(w | o) of each string: (m, O) float64."""
+        probs = super().string_probs(strings)
+        found = np.flatnonzero(probs)
+        of_class = np.zeros((len(strings), len(self.totals)))
+        fits = self.classes.probs([strings[i] for i in found.tolist()])
+        of_class[found] = probs[found, None] * fits / self.totals
+        return of_class
+
+    def draw(self, count: int, random: np.random.Generator, of_class: int = 0) -> list[str]:
+        """Return samples of a class."""
+        if not count:
+            return []
+        weights = self.probs * self._fits[:, of_class]
+        return ListedStrings(self.strings, weights / max(weights.sum(), LEAST_TOTAL)).draw(count, random)
+
+    @cached_property
+    def _fits(self) -> np.ndarray:
+        """P(o | w): (n, O) float32."""
+        parts = (self.strings[i : i + PART] for i in range(0, len(self.strings), PART))
+        return np.concatenate([self.classes.probs(part).astype(np.float32) for part in parts])

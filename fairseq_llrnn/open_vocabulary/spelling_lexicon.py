@@ -4,34 +4,44 @@ Sizes: K distributions, O classes, n strings.
 
 The lexicon is a part of each class's mixture (number_strings.py), with the share λ_ko of distribution k:
 
-    P_o(w)  =  Σ_k λ_ko P_k(w)  +  (1 − Σ_k λ_ko) (numbers and characters)
+    P_o(w)  =  Σ_k λ_ko P_k(w | o)  +  (1 − Σ_k λ_ko) (numbers and characters)
 
     list         the words of a file (listed_strings.py), or these words with a capital
     compounds    of the words of all files (compounds.py)
     affixes      the forms of a hunspell dictionary (affixed_strings.py)
     capitalised  the distribution before, with a capital at the beginning of each string (capitalised.py)
 
-lexicon_weights.py estimates them.
+Lists and affixes have the words that fit a class. Compounds, and all distributions of older priors, are the same in
+all classes. lexicon_weights.py estimates them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from fairseq_llrnn.files.numbers import is_weight
-from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedStrings
+from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedByClass, AffixedStrings
 from fairseq_llrnn.open_vocabulary.capitalised import Capitalised, StringDistribution
 from fairseq_llrnn.open_vocabulary.compounds import Compounds
-from fairseq_llrnn.open_vocabulary.listed_strings import ListedStrings
+from fairseq_llrnn.open_vocabulary.listed_strings import ListedByClass, ListedStrings
+from fairseq_llrnn.open_vocabulary.spelling_classes import SpellingClasses
 from fairseq_llrnn.open_vocabulary.stored_grammar import as_bytes, read_grammar
 
 SEPARATOR = "\n"  # of stored strings
-LIST, COMPOUNDS, AFFIXES, CAPITALISED = "list", "compounds", "affixes", "capitalised"  # kinds, as stored
+LARGEST_WEIGHT = 100.0
+# kinds, as stored
+LIST, COMPOUNDS, AFFIXES, CAPITALISED = "list", "compounds", "affixes", "capitalised"
+BY_CLASS = " by class"
+LIST_BY_CLASS, AFFIXES_BY_CLASS = LIST + BY_CLASS, AFFIXES + BY_CLASS
+KINDS: dict[type, str] = {
+    ListedStrings: LIST, ListedByClass: LIST_BY_CLASS, Compounds: COMPOUNDS, AffixedStrings: AFFIXES,
+    AffixedByClass: AFFIXES_BY_CLASS, Capitalised: CAPITALISED,
+}  # fmt: skip
 ReadRow = Callable[[str, type, "int | None"], np.ndarray]
 
 
@@ -49,17 +59,18 @@ class SpellingLexicon:
         return rest
 
     def probs(self, strings: Sequence[str]) -> np.ndarray:
-        """Return Σ_k λ_ko P_k of each string: (n, O) float64."""
-        by_part = np.stack([part.string_probs(strings) for part in self.parts], axis=1)
-        weighted: np.ndarray = by_part @ self.shares
-        return weighted
+        """Return Σ_k λ_ko P_k(w | o) of each string: (n, O) float64."""
+        found = np.zeros((len(strings), self.shares.shape[1]))
+        for part, shares in zip(self.parts, self.shares, strict=True):
+            found += by_class(part, strings) * shares
+        return found
 
     def draw(self, of_class: int, count: int, random: np.random.Generator) -> list[str]:
         """Return those of `count` samples of a class that come from the lexicon, a random number of strings."""
         shares = self.shares[:, of_class]
         numbers = random.multinomial(count, np.append(shares, max(0.0, 1.0 - shares.sum())))[:-1]
         pairs = zip(self.parts, numbers.tolist(), strict=True)
-        return [string for part, number in pairs for string in part.draw(number, random)]
+        return [string for part, number in pairs for string in part.draw(number, random, of_class)]
 
     def lines(self, log_class_shares: np.ndarray) -> list[str]:
         """Return a line for each distribution with its mean share in the classes. log_class_shares: (O,)."""
@@ -72,13 +83,12 @@ class SpellingLexicon:
                 size = f" of {len(inner.strings):,} words"
             elif isinstance(inner, AffixedStrings):
                 size = f" of {len(inner.grammar.entries):,} stems"
-            lines.append(f"lexicon: {kind}{size}, weight {share:.1%}")
+            lines.append(f"lexicon: {kind.removesuffix(BY_CLASS)}{size}, weight {share:.1%}")
         return lines
 
     def kinds(self) -> list[str]:
         """Return the kinds of the distributions, for the prior's JSON."""
-        names = {ListedStrings: LIST, Compounds: COMPOUNDS, AffixedStrings: AFFIXES, Capitalised: CAPITALISED}
-        return [names[type(part)] for part in self.parts]
+        return [KINDS[type(part)] for part in self.parts]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Return the arrays for the prior."""
@@ -94,7 +104,22 @@ class SpellingLexicon:
                     f"lexicon_{k}_entries": part.entry_probs,
                     f"lexicon_{k}_moves": part.move_weights,
                 }
+            if isinstance(part, AffixedByClass):
+                arrays |= {f"lexicon_{k}_fits": part.fits.flatten(), f"lexicon_{k}_totals": part.totals}
+            if isinstance(part, ListedByClass):  # all lists have the same P(o | w)
+                text = SEPARATOR.join(part.classes.features).encode("utf-8")
+                arrays |= {
+                    f"lexicon_{k}_totals": part.totals,
+                    "lexicon_features": np.frombuffer(text, dtype=np.uint8),
+                    "lexicon_weights": part.classes.weights.flatten(),
+                }
         return arrays
+
+
+def by_class(part: StringDistribution, strings: Sequence[str]) -> np.ndarray:
+    """Return P(w | o) of each string: (n, O) float64, or (n, 1) if it is the same in all classes."""
+    probs = part.string_probs(strings)
+    return probs if probs.ndim == 2 else probs[:, None]
 
 
 def read_spelling_lexicon(row: ReadRow, kinds: object, num_classes: int) -> SpellingLexicon:
@@ -112,13 +137,19 @@ def read_spelling_lexicon(row: ReadRow, kinds: object, num_classes: int) -> Spel
     shares = row("lexicon_shares", np.float64, len(kinds) * num_classes).reshape(len(kinds), num_classes)
     if not (shares >= 0.0).all() or not (shares.sum(0) < 1.0).all():
         raise ValueError("the spelling lexicon has shares outside 0 … 1")
+    classes = _read_classes(row, num_classes) if LIST_BY_CLASS in kinds else None
     parts = list[StringDistribution]()
     for k, kind in enumerate(kinds):
         if kind in (LIST, COMPOUNDS):
             listed = _read_list(row, k)
             parts.append(listed if kind == LIST else Compounds(listed))
+        elif kind == LIST_BY_CLASS and classes is not None:
+            listed = _read_list(row, k)
+            parts.append(ListedByClass(listed.strings, listed.probs, classes, _read_totals(row, k, num_classes)))
         elif kind == AFFIXES:
             parts.append(_read_affixes(row, k))
+        elif kind == AFFIXES_BY_CLASS:
+            parts.append(_read_affixes_by_class(row, k, num_classes))
         elif kind == CAPITALISED and parts:
             parts.append(Capitalised(parts[-1]))
         else:
@@ -141,6 +172,32 @@ def _read_affixes(row: ReadRow, k: int) -> AffixedStrings:
     if not all(map(is_weight, moves.tolist())):
         raise ValueError("the moves of the spelling lexicon have weights outside the limits")
     return AffixedStrings(grammar, entries, moves)
+
+
+def _read_classes(row: ReadRow, num_classes: int) -> SpellingClasses:
+    text = row("lexicon_features", np.uint8, None).tobytes().decode("utf-8")
+    features = tuple(text.split(SEPARATOR)) if text else ()
+    weights = row("lexicon_weights", np.float64, (len(features) + 1) * num_classes).reshape(-1, num_classes)
+    if not (np.abs(weights) <= LARGEST_WEIGHT).all() or len({*features}) != len(features):
+        raise ValueError("the classes of the spelling lexicon have weights outside the limits, or a feature twice")
+    return SpellingClasses(features, weights)
+
+
+def _read_totals(row: ReadRow, k: int, num_classes: int) -> np.ndarray:
+    totals = row(f"lexicon_{k}_totals", np.float64, num_classes)
+    if not ((totals > 0.0) & (totals <= 1.0 + 1e-6)).all():
+        raise ValueError("the spelling lexicon has shares of classes outside 0 … 1")
+    return totals
+
+
+def _read_affixes_by_class(row: ReadRow, k: int, num_classes: int) -> AffixedByClass:
+    forms = _read_affixes(row, k)
+    totals = _read_totals(row, k, num_classes)
+    found = AffixedByClass(forms.grammar, forms.entry_probs, forms.move_weights, fits=np.zeros((0, 0)), totals=totals)
+    fits = row(f"lexicon_{k}_fits", np.float64, found.num_fits * num_classes).reshape(-1, num_classes)
+    if not (fits > 0.0).all() or not (np.abs(fits.sum(1) - 1.0) <= 1e-6).all():
+        raise ValueError("the classes of the spelling lexicon's suffixes do not add up to one")
+    return replace(found, fits=fits)
 
 
 def _checked_probs(probs: np.ndarray) -> np.ndarray:

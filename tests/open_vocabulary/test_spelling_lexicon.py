@@ -2,6 +2,7 @@
 
 import itertools
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,18 @@ from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.lexicon.languages.language_source import Spelling
 from fairseq_llrnn.open_vocabulary import affix_grammar
 from fairseq_llrnn.open_vocabulary.affix_grammar import Grammar, read_grammar
-from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedStrings
+from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedByClass, AffixedStrings
 from fairseq_llrnn.open_vocabulary.alphabet import Alphabet
 from fairseq_llrnn.open_vocabulary.capitalised import Capitalised, StringDistribution, capitalised
 from fairseq_llrnn.open_vocabulary.characters import CharacterNGrams
 from fairseq_llrnn.open_vocabulary.classes import RareWords
 from fairseq_llrnn.open_vocabulary.compounds import Compounds
 from fairseq_llrnn.open_vocabulary.lexicon_weights import fit_lexicon
-from fairseq_llrnn.open_vocabulary.listed_strings import ListedStrings
+from fairseq_llrnn.open_vocabulary.listed_strings import ListedByClass, ListedStrings
 from fairseq_llrnn.open_vocabulary.number_strings import GeometricNumbers, StringDistributions
 from fairseq_llrnn.open_vocabulary.spelling import draw, spell
-from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon, read_spelling_lexicon
+from fairseq_llrnn.open_vocabulary.spelling_classes import SpellingClasses
+from fairseq_llrnn.open_vocabulary.spelling_lexicon import SpellingLexicon, by_class, read_spelling_lexicon
 from fairseq_llrnn.open_vocabulary.stored_grammar import as_bytes
 from fairseq_llrnn.open_vocabulary.stored_grammar import read_grammar as read_stored
 
@@ -68,24 +70,43 @@ def affixed(folder: Path, seed: int = 0) -> AffixedStrings:
     return AffixedStrings(made, probs / probs.sum(), random.random(made.num_moves) + 0.1)
 
 
+def affixed_by_class(forms: AffixedStrings, seed: int = 0) -> AffixedByClass:
+    """Return forms with random classes."""
+    none = np.ones(2)
+    made = AffixedByClass(forms.grammar, forms.entry_probs, forms.move_weights, fits=none, totals=none)
+    made = replace(made, fits=np.random.default_rng(seed).dirichlet([0.5, 0.5], made.num_fits))
+    return replace(made, totals=made.sums())
+
+
+CLASSES_OF_SPELLINGS = SpellingClasses(("-a", "-b", "kind:capital"), np.array([[1.0, 0], [0, 2], [0.5, 0], [0.1, 0]]))
+
+
 def parts(folder: Path) -> dict[str, StringDistribution]:
+    forms = affixed_by_class(affixed(folder))
     return {
         "list": LISTED,
         "capitalised": Capitalised(LISTED),
         "compounds": Compounds(LISTED),
         "affixes": affixed(folder),
         "capitalised affixes": Capitalised(affixed(folder)),
+        "list by class": ListedByClass.of_list(LISTED, CLASSES_OF_SPELLINGS),
+        "affixes by class": forms,
+        "capitalised affixes by class": Capitalised(forms),
     }
+
+
+NAMES = ["list", "capitalised", "affixes", "capitalised affixes", "list by class", "affixes by class"]
+NAMES += ["capitalised affixes by class"]
 
 
 # ---- laws -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["list", "capitalised", "affixes", "capitalised affixes"])
+@pytest.mark.parametrize("name", NAMES)
 def test_probabilities_of_all_strings_sum_to_one(name: str, tmp_path: Path) -> None:
     short = [*strings_up_to(LONG), "B", "\u01c6a"]
     strings = [*dict.fromkeys((*short, *map(capitalised, short)))]
-    assert parts(tmp_path)[name].string_probs(strings).sum() == pytest.approx(1.0, abs=1e-12)
+    assert by_class(parts(tmp_path)[name], strings).sum(0) == pytest.approx(1.0, abs=1e-12)
 
 
 def test_compounds_have_the_probability_of_all_divisions() -> None:
@@ -100,13 +121,45 @@ def test_compounds_have_the_probability_of_all_divisions() -> None:
     assert Compounds(LISTED).string_probs(["a", "x", "", "a" * 500]).tolist() == [0.0] * 4
 
 
-@pytest.mark.parametrize("name", ["list", "capitalised", "compounds", "affixes", "capitalised affixes"])
-def test_samples_have_the_probability_of_the_distribution(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [*NAMES, "compounds"])
+@pytest.mark.parametrize("of_class", [0, 1])
+def test_samples_have_the_probability_of_the_distribution(name: str, of_class: int, tmp_path: Path) -> None:
     part = parts(tmp_path)[name]
-    drawn = part.draw(4_000, np.random.default_rng(1))
+    drawn = part.draw(4_000, np.random.default_rng(1), of_class)
     strings = sorted({*drawn, *strings_up_to(3)})
-    probs = part.string_probs(strings)
-    check_drawn(drawn, strings, probs)
+    check_drawn(drawn, strings, np.broadcast_to(by_class(part, strings), (len(strings), 2))[:, of_class])
+    assert part.draw(0, np.random.default_rng(1), of_class) == []
+
+
+def test_words_of_a_class_are_those_of_the_definition(tmp_path: Path) -> None:
+    """P(w) P(o | w) / Σ, with loops over features, and over derivations with the class of their rule or flags."""
+    names, weights = CLASSES_OF_SPELLINGS.features, CLASSES_OF_SPELLINGS.weights
+    for word in ("ab", "aba", "B"):
+        scores = weights[-1].copy()
+        for name, row in zip(names, weights, strict=False):
+            if word.lower().endswith(name[1:]) or (name == "kind:capital" and word[0].isupper()):
+                scores += row
+        expected = np.exp(scores) / np.exp(scores).sum()
+        np.testing.assert_allclose(CLASSES_OF_SPELLINGS.probs([word])[0], expected)
+    fits = CLASSES_OF_SPELLINGS.probs(LISTED.strings)
+    joint = LISTED.probs[:, None] * fits
+    found = ListedByClass.of_list(LISTED, CLASSES_OF_SPELLINGS).string_probs([*LISTED.strings, "x"])
+    np.testing.assert_allclose(found, [*(joint / joint.sum(0)), [0.0, 0.0]], rtol=1e-12)
+
+    forms = affixed_by_class(affixed(tmp_path))
+    sets_of_entries = [(flags, word[-3:]) for word, flags in forms.grammar.entries]
+    sets = list(dict.fromkeys(sets_of_entries))
+    slow = defaultdict[str, np.ndarray](lambda: np.zeros(2))
+    for string in strings_up_to(LONG):
+        for entry, steps in forms.grammar.of_text(string):
+            prob = forms.entry_probs[entry]
+            for chosen, possible in steps:
+                prob *= forms.move_weights[chosen] / forms.move_weights[list(possible)].sum()
+            first = steps[0][0]
+            bare = forms.grammar.num_moves + sets.index(sets_of_entries[entry])
+            slow[string] += prob * forms.fits[first if first else bare]
+    total = np.sum(list(slow.values()), axis=0)
+    np.testing.assert_allclose(forms.string_probs(list(slow)), [probs / total for probs in slow.values()], rtol=1e-12)
 
 
 def test_next_characters_of_a_list_sum_over_its_continuations() -> None:
@@ -141,7 +194,7 @@ def test_random_dictionaries_sum_to_one(seed: int, tmp_path: Path) -> None:
     def text(longest: int) -> str:
         return "".join(random.choice(list("ab"), random.integers(1, longest + 1)))
 
-    lines = ["SET UTF-8", "NEEDAFFIX n", "CIRCUMFIX c"]
+    lines = ["SET UTF-8", "NEEDAFFIX n", "CIRCUMFIX c", *["FULLSTRIP"] * (seed % 2)]
     for kind, flag in (("SFX", "S"), ("SFX", "T"), ("PFX", "P")):
         rules = [
             f"{kind} {flag} {strip} {random.choice(['0', text(2)])}"
@@ -154,6 +207,8 @@ def test_random_dictionaries_sum_to_one(seed: int, tmp_path: Path) -> None:
     made = grammar(tmp_path, "\n".join(lines), "\n".join(["6", *entries]))
     model = AffixedStrings(made, np.full(len(made.entries), 1 / len(made.entries)), random.random(made.num_moves) + 0.1)
     assert model.string_probs(strings_up_to(10)).sum() == pytest.approx(1.0, abs=1e-12)
+    forms = affixed_by_class(model, seed)
+    assert forms.string_probs(strings_up_to(10)).sum(0) == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -243,11 +298,12 @@ def test_shares_are_those_of_strings_outside_the_dictionary() -> None:
     assert lexicon is not None
     mixed, plain = strings_of(lexicon), strings_of()
     new = [string for string in strings_up_to(10) if string not in RARE]
-    outside = np.array([part.string_probs(new).sum() for part in lexicon.parts])
-    effective = lexicon.shares * outside[:, None]
+    of_parts = np.stack([np.broadcast_to(by_class(part, new), (len(new), 2)) for part in lexicon.parts])
+    outside = of_parts.sum(1)
+    effective = lexicon.shares * outside
     of_characters = np.exp(lexicon.log_rest) * np.exp(plain.log_outside(RARE))
     effective = effective / (effective.sum(0) + of_characters)
-    expected = np.stack([part.string_probs(new) for part in lexicon.parts], 1) / outside @ effective
+    expected = (of_parts / outside[:, None] * effective[:, None]).sum(0)
     expected += (1 - effective.sum(0)) * np.exp(plain.log_probs(new) - plain.log_outside(RARE))
     np.testing.assert_allclose(np.exp(mixed.log_probs(new) - mixed.log_outside(RARE)), expected, rtol=1e-9)
 
@@ -271,7 +327,34 @@ def test_counts_are_tempered() -> None:
 
 def test_a_dictionary_is_a_source_of_its_own(tmp_path: Path) -> None:
     lexicon = fitted([grammar(tmp_path)])
-    assert lexicon is not None and lexicon.kinds()[0] == "affixes"
+    assert lexicon is not None and lexicon.kinds()[0] == "affixes by class"
+
+
+@pytest.mark.parametrize("kind", ["list", "dictionary", "dictionary without affixes"])
+def test_a_class_has_the_words_that_fit(kind: str, tmp_path: Path) -> None:
+    """Words on -ra are in class 0, and those on -ik in class 1. The lexicon has new ones of both."""
+    random = np.random.default_rng(0)
+    stems = sorted({"".join(random.choice(list("abdeg"), 4)) for _ in range(150)})
+    rare = sorted(stem + random.choice(["ra", "ik"]) for stem in stems[::2])
+    classes = np.array([word.endswith("ik") for word in rare], dtype=np.int64)
+    alphabet = Alphabet(np.array(sorted({ord(c) for word in rare for c in word})), num_characters=100)
+    plain = StringDistributions(
+        CharacterNGrams.train(rare, classes, 2, 3, alphabet), GeometricNumbers.train([]), np.zeros(2)
+    )
+    source: Any = dict.fromkeys((stem + end for stem in stems for end in ("ra", "ik")), 1.0)
+    if kind == "dictionary":
+        lines = "SET UTF-8\nNEEDAFFIX n\nSFX S Y 2\nSFX S 0 ra .\nSFX S 0 ik .\n"
+        source = grammar(tmp_path, lines, f"{len(stems)}\n" + "".join(f"{stem}/Sn\n" for stem in stems))
+    if kind == "dictionary without affixes":
+        source = grammar(tmp_path, "SET UTF-8\n", f"{len(source)}\n" + "\n".join(source))
+    known = RareWords.of(rare, classes, plain, rare)
+    held_out = np.arange(len(rare)) % 2 == 0
+    lexicon = fit_lexicon([source], plain, known, held_out, {*rare}, frozenset())
+    assert lexicon is not None
+    probs = lexicon.probs([stems[1] + "ra", stems[1] + "ik"])
+    assert probs[0, 0] > 5 * probs[0, 1] and probs[1, 1] > 5 * probs[1, 0]
+    drawn = draw(replace(plain, lexicon=lexicon), 1, 100, np.random.default_rng(0))
+    assert sum(word.endswith("ik") for word in drawn) > 80
 
 
 # ---- storing --------------------------------------------------------------------------------------------------------
@@ -281,7 +364,8 @@ def stored(folder: Path) -> SpellingLexicon:
     made = parts(folder)
     capital_compounds = Capitalised(made["compounds"])
     chosen = made["list"], made["compounds"], capital_compounds, made["affixes"], made["capitalised affixes"]
-    return SpellingLexicon(chosen, np.full((5, 2), 0.15))
+    by_class = made["list by class"], made["affixes by class"], made["capitalised affixes by class"]
+    return SpellingLexicon((*chosen, *by_class), np.full((8, 2), 0.11))
 
 
 def read(arrays: dict[str, np.ndarray], kinds: object) -> SpellingLexicon:
@@ -296,7 +380,8 @@ def read(arrays: dict[str, np.ndarray], kinds: object) -> SpellingLexicon:
 
 def test_a_stored_lexicon_is_the_same(tmp_path: Path) -> None:
     lexicon = stored(tmp_path)
-    assert lexicon.kinds() == ["list", "compounds", "capitalised", "affixes", "capitalised"]
+    old = ["list", "compounds", "capitalised", "affixes", "capitalised"]
+    assert lexicon.kinds() == [*old, "list by class", "affixes by class", "capitalised"]
     again = read(lexicon.arrays(), lexicon.kinds())
     strings = strings_up_to(5, "abB")
     np.testing.assert_array_equal(again.probs(strings), lexicon.probs(strings))
@@ -311,6 +396,18 @@ def test_a_stored_lexicon_is_the_same(tmp_path: Path) -> None:
         ("lexicon_shares", lambda x: x - 1.0, "shares outside"),
         ("lexicon_shares", lambda x: x * np.nan, "shares outside"),
         ("lexicon_shares", lambda x: x + 0.1, "shares outside"),
+        ("lexicon_5_totals", lambda x: x * 0.0, "shares of classes outside"),
+        ("lexicon_5_totals", lambda x: x * np.nan, "shares of classes outside"),
+        ("lexicon_5_totals", lambda x: x[:-1], "type or size"),
+        ("lexicon_features", lambda x: np.where(x == ord("b"), np.uint8(ord("a")), x), "a feature twice"),
+        ("lexicon_features", lambda x: x * 0 + ord("\n"), "type or size"),
+        ("lexicon_features", lambda x: x[:0], "type or size"),
+        ("lexicon_weights", lambda x: x + 1e3, "weights outside"),
+        ("lexicon_weights", lambda x: x * np.nan, "weights outside"),
+        ("lexicon_6_totals", lambda x: -x, "shares of classes outside"),
+        ("lexicon_6_fits", lambda x: x * 2.0, "do not add up to one"),
+        ("lexicon_6_fits", lambda x: x * np.nan, "do not add up to one"),
+        ("lexicon_6_fits", lambda x: x[:-1], "type or size"),
         ("lexicon_shares", lambda x: x[:-1], "type or size"),
         ("lexicon_0_text", lambda x: x[::-1].copy(), "ascending|codec"),
         ("lexicon_0_text", lambda x: x[:0], "ascending"),

@@ -2,8 +2,8 @@
 
     b(c | prefix)  =  Σ_k w_k P_k(prefix c …) / Σ_k w_k P_k(prefix …)            w_k = Σ_o π_o λ_ko
 
-k = 0 is the character n-grams. Lists and compounds have probabilities of prefixes. The forms of hunspell dictionaries
-have none, and only P_o uses them.
+k = 0 is the character n-grams. Lists and compounds have probabilities of prefixes, the same in all classes. The forms
+of hunspell dictionaries have none, and only P_o uses them.
 """
 
 from __future__ import annotations
