@@ -185,7 +185,16 @@ class LogLinearHead(StoredHead):
         of_options = sorted((make(self) for make in factories), key=lambda source: source.num_columns > 0)
         taken = {source.name for source in of_options}
         parts = [part for part in self.prior.parts if part.class_name and part.class_name not in taken]
-        of_parts = [source for part in parts if (source := part.class_source(self)) is not None]
+        of_parts = []
+        for part in parts:
+            if (source := part.class_source(self)) is None:
+                continue
+            if source.name != part.class_name:
+                raise OptionError(
+                    f"LogLinearHead: part {part.kind}: expected a class source with the part's class_name, "
+                    f"{part.class_name!r}, found {source.name!r}; give both the same name"
+                )
+            of_parts.append(source)
         sources = [*sorted(of_parts, key=lambda source: source.kind is None), *of_options]
         for source in sources:
             if source.num_columns and not source.needs_all_rows:
