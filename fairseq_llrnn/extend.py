@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fairseq_llrnn.files.text_lines import iter_lines as iter_lines
     from fairseq_llrnn.files.text_lines import place as place
     from fairseq_llrnn.files.text_lines import shown as shown
+    from fairseq_llrnn.lexicon.casing import lower as lower
     from fairseq_llrnn.lexicon.features import Lexicon as Lexicon
     from fairseq_llrnn.networks.recurrent import Cell as Cell
     from fairseq_llrnn.networks.recurrent import register_cell as register_cell
@@ -54,6 +55,7 @@ _NAMES = {
     "errors": "DataError OptionError",
     "files.numbers": "is_weight",
     "files.text_lines": "iter_lines place shown",
+    "lexicon.casing": "lower",
     "lexicon.features": "Lexicon",
     "networks.recurrent": "Cell register_cell",
     "output.class_source": "ClassSource SentenceClasses",

@@ -233,6 +233,11 @@ class Undefined(NoRepetition):
         return super().log_weights(state).index_fill(1, torch.tensor([7]), math.nan)
 
 
+class WithoutEnd(NoRepetition):
+    def log_weights(self, state: Tensor) -> Tensor:
+        return super().log_weights(state).index_fill(1, torch.tensor([2]), -math.inf)
+
+
 class Narrow(NoRepetition):
     def log_weights(self, state: Tensor) -> Tensor:
         return super().log_weights(state)[:, :-1]
@@ -256,6 +261,7 @@ def test_a_background_whose_end_is_far() -> None:
         (Careless, "a limit takes the words after which no end is in reach, and no others"),
         (InColumns, "steps_to_end are (N,)"),
         (Undefined, "log_weights are no NaN"),
+        (WithoutEnd, "</s> has weight in a state with steps_to_end 1; found −inf in all 20 of them"),
         (Narrow, "answers have N rows or one, and 9 columns"),
         (Random, "two views of a state have the same weights"),
     ],

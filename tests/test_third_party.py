@@ -1,14 +1,17 @@
 """Other people's package adds backgrounds, sources of classes, readers, cells, options by entry points alone."""
 
+import re
+import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from shell import Shell
 from tiny_world import World
 
-from fairseq_llrnn.errors import OptionError
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.features.dictionary import SPECIALS
 from fairseq_llrnn.lexicon.options import LexiconOptions
 from fairseq_llrnn.prior import Recipe
@@ -366,6 +369,46 @@ def test_a_package_that_raises_when_it_is_imported_is_named(package: Path) -> No
     (package / "site-packages" / "raising_words.py").write_text("1 / 0\n", encoding="utf-8")
     with pytest.raises(OptionError, match="raising_words:read: .* cannot be imported: ZeroDivisionError: div"):
         build_prior([*SPECIALS, *WORDS], options(package, "raising"))
+
+
+READERS = {
+    "lexicon.add(word, [word[9:]])": r": word 'monday': '' is no feature name",
+    "raise DataError(place(path, 7))": ", line 7$",
+    "lexicon.add(word, [line.split()[5]])": r": the reader raising raised IndexError: .* \(raising_words.py, line 7\)",
+    "open(path + 'x')": r": the reader raising raised FileNotFoundError: .*; expected a lexicon or DataError; ",
+    "return lexicon.add": r": the reader raising returned '<bound .*, expected a fairseq_llrnn.extend.Lexicon; c",
+    "return None": r": the reader raising returned 'None', expected a fairseq_llrnn.extend.Lexicon",
+}
+
+
+@pytest.mark.parametrize("statement", READERS)
+def test_an_error_of_its_reader_is_one_error_with_the_file(package: Path, statement: str) -> None:
+    reader = f"""
+from fairseq_llrnn.extend import DataError, Lexicon, iter_lines, place
+def read(path, lowercase, language):
+    lexicon = Lexicon()
+    for _, line in iter_lines(path):
+        word = line.split()[0]
+        {statement}
+    return lexicon
+"""
+    (package / "site-packages" / "raising_words.py").write_text(reader, encoding="utf-8")
+    sys.modules.pop("raising_words", None)
+    file = re.escape(str(package / "days.txt"))
+    with pytest.raises(DataError, match=f"^{file}{READERS[statement]}"):
+        build_prior([*SPECIALS, *WORDS], options(package, "raising"))
+
+
+def test_the_reader_of_the_page_names_a_line_and_lowers_turkish(tmp_path: Path, root: Path) -> None:
+    page = (root / "docs" / "guides" / "extending.md").read_text(encoding="utf-8")
+    module: dict[str, Any] = {}
+    exec(page.split("word_tags.py <<'EOF'\n")[1].split("\nEOF\n")[0], module)
+    (tmp_path / "tags.txt").write_text("KIZIM|a\n", encoding="utf-8")
+    for language, word in ((None, "kizim"), ("tr", "kızım")):
+        assert [*module["read_tags"](tmp_path / "tags.txt", lowercase=True, language=language)] == [word]
+    (tmp_path / "tags.txt").write_text("KIZIM|a\nbad\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"tags.txt, line 2: expected word\|tag"):
+        module["read_tags"](tmp_path / "tags.txt", lowercase=True, language=None)
 
 
 def test_its_source_of_classes_is_trained_and_sums_to_one(

@@ -185,7 +185,16 @@ class LogLinearHead(StoredHead):
         of_options = sorted((make(self) for make in factories), key=lambda source: source.num_columns > 0)
         taken = {source.name for source in of_options}
         parts = [part for part in self.prior.parts if part.class_name and part.class_name not in taken]
-        of_parts = [source for part in parts if (source := part.class_source(self)) is not None]
+        of_parts = []
+        for part in parts:
+            if (source := part.class_source(self)) is None:
+                continue
+            if source.name != part.class_name:
+                raise OptionError(
+                    f"LogLinearHead: part {part.kind}: expected a class source with the part's class_name, "
+                    f"{part.class_name!r}, found {source.name!r}; give both the same name"
+                )
+            of_parts.append(source)
         sources = [*sorted(of_parts, key=lambda source: source.kind is None), *of_options]
         for source in sources:
             if source.num_columns and not source.needs_all_rows:
@@ -305,6 +314,14 @@ class LogLinearHead(StoredHead):
         """Replace tokens from V on by <unk>, unless classes of the background contain strings."""
         return tokens if self.has_source_strings else tokens.masked_fill(tokens >= self.num_words, self.unk)
 
+    def _nearest_source(self, layer: ContextClasses) -> ClassSource | None:
+        """Return the source for the type of a layer's classes, or for its nearest base class, or None.
+
+        A subclass without a source of its own has the rows of its base class, as QuotaSlots those of EvidenceSlots.
+        """
+        of_kind = {source.kind: source for source in reversed(self.sources)}  # the first of each kind
+        return next((of_kind[kind] for kind in type(layer.source).__mro__ if kind in of_kind), None)
+
     def source_of(self, layer: ContextClasses) -> ClassSource:
         """Return the class source of a layer.
 
@@ -316,9 +333,8 @@ class LogLinearHead(StoredHead):
                 f"LogLinearHead: the classes of {type(layer.source).__name__} contain strings, which need source_size "
                 "and a part of the prior with has_source_strings = True (it opens the dictionaries); add them"
             )
-        for source in self.sources:
-            if source.kind is not None and isinstance(layer.source, source.kind):
-                return source
+        if (source := self._nearest_source(layer)) is not None:
+            return source
         kind = type(layer.source).__name__
         raise DataError(
             f"LogLinearHead: expected a source of rows for the classes of {kind}, found none; pass one in `classes`, "
@@ -345,9 +361,8 @@ class LogLinearHead(StoredHead):
         weight = torch.cat([self.output.weight, *added], dim=1) if added else self.output.weight
         of_source: dict[str, Any] = {}
         for module in self.sources:
-            kind, layers = module.kind, each_layer(background)
-            layer = None if kind is None else next((layer for layer in layers if isinstance(layer.source, kind)), None)
-            has_rows = kind is None or layer is not None
+            layer = next((layer for layer in each_layer(background) if self._nearest_source(layer) is module), None)
+            has_rows = module.kind is None or layer is not None
             if has_rows and module.needs_source_states and source_states is None:
                 raise DataError(
                     f"LogLinearHead: {module.option or module.name} needs source_states, the encoder's states (B, L, "

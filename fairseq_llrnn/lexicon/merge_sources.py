@@ -8,13 +8,16 @@ form may have several analyses under its lemma, each with features. The features
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from fairseq_llrnn import registry
+from fairseq_llrnn.errors import DataError, LLRNNError
 from fairseq_llrnn.files.reading import as_paths
-from fairseq_llrnn.files.text_lines import form_of, in_form
+from fairseq_llrnn.files.text_lines import form_of, in_form, shown
 from fairseq_llrnn.lexicon.casing import is_lower
 from fairseq_llrnn.lexicon.features import Lexicon
 from fairseq_llrnn.lexicon.held_out import HeldOut
@@ -104,11 +107,34 @@ def _rows(name: str, place: str, request: ReadRequest) -> Iterator[tuple[Row, in
     if module is None:
         yield from SOURCES[name].read(place, request)
         return
-    spelling = request.spelling
-    lexicon: Lexicon = registry.load(module)(file, lowercase=spelling.lowercase, language=spelling.rules)
+    spelling, reader = request.spelling, place.partition(":")[0]
+    lexicon = _lexicon_of(registry.load(module), reader, file, spelling)
     request.notes.update(lexicon.notes)
-    for row in _mapping_rows(lexicon, place.partition(":")[0]):
+    for row in _mapping_rows(lexicon, reader):
         yield row._replace(form=in_form(row.form, spelling.form)), 0
+
+
+def _lexicon_of(read: Callable[..., object], reader: str, file: str, spelling: Spelling) -> Lexicon:
+    """Return the lexicon that a reader of another package returns. Raises DataError with the file for any error."""
+    try:
+        lexicon = read(file, lowercase=spelling.lowercase, language=spelling.rules)
+    except LLRNNError as error:
+        if str(error).startswith(file):
+            raise
+        raise DataError(f"{file}: {error}", path=file) from error
+    except Exception as error:  # another package may raise anything
+        code = traceback.extract_tb(error.__traceback__)[-1]
+        raise DataError(
+            f"{file}: the reader {reader} raised {type(error).__name__}: {error} ({Path(code.filename).name}, line "
+            f"{code.lineno}); expected a lexicon or DataError; correct the file or the reader",
+            path=file,
+        ) from error
+    if not isinstance(lexicon, Lexicon):
+        raise DataError(
+            f"{file}: the reader {reader} returned {shown(repr(lexicon))}, expected a fairseq_llrnn.extend.Lexicon; "
+            "correct the reader"
+        )
+    return lexicon
 
 
 def _mapping_rows(mapping: Lexicon | Mapping[str, Iterable[str]], source: str) -> Iterator[Row]:

@@ -96,7 +96,7 @@ class ClassSource(nn.Module):
 
     name: ClassVar[str]  # of the module in the head, and so of its weights in a checkpoint
     option: ClassVar[str] = ""  # its name in messages; "": as `name`
-    # the type of its context classes; the first source of a head whose kind they are an instance of has their rows
+    # the type of its context classes; classes of a subclass have these rows unless a source has a nearer kind
     kind: ClassVar[type[ContextClassSource] | None] = None
     opens: ClassVar[bool] = False  # whether it makes texts contain strings outside the dictionary
     needs_source_states: ClassVar[bool] = False  # whether its rows depend on the encoder's states

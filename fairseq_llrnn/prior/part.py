@@ -354,7 +354,8 @@ def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
         kind: its name in prior.json: lower case letters, digits and `_`.
 
     Raises:
-        ValueError: an invalid name, or a part with `has_source_strings` but not `needs_source`.
+        ValueError: an invalid name, or a part with `has_source_strings` but not `needs_source`, or with only one of
+            `class_source` and `class_name`.
     """
     if not KIND.fullmatch(kind):
         raise ValueError(f"expected a name of lower case letters, digits and _ for a part, found {kind!r}")
@@ -362,6 +363,12 @@ def register_part(kind: str) -> Callable[[type[PartType]], type[PartType]]:
     def register(part: type[PartType]) -> type[PartType]:
         if part.has_source_strings and not part.needs_source:
             raise ValueError(f"part {kind}: has_source_strings = True needs needs_source = True; add it")
+        if (part.class_source is not Part.class_source) != bool(part.class_name):
+            present, absent = ("class_name", "class_source") if part.class_name else ("class_source", "class_name")
+            raise ValueError(
+                f"part {kind}: {present} needs {absent}, found none; class_name is the `name` of the ClassSource that "
+                "class_source returns: define both"
+            )
         part.kind = kind
         KINDS[kind] = part
         return part

@@ -60,7 +60,7 @@ def check_background(
             f"{type(whole.source).__name__}; use check_context_classes(background.bind(source), history)"
         )
     _advance_keeps_its_states(conditions, whole, history)
-    states = by_step(whole, history)
+    states, weights_of_end = by_step(whole, history), []
     with torch.no_grad():  # as in a search, with cached values of a state
         for t, state in enumerate(states):
             laws = _Laws(conditions.view(whole, state, t), history)
@@ -73,9 +73,13 @@ def check_background(
             laws.mass_without_words_is_what_the_others_weigh(generator)
             laws.masses_are_those_of_all_classes()
             laws.no_end_is_farther_than_the_most_steps()
+            weights_of_end.append(laws.weights[whole.steps_to_end(state) == 1, END])
             for remaining in LIMITS:
                 limited = conditions.view(whole, state, t, remaining=remaining)
                 laws.a_limit_takes_what_is_out_of_reach(limited, remaining)
+    of_end = torch.cat(weights_of_end)
+    law = f"</s> has weight in a state with steps_to_end 1; found −inf in all {len(of_end)} of them"
+    holds(law, not len(of_end) or not bool(of_end.isneginf().all()))
     _reordering_commutes(conditions, history, states[-1])
     _positions_equal_steps(conditions, history)
     _gradients_are_finite(conditions, history)

@@ -69,6 +69,47 @@ def test_what_class_sources_need() -> None:
     assert not random_head(make_prior()).needs_context
 
 
+class SingledAgain(Singled):
+    """Classes with rows of their own."""
+
+
+class Inherited(Singled):
+    """Classes with the rows of `Singled`."""
+
+
+class RowsOf(ClassSource):
+    kind = Singled
+
+    def __init__(self, head: Head) -> None:
+        super().__init__()
+
+    def rows(self, head: Head, weight: Tensor, layer: ContextClasses | None, source_states: Tensor | None) -> object:
+        assert layer is not None
+        return layer.source
+
+
+class RowsOfSingled(RowsOf):
+    name = "rows_of_singled"
+
+
+class RowsOfAgain(RowsOf):
+    name, kind = "rows_of_again", SingledAgain
+
+
+@pytest.mark.parametrize("order", [(RowsOfSingled, RowsOfAgain), (RowsOfAgain, RowsOfSingled)])
+def test_classes_of_a_subclass_have_the_rows_of_the_nearest_kind(order: tuple[type[RowsOf], ...]) -> None:
+    head = random_head(make_prior(), classes=order)
+    table = torch.tensor([[8], [9], [10]])
+    below = head.background.bind()
+    layers = ContextClasses(ContextClasses(below, Singled(table)), SingledAgain(table + 1))
+    inherited = ContextClasses(below, Inherited(table))
+    found = [head.source_of(layer).name for layer in (layers, layers.base, inherited)]  # type: ignore[arg-type]
+    assert found == ["rows_of_again", "rows_of_singled", "rows_of_singled"]
+    of_source = head._rows(layers, None).of_source
+    assert type(of_source["rows_of_singled"]) is Singled and type(of_source["rows_of_again"]) is SingledAgain
+    assert head._rows(inherited, None).of_source["rows_of_again"] is None
+
+
 @pytest.mark.parametrize("unk", [None, 3])
 def test_classes_of_a_background_need_rows(unk: int | None) -> None:
     head, hidden = random_head(make_prior()), hidden_states()

@@ -10,11 +10,13 @@ from automata import from_states
 
 from fairseq_llrnn.automata.automaton import END
 from fairseq_llrnn.backgrounds.automaton_background import AutomatonBackground
-from fairseq_llrnn.errors import PriorError
+from fairseq_llrnn.errors import OptionError, PriorError
 from fairseq_llrnn.evidence.rules import EvidenceRules
 from fairseq_llrnn.evidence.translation_slots import EvidenceBackground
 from fairseq_llrnn.features.dictionary import SPECIALS, WordList
+from fairseq_llrnn.head import LogLinearHead
 from fairseq_llrnn.lexicon.features import Lexicon
+from fairseq_llrnn.output.class_source import ClassSource
 from fairseq_llrnn.prior import Part, Prior, SavedPart, part, register_part
 from fairseq_llrnn.prior.base_prior import plain_prior
 from fairseq_llrnn.prior.parts.automaton_part import AutomatonPart
@@ -117,3 +119,26 @@ def test_what_grows_belongs_to_one_session() -> None:
     word = prior.session.target.index("Zoé")
     assert word == len(SYMBOLS) == prior.session.target.index("Zoé")
     assert "Zoé" not in replace(prior).session.target.open_index
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"class_source": lambda self, head: None}, "class_source needs class_name, found none"),
+        ({"class_name": "dates"}, "class_name needs class_source, found none"),
+    ],
+)
+def test_a_part_with_classes_has_their_name_and_their_source(members: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^part dates: {message}; class_name is the `name` of the ClassSource "):
+        register_part("dates")(type("Dates", (Part,), members))
+
+
+def test_a_class_source_has_the_name_that_its_part_gives(noted: type[Part]) -> None:
+    class Rows(ClassSource):
+        name = "rows_of_notes"
+
+    members = {"class_name": "notes", "class_source": lambda self, head: Rows()}
+    named = register_part("named")(type("Named", (noted,), members))
+    prior = plain().with_part(named(np.arange(3)))  # type: ignore[call-arg]
+    with pytest.raises(OptionError, match="part named: expected .* class_name, 'notes', found 'rows_of_notes'; give"):
+        LogLinearHead(prior, 4)
