@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.huggingface.free_text import utf8_size
 from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Meter, TokenTexts, lift
 from fairseq_llrnn.huggingface.parsers import ParserWeights
 from fairseq_llrnn.huggingface.token_weights import TokenAutomaton, TokenWeights
@@ -48,7 +49,7 @@ class HealsPrompts:
         Raises:
             DataError: no prompts, or the constraint is not made of regular expressions, grammars, schemas or words.
         """
-        if isinstance(prompts, str) or not all(prompts):
+        if not isinstance(prompts, list | tuple) or not prompts or not all(map(utf8_size, prompts)):
             raise DataError(f"heal: expected a list of prompts that are not empty, found {prompts!r:.60}; give one")
         if self.texts is None:
             raise _not_healed()

@@ -220,3 +220,33 @@ def test_from_json_schema_reads_all_types_of_pydantic() -> None:
     texts = ((Literal["a"], '"a"'), (list[bool], "[true]"), (add, '{"a":true}'), (int, "7"), (Point, '{"x":true}'))
     for schema, text in texts:
         assert accepts(P.from_json_schema(schema, tokenizer), text, tokenizer)
+
+
+def test_tokens_of_another_shape_or_that_the_tokenizer_lacks() -> None:
+    tokenizer, _ = of_kind(False)
+    regex = P.from_regex("[a-z]+", tokenizer)
+    rows = P.per_row([regex, None])
+    text = tokenizer("le chat")["input_ids"]
+    wrong: list[Any] = [[text], None, torch.tensor(text), torch.tensor([[1.0]])]
+    for tokens in wrong:
+        with pytest.raises(DataError, match=r"^parse: expected whole numbers of shape \(N, T\), .* found"):
+            regex.parse(tokens)
+    for count in (1, 3):
+        with pytest.raises(DataError, match="N a multiple of 2, found .*; give found"):
+            rows.parse(torch.tensor([text] * count))
+    more = torch.tensor([[len(tokenizer), *text, -100, len(tokenizer) + 9, END]] * 2)
+    assert rows.parse(more) == regex.parse(more) == ["le chat"] * 2
+    tagged = P.from_json_schema(Point, tokenizer, after=Tag("<a>", "</a>"))
+    tokens = torch.tensor([[999, *tokenizer('<a>{"x": true}</a>')["input_ids"], 999, -1, END]])
+    assert tagged.parse(tokens) == [[Point(True)]]
+
+
+def test_free_rows_of_a_model_with_more_tokens_than_its_tokenizer() -> None:
+    tokenizer, _ = of_kind(False)
+    model = softmax(range(len(tokenizer) + 300))
+    rows, prompts = P.per_row([P.from_regex("yes|no", tokenizer), None]), torch.tensor([[5, 6], [7, 8]])
+    torch.manual_seed(1)
+    search = {"attention_mask": torch.ones_like(prompts), "max_new_tokens": 20, "do_sample": True}
+    found = rows.generate(model, prompts, **search)
+    assert int(found.max()) >= len(tokenizer)
+    assert rows.parse(found[:, 2:])[0] in ("yes", "no")
