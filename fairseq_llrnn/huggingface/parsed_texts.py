@@ -82,7 +82,7 @@ class ParsesTexts:
             return text
         try:
             return self.read(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 f"parse: expected a text that the schema and its class accept, found {shown(text)}: "
                 f"{' '.join(str(error).split())[:200]}; allow it more tokens if it is cut off"
