@@ -25,7 +25,7 @@ from torch import Tensor
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, check_least
-from fairseq_llrnn.huggingface.lifting import BYTES, TokenTexts
+from fairseq_llrnn.huggingface.lifting import BYTES, TokenTexts, utf8_size
 from fairseq_llrnn.huggingface.token_weights import Row, TokenWeights
 
 LONGEST = 256  # bytes of a tag's string, since each of them has a number for each token
@@ -61,14 +61,6 @@ class Tag:
             check_least("Tag: within", self.within, 1)
         if self.optional and self.within is not None:
             raise DataError("Tag: within: expected a tag that is not optional; leave one of both out")
-
-
-def utf8_size(string: object) -> int:
-    """Return the number of bytes. 0 for what is no string, or has a half of a surrogate pair."""
-    try:
-        return len(string.encode()) if isinstance(string, str) else 0
-    except UnicodeEncodeError:
-        return 0
 
 
 def tag_of(after: str | Tag | None) -> Tag | None:

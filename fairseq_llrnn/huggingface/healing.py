@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface.free_text import utf8_size
-from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Meter, TokenTexts, lift
+from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Meter, TokenTexts, lift, utf8_size
 from fairseq_llrnn.huggingface.parsers import ParserWeights
 from fairseq_llrnn.huggingface.token_weights import TokenAutomaton, TokenWeights
 
@@ -109,5 +108,5 @@ def _read_after(begin: str, read: Callable[[str], Any] | None, text: str) -> Any
 def _not_healed() -> DataError:
     return DataError(
         "heal: expected a processor of from_regex, from_json_schema, from_grammar or from_words, without canonical and "
-        "`after`, or a product of these, found another; make one"
+        "`after`, or a product of these without schemas and Lark grammars, found another; make one"
     )
