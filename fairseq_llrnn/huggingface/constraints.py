@@ -24,7 +24,7 @@ from fairseq_llrnn.automata.regular import Sequence as Concatenation
 from fairseq_llrnn.automata.symbols import Symbols
 from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.features.dictionary import SPECIALS
-from fairseq_llrnn.huggingface.lifting import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter
+from fairseq_llrnn.huggingface.lifting import BYTES, BYTES_PER_STEP, FIRST, ByteAutomaton, Meter, utf8_size
 
 ANY_BYTE = Words(tuple(range(BYTES)))
 EMPTY = Concatenation(())
@@ -177,7 +177,10 @@ def grammar_bytes(text: str, separator: str, name: str, meter: Meter) -> ByteAut
             if symbol == 2:
                 paths.finals[state] = weight
                 continue
-            written = (words.texts[symbol] if state == 0 else separator + words.texts[symbol]).encode()
+            string = words.texts[symbol] if state == 0 else separator + words.texts[symbol]
+            if not utf8_size(string):
+                raise DataError(f"{name}: expected words in UTF-8, found {string!r:.60}; change it")
+            written = string.encode()
             here = state
             for at, byte in enumerate(written):
                 there = target if at == len(written) - 1 else paths.new_state()
@@ -195,8 +198,13 @@ def words_automaton(words: Sequence[str], separators: Sequence[str], meter: Mete
     """
     if isinstance(words, str):
         raise DataError(f"{meter.name}: expected a list of words, found the text {words!r:.60}; put it into a list")
-    if not words or "" in words:
-        raise DataError(f"{meter.name}: expected words, found {'an empty one' if words else 'none'}; give at least one")
+    words = [*words]
+    wrong = [each for each in words if not utf8_size(each)]
+    if not words or wrong:
+        found = "none" if not words else "an empty one" if wrong[0] == "" else f"{wrong[0]!r:.60}"
+        raise DataError(f"{meter.name}: expected words, found {found}; give at least one")
+    if separators and not all(map(utf8_size, filter(None, separators))):
+        raise DataError(f"{meter.name}: separators: expected a list of strings, found {separators!r:.60}; give one")
     word = Choice(tuple(literal(each.encode()) for each in dict.fromkeys(words)))
     if not separators:
         return byte_automaton(word, meter)

@@ -35,6 +35,7 @@ from fairseq_llrnn.huggingface.lifting import (
     lift,
     lift_canonical,
     token_texts,
+    utf8_size,
 )
 from fairseq_llrnn.huggingface.parsers import parser_weights
 from fairseq_llrnn.huggingface.regular_expressions import byte_node, parse_regex, rust_regex
@@ -213,9 +214,14 @@ class MakesConstraints:
         meter, (texts, tag) = Meter("from_terms", limits), _texts(tokenizer, "from_terms", after, has_end=False)
         if isinstance(terms, str):
             raise DataError(f"from_terms: expected a list of terms, found the text {terms!r:.60}; put it into a list")
-        groups = [[term] if isinstance(term, str) else list(term) for term in terms]
-        if not groups or any(not forms or any(not form.strip() for form in forms) for forms in groups):
+        groups: list[list[Any]] = [
+            list(term) if isinstance(term, list | tuple | set) else [term] for term in terms
+        ]
+        if not groups or any(not forms or any(form == "" or str(form).isspace() for form in forms) for forms in groups):
             raise DataError("from_terms: expected terms with a form each, found none; give at least one form")
+        wrong = [form for forms in groups for form in forms if not utf8_size(form)]
+        if wrong:
+            raise DataError(f"from_terms: expected forms in UTF-8, found {wrong[0]!r:.60}; change it")
         parts = []
         for forms in groups:
             automaton = term_automaton([texts.comparable(form, meter.name) for form in forms], meter)

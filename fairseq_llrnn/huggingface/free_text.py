@@ -24,9 +24,11 @@ from torch import Tensor
 
 from fairseq_llrnn.automata.trimming import NO_END
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
-from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface.lifting import BYTES, TokenTexts
+from fairseq_llrnn.errors import DataError, check_least
+from fairseq_llrnn.huggingface.lifting import BYTES, TokenTexts, utf8_size
 from fairseq_llrnn.huggingface.token_weights import Row, TokenWeights
+
+LONGEST = 256  # bytes of a tag's string, since each of them has a number for each token
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,14 @@ class Tag:
 
     def __post_init__(self) -> None:
         for name, string in (("begin", self.begin), ("end", self.end)):
-            if not (isinstance(string, str) and string) and (name, string) != ("end", None):
-                raise DataError(f"Tag: {name}: expected a string that is not empty, found {string!r}; give one")
+            if (name, string) != ("end", None) and not 0 < utf8_size(string) <= LONGEST:
+                raise DataError(
+                    f"Tag: {name}: expected a string of 1 to {LONGEST} bytes in UTF-8, found {string!r:.60}; give one"
+                )
+        if not isinstance(self.optional, bool):
+            raise DataError(f"Tag: optional: expected True or False, found {self.optional!r:.60}; give one of them")
+        if self.within is not None:
+            check_least("Tag: within", self.within, 1)
         if self.optional and self.within is not None:
             raise DataError("Tag: within: expected a tag that is not optional; leave one of both out")
 

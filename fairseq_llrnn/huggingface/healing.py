@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Meter, TokenTexts, lift
+from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Meter, TokenTexts, lift, utf8_size
 from fairseq_llrnn.huggingface.parsers import ParserWeights
 from fairseq_llrnn.huggingface.token_weights import TokenAutomaton, TokenWeights
 
@@ -48,7 +48,7 @@ class HealsPrompts:
         Raises:
             DataError: no prompts, or the constraint is not made of regular expressions, grammars, schemas or words.
         """
-        if isinstance(prompts, str) or not all(prompts):
+        if not isinstance(prompts, list | tuple) or not prompts or not all(map(utf8_size, prompts)):
             raise DataError(f"heal: expected a list of prompts that are not empty, found {prompts!r:.60}; give one")
         if self.texts is None:
             raise _not_healed()
@@ -108,5 +108,5 @@ def _read_after(begin: str, read: Callable[[str], Any] | None, text: str) -> Any
 def _not_healed() -> DataError:
     return DataError(
         "heal: expected a processor of from_regex, from_json_schema, from_grammar or from_words, without canonical and "
-        "`after`, or a product of these, found another; make one"
+        "`after`, or a product of these without schemas and Lark grammars, found another; make one"
     )

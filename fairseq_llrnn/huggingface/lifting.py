@@ -58,6 +58,14 @@ class Limits:
 USUAL_LIMITS = Limits()
 
 
+def utf8_size(string: object) -> int:
+    """Return the number of bytes. 0 for what is no string, or has a half of a surrogate pair."""
+    try:
+        return len(string.encode()) if isinstance(string, str) else 0
+    except UnicodeEncodeError:
+        return 0
+
+
 class LimitError(DataError):
     """A constraint that costs more than it may."""
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
+import torch
 from torch import Tensor
 
+from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY
 from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
@@ -26,16 +28,19 @@ class LimitedSearch:
     finds_unread: bool
     states: Any  # prefix_states.py
     texts: Any
+    of_rows: Any
     parse: Any
     _from_weights: Any
 
     def generate(
-        self, model: Any, *inputs: Any, logits_processor: Sequence[Any] = (), parse: bool = False, **options: Any
-    ) -> Any:
+        self, model: Any, *inputs: Any, logits_processor: Sequence[Any] | None = None, parse: bool = False,
+        **options: Any,
+    ) -> Any:  # fmt: skip
         """Call `model.generate` so that each text is complete within `max_new_tokens`, or `max_length` with the prompt.
 
         Each call begins a new text after its prompt. With max_new_tokens=1, a call is a step: its text may be
-        incomplete, and a prompt that adds one allowed token to the last one continues its text.
+        incomplete, and a prompt that adds one allowed token to the last one continues its text. A text ends with the
+        tokenizer's end, and not with others of the model.
 
         Args:
             model: any model of transformers that has `generate`.
@@ -48,12 +53,14 @@ class LimitedSearch:
         Raises:
             OptionError: there is no limit. DataError: no text is short enough.
         """
-        of_call = options.get("generation_config")
+        of_call = inputs[1] if len(inputs) > 1 else options.get("generation_config")
         settings = [options, *(vars(each) for each in (of_call, model.generation_config) if each is not None)]
-        new, length = (
+        new, length, ends = (
             next((each[name] for each in settings if each.get(name) is not None), None)
-            for name in ("max_new_tokens", "max_length")
+            for name in ("max_new_tokens", "max_length", "eos_token_id")
         )
+        all_ends = torch.as_tensor(self.eos if ends is None else ends).flatten().tolist()
+        others = [end for end in all_ends if end != self.eos]
         if new is None and (length is None or options.get("inputs_embeds") is not None):
             raise OptionError(
                 "generate: expected max_new_tokens, within which each text has to end, found no limit; give it"
@@ -67,14 +74,24 @@ class LimitedSearch:
                 prompt = input_ids.size(1)
                 most = prompt + new if new is not None else length or 0
                 search.append(self if is_step(prompt, most) else self.limited(prompt, most))
-            log_p: Tensor = search[0](input_ids, scores)
+            log_p: Tensor = search[0](input_ids, self._without(others, scores))
             return log_p
 
-        found = model.generate(*inputs, logits_processor=[*logits_processor, step], **options)
+        found = model.generate(*inputs, logits_processor=[*(logits_processor or ()), step], **options)
         if not parse:
             return found
         sequences = found if isinstance(found, Tensor) else found.sequences
         return self.parse(sequences[:, prompt:])
+
+    def _without(self, ends: list[int], scores: Tensor) -> Tensor:
+        """Return scores (N, K) in which other ends of the model are forbidden, but for free rows."""
+        if not ends:
+            return scores
+        masked = scores.index_fill(1, torch.tensor(ends, device=scores.device), NEGATIVE_INFINITY)
+        if self.of_rows is None:
+            return masked
+        is_free = torch.tensor([each is None for each in self.of_rows], device=scores.device)
+        return scores.where(is_free.repeat_interleave(len(scores) // len(is_free)).unsqueeze(1), masked)
 
     def limited(self, prompt: int, max_length: int) -> Self:
         """Return a processor for one search, whose texts end within its limit, and within `longest`.

@@ -14,6 +14,11 @@ from fairseq_llrnn.huggingface.lifting import TokenTexts
 from fairseq_llrnn.huggingface.token_weights import TokenWeights
 
 
+def is_matrix(tokens: object) -> bool:
+    """Return whether these are whole numbers, (N, T)."""
+    return isinstance(tokens, Tensor) and tokens.dim() == 2 and not tokens.is_floating_point()
+
+
 class ParsesTexts:
     """Reading of texts as a method of a BackgroundProcessor (a mixin)."""
 
@@ -31,17 +36,23 @@ class ParsesTexts:
         With a Tag, it is the list of the values of all tags.
 
         Args:
-            tokens: (N, T), what comes after the prompts, as `found[:, prompt:]` of `found = model.generate(…)`.
+            tokens: (N, T), what comes after the prompts, as `found[:, prompt:]` of `found = model.generate(…)`. Those
+                that the tokenizer does not have are no text.
 
         Raises:
-            DataError: a text is not complete, or its class does not accept it.
+            DataError: a text is not complete, or its class does not accept it. Or the tokens have another shape.
         """
-        rows = tokens.tolist()
-        if self.of_rows is None:
-            return [self._value(row) for row in rows]
-        each = len(rows) // len(self.of_rows)
-        parsers = [parser for parser in self.of_rows for _ in range(each)]
-        values = zip(rows, parsers, strict=True)
+        parsers: list[Any] = [self] if self.of_rows is None else [*self.of_rows]
+        if not is_matrix(tokens) or len(tokens) % len(parsers):
+            found = tuple(tokens.shape) if isinstance(tokens, Tensor) else type(tokens).__name__
+            raise DataError(
+                f"parse: expected whole numbers of shape (N, T), N a multiple of {len(parsers)}, found {found}; give "
+                "found[:, prompt:] of found = generate(…)"
+            )
+        size = self.weights.num_tokens
+        rows = tokens.masked_fill((tokens < 0) | (tokens > size), size).tolist()
+        each = len(rows) // len(parsers)
+        values = zip(rows, (parser for parser in parsers for _ in range(each)), strict=True)
         return [self._text(row) if parser is None else parser._value(row) for row, parser in values]
 
     def _value(self, tokens: list[int]) -> Any:
@@ -61,6 +72,7 @@ class ParsesTexts:
             raise DataError("parse: expected a processor of a tokenizer, found one of a prior; decode its texts")
         if self.eos in tokens:
             tokens = tokens[: tokens.index(self.eos)]
+        tokens = [token for token in tokens if token < self.weights.num_tokens]
         first = self.texts.first[tokens[0]] if tokens and is_first else None
         pieces = [self.texts.spelled[token] for token in tokens]
         return b"".join(pieces if first is None else [first, *pieces[1:]]).decode(errors="replace")
@@ -70,7 +82,7 @@ class ParsesTexts:
             return text
         try:
             return self.read(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 f"parse: expected a text that the schema and its class accept, found {shown(text)}: "
                 f"{' '.join(str(error).split())[:200]}; allow it more tokens if it is cut off"

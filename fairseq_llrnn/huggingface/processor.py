@@ -117,6 +117,7 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
         if unread is not None:
             check_least("unread", unread, 0)
         if longest is not None:
+            check_least("longest", longest, 1)
             weights = weights_within(weights, longest, sentences)
         self.weights, self.eos, self.longest, self.sentences = weights, eos, longest, sentences
         self.finds_unread = unread is None
@@ -139,6 +140,11 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
         processor._set(weights, eos, unread, longest, sentences)
         processor.texts, processor.read = texts, read
         return processor
+
+    @property
+    def skips_tokens(self) -> bool:
+        """Whether `unread` leaves tokens out."""
+        return not self.finds_unread and self.states.unread > 0
 
     # ---- several ----------------------------------------------------------------------------------------------------
 
@@ -182,6 +188,8 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
         return cls._from_weights(weights, processors[0].eos, unread, longest, sentences, texts, tag, read)
 
     def __mul__(self, other: BackgroundProcessor) -> BackgroundProcessor:
+        if not isinstance(other, BackgroundProcessor):
+            return NotImplemented
         return self.product([self, other])
 
     @classmethod

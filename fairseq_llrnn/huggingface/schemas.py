@@ -138,7 +138,7 @@ def parsed_schema(schema: Any, name: str) -> Any:
             schema = TypeAdapter(schema).json_schema()
         text = schema if isinstance(schema, str) else json.dumps(schema)
         parsed = json.loads(text, parse_constant=_no_number)
-    except (ValueError, TypeError, RecursionError, PydanticUserError) as error:
+    except (ValueError, TypeError, NameError, RecursionError, PydanticUserError) as error:
         raise DataError(f"{name}: expected a JSON schema, found {shown(str(error))}; fix it") from None
     if not isinstance(parsed, dict | bool):
         raise DataError(f"{name}: expected an object as JSON schema, found {shown(text)}; fix it")
@@ -147,7 +147,7 @@ def parsed_schema(schema: Any, name: str) -> Any:
 
 def json_reader(schema: Any) -> Callable[[str], Any]:
     """Return a function that reads a text of a schema: `json.loads`, or Pydantic's for a class."""
-    if isinstance(schema, JSON) or inspect.isroutine(schema):  # Pydantic would call a function
+    if isinstance(schema, (*JSON, partial)) or inspect.isroutine(schema):  # Pydantic would call a function
         return json.loads
     return TypeAdapter(schema).validate_json
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +13,7 @@ from fairseq_llrnn.huggingface.schemas import json_reader, parsed_schema, pointe
 
 Tools = Mapping[str, Any] | Sequence[Any]
 TOOL_CALL = Tag("<tool_call>", "</tool_call>", optional=True)
+KEYS = {"type", "name", "description", "parameters", "return", "strict"}  # of a tool
 OTHERS = {"$ref", "allOf", "anyOf", "oneOf", "additionalProperties", "patternProperties"}  # may have more properties
 
 
@@ -24,7 +25,7 @@ def schema_of_calls(tools: Tools, name: str) -> tuple[dict[str, Any], Callable[[
     """
     definitions, calls, readers = {}, [], {}
     for tool, schema in _named(tools, name).items():
-        place = f"#/$defs/{quote(pointer_step(tool))}"
+        place = f"#/$defs/{quote(pointer_step(tool), errors='surrogatepass')}"
         definitions[tool] = _moved(parsed_schema(schema, f"{name}: {tool}"), place)
         readers[tool] = json_reader(schema)
         calls.append(
@@ -37,7 +38,9 @@ def schema_of_calls(tools: Tools, name: str) -> tuple[dict[str, Any], Callable[[
         )
 
     def read(text: str) -> dict[str, Any]:
-        call: dict[str, Any] = json.loads(text)
+        call = json.loads(text)
+        if not isinstance(call, dict) or {*call} != {"name", "arguments"} or str(call["name"]) not in readers:
+            raise ValueError(f"expected name and arguments of {', '.join(readers)}")
         return {**call, "arguments": readers[call["name"]](json.dumps(call["arguments"]))}
 
     return {"$defs": definitions, "anyOf": calls}, read
@@ -50,6 +53,8 @@ def _named(tools: Tools, name: str) -> dict[str, Any]:
     else:
         try:
             pairs = [_named_tool(tool) for tool in tools]
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from None
         except (KeyError, TypeError, AttributeError):
             pairs = []
     if not pairs or not all(isinstance(tool, str) for tool, _ in pairs) or isinstance(tools, str):
@@ -66,16 +71,24 @@ def _named_tool(tool: Any) -> tuple[str, Any]:
     if not isinstance(tool, Mapping):
         return tool.__name__, tool
     function = tool.get("function", tool)
-    return function["name"], function.get("parameters", {"type": "object", "properties": {}})
+    if others := {*function} - KEYS:
+        raise DataError(f"expected a tool with the keys {', '.join(sorted(KEYS))}, found {min(others)!r}; rename it")
+    return function["name"], function.get("parameters") or {"type": "object", "properties": {}}
 
 
 def _moved(schema: Any, place: str) -> Any:
-    """Return a schema at another place of a document, without unlisted arguments."""
+    """Return a schema at another place of a document, without unlisted arguments.
+
+    Anchors become pointers, since two tools may have the same one.
+    """
+    pointers = {f"#{name}": pointer for name, pointer in _anchors(schema)}
 
     def move(part: dict[str, Any]) -> dict[str, Any]:
         reference = part.get("$ref")
-        if isinstance(reference, str) and (reference == "#" or reference.startswith("#/")):
-            part["$ref"] = place + reference[1:]
+        if isinstance(reference, str) and (reference in pointers or reference == "#" or reference.startswith("#/")):
+            part["$ref"] = place + pointers.get(reference, reference[1:])
+        if isinstance(part.get("$anchor"), str):
+            del part["$anchor"]
         return part
 
     moved = json.loads(json.dumps(schema), object_hook=move)
@@ -85,3 +98,14 @@ def _moved(schema: Any, place: str) -> Any:
         if "properties" in moved and not OTHERS & {*moved}:
             moved["additionalProperties"] = False
     return moved
+
+
+def _anchors(schema: Any) -> Iterator[tuple[str, str]]:
+    """The anchors of a schema, and the pointers of their parts."""
+    waiting = [(schema, "")]
+    while waiting:
+        part, pointer = waiting.pop()
+        if isinstance(part, dict) and isinstance(part.get("$anchor"), str):
+            yield part["$anchor"], pointer
+        pairs = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+        waiting += [(each, f"{pointer}/{quote(pointer_step(str(key)), errors='surrogatepass')}") for key, each in pairs]

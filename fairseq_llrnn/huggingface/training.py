@@ -27,6 +27,7 @@ from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.huggingface.processor import BackgroundProcessor
 from fairseq_llrnn.output.normalisers import Exact
 
+PLAIN = "without_constraint"  # attribute of a method: the one that it replaces
 IGNORED = -100  # the label of a token that is not predicted
 # settings with which samples have another distribution, the loss is another one, or a row has several texts
 NEUTRAL = {
@@ -96,6 +97,8 @@ def constrain_trainer(trainer: Any, processor: BackgroundProcessor | None = None
                 f"constrain_trainer: {name}: expected {neutral}, with which samples and loss have the distribution of "
                 f"the constraint, found {found!r:.60}; leave it out"
             )
+    if processor is not None and not isinstance(processor, BackgroundProcessor):
+        raise TypeError(f"constrain_trainer: expected a BackgroundProcessor, found {processor!r:.60}; make one")
     if processor is not None and not (processor.finds_unread and processor.sentences is None):
         raise OptionError(
             "constrain_trainer: expected a processor for texts after any prompt, found one with `unread`, sources or "
@@ -107,6 +110,9 @@ def constrain_trainer(trainer: Any, processor: BackgroundProcessor | None = None
         if model is not None:
             network = model.get_base_model() if hasattr(model, "get_base_model") else model
             is_sampled = longest is not None
+            for name in ("forward", "generate"):  # those of an earlier trainer of this model
+                if (plain := getattr(getattr(network, name), PLAIN, None)) is not None:
+                    setattr(network, name, plain)
             network.forward = _with_token_scores(network, in_loss, getattr(args, "temperature", 1.0), is_sampled)
             if processor is not None:
                 network.generate = _constrained_search(network, processor)
@@ -121,6 +127,7 @@ def _constrained_search(model: Any, processor: BackgroundProcessor) -> Any:
         plain = SimpleNamespace(generate=search, generation_config=model.generation_config)
         return processor.generate(plain, *inputs, **options)
 
+    setattr(generate, PLAIN, search)
     return generate
 
 
@@ -159,6 +166,7 @@ def _with_token_scores(
             )
         return scores
 
+    setattr(forward, PLAIN, plain)
     return forward
 
 
@@ -202,7 +210,7 @@ def constrained(
     A text begins at the first label of a row and ends at the last one. The processor reads one token of each text after
     the other, as in a search.
     """
-    if processor is None:
+    if processor is None or not label_mask.numel():
         rows, places = label_mask.nonzero().unbind(1)
         return rows, places, logits[rows, places].log_softmax(1)
     count = label_mask.long().cumsum(1)

@@ -39,6 +39,7 @@ except ImportError:  # tests have a stand-in
 logger = logging.getLogger(__name__)
 CONSTRAINTS = "constraint_regex", "constraint_json_schema", "constraint_grammar"
 AFTER = "constraint_after"
+PREFIX = "constraint_"
 CACHED = 128  # constraints
 
 
@@ -58,8 +59,8 @@ class ConstraintProcessor(LogitsProcessor):
         self.tokenizer = AutoTokenizer.from_pretrained(
             model.tokenizer, revision=model.tokenizer_revision, trust_remote_code=model.trust_remote_code
         )
-        # by row: None if no text is short enough, and the list of written tokens, which grows
-        self.requests: dict[int, tuple[BackgroundProcessor | None, list[int]]] = {}
+        # by row: None if no text goes on, the list of written tokens, which grows, and other ends than the tokenizer's
+        self.requests: dict[int, tuple[BackgroundProcessor | None, list[int], list[int]]] = {}
 
     def is_argmax_invariant(self) -> bool:
         """Return whether the most probable token stays the same."""
@@ -75,10 +76,11 @@ class ConstraintProcessor(LogitsProcessor):
             self.requests.pop(row, None)
             try:
                 if (processor := constraint_of(params, self.tokenizer)) is not None:
-                    self.requests[row] = processor.limited(0, params.max_tokens), written
+                    ends = sorted({*params.all_stop_token_ids} - {self.tokenizer.eos_token_id})
+                    self.requests[row] = processor.limited(0, params.max_tokens), written, ends
             except LLRNNError as error:  # of one request, not of the server
                 logger.warning("A request ends without a text: %s", error)
-                self.requests[row] = None, written
+                self.requests[row] = None, written, []
         for source, target, direction in batch_update.moved:
             moved, replaced = self.requests.pop(source, None), self.requests.pop(target, None)
             if moved is not None:
@@ -88,19 +90,28 @@ class ConstraintProcessor(LogitsProcessor):
 
     def apply(self, logits: Tensor) -> Tensor:
         """Return log p′ in the rows with a constraint. logits: (N, K), which changes in place."""
-        for row, (processor, written) in self.requests.items():
+        for row, (processor, written, ends) in self.requests.items():
             if processor is None:
-                logits[row] = NEGATIVE_INFINITY
-                logits[row, self.tokenizer.eos_token_id] = 0.0
+                self._end(logits, row)
                 continue
             if -1 in written:
                 raise OptionError(
                     "ConstraintProcessor: expected written tokens, found placeholders of vLLM; name the processor in "
                     "--logits-processors, or set --no-async-scheduling"
                 )
+            logits[row, ends] = NEGATIVE_INFINITY
             tokens = torch.tensor([written], dtype=torch.long, device=logits.device)
-            logits[row] = processor(tokens, logits[row : row + 1])[0]
+            try:
+                logits[row] = processor(tokens, logits[row : row + 1])[0]
+            except LLRNNError as error:
+                logger.warning("A request ends with an incomplete text: %s", error)
+                self.requests[row] = None, written, []
+                self._end(logits, row)
         return logits
+
+    def _end(self, logits: Tensor, row: int) -> None:
+        logits[row] = NEGATIVE_INFINITY
+        logits[row, self.tokenizer.eos_token_id] = 0.0
 
 
 def constraint_of(params: Any, tokenizer: Any) -> BackgroundProcessor | None:
@@ -112,13 +123,15 @@ def constraint_of(params: Any, tokenizer: Any) -> BackgroundProcessor | None:
     Raises:
         OptionError: several constraints, or one that is no text. DataError: it cannot be read.
     """
-    given = {name: value for name, value in (params.extra_args or {}).items() if name in (*CONSTRAINTS, AFTER)}
+    given = {name: value for name, value in (params.extra_args or {}).items() if name.startswith(PREFIX)}
     if not given:
         return None
     names = [name for name in CONSTRAINTS if name in given]
-    if len(names) != 1 or not all(isinstance(value, str) for value in given.values()):
+    are_texts = all(isinstance(value, str) for value in given.values())
+    if len(names) != 1 or {*given} - {names[0], AFTER} or not are_texts:
         raise OptionError(
-            f"extra_args: expected one of {', '.join(CONSTRAINTS)} as text, found {given!r:.100}; give one of them"
+            f"extra_args: expected one of {', '.join(CONSTRAINTS)} as text, and {AFTER} or none, found "
+            f"{given!r:.100}; give one of them"
         )
     return _compiled(names[0], given[names[0]], given.get(AFTER), tokenizer)
 

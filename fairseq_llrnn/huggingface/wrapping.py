@@ -233,11 +233,11 @@ def constrained(prior: Prior, tokenizer: Any, words: Tensor, constraint: Any) ->
         OptionError: the processor is no automaton, has other tokens or a limit.
     """
     weights = getattr(constraint, "weights", None)
-    if not isinstance(weights, TokenAutomaton) or constraint.longest is not None:
+    if not isinstance(weights, TokenAutomaton) or constraint.longest is not None or constraint.skips_tokens:
         raise OptionError(
             "wrap: constraint: expected a BackgroundProcessor that is an automaton over tokens, of from_regex, "
-            "from_grammar in our format, from_words or a product of these, without `after` and `longest`, found "
-            f"another {type(constraint).__name__}; make one, or pass it to `generate` as a logits processor"
+            "from_grammar in our format, from_words or a product of these, without `after`, `unread` and "
+            f"`longest`, found another {type(constraint).__name__}; make one, or pass it to `generate` as a logits processor"
         )
     if (weights.num_tokens, constraint.eos) != (len(tokenizer), tokenizer.eos_token_id):
         raise OptionError(

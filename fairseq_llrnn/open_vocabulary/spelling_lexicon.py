@@ -28,7 +28,7 @@ from fairseq_llrnn.files.numbers import is_weight
 from fairseq_llrnn.open_vocabulary.affixed_strings import AffixedByClass, AffixedStrings
 from fairseq_llrnn.open_vocabulary.capitalised import Capitalised, StringDistribution
 from fairseq_llrnn.open_vocabulary.compounds import Compounds
-from fairseq_llrnn.open_vocabulary.listed_strings import ListedByClass, ListedStrings
+from fairseq_llrnn.open_vocabulary.listed_strings import LEAST_TOTAL, ListedByClass, ListedStrings
 from fairseq_llrnn.open_vocabulary.spelling_classes import SpellingClasses
 from fairseq_llrnn.open_vocabulary.stored_grammar import as_bytes, read_grammar
 
@@ -150,7 +150,7 @@ def read_spelling_lexicon(row: ReadRow, kinds: object, num_classes: int) -> Spel
             parts.append(_read_affixes(row, k))
         elif kind == AFFIXES_BY_CLASS:
             parts.append(_read_affixes_by_class(row, k, num_classes))
-        elif kind == CAPITALISED and parts:
+        elif kind == CAPITALISED and parts and not isinstance(parts[-1], Capitalised):
             parts.append(Capitalised(parts[-1]))
         else:
             raise ValueError(f"the spelling lexicon has an unknown kind, {kind!r:.40}")
@@ -185,7 +185,7 @@ def _read_classes(row: ReadRow, num_classes: int) -> SpellingClasses:
 
 def _read_totals(row: ReadRow, k: int, num_classes: int) -> np.ndarray:
     totals = row(f"lexicon_{k}_totals", np.float64, num_classes)
-    if not ((totals > 0.0) & (totals <= 1.0 + 1e-6)).all():
+    if not ((totals >= LEAST_TOTAL) & (totals <= 1.0 + 1e-6)).all():
         raise ValueError("the spelling lexicon has shares of classes outside 0 … 1")
     return totals
 
@@ -195,7 +195,7 @@ def _read_affixes_by_class(row: ReadRow, k: int, num_classes: int) -> AffixedByC
     totals = _read_totals(row, k, num_classes)
     found = AffixedByClass(forms.grammar, forms.entry_probs, forms.move_weights, fits=np.zeros((0, 0)), totals=totals)
     fits = row(f"lexicon_{k}_fits", np.float64, found.num_fits * num_classes).reshape(-1, num_classes)
-    if not (fits > 0.0).all() or not (np.abs(fits.sum(1) - 1.0) <= 1e-6).all():
+    if not (fits >= LEAST_TOTAL).all() or not (np.abs(fits.sum(1) - 1.0) <= 1e-6).all():
         raise ValueError("the classes of the spelling lexicon's suffixes do not add up to one")
     return replace(found, fits=fits)
 

@@ -56,6 +56,12 @@ tokenizer_of = cache(tiny_tokenizer)
         (lambda t: P.from_grammar("start: x", t), "from_grammar: expected a Lark grammar that llguidance reads"),
         (lambda t: P.from_words([], t), "from_words: expected words, found none"),
         (lambda t: P.from_words(["a", ""], t), "from_words: expected words, found an empty one"),
+        (lambda t: P.from_words(["a", "\ud800"], t), r"from_words: expected words, found '\\ud800'; give"),
+        (lambda t: P.from_words(["a", 1], t), "from_words: expected words, found 1; give"),
+        (lambda t: P.from_words(["a"], t, separators=[1]), r"from_words: separators: expected a list .*, found \[1\]"),
+        (lambda t: P.from_grammar("S -> '\ud800'", t), r"from_grammar: expected words in UTF-8, found '\\ud800'"),
+        (lambda t: P.from_terms([["a", "\ud800"]], t), r"from_terms: expected forms in UTF-8, found '\\ud800'"),
+        (lambda t: P.from_terms([1], t), "from_terms: expected forms in UTF-8, found 1; change it"),
         (lambda t: P.from_terms([], t), "from_terms: expected terms with a form each, found none"),
         (lambda t: P.from_terms([["a"], [" "]], t), "from_terms: expected terms with a form each, found none"),
         (
@@ -97,6 +103,11 @@ def test_options() -> None:
         P.mixture([P.from_regex("a", tokenizer)], [-1.0])
     with pytest.raises(OptionError, match="Limits.states=0.: expected a number above 0"):
         Limits(states=0)
+    for longest in ("3", 2.5, 0):
+        with pytest.raises(OptionError, match=f"longest {longest}: expected a.* number of at least 1"):
+            P.from_regex("a", tokenizer, longest=longest)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        P.from_regex("a", tokenizer) * 2  # type: ignore[operator]
     with pytest.raises(OptionError, match="canonical=True does not go with a Lark grammar"):
         P.from_grammar("start: /a/", tokenizer, canonical=True)
     with pytest.raises(DataError, match="expected a fast tokenizer .PreTrainedTokenizerFast., found str"):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_llrnn.errors import DataError
+from fairseq_llrnn.errors import DataError, OptionError
 
 pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
@@ -223,10 +223,17 @@ def test_a_large_regular_expression_with_an_end(monkeypatch: pytest.MonkeyPatch)
 
 def test_errors() -> None:
     tokenizer = tokenizer_of("ab")
-    with pytest.raises(DataError, match="^from_regex: Tag: begin: expected a string that is not empty, found ''; give"):
-        P.from_regex("a", tokenizer, after="")
-    with pytest.raises(DataError, match="^Tag: end: expected a string that is not empty, found ''; give one"):
-        Tag("a", "")
+    expected = "expected a string of 1 to 256 bytes in UTF-8, found"
+    for begin in ("", "a" * 257, "é" * 129, "\ud800", b"a", 1, ["a"]):
+        with pytest.raises(DataError, match=f"^from_regex: Tag: begin: {expected} .*; give one"):
+            P.from_regex("a", tokenizer, after=begin)  # type: ignore[arg-type]
+        with pytest.raises(DataError, match=f"^Tag: end: {expected} .*; give one"):
+            Tag("a", begin)  # type: ignore[arg-type]
+    for within in ("3", 2.5, 0, float("nan")):
+        with pytest.raises(OptionError, match=f"^Tag: within {within}: expected a.* number of at least 1"):
+            Tag("a", within=within)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="^Tag: optional: expected True or False, found 'no'; give one of them"):
+        Tag("a", optional="no")  # type: ignore[arg-type]
     with pytest.raises(DataError, match="^Tag: within: expected a tag that is not optional; leave one of both out"):
         Tag("a", optional=True, within=3)
     with pytest.raises(DataError, match="^Tag: within: expected at least the 2 tokens of 'ca', found 1; give more"):

@@ -147,7 +147,8 @@ def test_other_constraints_and_no_prompts() -> None:
     for other in others:
         with pytest.raises(DataError, match="^heal: expected a processor of from_regex, .* found another; make one"):
             other.heal(["ab"])
-    for prompts in ("ab", ["ab", ""]):
+    wrong: list[Any] = ["ab", ["ab", ""], [], (), None, [1], ["ab", None], [["a"]], ["\ud800"], iter(["ab"])]
+    for prompts in wrong:
         with pytest.raises(DataError, match="^heal: expected a list of prompts that are not empty, found"):
             regex.heal(prompts)
     both = regex * P.from_regex("[bc]", tokenizer)

@@ -244,8 +244,8 @@ def test_a_constraint_multiplies_the_softmax_also_in_training(
 def test_a_constraint_that_is_no_automaton_over_the_tokens() -> None:
     split, other = tiny_tokenizer("byte_level"), tiny_tokenizer("wordpiece")
     model = softmax("GPT2", vocab_size=len(split))
-    limited = BackgroundProcessor.from_words(["no"], split, longest=9)
-    for processor in (BackgroundProcessor.from_terms(["yes"], split), limited):
+    others = [BackgroundProcessor.from_words(["no"], split, **option) for option in ({"longest": 9}, {"unread": 2})]
+    for processor in (BackgroundProcessor.from_terms(["yes"], split), *others):
         with pytest.raises(OptionError, match="an automaton over tokens, of from_regex.* found another"):
             LogLinearForCausalLM.wrap(model, split, constraint=processor)
     with pytest.raises(OptionError, match="on the model's tokenizer.* make it with this tokenizer"):

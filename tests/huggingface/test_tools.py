@@ -3,7 +3,7 @@
 import os
 import re
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Literal
 
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -48,6 +48,10 @@ class Checked(BaseModel):
 
 
 def add(a: bool, b: bool = False) -> bool:
+    raise AssertionError("called")
+
+
+def undefined(a: "Missing") -> None:  # type: ignore[name-defined]  # noqa: F821
     raise AssertionError("called")
 
 
@@ -132,8 +136,12 @@ def test_the_list_of_a_chat_template() -> None:
         assert accepts(processor, TAGGED, tokenizer)
         assert accepts(processor, tagged('{"name":"add","arguments":{"a":true}}'), tokenizer)
         assert not accepts(processor, TAGGED.replace("Oslo", "Paris"), tokenizer)
-    none = {"type": "function", "function": {"name": "now"}}
-    assert accepts(P.from_tools([none], tokenizer, after=None), '{"name": "now", "arguments": {}}', tokenizer)
+    nothing: dict[str, Any] = {"type": "object", "properties": {}}
+    for parameters in ({}, {"parameters": None}, {"parameters": {}}, {"parameters": nothing}):
+        now = {"type": "function", "function": {"name": "now", **parameters}}
+        processor = P.from_tools([now], tokenizer, after=None)
+        assert accepts(processor, '{"name": "now", "arguments": {}}', tokenizer)
+        assert not accepts(processor, '{"name": "now", "arguments": 1}', tokenizer)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +152,12 @@ def test_the_list_of_a_chat_template() -> None:
         ([{"type": "object"}], "expected schemas by name"), ([3], "expected schemas by name"),
         ([add, {"name": "add"}], r"expected tools with different names, found \['add', 'add'\]; rename one"),
         ({"f": {"not": {}}}, "expected a JSON schema without unsupported keywords, found 'not' at #/\\$defs/f; write"),
+        (
+            [{"name": "f", "inputSchema": {"type": "object"}}],
+            "expected a tool with the keys description, name, parameters, .*, found 'inputSchema'; rename it",
+        ),
+        ([undefined], "undefined: expected a JSON schema, found .*Missing.*; fix it"),
+        ({"\ud800": add}, "expected a JSON schema that llguidance reads"),
         ({"f": [1]}, "f: expected an object as JSON schema, found .*; fix it"),
         ({"f": {"$ref": "#/$defs/no"}}, "expected a JSON schema that llguidance reads within its limits"),
     ],
@@ -220,3 +234,94 @@ def test_from_json_schema_reads_all_types_of_pydantic() -> None:
     texts = ((Literal["a"], '"a"'), (list[bool], "[true]"), (add, '{"a":true}'), (int, "7"), (Point, '{"x":true}'))
     for schema, text in texts:
         assert accepts(P.from_json_schema(schema, tokenizer), text, tokenizer)
+
+
+def test_tokens_of_another_shape_or_that_the_tokenizer_lacks() -> None:
+    tokenizer, _ = of_kind(False)
+    regex = P.from_regex("[a-z]+", tokenizer)
+    rows = P.per_row([regex, None])
+    text = tokenizer("le chat")["input_ids"]
+    wrong: list[Any] = [[text], None, torch.tensor(text), torch.tensor([[1.0]])]
+    for tokens in wrong:
+        with pytest.raises(DataError, match=r"^parse: expected whole numbers of shape \(N, T\), .* found"):
+            regex.parse(tokens)
+    for count in (1, 3):
+        with pytest.raises(DataError, match="N a multiple of 2, found .*; give found"):
+            rows.parse(torch.tensor([text] * count))
+    more = torch.tensor([[len(tokenizer), *text, -100, len(tokenizer) + 9, END]] * 2)
+    assert rows.parse(more) == regex.parse(more) == ["le chat"] * 2
+    tagged = P.from_json_schema(Point, tokenizer, after=Tag("<a>", "</a>"))
+    tokens = torch.tensor([[999, *tokenizer('<a>{"x": true}</a>')["input_ids"], 999, -1, END]])
+    assert tagged.parse(tokens) == [[Point(True)]]
+
+
+def test_free_rows_of_a_model_with_more_tokens_than_its_tokenizer() -> None:
+    tokenizer, _ = of_kind(False)
+    model = softmax(range(len(tokenizer) + 300))
+    rows, prompts = P.per_row([P.from_regex("yes|no", tokenizer), None]), torch.tensor([[5, 6], [7, 8]])
+    torch.manual_seed(1)
+    search = {"attention_mask": torch.ones_like(prompts), "max_new_tokens": 20, "do_sample": True}
+    found = rows.generate(model, prompts, **search)
+    assert int(found.max()) >= len(tokenizer)
+    assert rows.parse(found[:, 2:])[0] in ("yes", "no")
+
+
+def test_texts_that_are_no_calls() -> None:
+    tokenizer, _ = of_kind(False)
+    tools = P.from_tools(TOOLS, tokenizer, after=None)
+    texts = (
+        "[]", "3", "null", '{"name": "point"}', '{"name": "line", "arguments": {}}', '{"arguments": {"x": true}}',
+        '{"name": ["point"], "arguments": {}}', '{"name": "point", "arguments": {"x": true}, "y": 1}',
+    )  # fmt: skip
+    for text in texts:
+        with pytest.raises(DataError, match="^parse: expected .*: expected name and arguments of weather, .*, add, p"):
+            tools.parse(torch.tensor([tokenizer(text)["input_ids"]]))
+    bracket = tokenizer.convert_tokens_to_ids("[")
+    with pytest.raises(DataError, match="^parse: expected a text that the schema and its class accept, found"):
+        P.from_json_schema(True, tokenizer).parse(torch.full((1, 100_000), bracket))
+
+
+def test_parse_calls_no_function() -> None:
+    tokenizer, _ = of_kind(False)
+    for function in (add, partial(add, b=True)):
+        read = P.from_json_schema(function, tokenizer)
+        assert read.parse(torch.tensor([tokenizer('{"a": true}')["input_ids"]])) == [{"a": True}]
+
+
+def test_two_tools_with_the_same_anchor() -> None:
+    tokenizer, _ = of_kind(False)
+
+    def schema(value: int) -> dict[str, Any]:
+        of_anchor = {"a/b": {"$anchor": "m", "enum": [value]}}
+        return {"type": "object", "properties": {"a": {"$ref": "#m"}}, "required": ["a"], "$defs": of_anchor}
+
+    tools = P.from_tools({"one": schema(1), "two": schema(2)}, tokenizer, after=None)
+    for name, value, is_right in (("one", 1, True), ("one", 2, False), ("two", 1, False), ("two", 2, True)):
+        call = f'{{"name": "{name}", "arguments": {{"a": {value}}}}}'
+        assert accepts(tools, call, tokenizer) == is_right, call
+
+
+@pytest.mark.parametrize("search", [{"do_sample": True}, {"num_beams": 4}])
+def test_other_ends_of_the_model_do_not_end_a_text(search: dict[str, Any]) -> None:
+    """Chat models have several ends. Free text holds any token but these."""
+    tokenizer, model = of_kind(False)
+    others = [token for token, text in enumerate(token_texts(tokenizer).spelled) if not text.isascii()]
+    ends, prompts = [END, *others], torch.tensor([[5, 6]] * 8)
+    options = {"max_new_tokens": 30, "attention_mask": torch.ones_like(prompts), "eos_token_id": ends, **search}
+    torch.manual_seed(1)
+    for after in ("x", Tag("x", "y")):
+        processor = P.from_regex("yes", tokenizer, after=after)
+        for value in processor.generate(model, prompts, parse=True, **options):
+            assert {*([value] if isinstance(value, str) else value)} == {"yes"}
+    terms = P.from_terms(["yes"], tokenizer)
+    assert all("yes" in text for text in terms.generate(model, prompts, parse=True, **options))
+    rows = P.per_row([terms, None] * 4).generate(model, prompts, **options)[:, 2:]
+    assert all(END in row for row in rows[::2].tolist())
+    if "do_sample" in search:
+        assert {*others} & {*rows[1::2].flatten().tolist()}, "free rows end as before"
+
+
+def test_generate_takes_what_that_of_a_model_takes() -> None:
+    tokenizer, model = of_kind(False)
+    prompts, config = torch.tensor([[5, 6]]), transformers.GenerationConfig(max_new_tokens=5, pad_token_id=0)
+    assert P.from_regex("yes", tokenizer).generate(model, prompts, config, logits_processor=None, parse=True) == ["yes"]

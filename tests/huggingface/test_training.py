@@ -163,6 +163,28 @@ def test_processors_that_are_not_for_any_prompt_are_errors() -> None:
             constrain_trainer(trainer_like(), processor)
     with pytest.raises(DataError, match="expected max_new_tokens of at least 2, .*, found 1; give more"):
         constrain_trainer(trainer_like(max_completion_length=1), constraint())
+    with pytest.raises(TypeError, match="constrain_trainer: expected a BackgroundProcessor, found 'a'; make one"):
+        constrain_trainer(trainer_like(), "a")  # type: ignore[arg-type]
+
+
+def test_a_model_has_the_constraint_of_its_last_trainer() -> None:
+    model, prompts = network(), torch.tensor([[5, 6]])
+    plain = model(prompts).logits
+    for kind in ("regex", "terms", "regex"):
+        processor = constraint(kind)
+        constrain_trainer(trainer_like(model, max_completion_length=9), processor)
+        options = {"attention_mask": torch.ones_like(prompts), "max_new_tokens": 9}
+        assert torch.equal(model.generate(prompts, **options), processor.generate(network(), prompts, **options))
+    constrain_trainer(trainer_like(model))
+    assert torch.equal(model(prompts).logits, plain)
+    assert torch.equal(model.generate(prompts, **options), network().generate(prompts, **options))
+
+
+def test_texts_of_one_token_have_no_loss() -> None:
+    model, tokens = network(), torch.tensor([[5]])
+    constrain_trainer(trainer_like(model, max_completion_length=9), constraint())
+    scores = model(input_ids=tokens, labels=tokens, fused_lm_head=True)
+    assert scores.loss == 0 and scores.log_probs.shape == (1, 0)
 
 
 # ---- with TRL -------------------------------------------------------------------------------------------------------

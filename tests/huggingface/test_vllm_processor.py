@@ -98,8 +98,8 @@ class Request(NamedTuple):
     written: list[int]
 
 
-def params(extra_args: Any = None, max_tokens: int = 5) -> Any:
-    return SimpleNamespace(extra_args=extra_args, max_tokens=max_tokens)
+def params(extra_args: Any = None, max_tokens: int = 5, stops: Any = ()) -> Any:
+    return SimpleNamespace(extra_args=extra_args, max_tokens=max_tokens, all_stop_token_ids={EOS, *stops})
 
 
 def logits_after(request: Request) -> torch.Tensor:
@@ -186,8 +186,10 @@ def test_the_logits_are_those_of_a_background_processor(processor: Any) -> None:
         ({"constraint_json_schema": "{"}, "from_json_schema"),
         ({"constraint_grammar": "/etc/hostname"}, "from_grammar"),
         ({"constraint_regex": "a", "constraint_grammar": "S -> a"}, "expected one of constraint_regex, const"),
-        ({"constraint_regex": 3}, "as text, found"),
+        ({"constraint_regex": 3}, "as text, and .*, found"),
         ({"constraint_after": ":"}, "expected one of"),
+        ({"constraint_regexp": "a"}, "expected one of .*, and constraint_after or none, found .*constraint_regexp"),
+        ({"constraint_regex": "a", "constraint_within": "3"}, "expected one of"),
     ],
 )
 def test_a_constraint_that_cannot_be_read_is_refused(module: ModuleType, extra_args: Any, message: str) -> None:
@@ -207,3 +209,22 @@ def test_placeholders_are_an_error(processor: Any) -> None:
     processor.update_state(Update(1, [], [(0, params({"constraint_regex": "a+"}), [5], written)], []))
     with pytest.raises(OptionError, match="expected written tokens, found placeholders of vLLM; name the processor"):
         processor.apply(torch.zeros(1, ROWS))
+
+
+def test_an_error_of_one_request_ends_that_request(processor: Any, caplog: pytest.LogCaptureFixture) -> None:
+    added = [(row, params({"constraint_regex": "a+"}), [5], written) for row, written in enumerate(([], [5]))]
+    processor.update_state(Update(2, [], added, []))
+    for _ in range(2):
+        allowed = processor.apply(torch.zeros(2, ROWS)).isfinite()
+        assert allowed[0].sum() > 0 and not allowed[0, EOS]
+        assert allowed[1].nonzero().flatten().tolist() == [EOS]
+    assert "A request ends with an incomplete text: BackgroundProcessor: expected" in caplog.text
+
+
+def test_other_ends_of_a_model_do_not_end_a_text(processor: Any) -> None:
+    arguments, stops = {"constraint_regex": "a+", "constraint_after": "x"}, [20, 30]
+    added = [(row, params(each, stops=stops), [5], []) for row, each in enumerate((arguments, None))]
+    processor.update_state(Update(2, [], added, []))
+    allowed = processor.apply(torch.zeros(2, ROWS)).isfinite()
+    assert allowed[1].all()
+    assert not allowed[0, [EOS, *stops]].any() and allowed[0, 21]

@@ -51,6 +51,7 @@ SFX U 0 ba/nT .
 """
 ENTRIES = "6\nab/SP\nb/S\na/nSP\nba\nab/TU\naab/PSTU\n"
 LONG = 8
+DEEP = ["list", *["capitalised"] * 5_000]  # a recursion without end
 
 
 def strings_up_to(longest: int, letters: str = "ab") -> list[str]:
@@ -399,6 +400,9 @@ def test_a_stored_lexicon_is_the_same(tmp_path: Path) -> None:
         ("lexicon_5_totals", lambda x: x * 0.0, "shares of classes outside"),
         ("lexicon_5_totals", lambda x: x * np.nan, "shares of classes outside"),
         ("lexicon_5_totals", lambda x: x[:-1], "type or size"),
+        ("lexicon_5_totals", lambda x: x * 1e-310, "shares of classes outside"),
+        ("lexicon_6_totals", lambda x: x * 1e-310, "shares of classes outside"),
+        ("lexicon_6_fits", lambda x: np.tile([5e-324, 1.0], len(x) // 2), "do not add up to one"),
         ("lexicon_features", lambda x: np.where(x == ord("b"), np.uint8(ord("a")), x), "a feature twice"),
         ("lexicon_features", lambda x: x * 0 + ord("\n"), "type or size"),
         ("lexicon_features", lambda x: x[:0], "type or size"),
@@ -428,9 +432,10 @@ def test_damaged_lexicons_are_refused(name: str, change, message: str, tmp_path:
         read(arrays | {name: change(arrays[name])}, lexicon.kinds())
 
 
-@pytest.mark.parametrize("kinds", [[], "list", ["capitalised"], ["runes"], [1], None])
+@pytest.mark.parametrize("kinds", [[], "list", ["capitalised"], ["runes"], [1], None, DEEP])
 def test_unknown_kinds_are_refused(kinds: object, tmp_path: Path) -> None:
-    arrays = {**stored(tmp_path).arrays(), "lexicon_shares": np.full(2, 0.1)}
+    shares = np.full(2 * max(1, len(kinds)) if isinstance(kinds, list) else 2, 1e-6)
+    arrays = {**stored(tmp_path).arrays(), "lexicon_shares": shares}
     with pytest.raises(ValueError, match="the spelling lexicon has"):
         read(arrays, kinds)
 
