@@ -40,7 +40,7 @@ from fairseq_llrnn.plugin.compat.loading import checkpoint_file, prior_folder, p
 from fairseq_llrnn.plugin.compat.safe_checkpoints import replaced
 from fairseq_llrnn.plugin.compat.user_errors import leave_if_others_run, values_of, what_users_did
 from fairseq_llrnn.plugin.data.unknown_words import report_written
-from fairseq_llrnn.plugin.kinds import KINDS, SMALL_ARCH, SMALL_TEXT
+from fairseq_llrnn.plugin.kinds import KINDS, LIMITS, SMALL_ARCH, SMALL_TEXT
 from fairseq_llrnn.plugin.models.extensions import EXTENSIONS
 from fairseq_llrnn.plugin.names import find_task, name_of
 from fairseq_llrnn.plugin.scoring.eval_lm_words import words_of_eval_lm
@@ -63,8 +63,8 @@ TRAINING = (
     ("--criterion log_linear",),
     ("--optimizer adam --lr 0.002 --clip-norm 1.0",),
     BATCHES,
-    ("--max-epoch 30", "--patience", "--max-update", "--stop-time-hours", "--stop-min-lr"),
-    ("--patience 3", "--max-update", "--stop-time-hours", "--stop-min-lr"),
+    ("--max-epoch 30", "--patience", *LIMITS),
+    ("--patience 3", *LIMITS),
     ("--no-epoch-checkpoints", "--no-save", "--save-interval", "--keep-last-epochs", "--keep-best-checkpoints"),
 )
 SAVED_OFTEN = ("--keep-interval-updates 3",)  # with --save-interval-updates; fairseq keeps all

@@ -25,7 +25,7 @@ OTHERS = {
     "fairseq_llrnn.plugin.compat.interactive_lines:_read_data": "a data set, all of whose lines are read",
     "fairseq_llrnn.prior.recipe_file:kept_recipe": "for show, or to be written again: a damaged one counts as none",
     "fairseq_llrnn.prior.parts.automaton_part:_zero_probability_message": "a line for a message",
-    "fairseq_llrnn.huggingface.processor:from_grammar": "a grammar, or the path of one; tested with the processor",
+    "fairseq_llrnn.huggingface.constructors:from_grammar": "a grammar, or the path of one; tested with the processor",
     "fairseq_llrnn.huggingface.wrapping:token_prior": "texts that the tokenizer splits; tested with the models",
     # what no file of text is; tested where they are
     "fairseq_llrnn.automata.automaton_files:read_openfst": "a binary file",

@@ -50,7 +50,7 @@ def test_advice_names_extras_that_there_are(root: Path, extras: dict[str, list[s
         for extra in group.split(",")
     }
     assert not [text for _, text in advice(root) if f"{OWN_NAME}[" in text]  # no index of packages has it
-    assert {extra for _, extra in named} > {"fairseq", "metrics", "plots", "align"}
+    assert {extra for _, extra in named} > {"fairseq", "metrics", "align"}
     assert sorted((place, extra) for place, extra in named if extra not in extras) == []
 
 

@@ -316,7 +316,7 @@ def test_a_user_wins(shell: Shell, world: World, tmp_path: Path) -> None:
 def test_limits_and_checkpoints_unless_the_user_sets_them(
     words: str, present: str, absent: str, world: World
 ) -> None:
-    found = " ".join(added("train", [str(world.data), *words.split()], str(USER_DIR)))
+    found = " ".join(added("train", [str(world.data), "--arch", "llrnn_lm", *words.split()], str(USER_DIR)))
     assert f" {present}" in f"{found} "
     assert not re.search(f"{absent} ", f"{found} ")
 
@@ -499,9 +499,10 @@ def test_the_other_option_of_data_sets(command: str, wrong: str, right: str, wor
 
 
 def test_a_default_that_is_written_out_changes_nothing(world: World) -> None:
-    usual = added("train", [str(world.data)], str(USER_DIR))
-    assert added("train", [str(world.data), "--optimizer", "adam", "--max-epoch=30"], str(USER_DIR)) == usual
-    other = added("train", [str(world.data), "--optimizer", "sgd"], str(USER_DIR))
+    begin = [str(world.data), "--arch", "llrnn_lm"]
+    usual = added("train", begin, str(USER_DIR))
+    assert added("train", [*begin, "--optimizer", "adam", "--max-epoch=30"], str(USER_DIR)) == usual
+    other = added("train", [*begin, "--optimizer", "sgd"], str(USER_DIR))
     assert "--lr" in usual and "--lr" not in other
 
 

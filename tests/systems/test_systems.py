@@ -103,7 +103,7 @@ NAMING = {
     "plugin/test_other_models.py": "one case with an output tree, skipped without it",
     "plugin/test_transformer_lm.py": "one case with an output tree, skipped without it",
     "prior/test_settings_have_effect.py": "says where the setting of a trained speller is tested",
-    "plugin/test_presets.py": "options of systems that a preset does not go with",
+    "plugin/test_small_texts.py": "options of systems that the network for small texts has",
     "plugin/test_source_prior.py": "one more command, left out without characters",
     "scripts/test_options_page.py": "docs/options lists the options of systems, too",
     "support/every_kind.py": "command lines, without those of systems that are gone",
