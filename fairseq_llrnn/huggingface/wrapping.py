@@ -237,7 +237,8 @@ def constrained(prior: Prior, tokenizer: Any, words: Tensor, constraint: Any) ->
         raise OptionError(
             "wrap: constraint: expected a BackgroundProcessor that is an automaton over tokens, of from_regex, "
             "from_grammar in our format, from_words or a product of these, without `after`, `unread` and "
-            f"`longest`, found another {type(constraint).__name__}; make one, or pass it to `generate` as a logits processor"
+            f"`longest`, found another {type(constraint).__name__}; make one, or pass it to `generate` as a logits "
+            "processor"
         )
     if (weights.num_tokens, constraint.eos) != (len(tokenizer), tokenizer.eos_token_id):
         raise OptionError(
