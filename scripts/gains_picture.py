@@ -51,7 +51,7 @@ def groups(runs: Mapping[str, Run]) -> list[tuple[str, list[Language]]]:
         return min(gap for gap in language.gaps if gap is not None)
 
     return [
-        ("14,000 to 26,000 words, three seeds", sorted(compared, key=least, reverse=True)),
+        ("14,000 to 36,000 words, three seeds", sorted(compared, key=least, reverse=True)),
         ("120,000 tokens or a treebank, one seed", sorted(large, key=least, reverse=True)),
     ]
 

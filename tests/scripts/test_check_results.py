@@ -341,7 +341,7 @@ def test_changed_bold_type_is_found(name: str, texts: dict[str, str], runs: dict
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [("**910**", "**610**"), ("88.7†", "85.7†"), ("**88.7**", "**79.9**"), ("| 3 |", "| 5 |")],
+    [("**1.773**", "**1.473**"), ("88.7†", "85.7†"), ("**88.7**", "**79.9**"), ("| 3 |", "| 5 |")],
 )
 def test_another_number_of_the_ledger_is_found(
     before: str, after: str, texts: dict[str, str], runs: dict[str, dict]
