@@ -360,8 +360,9 @@ class LogLinearHead(StoredHead):
         added = [module.columns(self.output.weight) for module in self.sources if module.num_columns]
         weight = torch.cat([self.output.weight, *added], dim=1) if added else self.output.weight
         of_source: dict[str, Any] = {}
+        layers = [(layer, self._nearest_source(layer)) for layer in each_layer(background)]
         for module in self.sources:
-            layer = next((layer for layer in each_layer(background) if self._nearest_source(layer) is module), None)
+            layer = next((layer for layer, source in layers if source is module), None)
             has_rows = module.kind is None or layer is not None
             if has_rows and module.needs_source_states and source_states is None:
                 raise DataError(

@@ -32,7 +32,6 @@ from fairseq_llrnn.huggingface.lifting import (
     Limits,
     Meter,
     TokenTexts,
-    lift,
     lift_canonical,
     token_texts,
     utf8_size,
@@ -225,7 +224,7 @@ class MakesConstraints:
         parts = []
         for forms in groups:
             automaton = term_automaton([texts.comparable(form, meter.name) for form in forms], meter)
-            parts.append(TokenAutomaton(lift(automaton, texts, meter), texts.eos, (automaton,)))
+            parts.append(TokenAutomaton.of_set(automaton, texts, meter))
         return cls._from_weights(RequiredTerms(parts, texts.eos), texts.eos, unread, longest, texts=texts, tag=tag)
 
     @classmethod
@@ -276,8 +275,10 @@ class MakesConstraints:
     ) -> Self:  # fmt: skip
         if end := _end(tag):
             automaton = automaton.before(end.encode(), meter)
-        lifted = (lift_canonical if canonical else lift)(automaton, texts, meter)
-        weights = TokenAutomaton(lifted, texts.eos, () if canonical else (automaton,))
+        if canonical:
+            weights = TokenAutomaton(lift_canonical(automaton, texts, meter), texts.eos)
+        else:
+            weights = TokenAutomaton.of_set(automaton, texts, meter)
         return cls._from_weights(weights, texts.eos, unread, longest, texts=texts, tag=tag)
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Meter, TokenTexts, lift, utf8_size
+from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Meter, TokenTexts, utf8_size
 from fairseq_llrnn.huggingface.parsers import ParserWeights
 from fairseq_llrnn.huggingface.token_weights import TokenAutomaton, TokenWeights
 
@@ -95,8 +95,7 @@ def _after(weights: TokenWeights[Any], begin: str, texts: TokenTexts) -> TokenWe
         return weights.after(begin)
     if not isinstance(weights, TokenAutomaton) or not weights.bytes:
         raise _not_healed()
-    automaton = weights.bytes[0].after(begin.encode())
-    return TokenAutomaton(lift(automaton, texts, Meter("heal", USUAL_LIMITS)), texts.eos, (automaton,))
+    return TokenAutomaton.of_set(weights.bytes[0].after(begin.encode()), texts, Meter("heal", USUAL_LIMITS))
 
 
 def _read_after(begin: str, read: Callable[[str], Any] | None, text: str) -> Any:

@@ -44,7 +44,7 @@ from fairseq_llrnn.huggingface.combinations import common_options, constraints_o
 from fairseq_llrnn.huggingface.constructors import MakesConstraints
 from fairseq_llrnn.huggingface.free_text import FreeTextWeights, Tag
 from fairseq_llrnn.huggingface.healing import HealsPrompts
-from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Limits, Meter, TokenTexts, lift
+from fairseq_llrnn.huggingface.lifting import USUAL_LIMITS, Limits, Meter, TokenTexts
 from fairseq_llrnn.huggingface.limited_search import LimitedSearch, weights_within
 from fairseq_llrnn.huggingface.normalisation import end_rows_, normalised, rows_in_time
 from fairseq_llrnn.huggingface.parsed_texts import ParsesTexts
@@ -181,7 +181,7 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
             whole, *others = [automaton for part in sets for automaton in part.bytes]
             for automaton in others:
                 whole = whole.intersection(automaton, meter)
-            both = TokenAutomaton(lift(whole, texts, meter), texts.eos, (whole,))
+            both = TokenAutomaton.of_set(whole, texts, meter)
             parts = [both, *(part for part in parts if not part.bytes)]
         weights = parts[0] if len(parts) == 1 else ProductWeights(parts)
         read = next((processor.read for processor in processors if processor.read is not None), None)

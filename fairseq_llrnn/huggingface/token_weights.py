@@ -38,7 +38,7 @@ from fairseq_llrnn.automata.trimming import NO_END, steps_to_end
 from fairseq_llrnn.backgrounds.background import NEGATIVE_INFINITY, BoundBackground, View
 from fairseq_llrnn.backgrounds.states import repeat, select
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface.lifting import FIRST, ByteAutomaton
+from fairseq_llrnn.huggingface.lifting import FIRST, ByteAutomaton, Meter, TokenTexts, lift
 from fairseq_llrnn.prior.prior import Prior
 
 NO_WORD = -1  # of a token that is no word of the prior
@@ -150,6 +150,11 @@ class TokenAutomaton(TokenWeights[np.ndarray]):
         self.farthest = int(self.steps_after.max(initial=0))
         self._cached: dict[tuple[int, torch.device, torch.dtype], Row] = {}
         self._cached_bytes = 0
+
+    @classmethod
+    def of_set(cls, strings: ByteAutomaton, texts: TokenTexts, meter: Meter) -> TokenAutomaton:
+        """Return the automaton of all tokenisations of a set of strings. Raises LimitError, DataError: as `lift`."""
+        return cls(lift(strings, texts, meter), texts.eos, (strings,))
 
     def start(self, n: int) -> np.ndarray:
         return np.zeros(n, dtype=np.int64)

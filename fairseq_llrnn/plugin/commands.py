@@ -315,8 +315,7 @@ def _of_checkpoint(name: str, path: str, arguments: Sequence[str], data: str | N
         for option in chain(() if kind is None else kind.recorded, *of_extensions):
             value: Any = getattr(options, option, None)
             if value is not None and value is not False:
-                word = f"--{option.replace('_', '-')}"
-                prepended.append(word if value is True else f"{word}={value}")
+                prepended.append(_option(option) if value is True else f"{_option(option)}={value}")
         if name in ("generate", "eval-lm") and kind is not None:
             prepended += _defaults(arguments, kind.search if name == "generate" else kind.evaluation)
         mode = getattr(options, "sample_break_mode", None)
