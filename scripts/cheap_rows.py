@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,19 +78,21 @@ def hungarian(data: Path, out: Path) -> float:
     return float(2.0 ** scores["bits_per_token"])
 
 
+@cache
 def french_texts(data: Path, out: Path) -> Path:
+    """Write the texts of two rows once, and return their folder."""
     run("python", EXAMPLES / "french_morphology/prepare.py", "--ud", data, "--out", out)
     return out / "text"
 
 
 def french(data: Path, out: Path) -> float:
-    text = french_texts(data, out)
-    scores = kneser_ney(out / "data-bin/dict.txt", text / "train.txt", text / "test1.txt", 5, out)
+    text = french_texts(data, out.parents[1] / "french-texts")
+    scores = kneser_ney(text.parent / "data-bin/dict.txt", text / "train.txt", text / "test1.txt", 5, out)
     return scores["bits_per_token"] * math.log(2.0)
 
 
 def open_french(data: Path, out: Path) -> float:
-    text, dictionary = french_texts(data, out), out / "open.txt"
+    text, dictionary = french_texts(data, out.parents[1] / "french-texts"), out / "open.txt"
     run("llrnn", "dictionary", "--text", text / "train.txt", "--out", dictionary)
     spelled = ("--open-vocabulary", "characters")
     return kneser_ney(dictionary, text / "train.txt", text / "test2.txt", 4, out, *spelled)["bits_per_character"]

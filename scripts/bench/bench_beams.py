@@ -21,10 +21,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # also where the package is not installed
 
 import torch
-from bench_budget import JOBS, NAMES, PROMPTS, SCHEMA, chat_batches, record_of
+from bench_budget import JOBS, NAMES, PROMPTS, SCHEMA, chat_batches, loaded, record_of
 from bench_limits import is_instance
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from fairseq_llrnn.huggingface import BackgroundProcessor
 
@@ -50,9 +49,7 @@ def main() -> None:
     parser.add_argument("--beams", type=int, default=4, help="of a record (default: 4)")
     parser.add_argument("--batch", type=int, default=20, help="prompts at once (default: 20)")
     args = parser.parse_args()
-    torch.set_num_threads(1)
-    tokenizer = AutoTokenizer.from_pretrained(args.model, padding_side="left")
-    model = AutoModelForCausalLM.from_pretrained(args.model).eval()
+    tokenizer, model = loaded(args.model)
     details: dict[str, Any] = {"return_dict_in_generate": True, "output_scores": True}
 
     sums: list[float] = []

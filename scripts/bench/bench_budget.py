@@ -87,15 +87,20 @@ def record_of(tokenizer: Any, row: list[int]) -> str | None:
     return tokenizer.decode(row[: row.index(end)]) if end in row else None
 
 
+def loaded(name: str) -> tuple[Any, Any]:
+    """Return the tokenizer and the model of a folder or a name, on one thread."""
+    torch.set_num_threads(1)
+    tokenizer = AutoTokenizer.from_pretrained(name, padding_side="left")
+    return tokenizer, AutoModelForCausalLM.from_pretrained(name).eval()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
     parser.add_argument("--budget", type=int, default=60, help="tokens (default: 60)")
     parser.add_argument("--batch", type=int, default=20, help="prompts at once (default: 20)")
     args = parser.parse_args()
-    torch.set_num_threads(1)
-    tokenizer = AutoTokenizer.from_pretrained(args.model, padding_side="left")
-    model = AutoModelForCausalLM.from_pretrained(args.model).eval()
+    tokenizer, model = loaded(args.model)
     reader = llguidance.hf.from_tokenizer(tokenizer, n_vocab=model.config.vocab_size)
     ours = BackgroundProcessor.from_json_schema(SCHEMA, tokenizer, longest=args.budget)
     counts: dict[str, int] = {}

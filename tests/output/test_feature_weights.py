@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor
+from sparse_rows import ROWS, WIDTH, normal, seeded_rows
 
 from fairseq_llrnn.features.feature_table import FeatureTable
 from fairseq_llrnn.output import feature_weights
 from fairseq_llrnn.output.feature_weights import FeatureEmbedding, SparseRows, row_scores, row_scores_with
 
-ROWS: list[dict[str, float]] = [
-    {"a": 1.0}, {}, {"a": 0.5, "b": -2.0}, {"c": 3.0}, {"b": 1.0, "c": -1.0, "d": 0.25}, {"d": 2.0}, {"a": 1, "d": 1},
-]  # fmt: skip
-WIDTH = 3
-
-
-def normal(*shape: int) -> Tensor:
-    return torch.randn(*shape, dtype=torch.float64)
-
 
 @pytest.fixture
 def rows() -> SparseRows:
-    torch.manual_seed(2)
-    return SparseRows(FeatureTable.from_rows(ROWS))
+    return seeded_rows()
 
 
 @pytest.mark.parametrize("sparse", [False, True])
