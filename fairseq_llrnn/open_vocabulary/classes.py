@@ -9,12 +9,12 @@ Sizes: n words, O classes, K = FOLDS parts of the words.
 
 `RareWords` stores the words of the classes, so that training can spell each of them with a model estimated without it.
 Character n-grams give their own training words too much probability, and a network trained on these words would learn
-to trust them too much. So every rare word is in one of K parts, by a hash of its letters, and training uses the
-distributions P_o^{−k} that were estimated without its part (cross-fitting):
+to trust them too much. So each of them, rare or frequent, is in one of K parts, by a hash of its letters, and training
+uses the distributions P_o^{−k} that were estimated without its part (cross-fitting):
 
-    P_o^{−k}(w) / (1 − Σ_{v ∈ V ∖ w} P_o^{−k}(v))            w a rare word of part k
+    P_o^{−k}(w) / (1 − Σ_{v ∈ V ∖ w} P_o^{−k}(v))            w a word of part k
 
-Classes, alphabet and numbers are those of all rare words.
+Classes and numbers are those of all rare words, the alphabet is that of all words.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ FOLDS = 5
 
 @dataclass(frozen=True)
 class RareWords:
-    """Rare words, their classes, and the mass outside a dictionary of the distributions without each part."""
+    """Rare words, then frequent ones, and the mass outside a dictionary of the distributions without each part."""
 
     words: tuple[str, ...]  # n
     classes: np.ndarray  # (n,) int64
@@ -139,7 +139,7 @@ class RareWords:
     def of(
         cls, words: Sequence[str], classes: np.ndarray, strings: StringDistributions, dictionary: Sequence[str]
     ) -> RareWords:
-        """Return the rare words from which `strings` were estimated, for the words of a dictionary."""
+        """Return the words from which `strings` were estimated, for the words of a dictionary."""
         empty = cls(tuple(words), classes, np.zeros((FOLDS, strings.num_classes)))
         outside = [empty.without(strings, k).log_outside(dictionary) for k in range(FOLDS)]
         return cls(empty.words, classes, np.stack(outside), empty._without)
