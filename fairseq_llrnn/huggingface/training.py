@@ -212,17 +212,17 @@ def constrained(
     """
     if processor is None or not label_mask.numel():
         rows, places = label_mask.nonzero().unbind(1)
-        return rows, places, logits[rows, places].log_softmax(1)
+        return rows, places, _scores_at(logits, rows, places).log_softmax(1)
     count = label_mask.long().cumsum(1)
     begun = count.gt(0) & (count - label_mask.long()).lt(count[:, -1:])
     lengths, first = begun.sum(1), begun.long().argmax(1)
     at = (first.unsqueeze(1) + torch.arange(int(lengths.max()), device=first.device)).clamp_max(tokens.size(1) - 1)
     texts = tokens.gather(1, at)
-    found = [(first[:0], first[:0], logits[:0, 0])]
+    found = [(first[:0], first[:0], _scores_at(logits, first[:0], first[:0]))]
     for step in range(texts.size(1)):
         rows = (lengths > step).nonzero().flatten()
         places = first[rows] + step
-        log_p = processor(texts[rows, :step], logits[rows, places])
+        log_p = processor(texts[rows, :step], _scores_at(logits, rows, places))
         forbidden = log_p.detach().gather(1, texts[rows, step : step + 1]).squeeze(1).isneginf()
         if bool(forbidden.any()):
             row = int(rows[forbidden][0])
@@ -233,3 +233,8 @@ def constrained(
         found.append((rows, places, log_p))
     rows, places, log_p = (torch.cat(parts) for parts in zip(*found, strict=True))
     return rows, places, log_p
+
+
+def _scores_at(logits: Tensor, rows: Tensor, places: Tensor) -> Tensor:
+    """Return logits (B, T, K) of tokens, (M, K), in float32 at least, as `generate` reads them."""
+    return logits[rows, places].to(torch.promote_types(logits.dtype, torch.float32))

@@ -102,6 +102,24 @@ def test_the_loss_has_the_gradient_of_log_p(kind: str) -> None:
     assert float((gradient * direction).sum()) == pytest.approx(float(change), abs=1e-6)
 
 
+@pytest.mark.parametrize("is_constrained", [False, True])
+@pytest.mark.parametrize("width", [16, 1024])
+def test_logits_of_half_precision_give_what_a_search_reads(width: int, is_constrained: bool) -> None:
+    """`generate` passes logits in float32, also those of a network in bfloat16 or under autocast."""
+    tokens = torch.tensor([[5, *TOKENIZER("yes no").input_ids]])
+    hidden, rows = torch.randn(1, tokens.size(1) - 1, width), torch.randn(len(TOKENIZER), width) / width**0.5
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = hidden @ rows.T
+    mask = torch.ones_like(tokens[:, 1:], dtype=torch.bool)
+    scores = token_scores(constraint() if is_constrained else None, logits, tokens[:, 1:], mask)
+    of_search = logits[0].float()
+    for step in range(mask.size(1)):
+        log_p = of_search[step : step + 1].log_softmax(1)
+        if is_constrained:
+            log_p = constraint(unread=0)(tokens[:, 1 : 1 + step], of_search[step : step + 1])
+        torch.testing.assert_close(scores.log_probs[0, step], log_p[0, tokens[0, step + 1]])
+
+
 def test_a_text_that_the_constraint_forbids_is_an_error() -> None:
     tokens = torch.tensor([[5, *TOKENIZER("yes cat").input_ids]])
     logits, mask = torch.zeros(1, tokens.size(1) - 1, len(TOKENIZER)), torch.ones_like(tokens[:, 1:], dtype=torch.bool)
