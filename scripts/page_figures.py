@@ -17,7 +17,7 @@ from page_words import check_header, check_literal, check_names
 
 EXPRESSIONS = re.compile(r"<!-- =\s(.*?)\s*-->", re.DOTALL)
 HIDDEN = re.compile(r"<!--.*?-->|`[^`]*`|(?<=\])\([^)]*\)|<[a-z/][^>]*>|https?://\S+|\A\s*\d+\.(?= )", re.DOTALL)
-NUMBER = re.compile(rf"(?<![\w.])[-−+]?\d++(?:,\d{{3}})*+(?:\.\d+)*+(?!\w|-[a-zA-Z]){MARK}?")
+NUMBER = re.compile(rf"(?<![\w.])[-−+]?(?>\d+(?:,\d{{3}})*(?:\.\d+)*)(?!\w|-[a-zA-Z]){MARK}?")
 WHOLE = re.compile(rf"\**({NUMBER.pattern})\**{MARK}?")
 START = re.compile(r"\s*[-*] |\||\s*1\. ")  # of a list item or a row
 UNITS = "%|nats|bits|BLEU|points|ms|µs|seconds|minutes|hours|MB|GB|MiB|GiB|times (?:as|the|that|with|more|less|\\w+er)"

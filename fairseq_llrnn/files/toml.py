@@ -25,7 +25,7 @@ _PART = rf"(?:{_STRING}|{_WORD}{{1,{LONGEST_WORD}}}+)"
 _DOT = r"[ \t]*+\.[ \t]*+"
 _BEYOND = rf"(?P<parts>{_DOT}{_PART})|(?P<word>(?<={_WORD}){_WORD})"
 # a comment, or a possible key
-_KEY = re.compile(rf"#[^\n]*+|{_PART}(?:{_DOT}{_PART}){{0,{MOST_PARTS - 1}}}+(?:{_BEYOND})?", re.DOTALL)
+_KEY = re.compile(rf"#[^\n]*+|{_PART}(?>(?:{_DOT}{_PART}){{0,{MOST_PARTS - 1}}})(?:{_BEYOND})?", re.DOTALL)
 
 
 def read_toml(path: Path | str, errors: str = "strict") -> dict[str, Any]:

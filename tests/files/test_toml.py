@@ -11,6 +11,7 @@ from prior_of_words import build
 from fairseq_llrnn.cli.main import main
 from fairseq_llrnn.errors import LLRNNError
 from fairseq_llrnn.features.spelling_features import UserPatterns
+from fairseq_llrnn.files import toml
 from fairseq_llrnn.files.toml import LONGEST, parsed_toml
 from fairseq_llrnn.prior.prior import Prior
 from fairseq_llrnn.prior.recipe_file import read_recipe
@@ -124,3 +125,9 @@ def test_values_of_set_that_are_none(value: str, tmp_path: Path, capsys: pytest.
     assert main(["prior", *given]) == 2
     said = capsys.readouterr().err
     assert "--set identity_floor: expected a whole number, found " in said and said.count("\n") == 1
+
+
+def test_a_possible_key_ends_before_a_point_without_a_part() -> None:
+    """Python 3.11.2 read the point, since a possessive group did not go back."""
+    found = {text: toml._KEY.match(text) for text in ("a. = 1", "a.b. = 1", "a .b . ]")}
+    assert [match and match.group() for match in found.values()] == ["a", "a.b", "a .b"]
