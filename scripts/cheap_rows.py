@@ -21,6 +21,8 @@ from typing import NamedTuple
 
 from ledger import LEDGER, read_ledger
 
+from fairseq_llrnn.lexicon.readers.conllu import treebank
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 
@@ -73,8 +75,11 @@ def kneser_ney(dictionary: Path, train: Path, test: Path, order: int, out: Path,
 
 
 def hungarian(data: Path, out: Path) -> float:
-    run("python", EXAMPLES / "small_treebanks/small_texts.py", "--ud", data, "--out", out)
-    scores = kneser_ney(out / "dict.txt", out / "text/train.txt", out / "text/test.txt", 3, out)
+    texts = [out / f"{split}.txt" for split in ("train", "dev", "test")]
+    for text in texts:
+        run("llrnn", "text", "--conllu", treebank(data, text.stem), "--lower", "--out", text)
+    run("llrnn", "dictionary", "--text", *texts, "--out", out / "dict.txt")
+    scores = kneser_ney(out / "dict.txt", texts[0], texts[2], 3, out)
     return float(2.0 ** scores["bits_per_token"])
 
 

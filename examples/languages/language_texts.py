@@ -1,26 +1,23 @@
 """Write the texts of twelve languages: sentences of tokens with their case, three splits each.
 
-    language_texts.py --data FOLDER --out OUT [LANGUAGE …]
-
-writes OUT/LANGUAGE/text/{train,valid,test}.txt from the folders in LANGUAGES below FOLDER, and prints their sizes. Of a
-larger text, it takes the first lines with MOST tokens. Treebanks give their syntactic words, novels their tokens
+languages.py writes OUT/LANGUAGE/text/{train,valid,test}.txt from the folders in LANGUAGES below its folder of data. Of
+a larger text, it takes the first lines with MOST tokens. Treebanks give their syntactic words, novels their tokens
 unchanged. All others are split by TOKEN. Blanks around punctuation are lost, for all models.
 """
 
-import argparse
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_llrnn.errors import DataError, OptionError, one_line_errors
+from fairseq_llrnn.errors import DataError, OptionError
 from fairseq_llrnn.files.atomic_write import write_lines
 from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
 
 SPLITS = ("train", "valid", "test")
-MOST = {"train": 120_000, "valid": 15_000, "test": 15_000}  # tokens
+MOST = {"train": 30_000, "valid": 10_000, "test": 10_000}  # tokens
 # A word with what joins its parts (l'eau, so-called), or one sign.
 TOKEN = re.compile(r"\w+(?:[-'’ʼ]\w+)*['’]?|[^\w\s]")
 
@@ -30,12 +27,10 @@ class Language:
     """The places of a language's texts."""
 
     name: str
-    code: str  # ISO 639, for --language
+    code: str  # ISO 639
     kind: str  # a key of READERS
     folder: str
     stem: str = ""  # of the files' names
-    packages: bool = True  # whether some package knows the language (`llrnn prior --language list`)
-    frequencies: bool = True  # whether wordfreq does
     treebanks: tuple[str, ...] = ()  # files with analyses of words, below the data folder; "*": the training treebank
 
 
@@ -45,13 +40,12 @@ LANGUAGES = {
     for language in (
         Language("hungarian", "hu", "treebank", "ud-hungarian-szeged", treebanks=("*",)),
         Language("greek", "el", "treebank", "ud-greek-gdt", treebanks=("*",)),
-        *(
-            Language(name, code, "verses", "bible-nt", name, packages, frequencies)
-            for name, code, packages, frequencies in (
-                *(("basque", "eu", False, False), ("latvian", "lv", True, True), ("nahuatl", "nah", False, False)),
-                *(("swahili", "sw", True, False), ("ukrainian", "uk", True, True), ("wolof", "wo", False, False)),
-            )
-        ),
+        Language("basque", "eu", "verses", "bible-nt", "basque"),
+        Language("latvian", "lv", "verses", "bible-nt", "latvian"),
+        Language("nahuatl", "nah", "verses", "bible-nt", "nahuatl"),
+        Language("swahili", "sw", "verses", "bible-nt", "swahili"),
+        Language("ukrainian", "uk", "verses", "bible-nt", "ukrainian"),
+        Language("wolof", "wo", "verses", "bible-nt", "wolof"),
         Language("german", "de", "captions", "multi30k-en-cs-de", "de"),
         Language(
             *("czech", "cs", "captions", "multi30k-en-cs-de", "cs"),
@@ -113,7 +107,7 @@ def texts(language: Language, data: Path) -> dict[str, list[str]]:
     """Return the lines of each split. Raises DataError if a folder or file is missing, or a text is empty."""
     folder = data / language.folder
     if not folder.is_dir():
-        raise DataError(f"{folder}: expected the folder with the texts of {language.name}, found none; see --data")
+        raise DataError(f"{folder}: expected the folder with the texts of {language.name}, found none; see DATA")
     read = READERS[language.kind]
     found = {split: first(read(language, data, split), MOST[split]) for split in SPLITS}
     for split, lines in found.items():
@@ -159,24 +153,3 @@ def chosen(names: Sequence[str]) -> list[Language]:
         if name not in LANGUAGES:
             raise OptionError(f"there is no language {name!r} here; there are: {', '.join(LANGUAGES)}")
     return [LANGUAGES[name] for name in names or LANGUAGES]
-
-
-@one_line_errors("language_texts.py")
-def main() -> int:
-    parser = argparse.ArgumentParser(description="the texts of languages")
-    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=f"{', '.join(LANGUAGES)} (default: all)")
-    parser.add_argument("--data", type=Path, required=True, help="the folder of all texts")
-    parser.add_argument("--out", type=Path, required=True, help="folder to write to")
-    args = parser.parse_args()
-    return act(args)
-
-
-def act(args: argparse.Namespace) -> int:
-    """Write the texts and print the table. Raises LLRNNError."""
-    rows = [row(language.name, prepare(language, args.data, args.out)) for language in chosen(args.languages)]
-    print("\n".join([HEAD, *rows]))
-    return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -2,7 +2,7 @@
 
     python examples/open_vocabulary/lexicon_bound.py --text OUT/hungarian/text --list language:hu --hunspell hu_HU.dic
 
-OUT/LANGUAGE/text is written by examples/languages/language_texts.py. The unseen words of the test text with letters
+OUT/LANGUAGE/text is written by examples/languages/languages.py. The unseen words of the test text with letters
 are spelled by character n-grams of the rare words of the training text, and then under three assumptions for those in
 the list: its frequencies among words that the training text lacks, the entropy of their case, and membership alone (the
 n-grams, renormalised on the list). `--hunspell` counts the words that hunspell accepts (extra `hunspell`).

@@ -11,7 +11,7 @@ from fairseq_llrnn.cli.main import Parser
 from fairseq_llrnn.cli.main import load as load_command
 from fairseq_llrnn.cli.prior.command import recipe_of
 
-FOLDERS = ("adaptation", "french_morphology", "languages", "small_treebanks", "translation", "translators")
+FOLDERS = ("adaptation", "french_morphology", "translation", "translators")
 
 
 def said(folder: str) -> Iterator[tuple[str, Sequence[str]]]:
@@ -19,8 +19,6 @@ def said(folder: str) -> Iterator[tuple[str, Sequence[str]]]:
     modules = {
         "adaptation": ("systems",),
         "french_morphology": ("experiments",),
-        "languages": ("language_rows",),
-        "small_treebanks": ("small_treebanks",),
         "translation": ("multi30k_recipes",),
         "translators": ("translator_rows",),
     }
@@ -31,9 +29,6 @@ def said(folder: str) -> Iterator[tuple[str, Sequence[str]]]:
             yield system.name, rows.prior(system, "domain", 10, place, sizes)
     elif folder == "french_morphology":
         yield from ((model.name, model.prior.arguments) for model in rows.models() if model.prior is not None)
-    elif folder in ("languages", "small_treebanks"):
-        table = rows.ROWS.values() if folder == "languages" else rows.ARMS
-        yield from ((row.name, row.prior) for row in table if row.prior)
     else:
         yield from ((name, shlex.split(options)) for name, options in rows.PRIORS.items())
 
