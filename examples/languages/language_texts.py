@@ -1,7 +1,7 @@
 """Write the texts of twelve languages: sentences of tokens with their case, three splits each.
 
 languages.py writes OUT/LANGUAGE/text/{train,valid,test}.txt from the folders in LANGUAGES below its folder of data. Of
-a larger text, it takes the first lines with MOST tokens. Treebanks give their syntactic words, novels their tokens
+a larger text, it takes the first lines with so many tokens. Treebanks give their syntactic words, novels their tokens
 unchanged. All others are split by TOKEN. Blanks around punctuation are lost, for all models.
 """
 
@@ -17,7 +17,7 @@ from fairseq_llrnn.files.text_lines import iter_lines
 from fairseq_llrnn.lexicon.readers.conllu import in_one_word, iter_conllu_words, treebank
 
 SPLITS = ("train", "valid", "test")
-MOST = {"train": 30_000, "valid": 10_000, "test": 10_000}  # tokens
+HELD_OUT = 15_000  # the most tokens of the validation text, and of the test text
 # A word with what joins its parts (l'eau, so-called), or one sign.
 TOKEN = re.compile(r"\w+(?:[-'’ʼ]\w+)*['’]?|[^\w\s]")
 
@@ -103,13 +103,19 @@ def first(lines: Iterable[str], most: int) -> list[str]:
     return taken
 
 
-def texts(language: Language, data: Path) -> dict[str, list[str]]:
-    """Return the lines of each split. Raises DataError if a folder or file is missing, or a text is empty."""
+def texts(language: Language, data: Path, num_words: int) -> dict[str, list[str]]:
+    """Return the lines of each split. Raises DataError if a folder or file is missing, or a text is empty.
+
+    Args:
+        num_words: the most tokens of the training text.
+    """
     folder = data / language.folder
     if not folder.is_dir():
         raise DataError(f"{folder}: expected the folder with the texts of {language.name}, found none; see DATA")
     read = READERS[language.kind]
-    found = {split: first(read(language, data, split), MOST[split]) for split in SPLITS}
+    found = {
+        split: first(read(language, data, split), num_words if split == "train" else HELD_OUT) for split in SPLITS
+    }
     for split, lines in found.items():
         if not lines:
             raise DataError(f"{folder}: expected a {split} text of {language.name}, found no words")
@@ -123,9 +129,9 @@ def analysed(language: Language, data: Path) -> list[str]:
     ]
 
 
-def prepare(language: Language, data: Path, out: Path) -> dict[str, list[str]]:
+def prepare(language: Language, data: Path, out: Path, num_words: int) -> dict[str, list[str]]:
     """Write OUT/LANGUAGE/text, and return the lines of each split."""
-    found = texts(language, data)
+    found = texts(language, data, num_words)
     place = out / language.name / "text"
     for split, lines in found.items():
         write_lines(place / f"{split}.txt", lines)

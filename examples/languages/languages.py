@@ -1,6 +1,6 @@
 """Compare language models on twelve languages with 30,000 words of text, with `fairseq_llrnn.compare`.
 
-    languages.py DATA OUT [LANGUAGE …] [--seeds 1 2 3]
+    languages.py DATA OUT [LANGUAGE …] [--words 30000] [--seeds 1 2 3]
 
 Texts are in OUT/LANGUAGE/text, comparisons in OUT/LANGUAGE/compare. Finished models are skipped. The last table has
 bits per character of the test text. Each cell is the row that is best on the validation text.
@@ -14,7 +14,7 @@ from language_texts import HEAD, LANGUAGES, Language, analysed, chosen, prepare,
 
 import fairseq_llrnn
 from fairseq_llrnn.comparison.results import ComparisonTable
-from fairseq_llrnn.errors import one_line_errors
+from fairseq_llrnn.errors import check_least, one_line_errors
 from fairseq_llrnn.lexicon.options import LexiconOptions
 
 FAMILIES = {  # column: beginnings of names of rows
@@ -56,9 +56,12 @@ def main() -> int:
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to write to")
     parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help=f"{', '.join(LANGUAGES)} (default: all)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of each network (default: 1)")
+    parser.add_argument("--words", type=int, default=30_000, help="of each training text (default: %(default)s)")
     args = parser.parse_args()
+    check_least("--words", args.words, 1, "words")
     found = chosen(args.languages)
-    print("\n".join([HEAD, *(row(one.name, prepare(one, args.data, args.out)) for one in found)]), flush=True)
+    sizes = [row(one.name, prepare(one, args.data, args.out, args.words)) for one in found]
+    print("\n".join([HEAD, *sizes]), flush=True)
     tables = {}
     for language in found:
         print(f"\n{language.name}", flush=True)
