@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write the figures of `llrnn compare` into the ledger, and print the table of a page.
+"""Write the figures of `llrnn compare` into the ledger, and print the rows of a page's table.
 
     python scripts/comparison_runs.py OUT=LANGUAGE [OUT=LANGUAGE …]
 
@@ -8,7 +8,7 @@ the validation text chooses: the best n-grams, softmax over words, softmax over 
 pretrained network, and our best model alone and mixed. A mixture with pieces is `mixed-pieces`. Lines of the same
 language are replaced. p compares with ours.
 
-Put the printed table into a page, and run `python scripts/check_results.py --write`.
+Put the printed rows into the table of docs/results/small-texts.md, and run `python scripts/check_results.py --write`.
 """
 
 import argparse
@@ -22,8 +22,6 @@ from pathlib import Path
 from typing import Any
 
 from ledger import LEDGER, NOT_RECORDED
-from page_figures import NUMBER
-
 from fairseq_llrnn.errors import DataError, one_line_errors
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,12 +34,13 @@ FAMILIES = {  # end of the key: beginnings of names of rows, of which the valida
     "ours": ("suffixes", "lexicon"),
     "mixed-ours": ("mixed-ours",),
 }
+COLUMNS = (("mixed-ours",), ("mixed-softmax", "mixed-pieces"), ("ngrams",), ("softmax",), ("pieces",), ("ours",))
 PLACES = 4
 Run = dict[str, Any]
 
 
-def runs_of(result: Mapping[str, Any], language: str) -> Iterator[tuple[str, Run]]:
-    """Yield the title of each row for the table, and its line of the ledger."""
+def runs_of(result: Mapping[str, Any], language: str) -> Iterator[Run]:
+    """Yield the lines of the ledger."""
     finished = [row for row in result["rows"] if row["failure"] is None]
     best = {}
     for family, names in FAMILIES.items():
@@ -67,7 +66,16 @@ def runs_of(result: Mapping[str, Any], language: str) -> Iterator[tuple[str, Run
         run["baseline"] = f"{place}/{strongest if family == ours[0] else ours[0]}"
         run |= {"data": f"{language}, {result['texts']['words']:,} words of training text"}
         run |= {"command": command_of(result), "commit": (result["commit"] or NOT_RECORDED)[:12]}
-        yield row["title"], run
+        yield run
+
+
+def table_row(language: str, runs: Sequence[Run]) -> str:
+    """Return a row of the table, whose figures `check_results.py --write` fills in."""
+    keys = {run["key"].rpartition("/")[2]: run["key"] for run in runs}
+    found = [next((keys[name] for name in names if name in keys), None) for names in COLUMNS]
+    first, *cells = ["" if key is None else "0" for key in found]
+    expressions = "; ".join(key for key in found if key is not None)
+    return f"| {language} | {first} | | | | {' | '.join(cells)} <!-- = {expressions} --> |"
 
 
 def command_of(result: Mapping[str, Any]) -> str:
@@ -96,17 +104,15 @@ def main() -> None:
     parser.add_argument("places", nargs="+", metavar="OUT=LANGUAGE")
     parser.add_argument("--root", type=Path, default=ROOT, help="the repository (default: this one)")
     args = parser.parse_args()
-    table = ["| Language | Model | Bits per character ↓ | Std | p | Seeds |", "|---|---|---:|---:|---:|---:|"]
-    runs = list[Run]()
+    table, runs = list[str](), list[Run]()
     for text in args.places:
         out, _, language = text.partition("=")
         path = Path(out) / "result.json"
         if not language or not path.is_file():
             raise DataError(f"{text}: expected OUT=LANGUAGE with OUT of `llrnn compare`, found no {path}; correct it")
-        for title, run in runs_of(json.loads(path.read_text(encoding="utf-8")), language):
-            runs.append(run)
-            expressions = "; ".join([*NUMBER.findall(title), run["key"]])
-            table.append(f"| {language} | {title} | 0 | | | <!-- = {expressions} --> |")
+        found = [*runs_of(json.loads(path.read_text(encoding="utf-8")), language)]
+        runs += found
+        table.append(table_row(language, found))
     ledger = args.root / LEDGER
     ledger.write_text(written(ledger.read_text(encoding="utf-8"), runs), encoding="utf-8")
     print("\n".join(table))

@@ -31,29 +31,21 @@ def _gaps(runs: Mapping[str, Run], ours: str, others: Sequence[Sequence[str]]) -
 
 
 def groups(runs: Mapping[str, Run]) -> list[tuple[str, list[Language]]]:
-    """Return the languages of each group, the largest gain over the best other model first."""
-    compared, large = list[Language](), list[Language]()
+    """Return the languages by number of seeds, the largest gain over the best other model first."""
+    found: dict[int, list[Language]] = {}
     for key, run in runs.items():
-        family, _, rest = key.partition("/")
-        code, _, model = rest.partition("/")
-        name = run["data"].partition(",")[0] if family == "compare" else code.capitalize()
-        if family == "compare" and model == "mixed-ours":
-            place = f"compare/{code}"
+        place, _, model = key.rpartition("/")
+        if place.startswith("compare/") and model == "mixed-ours":
             networks = [[f"{place}/mixed-{kind}", f"{place}/{kind}"] for kind in ("softmax", "pieces")]
-            compared.append(Language(name, _gaps(runs, key, [[f"{place}/ngrams"], *networks]), run.get("std")))
-        elif family == "languages" and model == "ours":
-            others = [[f"kneser-ney/{family}/{code}"], [f"{family}/{code}/words"], [f"{family}/{code}/bpe"]]
-            large.append(Language(name, _gaps(runs, key, others), None))
-    known = {language.name for language in compared}
-    large = [language for language in large if language.name not in known]
+            gaps = _gaps(runs, key, [[f"{place}/ngrams"], *networks])
+            language = Language(run["data"].partition(",")[0], gaps, run.get("std"))
+            found.setdefault(len(run["seeds"]), []).append(language)
 
     def least(language: Language) -> Decimal:
         return min(gap for gap in language.gaps if gap is not None)
 
-    return [
-        ("14,000 to 36,000 words, three seeds", sorted(compared, key=least, reverse=True)),
-        ("120,000 tokens or a treebank, one seed", sorted(large, key=least, reverse=True)),
-    ]
+    titles = {number: "one seed" if number == 1 else f"mean of {number} seeds" for number in found}
+    return [(titles[n], sorted(found[n], key=least, reverse=True)) for n in sorted(found, reverse=True)]
 
 
 def drawn(runs: Mapping[str, Run]) -> str:
