@@ -8,7 +8,7 @@
 #   make test-newest       some unit tests with the newest versions of all packages except torch, in .venv-newest
 #   make lint              ruff and mypy
 #   make bench             the benchmarks, quick form; an error where a ratio is worse than docs/results/benchmarks.json
-#   make results           one cheap row of four pages of results again; DATA=folder of the data sets
+#   make results           the cheapest row of each page of results again; DATA=folder of the data sets
 #   make docs              a site of all pages, with a reference of the Python interface, in build/site
 #   make torture           damaged inputs, kills and full disks, at length (half an hour)
 #   make setup             .venv alone (torch, fairseq, this package and all it can use); PYTHON=python3.12 chooses one

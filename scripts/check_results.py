@@ -22,13 +22,13 @@ are not bold.
 
 --write also draws docs/results/gains.svg (gains_picture.py).
 
-A comment before a code block lists figures of the block, which prints them: `<!-- code = quickstart/test -->`.
+A comment before a code block lists figures of the block, which prints them: `<!-- code = quickstart/test -->`. All
+pages need one for each perplexity, BLEU and number of bits that a command prints.
 
-README.md and docs/results need an expression for each number. Other pages need them for tables with ↑, ↓ or a bold
-number, and for text with a measured figure (MEASURED in page_figures.py). Words next to figures are checked, too
-(page_words.py). Without --write, the script prints a line
-for each difference, and exits with status 1 if there is one. It also checks commands of pages and runs
-(documented_commands.py).
+README.md and docs/results need an expression for each number. Other pages need them for tables of scores (↑, ↓ or a
+unit in the header, or a bold number), and for text with a measured figure (MEASURED in page_figures.py). Words next to
+figures are checked, too (page_words.py). Without --write, the script prints a line for each difference, and exits with
+status 1 if there is one. It also checks commands of pages and runs (documented_commands.py).
 """
 
 import argparse
@@ -48,7 +48,7 @@ PAGES = (*STRICT, "docs/*.md", "docs/guides/*.md", "docs/tutorials/*.md", "examp
          "fairseq_llrnn/**/README.md", "research/**/README.md")  # fmt: skip
 LEGEND = f"{MARK}: commit or seeds not recorded."
 CODE = re.compile(r"(?:<!-- code =\s([^>]*?)\s*-->\n+)?(^```.*?^```$|(?:^ {4,}\S[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
-PRINTED = re.compile(r"(?i:perplexity|BLEU)\W{1,3}\d")
+PRINTED = re.compile(r"(?i:perplexity(?: of tokens)?|BLEU|bits per \w+):? +(\d[\d.]*\d)|(\d+\.\d+) bits per ")
 
 
 def rewritten(name: str, text: str, is_strict: bool, runs: Mapping[str, Run], wrong: list[str]) -> str:
@@ -74,20 +74,22 @@ def rewritten(name: str, text: str, is_strict: bool, runs: Mapping[str, Run], wr
     return text
 
 
-def wrong_code(name: str, text: str, is_strict: bool, runs: Mapping[str, Run]) -> Iterator[str]:
-    """Yield a line for each figure of a comment that its code block lacks, and for each block that needs a comment."""
+def wrong_code(name: str, text: str, runs: Mapping[str, Run]) -> Iterator[str]:
+    """Yield a line for each figure of a comment that its code block lacks, and for each score without a figure."""
     for block in CODE.finditer(text):
         place = f"{name}:{text[: block.start()].count(chr(10)) + 1}"
-        if block[1] is None and is_strict and PRINTED.search(block[2]):
-            yield f"{place}: expected a comment <!-- code = … --> before a code block with a measured figure; add it"
+        figures, numbers = [], {number.replace(",", "") for number in NUMBER.findall(block[2])}
         for expression in (block[1] or "").split(";") if block[1] else ():
             try:
-                figure = str(evaluate(expression.strip(), runs))
+                figures.append(str(evaluate(expression.strip(), runs)).replace(",", ""))
             except LedgerError as error:
                 yield f"{place}: {error}"
                 continue
-            if figure not in NUMBER.findall(block[2]):
+            if (figure := figures[-1]) not in numbers:
                 yield f"{place}: expected {figure} ({expression.strip()}) in the code block, found none; correct it"
+        for score in (score[1] or score[2] for score in PRINTED.finditer(block[2])):
+            if score not in figures:
+                yield f"{place}: expected {score} in a comment <!-- code = … --> before the block, found none; add it"
 
 
 def uncited(texts: Mapping[str, str], runs: Mapping[str, Run]) -> Iterator[str]:
@@ -125,7 +127,7 @@ def main() -> int:
             pages[name].write_text(new, "utf-8")
             found.clear()
             rewritten(name, new, pages[name] in strict, runs, found)
-        wrong += [*reversed(found), *wrong_code(name, new, pages[name] in strict, runs)]
+        wrong += [*reversed(found), *wrong_code(name, new, runs)]
     picture = args.root / PICTURE
     if args.write:
         picture.write_text(drawn(runs), "utf-8")

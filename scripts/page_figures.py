@@ -16,12 +16,15 @@ from ledger import MARK, Figure, LedgerError, Run, entry, evaluate
 from page_words import check_header, check_literal, check_names
 
 EXPRESSIONS = re.compile(r"<!-- =\s(.*?)\s*-->", re.DOTALL)
-HIDDEN = re.compile(r"<!--.*?-->|`[^`]*`|(?<=\])\([^)]*\)|<[a-z/][^>]*>|https?://\S+|\A\s*\d+\.(?= )", re.DOTALL)
+HIDDEN = re.compile(
+    r"<!--.*?-->|`[^`]*`|(?<=\])\([^)]*\)|<[a-z/][^>]*>|https?://\S+|\A\s*\d+\.(?= )|\b\d{4}-\d\d-\d\d\b", re.DOTALL
+)
 NUMBER = re.compile(rf"(?<![\w.])[-−+]?(?>\d+(?:,\d{{3}})*(?:\.\d+)*)(?!\w|-[a-zA-Z]){MARK}?")
 WHOLE = re.compile(rf"\**({NUMBER.pattern})\**{MARK}?")
 START = re.compile(r"\s*[-*] |\||\s*1\. ")  # of a list item or a row
 UNITS = "%|nats|bits|BLEU|points|ms|µs|seconds|minutes|hours|MB|GB|MiB|GiB|times (?:as|the|that|with|more|less|\\w+er)"
 MEASURED = re.compile(rf"\d[\d.,]*{MARK}?\s(?:{UNITS})(?!\w)|(?i:perplexity|accuracy|BLEU) (?:\w+ ){{0,2}}?\d")
+SCORE = re.compile(r"[↑↓]|(?i:\bperplexity|\bBLEU|\bbits/)")  # in the header of a table
 UNIT = re.compile(r"%|(?i:perplexity)|\b(?:nats|bits|BLEU|points|s|ms|µs|MB|GB|MiB|GiB|tokens/s|ratio)\b")
 NAMES_OF_UNITS = {"milliseconds": "ms", "microseconds": "µs", "seconds": "s", "times": "ratio"}
 UNIT_NAME = re.compile(rf"\b(?:{'|'.join(NAMES_OF_UNITS)})\b")
@@ -130,7 +133,7 @@ def edits(block: Block, is_strict: bool, runs: Mapping[str, Run]) -> Iterator[Ed
     if not figures:
         is_measured = MEASURED.search(shown)
         if block.header:
-            is_measured = BOLD.search(shown) or re.search("[↑↓]", "".join(block.header))
+            is_measured = BOLD.search(shown) or SCORE.search(" ".join(block.header))
         if numbers and (is_strict or is_measured):
             raise LedgerError(f"expected a comment <!-- = … --> with expressions for {found}, found none; add it")
         return

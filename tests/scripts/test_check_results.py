@@ -177,7 +177,9 @@ def test_pages_that_agree_are_not_written(root: Path, capsys: pytest.CaptureFixt
         ("loss 2.13", "loss 2.14", "page.md:27: expected 2.13 (a/loss-ours) in the code block, found none; correct it"),
         ("BLEU: 31.2", "BLEU: 31.3", "page.md:27: expected 31.2 (a/close) in the code block, found none; correct it"),
         ("code = a/loss-", "code = a/lost-", "page.md:27: expected a key of docs/results/runs.jsonl, found a/lost"),
-        ("<!-- code =", "<!-- kode =", "page.md:28: expected a comment <!-- code = … --> before a code block with a"),
+        ("<!-- code =", "<!-- kode =", "page.md:28: expected 31.2 in a comment <!-- code = … --> before the block,"),
+        ("; a/close -->\n```", " -->\n```", "page.md:27: expected 31.2 in a comment <!-- code = … --> before the"),
+        ("12 wide |", "12 wide, 2026-11-30, 7 |", "expected an expression for each of 4 numbers (12; 7; 31.0; 1,020)"),
         ("--quick", "--quack", "page.md: scripts/one.py: expected options that its source has, found --quack"),
     ],
 )  # fmt: skip
@@ -262,13 +264,37 @@ def test_the_commit_of_a_run(root: Path, capsys: pytest.CaptureFixture[str]) -> 
 @pytest.mark.parametrize(
     "text",
     ["It takes 3 times as long.", "It has 12\nnats.", "Perplexity falls to 12.", "9 % are right.",
-     "| A ↑ |\n|--|\n| 5 |", "| **5** |"],
+     "| A ↑ |\n|--|\n| 5 |", "| **5** |", "| bits/char test |\n|--|\n| 2.4 |", "| Test perplexity |\n|--|\n| 897 |"],
 )  # fmt: skip
 def test_guides_need_expressions_for_measured_figures(
     root: Path, capsys: pytest.CaptureFixture[str], text: str
 ) -> None:
     (root / "docs/guides/guide.md").write_text(f"{GUIDE}\n{text}\n")
     assert re.match(r"docs/guides/guide.md:\d: expected a comment <!-- = … --> with expressions for", errors(capsys))
+
+
+@pytest.mark.parametrize(
+    ("printed", "number"),
+    [("Loss (base 2): 9.8096, Perplexity: 897.41", "897.41"), ("perplexity of tokens      92.84", "92.84"),
+     ("valid  loss 5.684, perplexity 51.42", "51.42"), ("entropy 6.335 nats (perplexity 563.8)", "563.8"),
+     ("bits per character      1.6254", "1.6254"), ("7.24 bits per word", "7.24"), ("BLEU: 33.5", "33.5")],
+)  # fmt: skip
+@pytest.mark.parametrize("block", ["    {}\n", "```\n{}\n```\n"])
+def test_guides_need_runs_for_printed_scores(
+    root: Path, capsys: pytest.CaptureFixture[str], printed: str, number: str, block: str
+) -> None:
+    guide, shown = root / "docs/guides/guide.md", block.format(printed)
+    guide.write_text(f"{GUIDE}\n{shown}")
+    assert f"docs/guides/guide.md:7: expected {number} in a comment <!-- code = … -->" in errors(capsys)
+    path = root / "docs/results/runs.jsonl"
+    path.write_text(path.read_text() + ledger([RUN | {"key": "a/printed", "value": number}]))
+    guide.write_text(f"{GUIDE}\n<!-- code = a/printed -->\n\n{shown}")
+    assert errors(capsys) == ""
+
+
+def test_large_figures_are_printed_without_a_comma(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "docs/guides/guide.md").write_text(f"{GUIDE}\n<!-- code = a/loss -->\n\n    Perplexity: 1020\n")
+    assert errors(capsys) == ""
 
 
 # the figures of this repository
