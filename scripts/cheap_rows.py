@@ -5,7 +5,7 @@
 
 DATA has folders such as ud-hungarian-szeged (examples/README.md). Rows whose folder is absent are skipped. Each line
 has the page, the run (docs/results/runs.jsonl), its figure and the new one. A difference is an error. All rows take
-about ten minutes on one core. The last lines name the pages without a cheap row, with the time that a row takes.
+less than an hour on one core. The last lines name the pages without a cheap row, with the time that a row takes.
 """
 
 import argparse

@@ -78,7 +78,8 @@ def wrong_code(name: str, text: str, runs: Mapping[str, Run]) -> Iterator[str]:
     """Yield a line for each figure of a comment that its code block lacks, and for each score without a figure."""
     for block in CODE.finditer(text):
         place = f"{name}:{text[: block.start()].count(chr(10)) + 1}"
-        figures, numbers = [], {number.replace(",", "") for number in NUMBER.findall(block[2])}
+        figures: list[str] = []
+        numbers = {number.replace(",", "") for number in NUMBER.findall(block[2])}
         for expression in (block[1] or "").split(";") if block[1] else ():
             try:
                 figures.append(str(evaluate(expression.strip(), runs)).replace(",", ""))
