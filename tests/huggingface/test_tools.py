@@ -1,5 +1,6 @@
 """Calls of tools in free text, and `parse`: objects instead of tokens."""
 
+import copy
 import os
 import re
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from pydantic import BaseModel, field_validator
 from tiny_tokenizers import tiny_tokenizer
 
 from fairseq_llrnn.errors import DataError
-from fairseq_llrnn.huggingface import BackgroundProcessor, Tag
+from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForCausalLM, Tag
 from fairseq_llrnn.huggingface.lifting import token_texts
+from fairseq_llrnn.prior import Recipe
 
 transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
 pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
@@ -313,12 +315,29 @@ def test_other_ends_of_the_model_do_not_end_a_text(search: dict[str, Any]) -> No
         processor = P.from_regex("yes", tokenizer, after=after)
         for value in processor.generate(model, prompts, parse=True, **options):
             assert {*([value] if isinstance(value, str) else value)} == {"yes"}
+    own = LogLinearForCausalLM.wrap(copy.deepcopy(model), tokenizer, Recipe(background="uniform"))
+    for limit in ({}, {"longest": 30}):
+        processor = P.from_regex("yes", tokenizer, after="x", **limit)
+        found = own.generate(prompts, logits_processor=[processor], **options)
+        assert processor.parse(found[:, 2:]) == ["yes"] * 8
     terms = P.from_terms(["yes"], tokenizer)
     assert all("yes" in text for text in terms.generate(model, prompts, parse=True, **options))
     rows = P.per_row([terms, None] * 4).generate(model, prompts, **options)[:, 2:]
     assert all(END in row for row in rows[::2].tolist())
     if "do_sample" in search:
         assert {*others} & {*rows[1::2].flatten().tolist()}, "free rows end as before"
+
+
+@pytest.mark.parametrize("search", [{}, {"do_sample": True}, {"num_beams": 4}])
+def test_other_ends_of_our_own_model_end_no_text_of_its_constraint(search: dict[str, Any]) -> None:
+    tokenizer, model = of_kind(False)
+    ends = [END, *tokenizer.convert_tokens_to_ids(["b", "c"])]
+    regex = P.from_regex("[abcd]{4}", tokenizer)
+    own = LogLinearForCausalLM.wrap(copy.deepcopy(model), tokenizer, Recipe(background="uniform"), regex)
+    torch.manual_seed(1)
+    prompts = torch.full((8, 1), END)
+    for row in own.generate(prompts, max_new_tokens=9, eos_token_id=ends, pad_token_id=0, **search)[:, 1:].tolist():
+        assert row.index(END) == 4 and not {*ends[1:]} & {*row}
 
 
 def test_generate_takes_what_that_of_a_model_takes() -> None:

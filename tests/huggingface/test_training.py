@@ -265,6 +265,15 @@ def test_samples_and_loss_of_grpo_have_one_distribution(kind: str, name: str, tm
     assert (found - 1.0).abs().max() < 1e-6
 
 
+def test_other_ends_of_a_model_have_no_probability_in_samples_and_loss(tmp_path: Path) -> None:
+    model = network()
+    model.generation_config.eos_token_id = [1, *TOKENIZER("t").input_ids, *TOKENIZER("h").input_ids]
+    trainer = grpo(model, tmp_path)
+    constrain_trainer(trainer, constraint("after"))
+    trainer.train()
+    assert (ratios(trainer) - 1.0).abs().max() < 1e-6
+
+
 @pytest.mark.parametrize("background", ["ngram:2", "unigram"])
 def test_the_background_of_a_wrapped_model_is_in_samples_and_loss(background: str, tmp_path: Path) -> None:
     trainer = grpo(wrapped(tmp_path / "text", background), tmp_path)
