@@ -59,6 +59,7 @@ from fairseq_llrnn.huggingface.token_weights import (
     TokenWeights,
 )
 from fairseq_llrnn.huggingface.token_words import check_terms
+from fairseq_llrnn.output.normalisers import check_scores
 from fairseq_llrnn.prior.prior import Prior
 
 try:
@@ -274,10 +275,13 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
             rows = [row if row is FREE else row.without(lost, scores) for row in rows]
         log_p, dead = normalised(rows, scores, self.weights.num_tokens)
         if dead:
+            ended = (input_ids[dead, self.states.unread :] == self.eos).any(1)
+            if live := [row for row, is_ended in zip(dead, ended.tolist(), strict=True) if not is_ended]:
+                check_scores(scores[live].amax(1), "BackgroundProcessor")
             if self._is_new_prompt(input_ids, sentence, dead):
                 self.states.forget()
                 return self(input_ids, scores)
-            end_rows_(log_p, dead, (input_ids[dead, self.states.unread :] == self.eos).any(1), self.eos, self.eos)
+            end_rows_(log_p, dead, ended, self.eos, self.eos)
         self.states.log_p = log_p.detach()
         return log_p
 

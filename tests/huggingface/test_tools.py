@@ -12,17 +12,19 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import numpy as np
 import pytest
 import torch
+
+from fairseq_llrnn.errors import DataError
+
+pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
+pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
+
+import transformers
 from pydantic import BaseModel, field_validator
 from tiny_tokenizers import tiny_tokenizer
 
-from fairseq_llrnn.errors import DataError
 from fairseq_llrnn.huggingface import BackgroundProcessor, LogLinearForCausalLM, Tag
 from fairseq_llrnn.huggingface.lifting import token_texts
 from fairseq_llrnn.prior import Recipe
-
-transformers = pytest.importorskip("transformers", reason="transformers is not installed: pip install '.[hf]'")
-pytest.importorskip("llguidance", reason="llguidance is not installed: pip install '.[hf]'")
-
 
 P = BackgroundProcessor
 END = 1
