@@ -1,6 +1,7 @@
 """Calls of tools in free text, and `parse`: objects instead of tokens."""
 
 import copy
+import json
 import os
 import re
 from dataclasses import dataclass
@@ -290,6 +291,39 @@ def test_parse_calls_no_function() -> None:
     for function in (add, partial(add, b=True)):
         read = P.from_json_schema(function, tokenizer)
         assert read.parse(torch.tensor([tokenizer('{"a": true}')["input_ids"]])) == [{"a": True}]
+
+
+DATA = {"$ref": "#/x", "$anchor": "a", "pattern": r"\\s", "properties": {"$ref": "#"}}
+OTHER_DATA = {"$ref": "#/$defs/t/x", "pattern": r"\\s", "properties": {"$ref": "#/$defs/t"}}
+NAMES = {  # of properties
+    "$ref": {"type": "integer"}, "const": {"$ref": "#/$defs/s"}, "$anchor": {"type": "boolean"},
+    "default": {"$ref": "#/properties/$ref"}, "$defs": {"const": {"$ref": "#"}}, "allOf": {"$ref": "#/parts/a%20b"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("properties", "right", "wrong"),
+    [
+        ({"a": {"const": DATA}}, {"a": DATA}, {"a": OTHER_DATA}),
+        ({"a": {"enum": [[DATA], 3]}}, {"a": [DATA]}, {"a": [OTHER_DATA]}),
+        ({"a": {"const": [{"a": DATA}]}}, {"a": [{"a": DATA}]}, {"a": [{"a": OTHER_DATA}]}),
+        ({"a": {"type": "integer", "default": DATA, "examples": [DATA]}}, {"a": 1}, {"a": DATA}),
+        (NAMES, {"$ref": 1, "const": "u", "default": 2, "$defs": {"$ref": "#"}, "allOf": ["u"]}, {"const": "v"}),
+        (NAMES, {"$anchor": True, "allOf": ["u"]}, {"$defs": {"$ref": "#/$defs/t"}}),
+        (NAMES, {"default": 2}, {"allOf": ["v"]}),
+    ],
+)
+def test_data_of_a_schema_has_no_references(properties: Any, right: Any, wrong: Any) -> None:
+    """Keywords inside of `const`, `enum`, `default` and `examples` are data, and properties may have their names."""
+    tokenizer, _ = of_kind(False)
+    parts = {"a b": {"type": "array", "items": {"$ref": "#/parts/c"}}, "c": {"enum": ["u"]}}
+    schema = {"type": "object", "properties": properties, "$defs": {"s": {"enum": ["u"]}}, "parts": parts}
+    with pytest.warns(UserWarning, match="these keywords are ignored: 'parts' at #"):
+        alone, tools = P.from_json_schema(schema, tokenizer), P.from_tools({"t": schema}, tokenizer, after=None)
+    for value, is_right in ((right, True), (wrong, False)):
+        assert accepts(alone, json.dumps(value), tokenizer) == is_right
+        assert accepts(tools, json.dumps({"name": "t", "arguments": value}), tokenizer) == is_right
+    assert tools.for_search(None, 0, 99).weights.least(tools.for_search(None, 0, 99).weights.start(1)) < 99
 
 
 def test_two_tools_with_the_same_anchor() -> None:
