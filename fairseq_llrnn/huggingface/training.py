@@ -171,6 +171,7 @@ def _with_token_scores(
     return forward
 
 
+@torch.compiler.disable
 def token_scores(
     processor: BackgroundProcessor | None, logits: Tensor, tokens: Tensor, label_mask: Tensor,
     temperature: float = 1.0, number: Tensor | int | None = None,
