@@ -143,11 +143,6 @@ class BackgroundProcessor(MakesConstraints, LimitedSearch, HealsPrompts, ParsesT
         processor.texts, processor.read = texts, read
         return processor
 
-    @property
-    def skips_tokens(self) -> bool:
-        """Whether `unread` leaves tokens out."""
-        return not self.finds_unread and self.states.unread > 0
-
     # ---- several ----------------------------------------------------------------------------------------------------
 
     @classmethod
