@@ -86,7 +86,7 @@ def _moved(schema: Any, place: str) -> Any:
     pointers = {f"#{part['$anchor']}": _quoted(at) for part, at in parts if isinstance(part.get("$anchor"), str)}
     for part, _ in parts:
         reference = part.get("$ref")
-        if is_pointer(reference) or (isinstance(reference, str) and reference in pointers):
+        if isinstance(reference, str) and (reference in pointers or is_pointer(reference)):
             part["$ref"] = place + pointers.get(reference, reference)[1:]
         if isinstance(part.get("$anchor"), str):
             del part["$anchor"]
